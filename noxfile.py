@@ -197,7 +197,11 @@ def oldest_hub(session: nox.Session) -> None:
     """Run the tests of what differs between hubs on the oldest JupyterHub."""
     session.install("-e", ".[test]", *OLDEST_HUB)
     _build_control_plane(session)
-    tests = ("tests/unit/compat", "tests/hub/test_existing_hubs.py", "tests/hub/test_refusals.py")
+    tests = (
+        "tests/unit/compat",
+        "tests/hub/gates/test_existing_hubs.py",
+        "tests/hub/gates/test_refusals.py",
+    )
     _with_clusters(session, *THREE_AT_ONCE, tests=tests, marked=_by_day())
 
 

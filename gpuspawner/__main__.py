@@ -2,7 +2,7 @@
 
 import sys
 
-from gpuspawner.commands.application import main
+from gpuspawner.doctor.application import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -20,21 +20,23 @@ from traitlets.config import Config, Configurable, LoggingConfigurable
 from traitlets.config.loader import PyFileConfigLoader
 from traitlets.log import get_logger
 
-from gpuspawner import garbage, manifest, runtime, startup_report
+from gpuspawner import runtime
+from gpuspawner.cluster import garbage
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.code import sets_attribute
 from gpuspawner.compat.required_names import IncompatibleError
-from gpuspawner.manifest import ManifestError
-from gpuspawner.offers import OfferError, Offers
-from gpuspawner.queue.rules import QueueRules
-from gpuspawner.quoting import did_you_mean
-from gpuspawner.settings import configured_offers, configured_policies, configured_queue
-from gpuspawner.spawn import announcements
-from gpuspawner.spawn.profiles import trial
-from gpuspawner.spawn.resuming import resume_all
+from gpuspawner.doctor import startup_report
+from gpuspawner.kube.quoting import did_you_mean
+from gpuspawner.launch import announcements
+from gpuspawner.line.resuming import resume_all
+from gpuspawner.line.rules import QueueRules
+from gpuspawner.offers import OfferError, Offers, manifest
+from gpuspawner.offers.manifest import ManifestError
+from gpuspawner.profiles import trial
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of
 from gpuspawner.traits import OF_ONE_SERVER, OFFERS
+from gpuspawner.traits.settings import configured_offers, configured_policies, configured_queue
 from gpuspawner.web.handlers import serve
 
 SAME_NAME = "{} sets {}: GPUSpawner's trait of that name is the whole hub's, and stays as it is"

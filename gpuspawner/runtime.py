@@ -8,33 +8,34 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gpuspawner.admission.dry_run import DryRun
-from gpuspawner.admission.dry_runs import CONNECTIONS, DryRuns
-from gpuspawner.availability import Surveys
 from gpuspawner.cluster.client import Client, load_configuration
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.activity import unused_for
-from gpuspawner.discovery import discover
 from gpuspawner.launch.avoided import AvoidedNodes
 from gpuspawner.launch.failed_starts import FailedStarts
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.usual import UsualSteps
-from gpuspawner.manifest import PodRules
+from gpuspawner.line.durations import Durations
+from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.ticket import Key
 from gpuspawner.offers import Offers
-from gpuspawner.policy.accounts import Accounts
-from gpuspawner.policy.charges import Meter
-from gpuspawner.policy.narrowing import Sizes
-from gpuspawner.policy.policies import Policies
-from gpuspawner.policy.written import read_policies, read_weights
+from gpuspawner.offers.discovery import discover
+from gpuspawner.offers.manifest import PodRules
+from gpuspawner.policies.accounts import Accounts
+from gpuspawner.policies.charges import Meter
+from gpuspawner.policies.narrowing import Sizes
+from gpuspawner.policies.policies import Policies
+from gpuspawner.policies.written import read_policies, read_weights
 from gpuspawner.preflight.admitted import AdmittedPreflight
-from gpuspawner.preflight.durations import Durations
+from gpuspawner.preflight.availability import Surveys
+from gpuspawner.preflight.dry_run import DryRun
+from gpuspawner.preflight.dry_runs import CONNECTIONS, DryRuns
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.queue.kept import KeptPlaces
-from gpuspawner.queue.ticket import Key
 from gpuspawner.scaling.pools import Pools
-from gpuspawner.settings import (
+from gpuspawner.traits import OFFERS
+from gpuspawner.traits.settings import (
     Settings,
     configured_offers,
     configured_policies,
@@ -42,8 +43,7 @@ from gpuspawner.settings import (
     gives_gpus,
     scheduling_rules,
 )
-from gpuspawner.trait_types import AsSet
-from gpuspawner.traits import OFFERS
+from gpuspawner.traits.trait_types import AsSet
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from gpuspawner import options
 from gpuspawner.configuration import ConfigurationError, load, offered
-from gpuspawner.offers import OfferError
-from gpuspawner.spawn.wishes import in_schema
+from gpuspawner.line.wishes import in_schema
+from gpuspawner.offers import OfferError, options
 
 DISCOVERED = (
     "GPUSpawner.accelerators is empty, so the running hub discovers the GPU models; "

@@ -1,7 +1,7 @@
 """GPUSpawner: a KubeSpawner whose gates ask the cluster before a pod exists.
 
 The gates are methods, because the traits ``apply_user_options``, ``options_from_form`` and
-``options_form`` belong to the administrator. `gpuspawner.spawn` has their rules.
+``options_form`` belong to the administrator. `gpuspawner.gates` has their rules.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -15,12 +15,12 @@ from traitlets import Bunch, default, validate
 from gpuspawner import traits
 from gpuspawner.compat.kubespawner import Stock, copy_of
 from gpuspawner.compat.old_homes import until_looked_for
-from gpuspawner.spawn import administrators_form, connection, request_options
-from gpuspawner.spawn.administrators_form import NONE_YET, PLACE
-from gpuspawner.spawn.controller import Controller
-from gpuspawner.spawn.own_code import apply_nothing
-from gpuspawner.spawn.profiles import loading
-from gpuspawner.spawn.source import FormReader
+from gpuspawner.gates import administrators_form, connection, request_options
+from gpuspawner.gates.administrators_form import NONE_YET, PLACE
+from gpuspawner.gates.controller import Controller
+from gpuspawner.gates.own_code import apply_nothing
+from gpuspawner.gates.source import FormReader
+from gpuspawner.profiles import loading
 
 
 class GPUSpawner(KubeSpawner):  # type: ignore[misc]

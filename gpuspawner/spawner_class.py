@@ -17,7 +17,7 @@ from traitlets.log import get_logger
 from traitlets.utils.importstring import import_item
 
 from gpuspawner.compat.code import mentions, names_used, where
-from gpuspawner.quoting import listing
+from gpuspawner.kube.quoting import listing
 from gpuspawner.spawner import GPUSpawner
 
 _LEADS_ON = {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from gpuspawner.background import Background
+from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import follow

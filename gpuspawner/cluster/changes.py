@@ -13,7 +13,7 @@ class Changes:
     async def next(self, timeout: float) -> bool:  # noqa: ASYNC109 - a start's patience
         """Wait for the next change; return False after `timeout` seconds."""
         change = self._next
-        await asyncio.sleep(0)  # our waits begin so (see gpuspawner.spawn.at_once)
+        await asyncio.sleep(0)  # our waits begin so (see gpuspawner.gates.at_once)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await change.wait()

@@ -17,7 +17,7 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 from kubernetes_asyncio.client.rest import ApiException
 from kubernetes_asyncio.config import ConfigException
 
-from gpuspawner.quoting import one_line
+from gpuspawner.kube.quoting import one_line
 
 GONE = 410
 """The HTTP status for a version whose later history is lost."""

@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from gpuspawner.background import Background
+from gpuspawner.cluster.background import Background
 from gpuspawner.kube.objects import UNDECODABLE, decode_deep
 
 # Bytes. Decoding such a piece takes 0.2 ms.

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
-from gpuspawner.background import Background
+from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.list_page import ListPage, decode_page
 from gpuspawner.kube.objects import UNDECODABLE

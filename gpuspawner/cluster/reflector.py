@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from gpuspawner.background import Background
+from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
+from gpuspawner.cluster.garbage import collect_young
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
-from gpuspawner.garbage import collect_young
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import msgspec
 
-from gpuspawner.background import Background
 from gpuspawner.cluster.api_groups import ApiGroup
+from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import (
     Client,

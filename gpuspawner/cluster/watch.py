@@ -17,7 +17,7 @@ from contextlib import aclosing
 
 import msgspec
 
-from gpuspawner.background import Background
+from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import GONE, Client, RequestError
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.events import Change, Lines, read_event

@@ -1,10 +1,10 @@
-"""Reads what the check of a server's GPUs has found; see `gpuspawner.visible_gpus`."""
+"""Reads what the check of a server's GPUs has found; see `gpuspawner.offers.visible_gpus`."""
 
 import re
 
 from gpuspawner.launch.phrases import beginning
 from gpuspawner.launch.trouble import About, Fault, Kind
-from gpuspawner.visible_gpus import CONTAINER, FEWER
+from gpuspawner.offers.visible_gpus import CONTAINER, FEWER
 
 _FOUND = re.compile(r"gpuspawner: ([0-9]{1,4}) of ([0-9]{1,4}) GPUs visible")
 

@@ -5,12 +5,12 @@ from datetime import datetime
 
 import msgspec
 
-from gpuspawner.discovery import is_gpu
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.ending import memory_limit
 from gpuspawner.launch.evidence import server
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.launch.troubles import troubles
+from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.scheduling.node_info import NodeInfo
 
 UNREACHABLE = frozenset({"node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"})

@@ -3,17 +3,18 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from gpuspawner.cluster.log import explain_health
-from gpuspawner.hub_limits import (
+from gpuspawner.cluster.schedulers import Declared, Default, Judgement, OfChart, OfProvider, Unknown
+from gpuspawner.compat.hub_limits import (
     Conflict,
     LateProgress,
     LongRetries,
     ShortPreparing,
     ShortRequest,
 )
-from gpuspawner.inventory import Stock
 from gpuspawner.messages.kueue import explain as explain_queue
 from gpuspawner.messages.scaling import explain_obstacles
-from gpuspawner.policy.policies import Policies
+from gpuspawner.offers.inventory import Stock
+from gpuspawner.policies.policies import Policies
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     InQueue,
@@ -26,14 +27,6 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.scaling.outlook import Source
-from gpuspawner.schedulers.judgement import (
-    Declared,
-    Default,
-    Judgement,
-    OfChart,
-    OfProvider,
-    Unknown,
-)
 
 _MOST_POOLS = 8
 

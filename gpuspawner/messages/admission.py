@@ -2,7 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from gpuspawner.admission.rejection import (
+from gpuspawner.language import gettext as _
+from gpuspawner.language import ngettext
+from gpuspawner.messages import words
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
     Denied,
@@ -18,10 +22,6 @@ from gpuspawner.admission.rejection import (
     WebhookFailed,
     unit_of,
 )
-from gpuspawner.language import gettext as _
-from gpuspawner.language import ngettext
-from gpuspawner.messages import words
-from gpuspawner.policy import Grant
 from gpuspawner.scheduling.requests import CPU, MEMORY, is_extended
 
 _CHOSEN = (CPU, MEMORY)

@@ -1,11 +1,11 @@
 """Why a start doesn't come further, in one sentence, and what helps."""
 
+from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import N_, ngettext
 from gpuspawner.language import gettext as _
 from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.messages import words
-from gpuspawner.policy import Grant
-from gpuspawner.quoting import one_line
+from gpuspawner.offers.grant import Grant
 
 NOTHING = Grant()
 """What a server gets that the hub's own offers don't describe."""

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence
 from gpuspawner.messages.words import Message
-from gpuspawner.options import FieldError, Gone
-from gpuspawner.options.wording import label
+from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.parsing import Gone
+from gpuspawner.offers.wording import label
 
 
 def correction(errors: Sequence[FieldError]) -> Message:

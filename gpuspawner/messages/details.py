@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
+from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.words import Message
-from gpuspawner.quoting import one_line
 
 _LONGEST = 2000
 """Of a quoted text, in characters."""

@@ -1,12 +1,12 @@
 """What people read of Kueue's queues: their place, what is in use, and why a queue says no."""
 
+from gpuspawner.kube.quoting import one_line
 from gpuspawner.kueue.judging import Closed, Never, Why
 from gpuspawner.kueue.places import Line
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
-from gpuspawner.quoting import one_line
 
 
 def in_queue(line: Line) -> Message:

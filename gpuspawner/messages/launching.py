@@ -9,7 +9,7 @@ from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages import unscheduled, words
 from gpuspawner.messages.causes import NOTHING, cause, way_out
 from gpuspawner.messages.words import Message, so_far
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
 
 
 def step(stage: Stage, usual: float | None = None, size: int | None = None) -> Message:

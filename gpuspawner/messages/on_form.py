@@ -10,8 +10,8 @@ from gpuspawner.messages.corrections import correction_at_fields
 from gpuspawner.messages.refusals import refusal, refusal_above_buttons
 from gpuspawner.messages.scaling import may_pass
 from gpuspawner.messages.words import Message
-from gpuspawner.options import ACCELERATOR, CPU, GPUS, MEMORY, FieldError
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.options import ACCELERATOR, CPU, GPUS, MEMORY, FieldError
 from gpuspawner.preflight.decision import Alternative, Reason, Refuse, Room
 
 

@@ -4,11 +4,11 @@ from markupsafe import Markup, escape
 
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
+from gpuspawner.line.estimate import Range
 from gpuspawner.messages import words
 from gpuspawner.messages.endings import server_named
 from gpuspawner.messages.words import Message
-from gpuspawner.policy import Grant
-from gpuspawner.queue.estimate import Range
+from gpuspawner.offers.grant import Grant
 
 
 def would_be(place: int) -> str:

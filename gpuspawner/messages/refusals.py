@@ -7,7 +7,7 @@ from gpuspawner.language import gettext as _
 from gpuspawner.messages import admission, kueue, words
 from gpuspawner.messages.scaling import may_pass, no_more
 from gpuspawner.messages.words import Message
-from gpuspawner.policy import Denial, Grant
+from gpuspawner.offers.grant import Denial, Grant
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
 
 PODS = "pods"

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
-from gpuspawner.quoting import one_line
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Why
 
 # The first that applies says most: it is about a pool whose machines would help.

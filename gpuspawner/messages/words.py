@@ -4,10 +4,10 @@ import msgspec
 from markupsafe import Markup, escape
 
 from gpuspawner.kube.quantity import format_bytes
+from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import all_of, ngettext
 from gpuspawner.language import gettext as _
-from gpuspawner.policy import Grant
-from gpuspawner.quoting import one_line
+from gpuspawner.offers.grant import Grant
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from gpuspawner.kube.quoting import did_you_mean, listing, quote
 from gpuspawner.offers.shapes import (
     Count,
     Memory,
@@ -15,7 +16,6 @@ from gpuspawner.offers.shapes import (
     same_key,
 )
 from gpuspawner.offers.types import Choices, Default, Image
-from gpuspawner.quoting import did_you_mean, listing, quote
 
 
 class WrittenDefault(Shape, frozen=True):

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from gpuspawner.kube.quoting import quote
 from gpuspawner.offers import texts
 from gpuspawner.offers.shapes import Frozen, OfferError, Shape, Text, each, read
-from gpuspawner.quoting import quote
 
 LabelKey = Annotated[str, Meta(pattern=texts.LABEL_KEY)]
 LabelValue = Annotated[str, Meta(pattern=texts.LABEL_VALUE)]

@@ -8,9 +8,9 @@ from typing import Annotated, Never
 
 from msgspec import Meta
 
-from gpuspawner import patterns
 from gpuspawner.kube.quantity import exact_bytes
-from gpuspawner.offers import defaults, texts
+from gpuspawner.kube.quoting import did_you_mean, listing, one_line, quote
+from gpuspawner.offers import defaults, patterns, texts
 from gpuspawner.offers.accelerators import WrittenAccelerator, accelerator
 from gpuspawner.offers.shapes import (
     Memory,
@@ -34,7 +34,6 @@ from gpuspawner.offers.types import (
     UnlistedImage,
     UnlistedMemory,
 )
-from gpuspawner.quoting import did_you_mean, listing, one_line, quote
 
 _MOST_SIZES = 256
 """A schema and a form list every size."""

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Meta
 
 from gpuspawner.kube.quantity import INT64_MAX, parse_quantity
+from gpuspawner.kube.quoting import did_you_mean, one_line, quote
 from gpuspawner.offers.texts import KEY, VISIBLE, WORDS
-from gpuspawner.quoting import did_you_mean, one_line, quote
 
 T = TypeVar("T")
 

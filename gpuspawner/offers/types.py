@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gpuspawner import patterns
+from gpuspawner.offers import patterns
 from gpuspawner.offers.shapes import Count, Frozen, Memory, Shape
 from gpuspawner.offers.texts import is_reference
 

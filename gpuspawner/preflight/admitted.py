@@ -12,17 +12,8 @@ from dataclasses import replace
 
 import msgspec
 
-from gpuspawner.admission.dry_run import Admission, Answer, added_tolerations, changes
-from gpuspawner.admission.dry_runs import TooManyDryRunsError
-from gpuspawner.admission.rejection import (
-    OutOfRange,
-    OverQuota,
-    QuotaUncounted,
-    Rejection,
-    WebhookFailed,
-)
 from gpuspawner.kube.pods import Pod
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variants, request_for
 from gpuspawner.preflight.decision import (
     Alternative,
@@ -34,9 +25,18 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
+from gpuspawner.preflight.dry_run import Admission, Answer, added_tolerations, changes
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.placement import Placements
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.rejection import (
+    OutOfRange,
+    OverQuota,
+    QuotaUncounted,
+    Rejection,
+    WebhookFailed,
+)
 from gpuspawner.preflight.verdicts import Shape
 
 Question = Callable[[Proposal], Awaitable[Decision]]

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers import Accelerator, Offers
-from gpuspawner.options import GPURequest, in_cores
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.options import in_cores
+from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import Alternative, Difference
 
 MOST = 3

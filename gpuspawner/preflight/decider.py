@@ -11,7 +11,8 @@ from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.kueue.judging import Closed, Flavors, Free, Full, Never, Unsure
 from gpuspawner.kueue.pods import placed
-from gpuspawner.policy import Grant
+from gpuspawner.kueue.queues import Queues, in_queue
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
 from gpuspawner.preflight.counts import Counts
 from gpuspawner.preflight.decision import (
@@ -26,12 +27,11 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.preflight.downloads import containers, on_any
-from gpuspawner.preflight.nodes_to_come import NodesToCome
 from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.queues import Queues, in_queue
 from gpuspawner.preflight.verdicts import Subject, Verdicts, new_claims
+from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo

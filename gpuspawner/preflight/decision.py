@@ -7,11 +7,11 @@ from enum import StrEnum
 
 import msgspec
 
-from gpuspawner.admission.rejection import Rejection
 from gpuspawner.cluster.health import Health
 from gpuspawner.kueue.judging import Closed, Never
 from gpuspawner.kueue.places import Line
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.preflight.contention import requests_with_pod
 from gpuspawner.preflight.decision import Room
+from gpuspawner.reservations.contention import requests_with_pod
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.node_info import NodeInfo

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod, Toleration
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
 
 Kind = tuple[str, str]
 """The profile and the accelerator that pods are made for; "" for none."""

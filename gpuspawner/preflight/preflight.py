@@ -15,7 +15,11 @@ from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
-from gpuspawner.policy import Grant
+from gpuspawner.kueue.queues import Queues
+from gpuspawner.line.durations import Durations
+from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.waiting_line import WaitingLine
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variants
 from gpuspawner.preflight.counts import Counts
@@ -32,18 +36,14 @@ from gpuspawner.preflight.decision import (
     ViewNotLive,
     Wait,
 )
-from gpuspawner.preflight.durations import Durations
-from gpuspawner.preflight.lost_room import LostRoom
-from gpuspawner.preflight.node_waits import TRIAL_SECONDS, NodeWaits
-from gpuspawner.preflight.nodes_to_come import NodesToCome
-from gpuspawner.preflight.pending_pods import Key
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.queues import Queues
-from gpuspawner.preflight.reservations import Reservations
 from gpuspawner.preflight.verdicts import Shape, Subject, Verdicts
-from gpuspawner.preflight.wait_queue import Waiter, WaitQueue
-from gpuspawner.preflight.waiting_line import WaitingLine
-from gpuspawner.queue.kept import KeptPlaces
+from gpuspawner.reservations.lost_room import LostRoom
+from gpuspawner.reservations.pending_pods import Key
+from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.reservations.wait_queue import Waiter, WaitQueue
+from gpuspawner.scaling.node_waits import TRIAL_SECONDS, NodeWaits
+from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scaling.pools import Pools
 

@@ -10,7 +10,7 @@ from gpuspawner.kube.objects import Manifest, strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
-from gpuspawner.preflight.contention import Demand, requests_with_pod
+from gpuspawner.reservations.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
 from gpuspawner.scheduling.node_info import host_ports
 from gpuspawner.scheduling.pod_claims import ONE_POD, with_default_class

@@ -1,6 +1,6 @@
 """How the hub decides about a start, and in which language it answers."""
 
-from gpuspawner.trait_types import Enum, Float, List, Unicode
+from gpuspawner.traits.trait_types import Enum, Float, List, Unicode
 
 ENFORCE, WARN, OFF = "enforce", "warn", "off"
 

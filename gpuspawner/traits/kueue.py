@@ -1,6 +1,6 @@
 """In which of Kueue's queues servers wait."""
 
-from gpuspawner.trait_types import Unicode
+from gpuspawner.traits.trait_types import Unicode
 
 kueue_queue = Unicode(
     None,

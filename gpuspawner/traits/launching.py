@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from gpuspawner.trait_types import Bool, Float
+from gpuspawner.traits.trait_types import Bool, Float
 
 _seconds = partial(Float, min=1.0)
 

@@ -1,6 +1,6 @@
 """The offers: what users can choose. They are the same for all users, and never change."""
 
-from gpuspawner.trait_types import Dict, List, Unicode
+from gpuspawner.traits.trait_types import Dict, List, Unicode
 
 OFFERS = (
     "accelerators",

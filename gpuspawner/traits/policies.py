@@ -2,7 +2,7 @@
 
 from traitlets import Callable
 
-from gpuspawner.trait_types import Dict, Union
+from gpuspawner.traits.trait_types import Dict, Union
 
 policies = Union(
     [Dict(), Callable()],

@@ -1,6 +1,6 @@
 """How the hub's own process runs."""
 
-from gpuspawner.trait_types import Bool
+from gpuspawner.traits.trait_types import Bool
 
 gc_freeze = Bool(
     True,

@@ -1,6 +1,6 @@
 """Who may wait in line."""
 
-from gpuspawner.trait_types import Bool, Dict, Union
+from gpuspawner.traits.trait_types import Bool, Dict, Union
 
 queue = Union(
     [Bool(), Dict()],

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from gpuspawner.trait_types import Bool, Dict, Float, Unicode
+from gpuspawner.traits.trait_types import Bool, Dict, Float, Unicode
 
 _fraction = partial(Float, 1.0, min=0.01, max=1.0)
 

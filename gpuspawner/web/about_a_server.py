@@ -9,9 +9,9 @@ from jupyterhub.apihandlers import APIHandler
 from jupyterhub.user import User
 from tornado import web
 
-from gpuspawner.admission.dry_runs import TooManyDryRunsError
-from gpuspawner.spawn.locale import set_locale
-from gpuspawner.spawn.sources import Sources
+from gpuspawner.gates.locale import set_locale
+from gpuspawner.gates.sources import Sources
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.web.request_limits import Questions, TooManyQuestionsError
 
 RETRY_AFTER = 10

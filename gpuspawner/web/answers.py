@@ -4,21 +4,22 @@ import msgspec
 from msgspec.structs import asdict
 
 from gpuspawner import messages
-from gpuspawner.availability import Availability, State, Trials
+from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.preview import Found
+from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.largest_fit import largest_fits
 from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Offers
-from gpuspawner.options import FieldError, user_options
-from gpuspawner.policy import Denial
+from gpuspawner.offers.grant import Denial
+from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.parsing import user_options
+from gpuspawner.policies.entitlement import Entitlement
 from gpuspawner.preflight.alternatives import request_for
+from gpuspawner.preflight.availability import Availability, State, Trials
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
+from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.scheduling import ClusterState
-from gpuspawner.spawn.accelerators import Accelerators
-from gpuspawner.spawn.entitlement import Entitlement
-from gpuspawner.spawn.preview import Found
-from gpuspawner.spawn.profiles.profiles import Profiles
-from gpuspawner.spawn.refusal import Refusal
+from gpuspawner.web.largest_fit import largest_fits
 
 JSON = dict[str, object]
 

@@ -9,10 +9,17 @@ from typing import Any
 from jupyterhub.scopes import needs_scope
 from tornado import web
 
-from gpuspawner import options
 from gpuspawner.compat.jupyterhub import add_handlers
-from gpuspawner.form import STATIC
-from gpuspawner.form.addresses import (
+from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.preview import preview
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.line.wishes import in_schema
+from gpuspawner.offers import options
+from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.web.about_a_server import AboutAServer, counted
+from gpuspawner.web.answers import decision, profile_states, states
+from gpuspawner.web.form import STATIC
+from gpuspawner.web.form.addresses import (
     DECISION,
     FILES,
     LINE,
@@ -24,13 +31,6 @@ from gpuspawner.form.addresses import (
     is_served,
     version,
 )
-from gpuspawner.spawn.accelerators import Accelerators
-from gpuspawner.spawn.preview import preview
-from gpuspawner.spawn.profiles.profiles import Profiles
-from gpuspawner.spawn.refusal import Refusal
-from gpuspawner.spawn.wishes import in_schema
-from gpuspawner.web.about_a_server import AboutAServer, counted
-from gpuspawner.web.answers import decision, profile_states, states
 from gpuspawner.web.line import LineHandler, WaitingHandler
 from gpuspawner.web.request_limits import Questions
 from gpuspawner.web.stopping import StopHandler

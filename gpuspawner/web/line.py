@@ -12,12 +12,13 @@ from jupyterhub.scopes import needs_scope
 from tornado import web
 from tornado.httputil import url_concat
 
-from gpuspawner import form, runtime
-from gpuspawner.form.addresses import line, live, pending, spawn
-from gpuspawner.form.alternative_button import INSTEAD
-from gpuspawner.form.view_model import Button
-from gpuspawner.spawn.in_line import InLine
-from gpuspawner.spawn.locale import set_locale
+from gpuspawner import runtime
+from gpuspawner.gates.locale import set_locale
+from gpuspawner.line.in_line import InLine
+from gpuspawner.web import form
+from gpuspawner.web.form.addresses import line, live, pending, spawn
+from gpuspawner.web.form.alternative_button import INSTEAD
+from gpuspawner.web.form.view_model import Button
 
 _PAGE = """{% extends "page.html" %}
 {% block main %}

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpuspawner.token_bucket import Clock, TokenBucket
+from gpuspawner.preflight.token_bucket import Clock, TokenBucket
 
 MOST_AT_ONCE = 4
 """Questions per user being answered at once; a form that changes quickly has two."""

@@ -8,9 +8,9 @@ from jupyterhub.scopes import needs_scope
 from tornado import web
 
 from gpuspawner import runtime
-from gpuspawner.form.addresses import USAGE
-from gpuspawner.policy.accounts import Accounts
-from gpuspawner.spawn.host import Host
+from gpuspawner.gates.host import Host
+from gpuspawner.policies.accounts import Accounts
+from gpuspawner.web.form.addresses import USAGE
 
 _PATIENCE = 5.0
 """How long the form waits until its figures don't count the stopped server, in seconds."""

@@ -39,7 +39,7 @@ LATER = 10.0
 HUBS = ("stock", "ours")
 OURS = """
 import gpuspawner
-from gpuspawner.preflight import node_waits
+from gpuspawner.scaling import node_waits
 c.GPUSpawner.preparing_timeout = 60
 node_waits.LEAST_MINUTES = 0
 gpuspawner.configure(c)

@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from gpuspawner.scheduling.evaluate import evaluate
-from tests.unit.preflight.line_stage import Stage
-from tests.unit.preflight.worlds import node, pod, proposal
+from tests.unit.makers.line_stage import Stage
+from tests.unit.makers.worlds import node, pod, proposal
 
 SIZES = ((8, 100), (48, 100), (8, 1_000), (48, 1_000))
 PEOPLE, GPUS, CHANGES, BASELINE = 10, 8, 30, 20

@@ -19,20 +19,20 @@ from gpuspawner.cluster.client import load_configuration
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.people import person
+from gpuspawner.gates.source import Choice
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.manifest.lifetime import mark
 from gpuspawner.offers import Offers
-from gpuspawner.policy import Grant
-from gpuspawner.policy.accounts import Accounts
-from gpuspawner.policy.charges import Meter, as_annotated
-from gpuspawner.policy.granted import STORED, Granted
-from gpuspawner.policy.policies import Measure, What
-from gpuspawner.policy.written import read_policies
+from gpuspawner.offers.grant import Grant
+from gpuspawner.policies.accounts import Accounts
+from gpuspawner.policies.charges import Meter, as_annotated
+from gpuspawner.policies.granted import STORED, Granted
+from gpuspawner.policies.lifetime import mark
+from gpuspawner.policies.policies import Measure, What
+from gpuspawner.policies.policing import Policing
+from gpuspawner.policies.written import read_policies
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scheduling.rules import DEFAULT_RULES
-from gpuspawner.spawn.policing import Policing
-from gpuspawner.spawn.source import Choice
 
 PODS, USERS, GROUPS, POLICIES, TIMES = 2000, 500, 50, 100, 500
 NAMESPACE = "jhub"

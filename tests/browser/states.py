@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpuspawner.availability import State
+from gpuspawner.preflight.availability import State
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub

@@ -9,15 +9,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gpuspawner.admission.dry_run import DryRun
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.offers import Offers
-from gpuspawner.options import GPURequest
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Refuse
+from gpuspawner.preflight.dry_run import DryRun
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from localcluster import Fleet, LocalCluster, NodeGroup, Taint

@@ -11,18 +11,6 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.admission.rejection import (
-    Bound,
-    Breach,
-    Cause,
-    Insecure,
-    Missing,
-    OutOfRange,
-    OverQuota,
-    QuotaDemands,
-    Unexplained,
-    Use,
-)
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import (
     AfterPreemption,
@@ -34,6 +22,18 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.rejection import (
+    Bound,
+    Breach,
+    Cause,
+    Insecure,
+    Missing,
+    OutOfRange,
+    OverQuota,
+    QuotaDemands,
+    Unexplained,
+    Use,
+)
 from gpuspawner.scaling.pools import Pools
 from localcluster import LocalCluster
 from localcluster.fleet import Taint

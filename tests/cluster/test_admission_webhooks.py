@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpuspawner.admission.rejection import Denied, Of, WebhookFailed
-from gpuspawner.admission.rejection_parser import read
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
+from gpuspawner.preflight.rejection import Denied, Of, WebhookFailed
+from gpuspawner.preflight.rejection_parser import read
 from localcluster import LocalCluster
 from tests.cluster.admitting import GPU, Asker, add_node
 from tests.cluster.views import until

@@ -12,7 +12,7 @@ from localcluster import LocalCluster
 from localcluster.kueue.objects import API, QUEUE_LABEL, cluster_queue, local_queue, resource_flavor
 from localcluster.kueue.running import RunningKueue
 from tests.localcluster.seen import gpu_pod
-from tests.unit.kueue.worlds import GPU, known, pod
+from tests.unit.makers.kueue_worlds import GPU, known, pod
 from tests.waiting import wait_for
 
 KINDS = ("localqueues", "clusterqueues", "cohorts", "resourceflavors", "workloads")

@@ -15,7 +15,7 @@ import kubernetes_asyncio.config.kube_config
 import pytest
 from kubespawner.clients import load_config
 
-from gpuspawner.commands.application import main
+from gpuspawner.doctor.application import main
 from localcluster import LocalCluster, rbac
 from tests.fixtures.cluster import own_namespace
 

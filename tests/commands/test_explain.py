@@ -8,7 +8,7 @@ import pytest
 
 from tests.commands.asking import DEMO, Hub, Plain
 from tests.fixtures.cluster import AddNodes
-from tests.unit.policy.pods import container, plain
+from tests.unit.makers.policy_pods import container, plain
 
 POLICIES = """
 c.GPUSpawner.policies = {"course": {

@@ -42,10 +42,12 @@ def test_every_module_is_on_the_page():
     ("heading", "folder"),
     [
         ("Modules and packages", PACKAGE),
-        ("One start: `spawn`", PACKAGE / "spawn"),
+        ("One start: `gates`", PACKAGE / "gates"),
+        ("What is promised: `reservations`", PACKAGE / "reservations"),
         ("After the pod is created: `launch`", PACKAGE / "launch"),
+        ("The line", PACKAGE / "line"),
     ],
-    ids=["the package", "spawn", "launch"],
+    ids=["the package", "gates", "reservations", "launch", "line"],
 )
 def test_a_table_names_all_modules_and_no_others(heading: str, folder: Path):
     named = {name.rstrip("/") for name in column(section(PAGE, heading), 0)}

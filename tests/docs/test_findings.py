@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/cli.md").read_text()
-CODE = "".join(path.read_text() for path in (ROOT / "gpuspawner/commands").rglob("*.py"))
+CODE = "".join(path.read_text() for path in (ROOT / "gpuspawner/doctor").rglob("*.py"))
 
 
 def test_every_finding_is_on_the_page():

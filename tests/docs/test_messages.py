@@ -8,25 +8,12 @@ from pathlib import Path
 import pytest
 
 from gpuspawner import messages
-from gpuspawner.admission.rejection import (
-    Bound,
-    Breach,
-    Cause,
-    Denied,
-    Insecure,
-    Missing,
-    Of,
-    OutOfRange,
-    OverQuota,
-    Rejection,
-    Use,
-)
 from gpuspawner.launch.limits import Failure, Phase
 from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.messages.scaling import no_more
 from gpuspawner.offers import Accelerator, Offers
-from gpuspawner.options import parse
-from gpuspawner.policy import DenialReason, Grant
+from gpuspawner.offers.grant import DenialReason, Grant
+from gpuspawner.offers.parsing import parse
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -39,6 +26,19 @@ from gpuspawner.preflight.decision import (
     TaintedNodes,
     UnknownRules,
     Wait,
+)
+from gpuspawner.preflight.rejection import (
+    Bound,
+    Breach,
+    Cause,
+    Denied,
+    Insecure,
+    Missing,
+    Of,
+    OutOfRange,
+    OverQuota,
+    Rejection,
+    Use,
 )
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
 

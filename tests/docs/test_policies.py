@@ -13,10 +13,10 @@ import yaml
 from traitlets.config import Config
 
 from gpuspawner.offers import Offers
-from gpuspawner.policy.narrowing import Sizes, narrow
-from gpuspawner.policy.owner import Owner
-from gpuspawner.policy.policies import Measure, Policies, What, lifetime
-from gpuspawner.policy.written import read_policies
+from gpuspawner.policies.narrowing import Sizes, narrow
+from gpuspawner.policies.owner import Owner
+from gpuspawner.policies.policies import Measure, Policies, What, lifetime
+from gpuspawner.policies.written import read_policies
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/policies.md").read_text()
 OFFERS = Offers.parse(

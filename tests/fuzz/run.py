@@ -23,9 +23,10 @@ from jupyterhub.utils import maybe_future
 from tornado import web
 from traitlets.config import Config
 
-from gpuspawner import GPUSpawner, pods, runtime
+from gpuspawner import GPUSpawner, runtime
+from gpuspawner.compat import pods
+from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.spawn.refusal import Refusal
 from localcluster import LocalCluster
 from tests.fuzz import findings
 from tests.fuzz.bodies import bodies

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.manifest import apply
 from gpuspawner.offers import Accelerator, Offers
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.manifest import apply
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from localcluster import fleet
 from localcluster.nodes import node_objects

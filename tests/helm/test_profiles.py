@@ -11,8 +11,8 @@ from traitlets.config import Config
 from gpuspawner import GPUSpawner
 from gpuspawner.configuration import ConfigurationError
 from tests.helm.chart import Chart, merged, read
-from tests.unit.preflight.worlds import Plain, pod
-from tests.unit.spawn.hubs import StillHub
+from tests.unit.makers.hubs import StillHub
+from tests.unit.makers.worlds import Plain, pod
 
 GKE = "cloud.google.com/gke-accelerator"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuspawner.manifest.gpu_check import with_gpu_check
+from gpuspawner.offers.gpu_check import with_gpu_check
 from localcluster import ApiError, LocalCluster
 from tests.helm.chart import VALUES, merged, read
 from tests.waiting import wait_for

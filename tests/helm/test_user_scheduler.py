@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from traitlets.config import Config
 
+from gpuspawner.cluster import user_scheduler as chart_values
+from gpuspawner.cluster.schedulers import ONLY_SCORING
 from gpuspawner.configuration import check
 from gpuspawner.runtime import Runtime
-from gpuspawner.schedulers import chart as chart_values
-from gpuspawner.schedulers.judgement import ONLY_SCORING
 from gpuspawner.scheduling import Rules
 from tests.fixtures.chart_hub import chart_module
 from tests.helm.chart import Chart, read

@@ -7,8 +7,7 @@ from random import Random
 from typing import Any
 
 from gpuspawner.offers import Offers
-from gpuspawner.options import CPU, GPUS, IMAGE
-from gpuspawner.options.declared import Option
+from gpuspawner.offers.options import CPU, GPUS, IMAGE, Option
 from localcluster import Fleet, NodeGroup
 
 GPU = "nvidia.com/gpu"

@@ -25,7 +25,7 @@ from tests.waiting import wait_for
 NAMESPACE = "line"
 GPUS = sum(SIZES)
 _CONFIGURATION = """
-from gpuspawner.spawn import in_line
+from gpuspawner.line import in_line
 in_line.RELOAD_SECONDS = 1.0  # so that a closed page counts within the race
 c.JupyterHub.cleanup_servers = False
 c.JupyterHub.concurrent_spawn_limit = 20

@@ -8,7 +8,7 @@ import pytest
 
 from gpuspawner.scheduling.state import ClusterState
 from tests.race.recording import Line, Recorder, Recording
-from tests.unit.preflight.worlds import NAMESPACE, StillView, node, pod
+from tests.unit.makers.worlds import NAMESPACE, StillView, node, pod
 
 
 @pytest.fixture

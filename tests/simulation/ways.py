@@ -7,9 +7,9 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
-from gpuspawner.queue.line import Line
-from gpuspawner.queue.serving import Serving
-from gpuspawner.queue.ticket import Key, Ticket
+from gpuspawner.line.line import Line
+from gpuspawner.line.serving import Serving
+from gpuspawner.line.ticket import Key, Ticket
 from tests.simulation.cluster import Cluster
 
 _NOWHERE: frozenset[str] = frozenset()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpuspawner import pods
+from gpuspawner.compat import pods
 
 
 def look(was: Any, now: Any) -> None:

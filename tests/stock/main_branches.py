@@ -1,4 +1,4 @@
-"""Tests of gpuspawner.compat on main branches: `python -m tests.stock.main_branches`.
+"""Tests of what touches both on main branches: `python -m tests.stock.main_branches`.
 
 JupyterHub's and KubeSpawner's main branches come from GitHub, or from a folder that
 $GPUSPAWNER_MAIN_BRANCHES names: `FOLDER/jupyterhub` and `FOLDER/kubespawner`. Their dependencies
@@ -13,7 +13,8 @@ from pathlib import Path
 
 PROJECTS = ("jupyterhub", "kubespawner")
 ROOT = Path(__file__).parents[2]
-TESTS = ("tests/unit/compat", "tests/unit/spawn")
+ROOMS = ("compat", "gates", "kueue", "launch", "line", "policies", "profiles", "reservations")
+TESTS = [f"tests/unit/{it}" for it in ROOMS]
 
 
 def sources(folder: Path) -> list[Path]:

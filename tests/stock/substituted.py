@@ -11,7 +11,7 @@ import kubespawner
 
 import gpuspawner.spawner_class  # noqa: F401, which needs the name as it is
 from gpuspawner import GPUSpawner
-from gpuspawner.spawn import run
+from gpuspawner.launch import run
 
 
 async def _as_if_it_listened(*_: object) -> None:

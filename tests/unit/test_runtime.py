@@ -4,11 +4,11 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner import runtime as runtime_module
+from gpuspawner.cluster.schedulers import ONLY_SCORING
 from gpuspawner.configuration import check
 from gpuspawner.runtime import Runtime
-from gpuspawner.schedulers.judgement import ONLY_SCORING
 from gpuspawner.scheduling import Rules
-from tests.unit.preflight.worlds import StillView, node
+from tests.unit.makers.worlds import StillView, node
 
 
 def runtime(**traits: object) -> Runtime:

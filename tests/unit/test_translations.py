@@ -5,7 +5,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner import messages
-from gpuspawner.admission.rejection import (
+from gpuspawner.messages import OnForm
+from gpuspawner.messages.starts import preview
+from gpuspawner.offers import Offers
+from gpuspawner.offers.grant import Denial, DenialReason, Grant
+from gpuspawner.offers.options import NAMES
+from gpuspawner.offers.parsing import Gone, GPURequest, parse
+from gpuspawner.policies import denial as policy_denial
+from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
+from gpuspawner.preflight.availability import Availability, State
+from gpuspawner.preflight.decision import (
+    AfterPreemption,
+    Alternative,
+    Difference,
+    Overruled,
+    Reason,
+    Refuse,
+    Room,
+    Start,
+    UnknownRules,
+    Wait,
+)
+from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
     Denied,
@@ -21,33 +43,12 @@ from gpuspawner.admission.rejection import (
     Use,
     WebhookFailed,
 )
-from gpuspawner.availability import Availability, State
-from gpuspawner.form import Live, render
-from gpuspawner.messages import OnForm
-from gpuspawner.messages.starts import preview
-from gpuspawner.offers import Offers
-from gpuspawner.options import NAMES, Gone, GPURequest, parse
-from gpuspawner.policy import Denial, DenialReason, Grant
-from gpuspawner.policy import denial as policy_denial
-from gpuspawner.policy.judging import Standing
-from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
-from gpuspawner.preflight.decision import (
-    AfterPreemption,
-    Alternative,
-    Difference,
-    Overruled,
-    Reason,
-    Refuse,
-    Room,
-    Start,
-    UnknownRules,
-    Wait,
-)
+from gpuspawner.profiles.choosing import Chosen, choose
+from gpuspawner.profiles.profile_list import WRITTEN_IN, read
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
-from gpuspawner.spawn.profiles.choosing import Chosen, choose
-from gpuspawner.spawn.profiles.profile_list import WRITTEN_IN, read
-from tests.unit.form.page import Page
-from tests.unit.translating import Pseudo, speaking, untranslated
+from gpuspawner.web.form import Live, render
+from tests.unit.makers.pages import Page
+from tests.unit.makers.translating import Pseudo, speaking, untranslated
 from tools.catalogue import POT, catalogue
 
 GIB = 2**30

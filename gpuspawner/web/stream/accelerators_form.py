@@ -6,12 +6,12 @@ from typing import Any
 from msgspec import msgpack, structs
 
 from gpuspawner import language
-from gpuspawner.availability import what_decides
+from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.offers import Offers
+from gpuspawner.preflight.availability import what_decides
 from gpuspawner.preflight.downloads import containers
-from gpuspawner.spawn.accelerators import Accelerators
 from gpuspawner.web.answers import states_of
 from gpuspawner.web.stream.allowed import Allowed
 from gpuspawner.web.stream.open_form import Answer

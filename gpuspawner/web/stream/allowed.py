@@ -2,10 +2,10 @@
 
 import msgspec
 
-from gpuspawner.policy.judging import Standing
-from gpuspawner.policy.policies import Policy
-from gpuspawner.spawn.entitlement import Entitlement
-from gpuspawner.spawn.policing import Policing
+from gpuspawner.policies.entitlement import Entitlement
+from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.policies import Policy
+from gpuspawner.policies.policing import Policing
 
 _MOST_KEPT = 4096
 

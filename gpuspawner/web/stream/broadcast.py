@@ -14,9 +14,9 @@ from functools import partial
 
 from tornado import web
 
+from gpuspawner.cluster.turn import Turn
+from gpuspawner.gates.refusal import Refusal
 from gpuspawner.runtime import Runtime
-from gpuspawner.spawn.refusal import Refusal
-from gpuspawner.turn import Turn
 from gpuspawner.web.stream.open_form import OpenForm
 from gpuspawner.web.stream.rhythm import MOST_REST, Rhythm
 from gpuspawner.web.stream.stream import Stream

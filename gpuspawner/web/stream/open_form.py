@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from gpuspawner.spawn.sources import Sources
+from gpuspawner.gates.sources import Sources
 from gpuspawner.web.answers import JSON
 
 
@@ -51,8 +51,8 @@ async def opened(sources: Sources, server: str) -> OpenForm | None:
     Raises:
         HTTPError, Refusal: As `OpenForm.renew`.
     """
-    from gpuspawner.spawn.accelerators import Accelerators
-    from gpuspawner.spawn.profiles.profiles import Profiles
+    from gpuspawner.gates.accelerators import Accelerators
+    from gpuspawner.profiles.profiles import Profiles
     from gpuspawner.web.stream.accelerators_form import AcceleratorsForm
     from gpuspawner.web.stream.profiles_form import ProfilesForm
 

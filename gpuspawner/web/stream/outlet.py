@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from gpuspawner.token_bucket import Clock
+from gpuspawner.preflight.token_bucket import Clock
 
 Send = Callable[[bytes], "asyncio.Future[None]"]
 """Begins to send bytes to a client; the future is done when all of them are on their way."""

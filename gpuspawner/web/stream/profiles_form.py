@@ -6,8 +6,8 @@ from msgspec import msgpack
 
 from gpuspawner import language
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.spawn.profiles.listing import Listed
-from gpuspawner.spawn.profiles.profiles import Profiles
+from gpuspawner.profiles.listing import Listed
+from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.web.answers import JSON
 from gpuspawner.web.stream.allowed import Allowed
 from gpuspawner.web.stream.open_form import Answer

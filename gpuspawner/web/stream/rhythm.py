@@ -3,7 +3,7 @@
 import math
 import time
 
-from gpuspawner.token_bucket import Clock
+from gpuspawner.preflight.token_bucket import Clock
 
 LEAST_REST, MOST_REST = 0.5, 0.8
 """Seconds between a look and the next one, whatever changes meanwhile. A change is shown within a

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable
 
-from gpuspawner.token_bucket import Clock
+from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.web.stream.open_form import OpenForm
 from gpuspawner.web.stream.outlet import Outlet, Send
 

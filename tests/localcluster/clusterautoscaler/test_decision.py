@@ -9,7 +9,7 @@ from localcluster.client import Object
 from localcluster.clusterautoscaler.decision import Cluster, Decision, decide
 from localcluster.clusterautoscaler.groups import Backoff, Group
 from localcluster.nodes import node_object, starting_node
-from tests.unit.scheduling.objects import KINDS
+from tests.unit.makers.objects import KINDS
 
 NOW = 1000.0
 CPU = {"cpu": "4", "memory": "16Gi", "pods": "110"}

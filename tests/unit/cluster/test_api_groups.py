@@ -9,7 +9,7 @@ from typing import Any
 from gpuspawner.cluster import api_groups
 from gpuspawner.cluster.kinds import KARPENTER_KINDS, KUEUE_KINDS, Kind
 from gpuspawner.cluster.view import ClusterView
-from tests.unit.cluster.scripted import (
+from tests.unit.makers.scripted import (
     FAST,
     ScriptedServer,
     Step,
@@ -19,7 +19,7 @@ from tests.unit.cluster.scripted import (
     preferring,
     watch,
 )
-from tests.unit.cluster.views import until
+from tests.unit.makers.views import until
 
 PLURALS = ("localqueues", "clusterqueues", "cohorts", "resourceflavors", "workloads")
 

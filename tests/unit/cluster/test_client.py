@@ -9,7 +9,7 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException
 
 from gpuspawner.cluster.client import Client, InTurn, RequestError, load_configuration
-from tests.unit.cluster.scripted import ScriptedServer, broken, failure, raw, silence
+from tests.unit.makers.scripted import ScriptedServer, broken, failure, raw, silence
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Lost, Signal, Watcher
-from tests.unit.cluster.scripted import (
+from tests.unit.makers.scripted import (
     FAST,
     ScriptedServer,
     cut,
@@ -24,7 +24,7 @@ from tests.unit.cluster.scripted import (
     silence,
     watch,
 )
-from tests.unit.cluster.signals import THINGS, first, names
+from tests.unit.makers.signals import THINGS, first, names
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 

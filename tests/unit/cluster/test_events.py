@@ -10,7 +10,7 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import LONGEST_LINE, Head, Lines, read_event
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
-from tests.unit.cluster.scripted import event, obj
+from tests.unit.makers.scripted import event, obj
 
 pytestmark = pytest.mark.each_python
 

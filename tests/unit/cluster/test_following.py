@@ -14,7 +14,7 @@ from gpuspawner.cluster.following import Following
 from gpuspawner.cluster.health import STALE_AFTER, Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import servers_of
 from gpuspawner.kube.objects import AnyObject, Undecodable
-from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, event, failure, obj, page, watch
+from tests.unit.makers.scripted import FAST, ScriptedServer, Step, event, failure, obj, page, watch
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 A = obj("a", namespace="jhub")

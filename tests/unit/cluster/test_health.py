@@ -12,8 +12,8 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import NODES, PODS, Kind
 from gpuspawner.cluster.view import ClusterView
-from tests.unit.cluster.scripted import FAST, Step, event, failure, obj, page, watch
-from tests.unit.cluster.views import NODE, POD, until, viewing
+from tests.unit.makers.scripted import FAST, Step, event, failure, obj, page, watch
+from tests.unit.makers.views import NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 

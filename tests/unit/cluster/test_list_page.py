@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpuspawner.background import Background
 from gpuspawner.cluster import list_page
+from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.list_page import ListPage, decode_page
 from gpuspawner.kube.objects import UNDECODABLE, decode_deep
 
@@ -156,7 +156,7 @@ def test_a_page_whose_managed_fields_are_too_deep_is_read_without_them() -> None
 
 async def test_the_event_loop_is_free_between_two_pieces(monkeypatch) -> None:
     monkeypatch.setattr(list_page, "_PIECE", SMALL)
-    monkeypatch.setattr("gpuspawner.background._TURN", 0.0)
+    monkeypatch.setattr("gpuspawner.cluster.background._TURN", 0.0)
     rounds = 0
 
     async def others() -> None:

@@ -18,8 +18,8 @@ from gpuspawner.cluster.pod_events import Heard, PodEvents
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Listed, Signal
 from gpuspawner.kube.autoscaling import Event
-from tests.unit.cluster.scripted import FAST, ScriptedServer, Step, failure, page, watch
-from tests.unit.cluster.scripted import event as change
+from tests.unit.makers.scripted import FAST, ScriptedServer, Step, failure, page, watch
+from tests.unit.makers.scripted import event as change
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 

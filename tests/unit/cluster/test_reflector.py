@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuspawner.background import Background
+from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.kinds import PODS
@@ -19,7 +19,7 @@ from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal
 from gpuspawner.kube.objects import decode
 from gpuspawner.scheduling.state import ClusterState
-from tests.unit.cluster.scripted import obj
+from tests.unit.makers.scripted import obj
 
 pytestmark = pytest.mark.each_python
 
@@ -49,7 +49,7 @@ def pods(count: int) -> list[msgspec.Raw]:
 )
 async def test_other_work_goes_on_while_many_objects_are_processed(signals, monkeypatch) -> None:
     for longest in ("_TURN", "_LONGEST_TURN"):
-        monkeypatch.setattr(f"gpuspawner.background.{longest}", 0.0)
+        monkeypatch.setattr(f"gpuspawner.cluster.background.{longest}", 0.0)
     state = ClusterState()
     turns = 0
 
@@ -69,7 +69,7 @@ async def test_other_work_goes_on_while_many_objects_are_processed(signals, monk
 
 async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(monkeypatch) -> None:
     for longest in ("_TURN", "_LONGEST_TURN"):
-        monkeypatch.setattr(f"gpuspawner.background.{longest}", 0.0)
+        monkeypatch.setattr(f"gpuspawner.cluster.background.{longest}", 0.0)
     state = ClusterState()
     reflector = Reflector(PODS, state, lambda: None)
     await reflector.run(Scripted(Page(pods(200), first=True), Listed()))  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(monkeyp
 
 async def test_the_objects_of_two_kinds_are_not_processed_in_the_same_round(monkeypatch) -> None:
     for longest in ("_TURN", "_LONGEST_TURN"):
-        monkeypatch.setattr(f"gpuspawner.background.{longest}", 0.0)
+        monkeypatch.setattr(f"gpuspawner.cluster.background.{longest}", 0.0)
     shared, order = Background(), []
 
     class Recorded(ClusterState):

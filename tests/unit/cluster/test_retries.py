@@ -9,8 +9,8 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.retries import Backoff, Retries
 from gpuspawner.cluster.watch import Lost, Watcher
-from tests.unit.cluster.scripted import FAST, ScriptedServer, cut, event, failure, obj, page, watch
-from tests.unit.cluster.signals import THINGS, first, names, signals_of
+from tests.unit.makers.scripted import FAST, ScriptedServer, cut, event, failure, obj, page, watch
+from tests.unit.makers.signals import THINGS, first, names, signals_of
 
 
 @pytest.fixture

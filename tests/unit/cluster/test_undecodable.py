@@ -11,8 +11,8 @@ from aiohttp import web
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable, decode
-from tests.unit.cluster.scripted import Step, event, obj, page, raw, watch
-from tests.unit.cluster.views import NODE, POD, until, viewing
+from tests.unit.makers.scripted import Step, event, obj, page, raw, watch
+from tests.unit.makers.views import NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 pytestmark = pytest.mark.each_python

@@ -12,8 +12,8 @@ from gpuspawner.cluster.kinds import NODES, PODS, Kind
 from gpuspawner.cluster.view import ClusterView, server_version
 from gpuspawner.kube.objects import KubeObject, Undecodable
 from gpuspawner.scheduling import Rules
-from tests.unit.cluster.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
-from tests.unit.cluster.views import NODE, POD, until, viewing
+from tests.unit.makers.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
+from tests.unit.makers.views import NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 

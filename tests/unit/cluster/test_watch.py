@@ -10,8 +10,8 @@ from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
 from gpuspawner.kube.objects import Undecodable
-from tests.unit.clocks import Clock
-from tests.unit.cluster.scripted import (
+from tests.unit.makers.clocks import Clock
+from tests.unit.makers.scripted import (
     FAST,
     ScriptedServer,
     Step,
@@ -25,7 +25,7 @@ from tests.unit.cluster.scripted import (
     silence,
     watch,
 )
-from tests.unit.cluster.signals import first, names, signals_of
+from tests.unit.makers.signals import first, names, signals_of
 
 
 async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.compat.hub_database import HubDatabase
+from tests.unit.makers.hub_database import HubDatabase
 
 HERE = Path(__file__).parent
 

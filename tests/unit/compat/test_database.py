@@ -15,7 +15,7 @@ from sqlalchemy.orm.exc import StaleDataError
 
 from gpuspawner.compat import activity, database, jupyterhub
 from gpuspawner.compat.database import Database
-from tests.unit.compat.file_database import FileDatabase, until
+from tests.unit.makers.file_database import FileDatabase, until
 from tests.waiting import UNIT_PATIENCE
 
 LARGE = {"x": "y" * 100_000}

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from gpuspawner import GPUSpawner, pods
+from gpuspawner import GPUSpawner
+from gpuspawner.compat import pods
 from gpuspawner.compat.likeness import Likeness, likeness
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod, Volume
-from tests.unit.spawn.hubs import StillHub
+from tests.unit.makers.hubs import StillHub
 
 pytestmark = pytest.mark.each_python
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.spawn.hubs import StillHub
+from tests.unit.makers.hubs import StillHub
 
 pytestmark = pytest.mark.each_python
 

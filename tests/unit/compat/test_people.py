@@ -7,7 +7,7 @@ from jupyterhub.user import User
 
 from gpuspawner.compat.people import Person, label_of, member_ids, members, person
 from gpuspawner.kube.servers import SERVER, USER
-from tests.unit.spawn.hubs import StillHub
+from tests.unit.makers.hubs import StillHub
 
 pytestmark = pytest.mark.each_python
 

@@ -7,7 +7,7 @@ from jupyterhub import orm
 from sqlalchemy.exc import SQLAlchemyError
 
 from gpuspawner.compat.rights import Rights
-from tests.unit.compat.hub_database import HubDatabase
+from tests.unit.makers.hub_database import HubDatabase
 
 pytestmark = pytest.mark.each_python
 

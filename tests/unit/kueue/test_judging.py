@@ -8,7 +8,17 @@ from gpuspawner.kueue.judging import Closed, Free, Full, Never, Unsure, Why, jud
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.places import Line
 from localcluster.kueue.objects import cluster_queue
-from tests.unit.kueue.worlds import GPU, Plain, flavor, inactive, known, pod, pool, queue, workload
+from tests.unit.makers.kueue_worlds import (
+    GPU,
+    Plain,
+    flavor,
+    inactive,
+    known,
+    pod,
+    pool,
+    queue,
+    workload,
+)
 
 QUOTA = {"nominalQuota": "2"}
 T4 = flavor("t4", nodeLabels={"gpu": "t4"})

@@ -12,7 +12,7 @@ from gpuspawner.kube.objects import Undecodable, decode
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.places import Line, line_of
 from gpuspawner.kueue.workloads import hopeless, order
-from tests.unit.kueue.worlds import GPU, flavor, inactive, known, pod, pool, queue, workload
+from tests.unit.makers.kueue_worlds import GPU, flavor, inactive, known, pod, pool, queue, workload
 
 QUOTA = {"nominalQuota": "2"}
 PENDING = "couldn't assign flavors to pod set main: insufficient unused quota for x in flavor t4"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuspawner.kube.kueue import ResourceFlavor
 from gpuspawner.kueue.pods import is_gated, placed, queue_of, without_gates
-from tests.unit.kueue.worlds import flavor, known, pod
+from tests.unit.makers.kueue_worlds import flavor, known, pod
 
 GATES = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.kueue.quota import QuotaError
-from tests.unit.kueue.worlds import GPU, Plain, cohort, known, pool, queue, read
+from tests.unit.makers.kueue_worlds import GPU, Plain, cohort, known, pool, queue, read
 
 KEY = ("t4", GPU)
 

@@ -2,7 +2,7 @@
 
 from gpuspawner.launch.avoided import BROKEN, SECONDS, AvoidedNodes
 from gpuspawner.launch.trouble import Kind
-from tests.unit.clocks import Clock
+from tests.unit.makers.clocks import Clock
 
 
 def test_only_the_owner_avoids_a_node() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from gpuspawner.launch.container_faults import of_probe, of_sandbox, of_start
 from gpuspawner.launch.trouble import Fault, Kind
-from tests.unit.launch.tables import meaning
+from tests.unit.makers.trouble_tables import meaning
 
 TASK = "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
 RUNC = f"{TASK}runc create failed: unable to start container process: "

@@ -13,7 +13,7 @@ from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, written
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.messages import last_server_ended
-from tests.unit.launch.starts import at, condition, ended, start
+from tests.unit.makers.starts import at, condition, ended, start
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 RUNS = {"ready": True, "state": {"running": {"startedAt": at(10)}}}

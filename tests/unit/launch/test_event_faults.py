@@ -4,7 +4,7 @@ import pytest
 
 from gpuspawner.launch.event_faults import Until, cancels, of_event
 from gpuspawner.launch.trouble import Kind
-from tests.unit.launch.starts import event, warning
+from tests.unit.makers.starts import event, warning
 
 ASSIGNED = "Successfully assigned hub/jupyter-ann to gpu-1"
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.launch.evidence import by_container, container_of, containers, earliest, latest, own
-from tests.unit.launch.starts import CLOUD_METADATA, NOTEBOOK, event, start
+from tests.unit.makers.starts import CLOUD_METADATA, NOTEBOOK, event, start
 
 NOON, LATER = datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 21, 13, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.limits import hopeless
 from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.launch.troubles import troubles
-from gpuspawner.visible_gpus import CONTAINER, FEWER
-from tests.unit.launch.starts import ended, waiting
+from gpuspawner.offers.visible_gpus import CONTAINER, FEWER
+from tests.unit.makers.starts import ended, waiting
 
 SAID = "gpuspawner: 1 of 2 GPUs visible: Tesla T4\n"
 

@@ -8,7 +8,7 @@ import pytest
 from gpuspawner.launch import pulls, scheduler_message
 from gpuspawner.launch.steps import stages
 from gpuspawner.launch.troubles import troubles
-from tests.unit.launch.starts import NOTEBOOK, condition, ended, event, start, waiting, warning
+from tests.unit.makers.starts import NOTEBOOK, condition, ended, event, start, waiting, warning
 
 pytestmark = pytest.mark.each_python
 

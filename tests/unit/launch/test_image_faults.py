@@ -4,7 +4,7 @@ import pytest
 
 from gpuspawner.launch.image_faults import of_pull
 from gpuspawner.launch.trouble import Kind
-from tests.unit.launch.tables import meaning
+from tests.unit.makers.trouble_tables import meaning
 
 RPC = "rpc error: code = Unknown desc = "
 FDB = "foundationdb/fdb-kubernetes-operator:v2.6.0"

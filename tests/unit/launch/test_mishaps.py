@@ -11,7 +11,7 @@ from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.mishaps import Mishap, is_lost, mishaps
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.scheduling.node_info import NodeInfo
-from tests.unit.launch.starts import at, ended, start
+from tests.unit.makers.starts import at, ended, start
 
 GPU = "nvidia.com/gpu"
 RUNS = {"ready": True, "state": {"running": {"startedAt": at(100)}}}

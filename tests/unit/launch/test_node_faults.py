@@ -4,7 +4,7 @@ import pytest
 
 from gpuspawner.launch.node_faults import of_disruption, of_ended_pod, of_failed_status
 from gpuspawner.launch.trouble import About, Fault, Kind
-from tests.unit.launch.tables import meaning
+from tests.unit.makers.trouble_tables import meaning
 
 GPU = "nvidia.com/gpu"
 

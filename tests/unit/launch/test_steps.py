@@ -10,7 +10,7 @@ from gpuspawner.kube.moments import moment
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.pulls import Pulled, Pulling
 from gpuspawner.launch.steps import Stage, Step, merged, stages
-from tests.unit.launch.starts import (
+from tests.unit.makers.starts import (
     CLOUD_METADATA,
     IMAGE,
     NOTEBOOK,
@@ -23,7 +23,7 @@ from tests.unit.launch.starts import (
     waiting,
     warning,
 )
-from tests.unit.launch.tables import meaning
+from tests.unit.makers.trouble_tables import meaning
 
 POOL = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-gpu-grp"
 PRESENT = f'Container image "{TOOLS}" already present on machine'

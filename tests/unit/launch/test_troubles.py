@@ -10,7 +10,7 @@ from gpuspawner.kube.moments import moment
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.trouble import About, Exit, Kind, Trouble
 from gpuspawner.launch.troubles import troubles
-from tests.unit.launch.starts import (
+from tests.unit.makers.starts import (
     CLOUD_METADATA,
     IMAGE,
     NOTEBOOK,

@@ -7,7 +7,7 @@ import pytest
 from gpuspawner.cluster.health import Unreachable
 from gpuspawner.messages import explain_refusal, explain_unknown
 from gpuspawner.offers import Accelerator
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Reason,

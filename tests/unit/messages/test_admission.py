@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.admission.rejection import (
+from gpuspawner.messages import OnForm, explain_refusal, refusal
+from gpuspawner.messages.starts import preview
+from gpuspawner.offers import Accelerator
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.decision import Overruled, Reason, Refuse, Start
+from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
     Cause,
@@ -23,12 +28,7 @@ from gpuspawner.admission.rejection import (
     Use,
     WebhookFailed,
 )
-from gpuspawner.admission.rejection_parser import read
-from gpuspawner.messages import OnForm, explain_refusal, refusal
-from gpuspawner.messages.starts import preview
-from gpuspawner.offers import Accelerator
-from gpuspawner.policy import Grant
-from gpuspawner.preflight.decision import Overruled, Reason, Refuse, Start
+from gpuspawner.preflight.rejection_parser import read
 
 GI = 2**30
 T4 = Grant(Accelerator("t4", "NVIDIA T4", "nvidia.com/gpu"), 1)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gpuspawner.availability import Availability, State
 from gpuspawner.messages import StateText, state_text
 from gpuspawner.offers import Accelerator
-from gpuspawner.policy.denial import Choice, OverLimit, Withheld
-from gpuspawner.policy.judging import Standing
-from gpuspawner.policy.policies import Limit, Measure, Per, Policy, What
+from gpuspawner.policies.denial import Choice, OverLimit, Withheld
+from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
+from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import CanScaleUp, Room
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, Why
 

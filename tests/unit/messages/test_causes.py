@@ -9,7 +9,7 @@ from gpuspawner.launch.limits import Failure
 from gpuspawner.launch.trouble import About, Exit, Kind, Trouble
 from gpuspawner.messages.causes import cause
 from gpuspawner.offers import Accelerator
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
 
 T4 = Accelerator("t4", "NVIDIA T4", "nvidia.com/gpu", counts=(1, 2))
 

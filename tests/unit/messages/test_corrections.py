@@ -1,7 +1,8 @@
 """Errors in options, and earlier choices that are no longer offered."""
 
 from gpuspawner.messages import correction, correction_at_fields, gone_at_start, gone_from_form
-from gpuspawner.options import FieldError, Gone
+from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.parsing import Gone
 
 
 def test_a_correction_names_each_field():

@@ -8,7 +8,7 @@ from gpuspawner.kueue.judging import Closed, Never, Why
 from gpuspawner.kueue.places import Line
 from gpuspawner.messages import explain_refusal, preview, refusal
 from gpuspawner.messages.kueue import in_queue
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start
 
 GPU = "nvidia.com/gpu"

@@ -4,8 +4,8 @@ import pytest
 
 from gpuspawner.messages import OnForm
 from gpuspawner.offers import Accelerator
-from gpuspawner.options import FieldError
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.options import FieldError
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
 from gpuspawner.scaling.outlook import Obstacle, Why
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.messages import policy_denied
-from gpuspawner.policy.denial import Choice, OverLimit, PolicyDenial, Uncounted, Withheld
-from gpuspawner.policy.judging import Standing
-from gpuspawner.policy.policies import Amount, Limit, Measure, Per, Policy, What
+from gpuspawner.policies.denial import Choice, OverLimit, PolicyDenial, Uncounted, Withheld
+from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
 
 GIB = 2**30
 MIG = "nvidia.com/mig-1g.5gb"

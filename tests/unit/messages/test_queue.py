@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gpuspawner.line.estimate import Range
 from gpuspawner.messages import in_line, may_go, stay_here, waits_already, waits_in_line, would_be
 from gpuspawner.offers import Accelerator
-from gpuspawner.policy import Grant
-from gpuspawner.queue.estimate import Range
+from gpuspawner.offers.grant import Grant
 
 A100 = Grant(Accelerator("a100", "NVIDIA A100", "nvidia.com/gpu", counts=(1, 2)), 2)
 NO_GPU = Grant(None, 0)

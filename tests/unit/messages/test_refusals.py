@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.admission.rejection import Of, OverQuota, Rejection, Use
 from gpuspawner.messages import denied, misconfigured, profile_refused, refusal
 from gpuspawner.offers import Accelerator
-from gpuspawner.options import GPURequest
-from gpuspawner.policy import Denial, DenialReason, Grant
+from gpuspawner.offers.grant import Denial, DenialReason, Grant
+from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import (
     Alternative,
     Difference,
@@ -17,6 +16,7 @@ from gpuspawner.preflight.decision import (
     Room,
     TaintedNodes,
 )
+from gpuspawner.preflight.rejection import Of, OverQuota, Rejection, Use
 
 GI = 1024**3
 A100 = Accelerator("a100", "A100", "nvidia.com/gpu")

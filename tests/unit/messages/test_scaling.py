@@ -5,7 +5,7 @@ import pytest
 from gpuspawner.messages import OnForm, profile_refused, refusal
 from gpuspawner.messages.administrators import explain_refusal
 from gpuspawner.messages.scaling import no_more
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.scaling.outlook import Obstacle, Why
 

@@ -4,7 +4,7 @@ from gpuspawner.cluster.health import Reading
 from gpuspawner.messages import progress
 from gpuspawner.messages.starts import preview
 from gpuspawner.offers import Accelerator
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     CanScaleUp,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.offers import OfferError
-from tests.unit.offers.configured import A100, accelerator
+from tests.unit.makers.configured import A100, accelerator
 
 X = {"x": object()}
 SCALE_UP_ERRORS = [

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuspawner.offers import Default, Memory, OfferError, Offers
-from tests.unit.offers.configured import accelerator, offers
+from tests.unit.makers.configured import accelerator, offers
 
 GI = 1024**3
 

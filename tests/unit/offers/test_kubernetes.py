@@ -3,7 +3,7 @@
 import pytest
 
 from gpuspawner.offers import OfferError
-from tests.unit.offers.configured import accelerator
+from tests.unit.makers.configured import accelerator
 
 EXPRESSIONS = [
     ({"operator": "in", "values": ["b"]}, ".operator: 'in' is not one of In, NotIn, Exists"),

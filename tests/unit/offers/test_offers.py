@@ -8,7 +8,7 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner.offers import Default, Image, Memory, OfferError, Offers, ScaleUp
-from tests.unit.offers.configured import A100, IMAGES, T4, accelerator, offers
+from tests.unit.makers.configured import A100, IMAGES, T4, accelerator, offers
 
 GI = 1024**3
 

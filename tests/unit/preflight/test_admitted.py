@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.admission.dry_runs import TooManyDryRunsError
-from gpuspawner.admission.rejection import (
+from gpuspawner.preflight.admitted import AdmittedPreflight, rejected
+from gpuspawner.preflight.decision import Reason, Refuse, Start, Wait
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
     Cause,
@@ -21,11 +25,7 @@ from gpuspawner.admission.rejection import (
     Use,
     WebhookFailed,
 )
-from gpuspawner.preflight.admitted import AdmittedPreflight, rejected
-from gpuspawner.preflight.decision import Reason, Refuse, Start, Wait
-from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
-from tests.unit.preflight.admissions import (
+from tests.unit.makers.admissions import (
     OFFERS,
     OVER,
     TAINT,
@@ -35,7 +35,9 @@ from tests.unit.preflight.admissions import (
     choosing,
     preflight_on,
 )
-from tests.unit.preflight.worlds import Instead, StillView, node, pod, proposal, refused
+from tests.unit.makers.worlds import Instead, StillView, node, pod, proposal, refused
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 TOLERATE_ALL = [{"operator": "Exists"}]
 ON_A_CLOUD = {"providerID": "gce://project/zone/n"}  # where pools may grow

@@ -5,10 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from gpuspawner.offers import Offers
-from gpuspawner.options import GPURequest
-from gpuspawner.policy import Denial, Grant, decide
+from gpuspawner.offers.grant import Denial, Grant, decide
+from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.alternatives import Variant, nearest
 from gpuspawner.preflight.decision import Alternative, Difference
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 OFFERS = Offers.parse(
     accelerators={

@@ -15,7 +15,9 @@ from gpuspawner.preflight.counts import Counts
 from gpuspawner.preflight.decision import Room, TaintedNodes
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
-from tests.unit.preflight.worlds import GPU, node, pod
+from tests.unit.makers.worlds import GPU, node, pod
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 AWAY = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}

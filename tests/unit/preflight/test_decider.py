@@ -12,8 +12,8 @@ import pytest
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import KINDS
 from gpuspawner.offers import Offers
-from gpuspawner.options import GPURequest
-from gpuspawner.policy import Grant
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -30,7 +30,7 @@ from gpuspawner.preflight.decision import (
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import MayScaleUp, Source
-from tests.unit.preflight.worlds import (
+from tests.unit.makers.worlds import (
     A100,
     GPU,
     NAMESPACE,
@@ -47,6 +47,8 @@ from tests.unit.preflight.worlds import (
     proposal,
     refused,
 )
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 ON_OFFER = Offers(accelerators={"a100": A100})
 

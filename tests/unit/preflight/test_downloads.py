@@ -2,12 +2,15 @@
 
 from collections.abc import Container, Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.kube.nodes import NodeImage
 from gpuspawner.preflight.downloads import Search, containers, is_settled, on_all, on_any
 from gpuspawner.scheduling.node_images import NodeImages
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 WANTED = {"both": ("x:1", "y:1"), "x": ("x:1",), "y": ("y:1",), "none": ("z:1",)}
 

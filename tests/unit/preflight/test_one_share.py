@@ -8,7 +8,9 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.scheduling import ClusterState
-from tests.unit.preflight.worlds import GPU, Plain, labelled, node, pod
+from tests.unit.makers.worlds import GPU, Plain, labelled, node, pod
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 GKE = "cloud.google.com/gke-gpu-sharing-strategy"
 MIG = "nvidia.com/mig-1g.5gb"

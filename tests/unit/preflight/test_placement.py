@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from gpuspawner.preflight.decision import Reason, Start
 from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.preflight.preflight import Preflight
-from tests.unit.preflight.worlds import StillView, is_unknown, node, pod, proposal, refused
+from tests.unit.makers.worlds import StillView, is_unknown, node, pod, proposal, refused
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 TOLERATION = {"key": "dedicated", "operator": "Exists"}

@@ -13,7 +13,7 @@ from gpuspawner.preflight.decision import Reason, Room, Start, ViewNotLive, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp
-from tests.unit.preflight.worlds import (
+from tests.unit.makers.worlds import (
     GPU,
     NAMESPACE,
     ONE_FREE,
@@ -28,6 +28,8 @@ from tests.unit.preflight.worlds import (
     settle,
     waiting,
 )
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 @pytest.mark.parametrize(

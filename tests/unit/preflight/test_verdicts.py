@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gpuspawner.preflight import verdicts as verdicts_module
-from gpuspawner.preflight.contention import Demand
 from gpuspawner.preflight.verdicts import Subject, Verdicts, is_simple
+from gpuspawner.reservations.contention import Demand
 from gpuspawner.scheduling.verdict import Outcome
-from tests.unit.preflight.worlds import (
+from tests.unit.makers.worlds import (
     GPU,
     HOSTNAME,
     NAMESPACE,
@@ -20,6 +20,8 @@ from tests.unit.preflight.worlds import (
     pod,
     proposal,
 )
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}
 ANTI_AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}

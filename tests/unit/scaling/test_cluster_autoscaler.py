@@ -15,8 +15,8 @@ from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
-from tests.unit.scaling.groups import EKS, GPU, MAY, UUID, group, look, member, status
-from tests.unit.scaling.outlooks import (
+from tests.unit.makers.groups import EKS, GPU, MAY, UUID, group, look, member, status
+from tests.unit.makers.outlooks import (
     Cluster,
     asks,
     autoscalers,

@@ -7,7 +7,7 @@ import pytest
 from gpuspawner.offers import Accelerator, ScaleUp
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
-from tests.unit.scaling.outlooks import (
+from tests.unit.makers.outlooks import (
     GPU_TAINT,
     T4,
     TOLERATION,

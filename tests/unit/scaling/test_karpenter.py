@@ -16,7 +16,7 @@ from gpuspawner.scaling.growth import like, new_node
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
-from tests.unit.scaling.outlooks import (
+from tests.unit.makers.outlooks import (
     Cluster,
     Plain,
     asks,

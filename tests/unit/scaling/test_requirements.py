@@ -7,7 +7,7 @@ import pytest
 from gpuspawner.kube.meta import LabelSelectorRequirement as Need
 from gpuspawner.scaling.requirements import PoolRequirements
 from gpuspawner.scheduling.filters import Filters
-from tests.unit.scaling.outlooks import pod, state
+from tests.unit.makers.outlooks import pod, state
 
 KEY = "example.com/team"
 CPUS = "karpenter.k8s.aws/instance-cpu"

@@ -10,7 +10,7 @@ import pytest
 from gpuspawner.scaling.starting import age, is_starting
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
-from tests.unit.scaling.outlooks import node, pod, state
+from tests.unit.makers.outlooks import node, pod, state
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GPU = Filters(state(), pod())

@@ -16,8 +16,8 @@ from gpuspawner.scaling.outlook import (
     Source,
     Why,
 )
-from tests.unit.scaling.groups import group, status
-from tests.unit.scaling.outlooks import Cluster, Plain, autoscalers, node, outlook, pod, state
+from tests.unit.makers.groups import group, status
+from tests.unit.makers.outlooks import Cluster, Plain, autoscalers, node, outlook, pod, state
 
 MAY = MayScaleUp(Source.NODES)
 KARPENTERS = {"karpenter.sh/nodepool": "gpu"}

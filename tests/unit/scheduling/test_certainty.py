@@ -1,7 +1,7 @@
 import pytest
 
 from gpuspawner.scheduling import Outcome, Rules, Why
-from tests.unit.scheduling.objects import answer, node, pod
+from tests.unit.makers.objects import answer, node, pod
 
 ONE = {"gpu": "1"}
 SELECTOR = {"matchLabels": {"team": "x"}}

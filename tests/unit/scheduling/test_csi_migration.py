@@ -3,8 +3,8 @@ import pytest
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from gpuspawner.scheduling.csi_migration import translated, translates
-from tests.unit.scheduling.objects import judge, node, pod
-from tests.unit.scheduling.storage import WAIT, claim, uses, volume
+from tests.unit.makers.objects import judge, node, pod
+from tests.unit.makers.storage import WAIT, claim, uses, volume
 
 ZONE = "topology.kubernetes.io/zone"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

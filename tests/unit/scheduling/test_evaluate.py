@@ -1,6 +1,6 @@
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import Outcome, evaluate, explain, fits_on
-from tests.unit.scheduling.objects import cluster, node, pod
+from tests.unit.makers.objects import cluster, node, pod
 
 ONE = {"gpu": "1"}
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpuspawner.scheduling import Outcome, evaluate
-from tests.unit.scheduling.objects import affinity, answer, cluster, node, pod, term
-from tests.unit.scheduling.storage import WAIT, claim, uses, volume
+from tests.unit.makers.objects import affinity, answer, cluster, node, pod, term
+from tests.unit.makers.storage import WAIT, claim, uses, volume
 
 Plain = dict[str, Any]
 

@@ -1,5 +1,5 @@
 from gpuspawner.scheduling import evaluate
-from tests.unit.scheduling.objects import cluster, node, pod
+from tests.unit.makers.objects import cluster, node, pod
 
 
 def test_the_message_counts_every_reason_of_every_node():

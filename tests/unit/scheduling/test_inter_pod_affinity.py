@@ -2,7 +2,7 @@ import pytest
 
 from gpuspawner.scheduling import Outcome
 from gpuspawner.scheduling.failures import NotNear, Repelled, TooNear
-from tests.unit.scheduling.objects import affinity, judge, node, pod, term
+from tests.unit.makers.objects import affinity, judge, node, pod, term
 
 NODES = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]
 DB = {"app": "db"}

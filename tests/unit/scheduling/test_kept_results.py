@@ -14,8 +14,8 @@ from hypothesis.stateful import (
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import ClusterState, explain
 from gpuspawner.scheduling.node_kinds import NodeKinds
-from tests.unit.scheduling.objects import KINDS, named, node, pod, required
-from tests.unit.scheduling.storage import claim, uses, volume
+from tests.unit.makers.objects import KINDS, named, node, pod, required
+from tests.unit.makers.storage import claim, uses, volume
 
 NAMES = st.sampled_from(["a", "b", "c"])
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from gpuspawner.scheduling.__main__ import main
-from tests.unit.scheduling.objects import node, pod
+from tests.unit.makers.objects import node, pod
 
 ONE = {"gpu": "1"}
 

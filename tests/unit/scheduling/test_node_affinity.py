@@ -1,6 +1,6 @@
 from gpuspawner.scheduling import Outcome
 from gpuspawner.scheduling.failures import OtherNode
-from tests.unit.scheduling.objects import judge, named, node, pod, required, texts
+from tests.unit.makers.objects import judge, named, node, pod, required, texts
 
 MODEL = {"nvidia.com/gpu.product": "A100"}
 

@@ -4,7 +4,7 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling.node_index import NodeIndex
 from gpuspawner.scheduling.node_info import pod_info
 from gpuspawner.scheduling.rules import DEFAULT_RULES
-from tests.unit.scheduling.objects import node, pod
+from tests.unit.makers.objects import node, pod
 
 POD = pod_info(convert("Pod", pod("p", node="a", requests={"gpu": "1"})), DEFAULT_RULES)
 NODE = convert("Node", node("a", gpu="2"))

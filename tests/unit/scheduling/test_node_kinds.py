@@ -8,7 +8,7 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import node_kinds
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_kinds import NodeKinds, Reads
-from tests.unit.scheduling.objects import node
+from tests.unit.makers.objects import node
 
 FEW = 2
 """Labels with more values than this belong to no kind here."""

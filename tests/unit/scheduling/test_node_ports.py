@@ -2,7 +2,7 @@ import pytest
 
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.failures import PortTaken
-from tests.unit.scheduling.objects import judge, node, pod
+from tests.unit.makers.objects import judge, node, pod
 
 
 def with_port(number, ip="", protocol="TCP", **fields):

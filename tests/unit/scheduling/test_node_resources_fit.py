@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.scheduling.failures import Insufficient
 from gpuspawner.scheduling.node_resources_fit import fits, lacking, wanted
-from tests.unit.scheduling.objects import judge, node, pod, texts
+from tests.unit.makers.objects import judge, node, pod, texts
 
 amounts = st.dictionaries(
     st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "pods"]), st.integers(-3, 6)

@@ -3,8 +3,8 @@ import pytest
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, fits_on
 from gpuspawner.scheduling.failures import DriverMissing, TooManyVolumes
-from tests.unit.scheduling.objects import cluster, judge, node, pod
-from tests.unit.scheduling.storage import WAIT, claim, uses, volume
+from tests.unit.makers.objects import cluster, judge, node, pod
+from tests.unit.makers.storage import WAIT, claim, uses, volume
 
 
 def csi(handle, driver="csi"):

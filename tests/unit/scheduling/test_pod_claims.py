@@ -2,8 +2,8 @@ import pytest
 
 from gpuspawner.scheduling import Outcome, Why
 from gpuspawner.scheduling.evaluate import evaluate
-from tests.unit.scheduling.objects import cluster, judge, node, pod
-from tests.unit.scheduling.storage import LOCAL, NOW, WAIT, claim, uses, volume
+from tests.unit.makers.objects import cluster, judge, node, pod
+from tests.unit.makers.storage import LOCAL, NOW, WAIT, claim, uses, volume
 
 CLASSES = {"storageClasses": [WAIT, NOW, LOCAL]}
 

@@ -2,7 +2,7 @@ import pytest
 
 from gpuspawner.scheduling import Outcome, evaluate
 from gpuspawner.scheduling.failures import NoTopology, Uneven
-from tests.unit.scheduling.objects import answer, cluster, judge, node, pod, required
+from tests.unit.makers.objects import answer, cluster, judge, node, pod, required
 
 APP = {"app": "x"}
 NODES = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]

@@ -2,7 +2,7 @@ import pytest
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import Outcome, evaluate
-from tests.unit.scheduling.objects import answer, cluster, node, pod
+from tests.unit.makers.objects import answer, cluster, node, pod
 
 ONE = {"gpu": "1"}
 

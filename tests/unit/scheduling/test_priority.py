@@ -1,5 +1,5 @@
 from gpuspawner.scheduling import Outcome
-from tests.unit.scheduling.objects import answer, node, pod
+from tests.unit.makers.objects import answer, node, pod
 
 ONE = {"gpu": "1"}
 

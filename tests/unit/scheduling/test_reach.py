@@ -9,7 +9,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.state import ClusterState
-from tests.unit.preflight.worlds import GPU, node, pod
+from tests.unit.makers.worlds import GPU, node, pod
 
 STATE = ClusterState.from_objects(
     nodes=[node("free", 2), node("full", 1), node("away", 2, unschedulable=True)],

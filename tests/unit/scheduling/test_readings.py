@@ -2,7 +2,7 @@ import pytest
 
 from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, explain, fits_on
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
-from tests.unit.scheduling.objects import affinity, cluster, node, pod, term
+from tests.unit.makers.objects import affinity, cluster, node, pod, term
 
 HOST = "kubernetes.io/hostname"
 NAMESPACES = [

@@ -4,7 +4,7 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.scheduling.requests import allocatable, held, is_extended, is_scalar, pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
-from tests.unit.scheduling.objects import pod
+from tests.unit.makers.objects import pod
 
 
 def container(cpu=None, policy=None, name="c", **more):

@@ -11,7 +11,7 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
-from tests.unit.preflight.worlds import GPU, NAMESPACE, node, pod
+from tests.unit.makers.worlds import GPU, NAMESPACE, node, pod
 
 NODES, PODS = ("a", "b", "c"), ("p", "q", "r", "s")
 changes = st.lists(

@@ -8,7 +8,7 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_kinds import NodeKinds
 from gpuspawner.scheduling.state import ClusterState
-from tests.unit.scheduling.objects import named, node, pod, required
+from tests.unit.makers.objects import named, node, pod, required
 
 HOST = "kubernetes.io/hostname"
 TOLERATED = {"key": "gpu", "operator": "Exists"}

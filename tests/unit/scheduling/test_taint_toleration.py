@@ -6,7 +6,7 @@ from gpuspawner.kube.nodes import Taint
 from gpuspawner.kube.pods import Toleration
 from gpuspawner.scheduling.failures import Cordoned, Untolerated
 from gpuspawner.scheduling.taint_toleration import tolerates, untolerated
-from tests.unit.scheduling.objects import judge, node, pod
+from tests.unit.makers.objects import judge, node, pod
 
 GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 

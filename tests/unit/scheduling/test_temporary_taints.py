@@ -6,7 +6,7 @@ import pytest
 
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from gpuspawner.scheduling.temporary_taints import is_temporary
-from tests.unit.scheduling.objects import answer, node, pod
+from tests.unit.makers.objects import answer, node, pod
 
 ONE = {"gpu": "1"}
 

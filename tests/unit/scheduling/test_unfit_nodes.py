@@ -10,7 +10,7 @@ from gpuspawner.scheduling.failures import Insufficient, TooNear, resolvable
 from gpuspawner.scheduling.node_resources_fit import lacking, wanted
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.unfit_nodes import Lacking, Unfit
-from tests.unit.scheduling.objects import node, pod
+from tests.unit.makers.objects import node, pod
 
 BUSY, FULL = Insufficient("nvidia.com/gpu", 1, 0, 8), Insufficient("pods", 1, 0, 10)
 

@@ -1,8 +1,8 @@
 import pytest
 
 from gpuspawner.scheduling.failures import NoStorage, NoVolume, OtherZone, VolumeElsewhere
-from tests.unit.scheduling.objects import judge, node, pod
-from tests.unit.scheduling.storage import LOCAL, NOW, WAIT, claim, uses, volume
+from tests.unit.makers.objects import judge, node, pod
+from tests.unit.makers.storage import LOCAL, NOW, WAIT, claim, uses, volume
 
 ZONE = "topology.kubernetes.io/zone"
 NODES = [node("a", labels={"zone": "a", ZONE: "a"}), node("b", labels={"zone": "b", ZONE: "b"})]

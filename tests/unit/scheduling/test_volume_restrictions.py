@@ -2,8 +2,8 @@ import pytest
 
 from gpuspawner.scheduling import Outcome
 from gpuspawner.scheduling.failures import ClaimInUse, DiskInUse
-from tests.unit.scheduling.objects import judge, node, pod
-from tests.unit.scheduling.storage import WAIT, claim, uses, volume
+from tests.unit.makers.objects import judge, node, pod
+from tests.unit.makers.storage import WAIT, claim, uses, volume
 
 GCE = {"gcePersistentDisk": {"pdName": "x"}}
 GCE_READ = {"gcePersistentDisk": {"pdName": "x", "readOnly": True}}

@@ -10,14 +10,14 @@ from tests.mutations.__main__ import ROOT
 from tests.mutations.patches import all_mutations, read
 
 DIFF = """\
-diff --git a/gpuspawner/turn.py b/gpuspawner/turn.py
---- a/gpuspawner/turn.py
-+++ b/gpuspawner/turn.py
+diff --git a/gpuspawner/nvml.py b/gpuspawner/nvml.py
+--- a/gpuspawner/nvml.py
++++ b/gpuspawner/nvml.py
 @@ -1 +1 @@
 -one
 +two
 """
-HEAD = "Broken: Two is one.\nSeen by: tests/unit/test_turn.py::test_two tests/hub/test_one.py\n"
+HEAD = "Broken: Two is one.\nSeen by: tests/unit/test_nvml.py::test_two tests/hub/test_one.py\n"
 
 
 def test_a_patch_says_what_it_breaks_and_names_the_tests_that_see_it() -> None:
@@ -25,8 +25,8 @@ def test_a_patch_says_what_it_breaks_and_names_the_tests_that_see_it() -> None:
 
     assert mutation.name == "two"
     assert mutation.broken == "Two is one."
-    assert mutation.tests == ("tests/unit/test_turn.py::test_two", "tests/hub/test_one.py")
-    assert mutation.files == ("gpuspawner/turn.py",)
+    assert mutation.tests == ("tests/unit/test_nvml.py::test_two", "tests/hub/test_one.py")
+    assert mutation.files == ("gpuspawner/nvml.py",)
     assert mutation.patch == DIFF
 
 
@@ -41,8 +41,8 @@ def test_a_patch_says_what_it_breaks_and_names_the_tests_that_see_it() -> None:
         "Broken: \nSeen by: tests/unit\n" + DIFF,
         "Broken: Two is one.\nSeen by: \n" + DIFF,
         HEAD + "and more\n" + DIFF,
-        HEAD + DIFF.replace("gpuspawner/turn.py", "tests/unit/test_turn.py"),
-        HEAD + DIFF + DIFF.replace("gpuspawner/turn.py", "setup.cfg"),
+        HEAD + DIFF.replace("gpuspawner/nvml.py", "tests/unit/test_nvml.py"),
+        HEAD + DIFF + DIFF.replace("gpuspawner/nvml.py", "setup.cfg"),
     ],
 )
 def test_a_patch_that_says_less_or_edits_something_else_is_refused(text: str) -> None:

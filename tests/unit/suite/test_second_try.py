@@ -81,7 +81,10 @@ def test_on_a_developer_s_machine_there_is_no_second_try(run) -> None:
 
 
 def test_the_group_that_xdist_appends_is_no_part_of_a_name() -> None:
-    plain, chosen = "tests/hub/test_gates.py::test_it", "tests/hub/test_gates.py::test_it[a@b]"
+    plain, chosen = (
+        "tests/hub/gates/test_gates.py::test_it",
+        "tests/hub/gates/test_gates.py::test_it[a@b]",
+    )
 
     assert [second_try._named(f"{name}@a-cluster") for name in (plain, chosen)] == [plain, chosen]
     assert [second_try._named(name) for name in (plain, chosen)] == [plain, chosen]

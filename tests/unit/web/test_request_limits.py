@@ -11,7 +11,7 @@ from gpuspawner.web.request_limits import (
     Questions,
     TooManyQuestionsError,
 )
-from tests.unit.clocks import Clock
+from tests.unit.makers.clocks import Clock
 
 
 def may_ask(questions: Questions, person: str) -> bool:

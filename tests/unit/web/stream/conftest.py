@@ -6,8 +6,8 @@ import pytest
 
 from gpuspawner.web.stream import broadcast
 from gpuspawner.web.stream.rhythm import Rhythm
-from tests.unit.clocks import VirtualClock
-from tests.unit.web.stream.following import Form
+from tests.unit.makers.clocks import VirtualClock
+from tests.unit.makers.following import Form
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.spawn.refusal import misconfigured
+from gpuspawner.gates.refusal import misconfigured
 from gpuspawner.web.stream.open_form import Answer
 from gpuspawner.web.stream.rhythm import MOST_REST
 from gpuspawner.web.stream.stream import AGAIN, CHECK_SECONDS, FULL, Stream
-from tests.unit.web.stream.following import Client, Form, Hub, always
+from tests.unit.makers.following import Client, Form, Hub, always
 
 pytestmark = pytest.mark.usefixtures("streams")
 

@@ -8,13 +8,13 @@ import pytest
 from gpuspawner import language
 from gpuspawner.web.stream.allowed import Allowed
 from gpuspawner.web.stream.open_form import OpenForm, opened
-from tests.unit.policy.pods import GPU
-from tests.unit.preflight.worlds import node, pod
-from tests.unit.spawn.courses import NODES, Course
-from tests.unit.spawn.hubs import A100, StillHub, named
-from tests.unit.spawn.profiles.clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS
-from tests.unit.spawn.profiles.lists import CPU
-from tests.unit.spawn.profiles.lists import GPU as GPU_PROFILE
+from tests.unit.makers.courses import NODES, Course
+from tests.unit.makers.hubs import A100, StillHub, named
+from tests.unit.makers.policy_pods import GPU
+from tests.unit.makers.profile_clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS
+from tests.unit.makers.profile_lists import CPU
+from tests.unit.makers.profile_lists import GPU as GPU_PROFILE
+from tests.unit.makers.worlds import node, pod
 
 HOME = {
     "volumes": [{"name": "home-{username}", "persistentVolumeClaim": {"claimName": "{username}"}}],

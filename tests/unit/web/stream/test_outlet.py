@@ -3,7 +3,7 @@
 import asyncio
 
 from gpuspawner.web.stream.outlet import KEEP_ALIVE, Outlet
-from tests.unit.clocks import Clock
+from tests.unit.makers.clocks import Clock
 
 
 class Client:

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuspawner.web.stream.rhythm import AT_LEAST_EVERY, LEAST_REST, MOST_REST, SHARE, Rhythm
-from tests.unit.clocks import Clock
+from tests.unit.makers.clocks import Clock
 
 
 def looked(seconds: float = 0.0) -> tuple[Clock, Rhythm]:

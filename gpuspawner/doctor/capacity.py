@@ -1,0 +1,137 @@
+"""`gpuspawner capacity`: which GPUs are free, by accelerator or profile and by node."""
+
+from inspect import cleandoc
+
+import msgspec
+from msgspec.structs import asdict
+
+from gpuspawner.doctor import terminal
+from gpuspawner.doctor.command import FromFiles
+from gpuspawner.doctor.hub import Hub
+from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
+from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
+from gpuspawner.messages.words import figure
+from gpuspawner.offers.discovery import gpus
+from gpuspawner.preflight import facts
+from gpuspawner.preflight.decision import Refuse, Wait
+from gpuspawner.scheduling import NodeInfo
+from gpuspawner.scheduling.requests import CPU, MEMORY
+
+_MOST_GROUPS = 30
+"""How many groups of nodes fit on a screen."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One accelerator or profile, and the nodes that can take its smallest server."""
+
+    offer: str
+    resource: str
+    nodes: int
+    total: int
+    used: int
+    free: int
+    most_on_a_node: int
+    now: str
+
+
+class Capacity(FromFiles):
+    """Show which GPUs are free, by accelerator or profile and by node."""
+
+    name = "capacity"
+    description = __doc__
+    examples = cleandoc("""
+        gpuspawner capacity -f jupyterhub_config.py
+        kubectl exec deploy/hub -- python3 -m gpuspawner capacity
+    """)
+
+    async def ask(self, hub: Hub) -> int:
+        """Print the tables."""
+        try:
+            servers = [server for server in await listed(hub) if server.smallest]
+        except UnusableError as error:
+            terminal.complain(f"No user can start a server: {error}")
+            servers = []
+        rows = [_row(hub, it) async for it in trying(hub, servers)]
+        nodes = list(hub.state.nodes.values())
+        if self.output == "json":
+            terminal.say_json(
+                {"offers": [asdict(row) for row in rows], "nodes": [*map(_plain, nodes)]}
+            )
+        else:
+            _tell(rows, nodes)
+        return 0
+
+
+def _row(hub: Hub, tried: Tried) -> Row:
+    accelerator = tried.proposal.grant.accelerator if tried.proposal else None
+    nodes = facts.candidates(hub.state, tried.pod)
+    if accelerator is None:
+        return Row(tried.server.offer, "", len(nodes), 0, 0, 0, 0, _now(tried))
+    resource = accelerator.resource
+    there = amount(nodes, resource)
+    room = facts.room(nodes, resource, 0)
+    return Row(
+        tried.server.offer, resource, len(nodes), there.total, there.used, room.free,
+        room.most_free, _now(tried),
+    )  # fmt: skip
+
+
+def _now(tried: Tried) -> str:
+    match tried.decision:
+        case None:
+            return "refused: unusable"
+        case Wait():
+            return "waits for a node"
+        case Refuse(reason=reason):
+            return f"refused: {reason.value}"
+        case _:
+            return "starts, unchecked" if tried.decision.notes else "starts"
+
+
+def _tell(rows: list[Row], nodes: list[NodeInfo]) -> None:
+    titles = ("OFFER", "RESOURCE", "NODES", "GPUS", "USED", "FREE", "MOST ON A NODE", "NOW")
+    terminal.table(
+        titles,
+        [
+            (it.offer, it.resource, it.nodes, it.total, it.used, it.free, it.most_on_a_node, it.now)
+            if it.resource
+            else (it.offer, "", it.nodes, "", "", "", "", it.now)
+            for it in rows
+        ],
+    )
+    terminal.say()
+    found = groups(nodes)
+    lines: list[tuple[object, ...]] = []
+    for group in found[:_MOST_GROUPS]:
+        cpu, memory = amount(group.nodes, CPU), amount(group.nodes, MEMORY)
+        rest = (figure(CPU, cpu.free), figure(MEMORY, memory.free), names(group.nodes))
+        for resource in group.resources or ("",):
+            its = amount(group.nodes, resource)
+            devices = (resource, its.total, its.used, free_on_each(group.nodes, resource))
+            lines.append((
+                len(group.nodes), group.kind or "-", group.away or "ready",
+                *(devices if resource else ("", "", "", "")), *rest,
+            ))  # fmt: skip
+    terminal.table(
+        ("NODES", "KIND", "STATE", "RESOURCE", "GPUS", "USED", "FREE ON NODES", "CPU FREE",
+         "MEMORY FREE", "NAMES"),
+        lines,
+    )  # fmt: skip
+    if len(found) > _MOST_GROUPS:
+        left = sum(len(group.nodes) for group in found[_MOST_GROUPS:])
+        terminal.say(f"and {left} other nodes; --output json has all of them.")
+
+
+def _plain(node: NodeInfo) -> dict[str, object]:
+    return {
+        "name": node.name,
+        "away": away(node),
+        "resources": {
+            resource: {
+                "capacity": node.capacity.get(resource, 0),
+                "allocatable": node.allocatable.get(resource, 0),
+                "used": node.requested.get(resource, 0),
+            }
+            for resource in sorted({*gpus(node), CPU, MEMORY})
+        },
+    }

@@ -1,0 +1,70 @@
+"""What the doctor checks; each module has one concern, and its sentences."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+from traitlets.config import Config
+
+from gpuspawner.cluster.health import Live
+from gpuspawner.compat import required_names
+from gpuspawner.compat.required_names import IncompatibleError
+from gpuspawner.doctor.checks import (
+    cluster,
+    devices,
+    limits,
+    offers,
+    policies,
+    queues,
+    rights,
+    settings,
+    storage,
+)
+from gpuspawner.doctor.findings import Finding, error
+from gpuspawner.doctor.hub import Hub, NoAdmission, watching
+from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
+
+
+async def examine(config: Config) -> list[Finding]:
+    """Return everything that the doctor finds.
+
+    Raises:
+        ConfigurationError, OfferError: The configuration would stop the hub.
+    """
+    try:
+        required_names.check()
+    except IncompatibleError as failed:
+        advice = "Install versions of JupyterHub and KubeSpawner that this version supports."
+        return [error("versions", str(failed), advice)]
+    async with watching(config) as hub:
+        found = [
+            *settings.check(hub),
+            *settings.check_names(hub),
+            *policies.check(hub),
+            *limits.check(hub),
+            *cluster.check(hub.view.health()),
+        ]
+        if any(finding.id == cluster.UNREACHABLE for finding in found):
+            return found
+        found += await rights.check(hub)
+        if not isinstance(hub.view.health(), Live):
+            return found
+        found += await cluster.check_version(hub)
+        forbidden = any(finding.id == rights.NO_SERVERS for finding in found)
+        asked = replace(hub, admission=NoAdmission()) if forbidden else hub
+        try:
+            tried = [it async for it in trying(asked, await listed(asked))]
+        except UnusableError as failed:
+            advice = "Correct KubeSpawner.profile_list or its function."
+            return [*found, error("profiles", f"No user can start a server: {failed}", advice)]
+        return [*found, *_about(hub, tried)]
+
+
+def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
+    yield from cluster.check_schedulers(hub, tried)
+    yield from storage.check(hub.state, tried)
+    spawner = hub.spawner
+    yield from queues.check(hub.view.queues, spawner.namespace, spawner.kueue_queue)
+    ill = devices.ill(hub.state)
+    yield from devices.check(ill, hub.state, tried)
+    yield from offers.check(hub, tried, ill)
+    yield from policies.check_offers(hub, tried)

@@ -1,0 +1,252 @@
+"""Why nobody could ever start a server, as far as an administrator can mend it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gpuspawner.doctor.checks import labels
+from gpuspawner.doctor.findings import Finding, Severity
+from gpuspawner.doctor.nodes import count, names, selected
+from gpuspawner.doctor.servers import Server, Tried
+from gpuspawner.kube.quoting import listing, nearest
+from gpuspawner.messages.words import amount, figure
+from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait
+from gpuspawner.preflight.one_share import refuses, several
+from gpuspawner.preflight.rejection import (
+    Denied,
+    Insecure,
+    Missing,
+    OutOfRange,
+    OverQuota,
+    QuotaDemands,
+    Rejection,
+)
+from gpuspawner.scaling.outlook import MayScaleUp, Source
+from gpuspawner.scheduling import ClusterState, NodeInfo
+from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.verdict import Why
+
+_UNSEEN = (Source.NODES, Source.UNREAD, Source.UNREAD_STATUS, Source.CONFIGURATION)
+"""Who only hints at pools that the hub doesn't see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing to mend; several servers may suffer from it.
+
+    Attributes:
+        text: As of a finding, with ``{servers}`` for their names.
+        advice: As of a finding, with ``{place}`` for the place in the configuration.
+        detail: What differs from server to server.
+        worst: The severity if one of the servers is the smallest of its offer.
+    """
+
+    id: str
+    text: str
+    advice: str
+    detail: str = field(default="", compare=False)
+    worst: Severity = Severity.ERROR
+
+    def finding(self, servers: Sequence[Server], details: Sequence[str]) -> Finding:
+        """Make the finding; it is only a warning if all smallest servers can start."""
+        is_all = any(server.smallest for server in servers)
+        named = [
+            f"{server.name} ({detail})" if detail else server.name
+            for server, detail in zip(servers, details, strict=True)
+        ]
+        # The names come from the configuration and the cluster, and may contain braces.
+        text = self.text.replace("{servers}", listing(named))
+        places = list(dict.fromkeys(server.place for server in servers))
+        advice = self.advice.replace("{place}", " and ".join(places))
+        return Finding(self.id, self.worst if is_all else Severity.WARNING, text, advice)
+
+
+def cause(state: ClusterState, tried: Tried) -> Cause | None:
+    """Return why nobody could start the server on this cluster; None if somebody could."""
+    if tried.decision is None:
+        return Cause(
+            "unusable", f"Nobody can start {{servers}}: {tried.problem}", "Correct {place}."
+        )
+    match tried.decision:
+        case Start(notes=notes):
+            unknown = [fact for it in notes if isinstance(it, UnknownRules) for fact in it.facts]
+            return _unchecked(unknown) if unknown else _one_share(state, tried, Severity.WARNING)
+        case Refuse(rejection=Rejection() as rejection):
+            return _rejected(rejection)
+        case Refuse(reason=Reason.IMPOSSIBLE) as refusal:
+            return _impossible(state, tried, refusal)
+        case Refuse(reason=Reason.AWAY):
+            return _away(state, tried)
+        case Wait(scale_up=MayScaleUp() as outlook) if _is_a_guess(outlook):
+            return None if selected(state, tried) else _unknown_pool(state, tried)
+    return None
+
+
+def _is_a_guess(outlook: MayScaleUp) -> bool:
+    """Whether no pool that the hub sees is adding a node; any young node might be on its way."""
+    return not outlook.on_its_way or outlook.source in _UNSEEN
+
+
+def _unchecked(facts: list[str]) -> Cause | None:
+    others = [fact for fact in facts if not fact.startswith(_TOLD_ELSEWHERE)]
+    if not others:
+        return None
+    return Cause(
+        "unchecked",
+        f"gpuspawner can't check for {{servers}} whether a node has room: {'; '.join(others)}.",
+        "See “Unknown” in docs/reference/scheduling.md; the servers start unchecked.",
+    )
+
+
+_TOLD_ELSEWHERE = (Why.OTHER_SCHEDULER.value, Why.NOT_KNOWN.value, Why.NEW_VOLUME.value)
+"""The checks of the scheduler, the rights and the storage say these once for all servers."""
+
+
+def _rejected(rejection: Rejection) -> Cause | None:
+    # Before the reason stands the name of the pod, which every dry run makes up.
+    reason = rejection.text.partition(" is forbidden: ")[2] or rejection.text
+    said = f"The API server rejects {{servers}}: {reason.rstrip('.')}."
+    match rejection.cause:
+        case OverQuota(uses=uses):
+            if all(use.asked <= use.limit for use in uses):
+                return None  # it fits once other servers end
+            return Cause("quota", said, "Raise the ResourceQuota, or offer less in {place}.")
+        case QuotaDemands(resources=resources):
+            asked = ", ".join(resources)
+            advice = f"Let every server request {asked}: set the choices, or KubeSpawner's limits."
+            return Cause("quota", said, advice)
+        case OutOfRange():
+            return Cause("limit-range", said, "Change the LimitRange, or what {place} offers.")
+        case Insecure(level=level):
+            advice = f"Make the pods meet the level {level}, or change the namespace's label."
+            return Cause("pod-security", said, advice)
+        case Missing(kind=kind, name=name):
+            advice = f"Create the {kind} {name}, or correct its name in {{place}}."
+            return Cause("missing", said, advice)
+        case Denied():
+            return Cause("denied", said, "Ask who runs that policy or webhook what it requires.")
+        case _:
+            return Cause("rejected", said, "Correct what the API server names.")
+
+
+def _away(state: ClusterState, tried: Tried) -> Cause:
+    nodes = selected(state, tried)
+    return Cause(
+        "nodes-away",
+        f"Nobody can start {{servers}}: {_its(nodes)} ({names(nodes)}) cordoned, not ready, or "
+        "without healthy GPUs or volume drivers.",
+        "See kubectl get nodes; kubectl uncordon makes a cordoned node available again.",
+    )
+
+
+def _its(nodes: Sequence[NodeInfo]) -> str:
+    return "its only node is" if len(nodes) == 1 else f"its {len(nodes)} nodes are"
+
+
+def _impossible(state: ClusterState, tried: Tried, refusal: Refuse) -> Cause | None:
+    nodes = selected(state, tried)
+    if not nodes:
+        return _no_node(state, tried)
+    if refusal.one_share:
+        return _one_share(state, tried, Severity.ERROR)
+    if refusal.gpus is not None:
+        resource = refusal.gpus.resource
+        if not any(it.capacity.get(resource) or it.allocatable.get(resource) for it in nodes):
+            return _no_resource(nodes, resource)
+    if refusal.taints and not refusal.candidates:
+        taint = refusal.taints[0]
+        text = f"{taint.key}={taint.value}" if taint.value else taint.key
+        return Cause(
+            "untolerated-taint",
+            f"Nobody can start {{servers}}: the pod doesn't tolerate the taint "
+            f"{text}:{taint.effect} of {count(len(nodes))} ({names(nodes)}).",
+            f"Add to the tolerations of {{place}}: {_toleration(taint.key, taint.effect)}.",
+        )
+    return _too_large(refusal)
+
+
+def _one_share(state: ClusterState, tried: Tried, worst: Severity) -> Cause | None:
+    """Name the nodes that refuse several shares of a GPU, or may; None if there are none."""
+    asked = several(tried.pod) if tried.pod else ()
+    nodes = [it for it in selected(state, tried) if refuses(it, asked) is not False]
+    if not nodes:
+        return None
+    give = "gives" if all(refuses(it, asked) for it in nodes) else "may give"
+    return Cause(
+        "one-share",
+        f"{{servers}} asks for several shares of a GPU, but the device plugin of "
+        f"{count(len(nodes))} ({names(nodes)}) {give} a container only one.",
+        "Ask for one in {place}. If its failRequestsGreaterThanOne is false, NVIDIA's plugin gives "
+        "several, but perhaps all of one GPU.",
+        worst=worst,
+    )
+
+
+def _toleration(key: str, effect: str) -> str:
+    return f'{{"key": "{key}", "operator": "Exists", "effect": "{effect}"}}'
+
+
+def _no_node(state: ClusterState, tried: Tried) -> Cause:
+    if not state.nodes:
+        return Cause(
+            "no-node",
+            "The cluster has no nodes, so nobody can start {servers}.",
+            "Add nodes; if an autoscaler adds them, set GPUSpawner.autoscaling = 'always'.",
+        )
+    wrong = labels.wrong(state, tried.pod.spec) if tried.pod else None
+    if wrong is None:
+        return Cause(
+            "no-node",
+            "No node has all labels that {servers} needs.",
+            "Compare the selectors in {place} with kubectl get nodes --show-labels.",
+        )
+    advice = (
+        f"Write {wrong.instead} in {{place}}; that label is on {count(len(wrong.nodes))}."
+        if wrong.instead
+        else "Correct {place}, or add such nodes; if an autoscaler adds them, declare scale_up."
+    )
+    text = f"No node has the label {wrong.label}, which {{servers}} needs."
+    return Cause("no-node", text, advice)
+
+
+def _unknown_pool(state: ClusterState, tried: Tried) -> Cause | None:
+    wrong = labels.wrong(state, tried.pod.spec) if tried.pod else None
+    if wrong is None:
+        return None
+    meant = f"If you mean {wrong.instead}, write that in {{place}}. " if wrong.instead else ""
+    return Cause(
+        "unknown-pool",
+        f"No node has the label {wrong.label}, which {{servers}} needs, and it is unknown whether "
+        "an autoscaler can add one.",
+        f"{meant}If a pool with this label is at zero nodes, declare its scale_up.",
+        worst=Severity.WARNING,
+    )
+
+
+def _no_resource(nodes: Sequence[NodeInfo], resource: str) -> Cause:
+    there = Counter(name for node in nodes for name in node.allocatable if is_extended(name))
+    near = nearest(resource, there)
+    advice = f"Write {near} in {{place}}." if near else "Install its device plugin on them."
+    return Cause(
+        "no-resource",
+        f"Nobody can start {{servers}}: there is no {resource} on {count(len(nodes))} "
+        f"({names(nodes)}).",
+        advice,
+    )
+
+
+def _too_large(refusal: Refuse) -> Cause | None:
+    short = refusal.shortage
+    if refusal.gpus is not None and refusal.gpus.most < refusal.gpus.asked:
+        short = refusal.gpus
+    if short is None or short.most >= short.asked:
+        said = refusal.scheduler_message.rstrip(".")
+        text = f"Nobody can start {{servers}}: {said}."
+        advice = "Run `gpuspawner explain` with the same name for the reason on each node."
+        return Cause("impossible", text, advice)
+    return Cause(
+        "too-large",
+        f"No node has {amount(short.resource, short.asked)}, which {{servers}} needs.",
+        "Offer less in {place}, or add larger nodes.",
+        f"its nodes have at most {figure(short.resource, short.most)}",
+    )

@@ -1,0 +1,79 @@
+"""Whether the hub reads the cluster, and knows the rules of its scheduler."""
+
+import asyncio
+from collections.abc import Iterator
+
+from gpuspawner import messages
+from gpuspawner.cluster.health import Forbidden, Health, Live
+from gpuspawner.cluster.log import explain_health
+from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.schedulers import Unknown
+from gpuspawner.cluster.view import server_version
+from gpuspawner.doctor.findings import Finding, error, fine, warning
+from gpuspawner.doctor.hub import Hub
+from gpuspawner.doctor.servers import Tried
+from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER, NEWEST_MINOR, minor_version
+from gpuspawner.traits.settings import known_schedulers, scheduler_version
+
+UNREACHABLE = "cluster"
+_PATIENCE = 10.0
+
+
+def check(health: Health) -> Iterator[Finding]:
+    """Check that the hub can read the cluster; `rights` says what is forbidden."""
+    if not isinstance(health, Live | Forbidden):
+        advice = "Check KUBECONFIG or the service account, and KubeSpawner.k8s_api_host."
+        yield error(UNREACHABLE, explain_health(health), advice)
+
+
+async def check_version(hub: Hub) -> list[Finding]:
+    """Check that the rules of the scheduler's version are known."""
+    given = hub.spawner.scheduler_version
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            server = await server_version(hub.runtime.client, Backoff(), lambda _: None)
+    except TimeoutError:
+        server = ""
+    if given and minor_version(given) is None:
+        return [
+            warning(
+                "scheduler-version",
+                f"GPUSpawner.scheduler_version is {given!r}, which isn't a version, so the rules "
+                f"of 1.{NEWEST_MINOR} apply.",
+                "Write a version such as '1.36', or leave the trait out: the hub asks the API "
+                "server.",
+            )
+        ]
+    version = scheduler_version(hub.spawner) or server
+    if (minor_version(version) or 0) > NEWEST_MINOR:
+        return [
+            warning(
+                "scheduler-version",
+                f"The scheduler's version, {version}, is newer than the newest rules that "
+                f"gpuspawner knows, those of 1.{NEWEST_MINOR}.",
+                "Look for a newer version of gpuspawner, or try GPUSpawner.preflight = 'warn' "
+                "first.",
+            )
+        ]
+    nodes, pods = len(hub.state.nodes), len(hub.state.pods)
+    text = (
+        f"Kubernetes {server or 'of an unknown version'} has {nodes} nodes, which run {pods} pods."
+    )
+    return [fine("cluster", text)]
+
+
+def check_schedulers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
+    """Check that gpuspawner knows the rules of each scheduler that places servers."""
+    for judgement in known_schedulers(hub.spawner).judge(sorted({_scheduler(it) for it in tried})):
+        if isinstance(judgement, Unknown):
+            yield error(
+                "scheduler",
+                messages.explain_unknown_scheduler(judgement),
+                f"{messages.advise_on_scheduler(judgement)} Otherwise use {DEFAULT_SCHEDULER}.",
+            )
+        else:
+            yield fine("scheduler", f"Scheduler: {messages.explain_scheduler(judgement)}.")
+
+
+def _scheduler(tried: Tried) -> str:
+    return (tried.pod.spec.scheduler_name if tried.pod else "") or DEFAULT_SCHEDULER

@@ -1,0 +1,82 @@
+"""Whether the device plugins report the GPUs that the nodes have."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from gpuspawner.doctor.findings import Finding, error, warning
+from gpuspawner.doctor.nodes import count, names, selected
+from gpuspawner.doctor.servers import Tried
+from gpuspawner.offers.discovery import MODEL_LABELS, gpus
+from gpuspawner.scheduling import ClusterState, NodeInfo
+
+_LABELS = (
+    *MODEL_LABELS,
+    "nvidia.com/gpu.present",
+    "kubernetes.azure.com/accelerator",
+    "amd.com/gpu.device-id",
+)
+"""Labels that only nodes with GPUs have, the most exact first."""
+
+
+class Ill(msgspec.Struct, frozen=True):
+    """The nodes whose label says that they have GPUs, but that have none to give.
+
+    Attributes:
+        label: ``key=value``.
+    """
+
+    label: str
+    nodes: tuple[NodeInfo, ...]
+
+
+def ill(state: ClusterState) -> list[Ill]:
+    """Find the nodes without GPUs whose labels promise some."""
+    groups: dict[str, list[NodeInfo]] = {}
+    for node in state.nodes.values():
+        label = next((label for label in _LABELS if node.labels.get(label)), None)
+        if label and node.labels[label] != "false" and not any(gpus(node)):
+            groups.setdefault(f"{label}={node.labels[label]}", []).append(node)
+    return [Ill(label, tuple(nodes)) for label, nodes in sorted(groups.items())]
+
+
+def check(found: Iterable[Ill], state: ClusterState, tried: Sequence[Tried]) -> Iterator[Finding]:
+    """Check the nodes' devices."""
+    for group in found:
+        hit = dict.fromkeys(
+            it.server.offer for it in tried if it.server.smallest and is_all_of(state, it, [group])
+        )
+        so = f", so nobody can start {' or '.join(hit)}" if hit else ""
+        make = error if hit else warning
+        yield make(
+            "no-gpus-on-node",
+            f"The label {group.label} says that {count(len(group.nodes))} ({names(group.nodes)}) "
+            f"should have GPUs, but none is reported{so}.",
+            "Check the GPU driver and the device plugin on them: "
+            "kubectl get pods --all-namespaces --field-selector spec.nodeName=NODE.",
+        )
+    for resource, nodes in sorted(_unhealthy(state).items()):
+        lost = sum(it.capacity[resource] - it.allocatable.get(resource, 0) for it in nodes)
+        yield warning(
+            "unhealthy-gpus",
+            f"The device plugin reports unhealthy GPUs: {lost} × {resource} on "
+            f"{count(len(nodes))} ({names(nodes)}).",
+            "Look at the log of the device plugin on the node, and restart it or the node.",
+        )
+
+
+def is_all_of(state: ClusterState, tried: Tried, found: Iterable[Ill]) -> bool:
+    """Whether the server selects nodes, and all of them are ill."""
+    nodes = selected(state, tried)
+    sick = {node.name for group in found for node in group.nodes}
+    asks = tried.proposal is not None and tried.proposal.grant.accelerator is not None
+    return asks and bool(nodes) and all(node.name in sick for node in nodes)
+
+
+def _unhealthy(state: ClusterState) -> dict[str, list[NodeInfo]]:
+    found: dict[str, list[NodeInfo]] = {}
+    for node in state.nodes.values():
+        for resource in gpus(node):
+            if node.capacity.get(resource, 0) > node.allocatable.get(resource, 0):
+                found.setdefault(resource, []).append(node)
+    return found

@@ -1,0 +1,104 @@
+"""Whether users can start what the configuration offers, and if not, why not."""
+
+from collections.abc import Iterator
+
+from gpuspawner.doctor.checks import devices, storage
+from gpuspawner.doctor.checks.causes import Cause, cause
+from gpuspawner.doctor.checks.devices import Ill
+from gpuspawner.doctor.findings import Finding, fine
+from gpuspawner.doctor.hub import Hub
+from gpuspawner.doctor.nodes import count, names, selected
+from gpuspawner.doctor.servers import Server, Tried
+from gpuspawner.kube.quoting import listing
+from gpuspawner.offers.discovery import gpus
+from gpuspawner.preflight.decision import Refuse, Start, UnknownRules, Wait
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp
+from gpuspawner.scheduling import ClusterState
+
+
+def check(hub: Hub, tried: list[Tried], ill: list[Ill]) -> Iterator[Finding]:
+    """Check each offer: its smallest server, and then those that need most of one thing."""
+    found: dict[Cause, list[tuple[Server, str]]] = {}
+    sound: list[Tried] = []
+    broken: set[str] = set()
+    for it in tried:
+        offer = it.server.offer
+        if devices.is_all_of(hub.state, it, ill) or storage.is_without_class(hub.state, it):
+            broken.add(offer)  # those checks say so
+        if offer in broken:
+            continue
+        because = cause(hub.state, it)
+        if because is None:
+            sound.append(it)
+            continue
+        found.setdefault(because, []).append((it.server, because.detail))
+        if it.server.smallest:
+            broken.add(offer)
+    for because, servers in found.items():
+        yield because.finding(*zip(*servers, strict=True))
+    for offer in dict.fromkeys(it.server.offer for it in sound):
+        yield _fine([it for it in sound if it.server.offer == offer])
+    yield from _not_offered(hub.state, tried)
+
+
+def _fine(tried: list[Tried]) -> Finding:
+    """Say what users can start now, and what they would have to wait for."""
+    now = [
+        it.server for it in tried if isinstance(it.decision, Start) and not _doubted(it.decision)
+    ]
+    unchecked = [
+        it.server for it in tried if isinstance(it.decision, Start) and _doubted(it.decision)
+    ]
+    growing = [it.server for it in tried if isinstance(it.decision, Wait)]
+    busy = [it.server for it in tried if isinstance(it.decision, Refuse)]
+    texts = []
+    if now:
+        texts.append(f"Users can start {_all(now)} now.")
+    if unchecked:
+        texts.append(f"Users can start {_all(unchecked)} unchecked.")
+    if growing:
+        outlooks = [it.decision.scale_up for it in tried if isinstance(it.decision, Wait)]
+        texts.append(f"A new node has to come for {_all(growing)}: {_pool(outlooks[0])}.")
+    if busy:
+        texts.append(f"In use now, so refused until other servers end: {_all(busy)}.")
+    return fine("offer", " ".join(texts))
+
+
+def _pool(outlook: CanScaleUp | MayScaleUp) -> str:
+    match outlook:
+        case MayScaleUp():
+            return "only the autoscaler's answer to a pod shows whether it can"
+        case CanScaleUp(nodes=nodes, max_nodes=None):
+            return f"its pool has {count(nodes)} and can grow"
+    return f"its pool has {count(outlook.nodes)} and can have {outlook.max_nodes}"
+
+
+def _doubted(start: Start) -> bool:
+    return any(isinstance(note, UnknownRules) for note in start.notes)
+
+
+def _all(servers: list[Server]) -> str:
+    """Name servers of one offer: `t4 (also with 2 GPUs or 16Gi of memory)`."""
+    more = [server.more for server in servers if server.more]
+    offer = servers[0].offer
+    if not more:
+        return offer
+    also = listing(more)
+    return f"{offer} (also with {also})" if servers[0].smallest else f"{offer} with {also}"
+
+
+def _not_offered(state: ClusterState, tried: list[Tried]) -> Iterator[Finding]:
+    """Name the GPUs that no offer reaches."""
+    reached = {
+        node.name
+        for it in tried
+        if it.proposal and it.proposal.grant.accelerator
+        for node in selected(state, it)
+    }
+    others = [n for n in state.nodes.values() if n.name not in reached and any(gpus(n))]
+    if others:
+        yield fine(
+            "not-offered",
+            f"No accelerator or profile reaches {count(len(others))} with GPUs ({names(others)}).",
+            "Offer them in GPUSpawner.accelerators, if users should have them.",
+        )

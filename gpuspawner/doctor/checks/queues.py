@@ -1,0 +1,59 @@
+"""Whether the queue of Kueue in which servers wait exists, and can admit them."""
+
+from collections.abc import Iterator
+
+from gpuspawner.doctor.findings import Finding, error, fine, warning
+from gpuspawner.kube.quoting import did_you_mean, one_line
+from gpuspawner.kueue.judging import Closed, Why, quota_of
+from gpuspawner.kueue.objects import DEFAULT_QUEUE, KueueObjects
+
+_PLACE = "GPUSpawner.kueue_queue"
+
+
+def check(objects: KueueObjects, namespace: str, configured: str | None) -> Iterator[Finding]:
+    """Check the LocalQueue that servers name.
+
+    Args:
+        objects: Kueue's.
+        namespace: That of the servers.
+        configured: As the trait ``kueue_queue``.
+    """
+    if not objects.knows_quotas or configured == "":
+        return
+    queue = configured or DEFAULT_QUEUE
+    found = quota_of(objects, queue, namespace)
+    if not isinstance(found, Closed):
+        text = f"Servers wait in Kueue's LocalQueue {queue}, for the quota of {found.metadata.name}"
+        yield fine("kueue-queue", f"{text}.")
+    elif found.why is not Why.NO_QUEUE:
+        yield _closed(queue, found)
+    elif configured:
+        names = objects.names_of_queues(namespace)
+        yield error(
+            "kueue-queue",
+            f"{_PLACE} names the LocalQueue {queue}, but the namespace {namespace} has none of "
+            f"this name{did_you_mean(queue, names)}. If Kueue manages the namespace, no server "
+            "starts.",
+            f"Create it, or correct {_PLACE}.",
+        )
+
+
+def _closed(queue: str, found: Closed) -> Finding:
+    if found.why is Why.INACTIVE:
+        return warning(
+            "kueue-stopped",
+            f"The ClusterQueue of the LocalQueue {queue} isn't active, so no server starts. Kueue "
+            f"says: {one_line(found.details)}",
+            "Create what it lacks, or correct the ClusterQueue.",
+        )
+    if found.why is Why.STOPPED:
+        return warning(
+            "kueue-stopped",
+            f"The LocalQueue {queue} or its ClusterQueue has a stopPolicy, so no server starts.",
+            "Set its stopPolicy to None when servers may start again.",
+        )
+    return error(
+        "kueue-queue",
+        f"The ClusterQueue of the LocalQueue {queue} doesn't exist, so no server starts.",
+        "Create it, or correct the LocalQueue.",
+    )

@@ -1,0 +1,188 @@
+"""Whether the hub has its rights, and what comes of it without each."""
+
+from collections.abc import Iterator, Sequence
+
+from gpuspawner import messages
+from gpuspawner.cluster import autoscalers
+from gpuspawner.cluster.client import Client, RequestError
+from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.kinds import (
+    KARPENTER_KINDS,
+    KINDS,
+    KUEUE_KINDS,
+    MACHINE_KINDS,
+    Kind,
+)
+from gpuspawner.doctor import access
+from gpuspawner.doctor.access import Right
+from gpuspawner.doctor.findings import Finding, error, fine, warning
+from gpuspawner.doctor.hub import Hub
+from gpuspawner.policies.policies import Policies
+from gpuspawner.scaling.pools import NONE
+
+NO_SERVERS = "rights-servers"
+_GRANT = (
+    "Apply helm-values/rbac.yaml for the hub's namespace and service account, as its first lines "
+    "say, or grant {verbs} on {what} in a ClusterRole of yours."
+)
+_READ = ("list", "watch")
+_PATIENCE = 5.0
+_START = {
+    "pods": ("get", "list", "watch", "create", "delete"),
+    "persistentvolumeclaims": ("get", "create"),
+    "events": ("list", "watch"),
+}
+"""What KubeSpawner needs in the hub's namespace; the chart's Role grants it."""
+
+
+async def check(hub: Hub) -> list[Finding]:
+    """Ask the API server about each right."""
+    client, namespace = hub.runtime.client, hub.spawner.namespace
+    reading = [Right(verb, kind.plural, _group(kind)) for kind in KINDS for verb in _READ]
+    starting = [Right(v, r, namespace=namespace) for r, verbs in _START.items() for v in verbs]
+    user = await access.user(client)
+    found = [_identity(user, namespace)]
+    try:
+        missing = await access.missing(client, [*reading, *starting])
+        scaling = await _about_scaling(hub)
+        queues = await _about_queues(client)
+    except RequestError as failed:
+        make = warning if isinstance(hub.view.health(), Live) else error
+        text = f"The API server doesn't say what the hub may do ({failed})."
+        advice = "Ask it with kubectl auth can-i for each right of helm-values/rbac.yaml."
+        return [*found, make("rights", text, advice)]
+    return [
+        *found,
+        *_about_reading(missing),
+        *scaling,
+        *queues,
+        *_about_starting(missing, namespace, user),
+        *_about_counting(hub, missing),
+    ]
+
+
+def _identity(user: str, namespace: str) -> Finding:
+    text = f"These answers hold for {user or 'an unknown user'} and the namespace {namespace}."
+    if user.startswith("system:serviceaccount:"):
+        return fine("identity", text)
+    advice = "To check the hub's own rights, run this command in the hub's pod."
+    return fine("identity", text, advice)
+
+
+def _about_reading(missing: set[Right]) -> Iterator[Finding]:
+    is_complete = True
+    for kind in KINDS:
+        verbs = [verb for verb in _READ if Right(verb, kind.plural, _group(kind)) in missing]
+        if verbs:
+            is_complete = False
+            make = error if kind.required else warning
+            allowed, effect = " and ".join(verbs), messages.explain_without(kind.plural)
+            yield make(
+                f"rights-{kind.plural}",
+                f"The hub may not {allowed} {kind.plural}, so {effect}.",
+                _GRANT.format(verbs=allowed, what=kind.plural),
+            )
+    if is_complete:
+        yield fine("rights", "The hub may read everything that the verdicts need.")
+
+
+async def _about_scaling(hub: Hub) -> list[Finding]:
+    """Check the rights about autoscalers' objects, if the cluster may have such autoscalers."""
+    if hub.spawner.autoscaling == NONE:
+        return []
+    client = hub.runtime.client
+    nodes, place = hub.state.nodes.values(), hub.spawner.autoscaler_status
+    kinds = await autoscalers.kinds(client, nodes, place)
+    status = [it for it in kinds if it.field_selector]
+    return [
+        *await _about_program(client, "Karpenter", [it for it in kinds if it in KARPENTER_KINDS]),
+        *await _about_program(client, "OpenShift", [it for it in kinds if it in MACHINE_KINDS]),
+        *(await _about_groups(client, status[0]) if status else []),
+    ]
+
+
+async def _about_queues(client: Client) -> list[Finding]:
+    """Check the rights about Kueue's objects, if the cluster has Kueue."""
+    if not await client.serves(KUEUE_KINDS[0].group, _PATIENCE):
+        return []
+    return await _about_program(client, "Kueue", KUEUE_KINDS)
+
+
+async def _about_program(client: Client, name: str, kinds: Sequence[Kind]) -> list[Finding]:
+    """Check the rights about the objects of a program that is installed."""
+    rights = [Right(verb, kind.plural, _group(kind)) for kind in kinds for verb in _READ]
+    missing = await access.missing(client, rights)
+    if not missing:
+        return []
+    plurals = list(dict.fromkeys(right.resource for right in rights if right in missing))
+    verbs = [verb for verb in _READ if any(right.verb == verb for right in missing)]
+    allowed, what = " and ".join(verbs), " and ".join(plurals)
+    return [
+        warning(
+            f"rights-{name.lower()}",
+            f"{name} is installed, but the hub may not {allowed} {what}, so "
+            f"{messages.explain_without(plurals[0])}.",
+            _GRANT.format(verbs=allowed, what=what),
+        )
+    ]
+
+
+async def _about_groups(client: Client, status: Kind) -> list[Finding]:
+    namespace, name = status.path.split("/")[4], status.field_selector.partition("=")[2]
+    rights = [Right(it, status.plural, "", namespace, name) for it in _READ]
+    missing = await access.missing(client, rights)
+    if not missing:
+        return []
+    allowed = " and ".join(right.verb for right in rights if right in missing)
+    effect = messages.explain_without(status.plural)
+    return [
+        warning(
+            "rights-cluster-autoscaler",
+            f"The hub may not {allowed} the ConfigMap {name} in {namespace}. So {effect}.",
+            "Apply helm-values/rbac.yaml, which grants it, or set GPUSpawner.autoscaling = 'none' "
+            "if the number of nodes is fixed.",
+        )
+    ]
+
+
+def _about_starting(missing: set[Right], namespace: str, user: str) -> Iterator[Finding]:
+    refused = [
+        f"{verb} {resource}"
+        for resource, verbs in _START.items()
+        for verb in verbs
+        if Right(verb, resource, namespace=namespace) in missing
+    ]
+    if not refused:
+        return
+    yield error(
+        NO_SERVERS,
+        f"The hub may not {', '.join(refused)} in the namespace {namespace}, so KubeSpawner can't "
+        "start servers there.",
+        f"Bind {user or 'its user'} to a Role that allows it; the chart of Zero to JupyterHub has "
+        "one (rbac.create).",
+    )
+
+
+def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:
+    """Check the right to count servers, if policies may have limits that need it."""
+    policies, namespace = hub.policies, hub.runtime.accounts.namespace
+    if isinstance(policies, Policies) and not policies.count_others:
+        return
+    refused = [verb for verb in _READ if Right(verb, "pods", namespace=namespace) in missing]
+    if refused:
+        verbs, place = " and ".join(refused), f"the namespace {namespace}"
+        yield error(
+            "rights-policies",
+            f"The hub may not {verbs} pods in {place if namespace else 'all namespaces'}, so it "
+            "can't count what GPUSpawner.policies limits, and refuses servers to which a limit per "
+            "user or per group applies.",
+            f"Grant {verbs} on pods in a Role of {place}; the chart of Zero to JupyterHub has one "
+            "(rbac.create)."
+            if namespace
+            else _GRANT.format(verbs=verbs, what="pods"),
+        )
+
+
+def _group(kind: Kind) -> str:
+    _, root, group, *_ = kind.path.split("/")
+    return group if root == "apis" else ""

@@ -1,0 +1,51 @@
+"""Settings of the hub that keep gpuspawner from its work, or that contradict each other."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from traitlets.config.loader import LazyConfigValue
+from traitlets.utils.importstring import import_item
+
+from gpuspawner.configuration import SAME_NAME, shared_names
+from gpuspawner.doctor.findings import Finding, error, warning
+from gpuspawner.doctor.hub import Hub
+from gpuspawner.spawner import GPUSpawner
+from gpuspawner.traits import ENFORCE, OFF
+
+
+def check(hub: Hub) -> Iterator[Finding]:
+    """Check the settings alone."""
+    if not _is_ours(hub.config.JupyterHub.get("spawner_class")):
+        yield error(
+            "spawner-class",
+            "The hub doesn't use GPUSpawner; the other findings say what it would do.",
+            "Add `import gpuspawner` and `gpuspawner.configure(c)` to the end of the "
+            "configuration file.",
+        )
+    preflight = hub.spawner.preflight
+    if preflight != ENFORCE:
+        does = "no server is checked" if preflight == OFF else "a server without room starts anyway"
+        yield warning(
+            "preflight",
+            f"GPUSpawner.preflight is {preflight!r}, so {does}.",
+            "Set it to 'enforce', or remove the line, when you trust the verdicts.",
+        )
+
+
+def check_names(hub: Hub) -> Iterator[Finding]:
+    """Check that nothing of the administrator's sets a trait of the whole hub on a spawner."""
+    for place, name in shared_names(hub.spawner, type(hub.spawner)):
+        advice = "Rename it, if it is an attribute of your own."
+        yield warning("same-name", f"{SAME_NAME.format(place, name)}.", advice)
+
+
+def _is_ours(given: Any) -> bool:
+    if given is None or isinstance(given, LazyConfigValue):
+        return False
+    if isinstance(given, str) and given.lower() == "gpuspawner":  # an entry point, in any case
+        return True
+    try:
+        found = import_item(given) if isinstance(given, str) else given
+    except ImportError:
+        return False
+    return isinstance(found, type) and issubclass(found, GPUSpawner)

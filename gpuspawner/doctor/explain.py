@@ -1,0 +1,231 @@
+"""`gpuspawner explain`: why a user can't have a server, or why it has no room, node by node."""
+
+import json
+from inspect import cleandoc
+from typing import Any
+
+import msgspec
+from traitlets import List, Unicode
+
+from gpuspawner import messages
+from gpuspawner.doctor import judged, terminal
+from gpuspawner.doctor.command import FromFiles, UsageError
+from gpuspawner.doctor.hub import NOBODY, Hub
+from gpuspawner.doctor.judged import UNCOUNTED, Judged, judge
+from gpuspawner.doctor.nodes import names
+from gpuspawner.doctor.reasons import Reason, reasons
+from gpuspawner.doctor.servers import Server, named, try_out
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quoting import did_you_mean, quote
+from gpuspawner.policies.owner import Owner
+from gpuspawner.preflight.decision import Refuse
+from gpuspawner.preflight.rejection import Rejection
+from gpuspawner.scheduling import Outcome, Verdict, explain
+
+_STATUS = {Outcome.FITS: 0, Outcome.FITS_AFTER_PREEMPTION: 0, Outcome.UNKNOWN: 2}
+"""The exit status of each outcome; 1 for all others."""
+
+
+class Explain(FromFiles):
+    """Explain why a server or a Pending pod has no room, node by node.
+
+    With --user, the policies judge the server for that user first. The exit status is 0 if a node
+    has room, 1 if none has or a policy denies the server, 2 if that is unknown, and 3 if the
+    question can't be answered.
+    """
+
+    name = "explain"
+    description = __doc__
+    examples = cleandoc("""
+        gpuspawner explain a100
+        gpuspawner explain '{"accelerator": "a100", "gpus": 4}'
+        gpuspawner explain pod jhub/jupyter-alice
+        gpuspawner explain a100 --from folder-with-json-files
+        gpuspawner explain a100 --user alice --group ml-2026
+    """)
+
+    user = Unicode(help="Judge the policies for this user, who owns the server.").tag(config=True)
+    groups = List(
+        Unicode(), help="A group that the user is in. The hub's database isn't read."
+    ).tag(config=True)
+    roles = List(Unicode(), help='A role of the user\'s, such as "admin".').tag(config=True)
+    server = Unicode(help="The server's name; by default, the default server.").tag(config=True)
+
+    aliases: Any = {  # noqa: RUF012, as traitlets has it
+        **FromFiles.aliases,
+        "user": "Explain.user",
+        "group": "Explain.groups",
+        "role": "Explain.roles",
+        "server": "Explain.server",
+    }
+
+    @property
+    def owner(self) -> Owner:
+        """The user, with the role that JupyterHub gives to every user."""
+        if not self.user:
+            if self.groups or self.roles or self.server:
+                raise UsageError("--group, --role and --server need --user")
+            return NOBODY
+        roles = frozenset({"user", *self.roles})
+        return Owner(self.user, frozenset(self.groups), roles, self.server)
+
+    async def ask(self, hub: Hub) -> int:
+        """Print the reasons."""
+        match self.extra_args:
+            case ["pod", _] if self.user:
+                raise UsageError("--user asks about a server that doesn't exist yet, not a pod")
+            case ["pod", name]:
+                return self._about_pod(hub, name)
+            case [what]:
+                return await self._about_server(hub, what, _options(hub, what))
+            case []:
+                return await self._about_server(hub, "the default server", {})
+        raise UsageError(
+            "give one accelerator, one profile, options as JSON, or pod NAMESPACE/NAME"
+        )
+
+    async def _about_server(self, hub: Hub, name: str, options: dict[str, object]) -> int:
+        tried = await try_out(hub, Server(name, "", options))
+        if tried.proposal is None or tried.choice is None:
+            raise UsageError(tried.problem)
+        said = messages.preview(tried.decision).text if tried.decision else ""
+        asked = Asked(name, said, await judge(hub, tried.choice) if self.user else None)
+        if self.output == "text":
+            _tell_policies(hub, asked, tried.proposal.key)
+        if asked.judged and asked.judged.refusal:
+            return self._denied(asked.judged, asked.judged.refusal)
+        if tried.pod is None:
+            raise UsageError("the pod can't be built from this configuration")
+        if isinstance(tried.decision, Refuse) and tried.decision.rejection is not None:
+            return self._rejected(asked, tried.decision.rejection)
+        verdict = explain(hub.state, tried.pod, new_claims=tried.proposal.new_claims)
+        return self._tell(hub, asked, tried.pod, verdict)
+
+    def _about_pod(self, hub: Hub, key: str) -> int:
+        bound = hub.state.pods.get(key)
+        if bound is not None:
+            if self.output == "json":
+                terminal.say_json({"outcome": "bound", "node": bound.node})
+            else:
+                terminal.say(f"{key} has a node: {bound.node}.")
+            return 0
+        pod = hub.state.unbound_pods.get(key)
+        if pod is None:
+            known = [*hub.state.unbound_pods]
+            raise UsageError(f"there is no Pending pod {quote(key)}{did_you_mean(key, known)}")
+        return self._tell(hub, Asked(key), pod, explain(hub.state, pod))
+
+    def _denied(self, found: Judged, refusal: Refusal) -> int:
+        is_unknown = refusal.slug == UNCOUNTED
+        if self.output == "json":
+            outcome = Outcome.UNKNOWN.value if is_unknown else "denied"
+            policies = judged.plain(found)
+            terminal.say_json(
+                {"outcome": outcome, "users_read": refusal.text, "policies": policies}
+            )
+        return _STATUS[Outcome.UNKNOWN] if is_unknown else 1
+
+    def _rejected(self, asked: "Asked", rejection: Rejection) -> int:
+        if self.output == "json":
+            terminal.say_json({"outcome": "rejected", "message": rejection.text, **asked.plain})
+        else:
+            terminal.say(f"{asked.name}: the API server rejects the pod.")
+            terminal.say(f"It says: {rejection.text}")
+            terminal.say(f"{asked.readers}: {asked.said}")
+        return 1
+
+    def _tell(self, hub: Hub, asked: "Asked", pod: Pod, verdict: Verdict) -> int:
+        if self.output == "json":
+            terminal.say_json({**_plain(verdict), **asked.plain})
+        else:
+            terminal.say(f"{asked.name}: {_headline(verdict)}")
+            if asked.said:
+                terminal.say(f"{asked.readers}: {asked.said}")
+            if verdict.condition_message:
+                terminal.say(f"kube-scheduler says: {verdict.condition_message}")
+            for unknown in verdict.unknown:
+                terminal.say(f"Unknown: {unknown.why}: {unknown.detail}")
+            terminal.say()
+            _table(reasons(hub.state, pod, verdict))
+        return _STATUS.get(verdict.outcome, 1)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A question, and what the hub would say to it.
+
+    Attributes:
+        name: Of the server or the pod.
+        said: What users read about room for it.
+        judged: What the policies say, if it is for a user.
+    """
+
+    name: str
+    said: str = ""
+    judged: Judged | None = None
+
+    @property
+    def readers(self) -> str:
+        """Who reads it, as the beginning of a sentence."""
+        return f"{self.judged.owner.name} reads" if self.judged else "Users read"
+
+    @property
+    def plain(self) -> dict[str, object]:
+        """The answer for programs."""
+        policies = judged.plain(self.judged) if self.judged else None
+        return {"users_read": self.said, "policies": policies}
+
+
+def _tell_policies(hub: Hub, asked: Asked, pod: tuple[str, str]) -> None:
+    """Say what the policies say, or that nobody has asked them."""
+    if asked.judged is None:
+        if hub.policies:
+            terminal.say("GPUSpawner.policies aren't judged; to judge them, add --user NAME.")
+        return
+    key = "/".join(pod)
+    if key in hub.state.pods or key in hub.state.unbound_pods:
+        terminal.say(f"The pod {key} exists. This is the answer when the server has stopped.")
+    judged.tell(asked.name, asked.judged)
+
+
+def _options(hub: Hub, text: str) -> dict[str, object]:
+    if not text.lstrip().startswith("{"):
+        return named(hub, text)
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"these options aren't JSON: {error}") from error
+    return dict(read)
+
+
+def _headline(verdict: Verdict) -> str:
+    match verdict.outcome:
+        case Outcome.FITS:
+            return f"there is room on {len(verdict.feasible)} of {verdict.nodes} nodes now."
+        case Outcome.FITS_AFTER_PREEMPTION:
+            return "a node has room once the scheduler has ended pods of lower priority."
+        case Outcome.BUSY:
+            return "no node has room now; one will when other pods end, or when it is back."
+        case Outcome.IMPOSSIBLE:
+            return f"none of the {verdict.nodes} nodes can ever hold it."
+        case _:
+            return "the known objects don't decide it."
+
+
+def _table(found: list[Reason]) -> None:
+    terminal.table(
+        ("NODES", "WHY", "LATER", "NAMES"),
+        [(len(it.nodes), it.text, it.later, names(it.nodes)) for it in found],
+    )
+
+
+def _plain(verdict: Verdict) -> dict[str, object]:
+    return {
+        "outcome": verdict.outcome.value,
+        "message": verdict.condition_message,
+        "feasible": list(verdict.feasible),
+        "busy": list(verdict.busy),
+        "away": list(verdict.away),
+        "unknown": [{"why": it.why.value, "detail": it.detail} for it in verdict.unknown],
+        "nodes": dict(sorted(verdict.reasons.items())),
+    }

@@ -1,0 +1,158 @@
+"""The hub that a command asks about: its configuration, one spawner, and the cluster.
+
+The commands use the hub's own parts, so that they say what the hub would do. They run in a process
+of their own: no hub has to run.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from traitlets.config import Config
+
+from gpuspawner import runtime
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.configuration import check, spawner_class
+from gpuspawner.doctor.recorded import Recorded, RecordedPods
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.offers import Offers
+from gpuspawner.policies.charges import Who
+from gpuspawner.policies.claims import AsAnnotated
+from gpuspawner.policies.memberships import Memberships
+from gpuspawner.policies.owner import Owner
+from gpuspawner.policies.policies import Policies, Policy
+from gpuspawner.preflight.dry_run import Admission, Answer
+from gpuspawner.runtime import Runtime
+from gpuspawner.scheduling import ClusterState
+from gpuspawner.spawner import GPUSpawner
+from gpuspawner.traits.settings import scheduling_rules
+
+NOBODY = Owner("gpuspawner")
+"""The owner of the servers that the commands try if they ask for nobody in particular."""
+
+FIRST_LIST_PATIENCE = 60.0
+"""How long a command waits for the first list, in seconds."""
+
+
+class Hub(msgspec.Struct, frozen=True):
+    """What the commands ask.
+
+    Attributes:
+        config: The configuration file's content.
+        spawner: A spawner as the hub would make one, for the owner's server.
+        admission: The API server's dry runs; without a cluster, they have no answer.
+        policies: As configured; nobody in particular is judged by them.
+    """
+
+    config: Config
+    spawner: GPUSpawner
+    runtime: Runtime
+    admission: Admission
+    policies: Policies | Callable[..., Any]
+    owner: Owner = NOBODY
+
+    @property
+    def view(self) -> ClusterView:
+        """The view of the cluster."""
+        return self.runtime.view
+
+    @property
+    def state(self) -> ClusterState:
+        """The state of the cluster."""
+        return self.runtime.view.state
+
+    @property
+    def offers(self) -> Offers:
+        """The accelerators, configured or discovered."""
+        return self.runtime.offers
+
+
+@asynccontextmanager
+async def watching(config: Config, owner: Owner = NOBODY) -> AsyncIterator[Hub]:
+    """Read the cluster as the hub would, and yield once the first list is complete or has failed.
+
+    Raises:
+        ConfigurationError, OfferError: The configuration would stop the hub.
+    """
+    made = Runtime(_settings(config))
+    hub = _hub(config, made, made.dry_runs.for_start(owner.name), owner)
+    made.start()
+    try:
+        await made.view.first_list(FIRST_LIST_PATIENCE)
+        yield hub
+    finally:
+        await made.accounts.following.stop()
+        await made.view.stop()
+        await made.client.close()
+
+
+def of_files(config: Config, folder: Path, owner: Owner = NOBODY) -> Hub:
+    """Use the files of a folder instead of a cluster.
+
+    Raises:
+        ConfigurationError, OfferError: The configuration would stop the hub.
+        FileError: A file doesn't hold what its name says.
+    """
+    settings = _settings(config)
+    made = Runtime(settings, Recorded(folder, scheduling_rules(settings)))
+    hub = _hub(config, made, NoAdmission(), owner)
+    made.accounts.following = RecordedPods(folder, made.accounts)
+    return hub
+
+
+class GroupsAsCharged(Memberships):
+    """Groups without members: the commands don't read the hub's database.
+
+    A group's servers are those that its shares were charged for, as their pods say.
+    """
+
+    def ids(self, database: Any, policy: Policy, group: str) -> frozenset[Who]:  # noqa: ARG002
+        """As `Memberships.ids`."""
+        return frozenset()
+
+
+class NoAdmission:
+    """Admission that has no answer."""
+
+    async def admit(self, namespace: str, pod: Manifest) -> Answer:  # noqa: ARG002
+        """As `Admission`."""
+        return None
+
+
+def _settings(config: Config) -> Any:
+    return check(config, spawner_class(config))
+
+
+def _hub(config: Config, made: Runtime, admission: Admission, owner: Owner) -> Hub:
+    configured = made.policies
+    made.accounts.memberships = GroupsAsCharged()
+    made.accounts.ledger.claims = AsAnnotated(made.accounts.namespace)
+    if owner == NOBODY:
+        made.policies = Policies()
+    runtime.use(made)
+    return Hub(config, _spawner(config, owner), made, admission, configured, owner)
+
+
+def _spawner(config: Config, owner: Owner) -> GPUSpawner:
+    """Make a spawner without a hub; KubeSpawner builds its pod from these attributes."""
+    escaped = quote(owner.name, safe="@~")
+    user = SimpleNamespace(
+        name=owner.name, escaped_name=escaped, id=0, admin="admin" in owner.roles,
+        url=f"/user/{escaped}/", groups=[*map(_named, owner.groups)],
+        roles=[*map(_named, owner.roles)], db=None, spawners={},
+    )  # fmt: skip
+    address = "http://hub:8081/hub/"
+    hub = SimpleNamespace(base_url="/hub/", url=address, api_url=f"{address}api", public_host="")
+    row = SimpleNamespace(name=owner.server, server=None)
+    spawner = spawner_class(config)(config=config, user=user, hub=hub, orm_spawner=row)
+    user.spawners[owner.server] = spawner
+    return spawner
+
+
+def _named(name: str) -> SimpleNamespace:
+    """Make a group or role, whose own roles aren't known."""
+    return SimpleNamespace(name=name, roles=[])

@@ -1,0 +1,149 @@
+"""What the policies say to one user about one server, and how far each limit is used."""
+
+import msgspec
+
+from gpuspawner import messages
+from gpuspawner.doctor import terminal
+from gpuspawner.doctor.command import UsageError
+from gpuspawner.doctor.hub import Hub
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.gates.source import Choice
+from gpuspawner.messages.words import duration
+from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.owner import Owner
+from gpuspawner.policies.policies import Amount, Per
+from gpuspawner.policies.policing import Policing
+from gpuspawner.preflight.preflight import START_PATIENCE
+
+UNCOUNTED = "uncounted"
+"""The slug of the hub's refusal if it can't count."""
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What the policies say.
+
+    Attributes:
+        policies: The names of those that apply to the server.
+        standings: What counts toward their limits.
+        lifetime: Seconds after which the server would end, if it has a GPU; None for no end.
+        uncounted: Why nothing can be counted; "" if it can, or nothing needs it.
+        refusal: The hub's refusal; None if the policies allow the server.
+    """
+
+    owner: Owner
+    policies: tuple[str, ...] = ()
+    standings: tuple[Standing, ...] = ()
+    lifetime: int | None = None
+    uncounted: str = ""
+    refusal: Refusal | None = None
+
+    @property
+    def said(self) -> str:
+        """What the user reads if the policies deny the server; else ""."""
+        return self.refusal.text if self.refusal else ""
+
+
+async def judge(hub: Hub, choice: Choice) -> Judged:
+    """Judge a choice as the hub's gates do.
+
+    Raises:
+        UsageError: The administrator's function fails.
+    """
+    policing = Policing(hub.spawner, hub.runtime)
+    try:
+        applying = await policing.applying(START_PATIENCE)
+    except Refusal as failed:
+        raise UsageError(failed.details or failed.text) from failed
+    if applying is None:
+        return Judged(hub.owner)
+    uncounted = applying.trouble()
+    found = applying.standings(choice.proposal.key)
+    try:
+        await policing.examine(choice)
+        refusal = None
+    except Refusal as denied:
+        refusal = denied
+    return Judged(
+        hub.owner,
+        tuple(it.name for it in applying.policies),
+        () if uncounted else tuple(found),
+        applying.lifetime,
+        uncounted,
+        refusal,
+    )
+
+
+def tell(name: str, judged: Judged) -> None:
+    """Print what the policies say."""
+    terminal.say(f"{name}: {_headline(judged)}")
+    if judged.said:
+        terminal.say(f"{judged.owner.name} reads: {judged.said}")
+    if judged.policies:
+        terminal.say(f"Policies that apply: {', '.join(judged.policies)}.")
+    if judged.lifetime is not None:
+        terminal.say(f"A server with a GPU ends after {duration(judged.lifetime)}.")
+    if judged.standings:
+        terminal.say()
+        terminal.table(
+            ("POLICY", "LIMIT", "OF", "USED", "MOST", "SERVERS"), map(_row, judged.standings)
+        )
+    terminal.say()
+
+
+def plain(judged: Judged) -> dict[str, object]:
+    """Return the same for programs."""
+    return {
+        "user": judged.owner.name,
+        "server": judged.owner.server,
+        "groups": sorted(judged.owner.groups),
+        "roles": sorted(judged.owner.roles),
+        "applying": list(judged.policies),
+        "lifetime": judged.lifetime,
+        "limits": [
+            {
+                "policy": it.policy.name,
+                "limit": it.limit.key,
+                "group": it.group,
+                "used": _number(it.used),
+                "most": _number(it.limit.most),
+                "servers": list(it.servers),
+            }
+            for it in judged.standings
+        ],
+        "uncounted": judged.uncounted,
+        "denied": judged.refusal.slug if judged.refusal else "",
+        "denied_by": _policy(judged),
+    }
+
+
+def _headline(judged: Judged) -> str:
+    user = judged.owner.name
+    if judged.refusal is None:
+        allows = "the policies allow it" if judged.policies else "no policy applies"
+        return f"{allows} to {user}."
+    if judged.refusal.slug == UNCOUNTED:
+        return f"the hub would start it for {user} only if it could count: {judged.uncounted}."
+    return f"the policy {_policy(judged)} denies it to {user}."
+
+
+def _policy(judged: Judged) -> str:
+    """Return the name of the policy that denies the server; "" if none does."""
+    refusal = judged.refusal
+    return refusal.details if refusal and refusal.slug != UNCOUNTED else ""
+
+
+def _row(standing: Standing) -> tuple[object, ...]:
+    limit = standing.limit
+    alone = limit.per is Per.SERVER
+    return (
+        standing.policy.name,
+        limit.key,
+        f"group {standing.group}" if standing.group else limit.per,
+        "-" if alone else messages.policy_figure(limit.measure, standing.used),
+        messages.policy_figure(limit.measure, limit.most),
+        ", ".join(name or "(default)" for name in standing.servers),
+    )
+
+
+def _number(amount: Amount) -> int | float:
+    return amount if isinstance(amount, int) else float(amount)

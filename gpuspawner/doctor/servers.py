@@ -1,0 +1,175 @@
+"""The servers that users can choose, and what the hub would say to each of them now."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import msgspec
+from tornado import web
+
+from gpuspawner.doctor.hub import Hub
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.gates.source import Choice
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quoting import one_line
+from gpuspawner.messages import profile_named
+from gpuspawner.offers import Accelerator, Offers, options, parsing
+from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.preflight.admitted import rejected
+from gpuspawner.preflight.decision import Decision
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.rejection import Rejection
+from gpuspawner.profiles.choice import ProfileChoice
+from gpuspawner.profiles.choosing import PROFILE
+from gpuspawner.profiles.profile_list import Profile
+
+NO_GPU = "a server without a GPU"
+
+
+class Server(msgspec.Struct, frozen=True):
+    """One choice that users have.
+
+    Attributes:
+        offer: The accelerator or profile, as a sentence names it.
+        place: Where the configuration has it.
+        options: As a user would send them.
+        more: How it differs from the smallest server of the offer; "" if it is the smallest.
+    """
+
+    offer: str
+    place: str
+    options: dict[str, object]
+    more: str = ""
+
+    @property
+    def name(self) -> str:
+        """The whole choice, as a sentence names it."""
+        return f"{self.offer} with {self.more}" if self.more else self.offer
+
+    @property
+    def smallest(self) -> bool:
+        """Whether no choice of the same offer needs less."""
+        return not self.more
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """A server, and what the hub would say.
+
+    Attributes:
+        proposal: Its pod, after admission; None if there can be no pod.
+        problem: Why there can be no pod.
+        choice: What the options mean, before admission; None if they mean nothing.
+    """
+
+    server: Server
+    proposal: Proposal | None = None
+    decision: Decision | None = None
+    problem: str = ""
+    choice: Choice | None = None
+
+    @property
+    def pod(self) -> Pod | None:
+        """The proposal's pod; None if there can be none, or it can't be read."""
+        return self.proposal.decoded if self.proposal else None
+
+
+async def listed(hub: Hub) -> list[Server]:
+    """Return the smallest server of each offer, and those that need the most of one thing.
+
+    Raises:
+        UnusableError: Nobody could start a server.
+    """
+    if hub.spawner.gpuspawner_gates.sources.accelerators is not None:
+        return [*_of_accelerators(hub.offers)]
+    choice = await _resolved(hub, {})
+    profiles = choice.listed.profiles if isinstance(choice, ProfileChoice) else ()
+    return [server for profile in profiles for server in _of_profile(profile)]
+
+
+class UnusableError(Exception):
+    """The hub would refuse these options, no matter what the cluster has."""
+
+
+async def trying(hub: Hub, servers: list[Server]) -> AsyncIterator[Tried]:
+    """Ask the hub's gates about each server."""
+    for server in servers:
+        yield await try_out(hub, server)
+
+
+async def try_out(hub: Hub, server: Server) -> Tried:
+    """Resolve a server's options, ask admission, and judge the pod that comes back."""
+    try:
+        choice = await _resolved(hub, server.options)
+    except UnusableError as error:
+        return Tried(server, problem=str(error))
+    proposal = choice.proposal
+    admitted = await hub.admission.admit(proposal.namespace, proposal.pod)
+    if isinstance(admitted, Rejection):
+        decision = rejected(proposal.grant, admitted)
+        return Tried(server, proposal, decision, choice=choice)
+    if admitted is not None:
+        proposal = replace(proposal, pod=admitted)
+    return Tried(server, proposal, hub.runtime.preflight.check(proposal), choice=choice)
+
+
+async def _resolved(hub: Hub, raw: object) -> Choice:
+    try:
+        return await hub.spawner.gpuspawner_gates.sources.current.resolve(raw)
+    except Refusal as error:
+        raise UnusableError(one_line(error.details or error.text)) from error
+    except web.HTTPError as error:  # an administrator's function forbids it
+        raise UnusableError(one_line(error.log_message or str(error))) from error
+
+
+def named(hub: Hub, name: str) -> dict[str, object]:
+    """Return the options that choose an accelerator or a profile by its key."""
+    offered = hub.spawner.gpuspawner_gates.sources.accelerators
+    return {"accelerator": name} if offered else {PROFILE: name}
+
+
+def _of_accelerators(offers: Offers) -> Iterator[Server]:
+    for accelerator in (*offers.accelerators.values(), None):
+        yield from _of_accelerator(offers, accelerator)
+
+
+def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator[Server]:
+    key = accelerator.key if accelerator else None
+    choices = offers.choices(accelerator)
+    memory = sorted(choices.memory, key=lambda it: it.bytes)
+    smallest = GPURequest(
+        accelerator=key,
+        gpus=min(choices.counts),
+        memory=memory[0].text if memory else None,
+        cpu=options.in_cores(min(choices.cpu)) if choices.cpu else None,
+    )
+    offer = key or NO_GPU
+    place = f"GPUSpawner.accelerators[{key!r}]" if key else "the configuration"
+    if accelerator and accelerator.discovered:
+        place = "the nodes' labels"
+
+    def server(request: GPURequest, more: str = "") -> Server:
+        # The image changes nothing about the place, so the default is as good as any.
+        chosen = {k: v for k, v in parsing.user_options(request).items() if k != options.IMAGE.name}
+        return Server(offer, place, dict(chosen), more)
+
+    yield server(smallest)
+    if len(set(choices.counts)) > 1:
+        most = max(choices.counts)
+        yield server(msgspec.structs.replace(smallest, gpus=most), f"{most} GPUs")
+    if len(memory) > 1:
+        text = memory[-1].text
+        yield server(msgspec.structs.replace(smallest, memory=text), f"{text} of memory")
+    if len(set(choices.cpu)) > 1:
+        cores = options.in_cores(max(choices.cpu))
+        yield server(msgspec.structs.replace(smallest, cpu=cores), f"{cores} cores")
+
+
+def _of_profile(profile: Profile) -> Iterator[Server]:
+    place = "KubeSpawner.profile_list"
+    offer = f"the profile {profile_named(profile.name)}"
+    usual: dict[str, object] = {PROFILE: profile.slug}
+    yield Server(offer, place, usual)
+    for option in profile.options:
+        for choice in option.choices:
+            if not choice.default:
+                chosen = {**usual, option.name: choice.key}
+                yield Server(offer, place, chosen, profile_named(choice.name))

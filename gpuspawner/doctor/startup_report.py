@@ -1,0 +1,198 @@
+"""Logs once, in one block, what the hub has found when it starts.
+
+The block needs the first list of the cluster, which may take long or never come. It never keeps the
+hub waiting.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from gpuspawner import messages
+from gpuspawner.cluster import autoscalers
+from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.kinds import SCALING_KINDS
+from gpuspawner.cluster.log import explain_health
+from gpuspawner.cluster.schedulers import Judgement, Unknown
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.compat import hub_limits
+from gpuspawner.doctor import sample_pods
+from gpuspawner.offers import inventory
+from gpuspawner.runtime import DRY_RUN_PATIENCE, Runtime
+from gpuspawner.scaling.pools import NONE
+from gpuspawner.traits.settings import Settings, known_schedulers
+
+log = logging.getLogger(__name__)
+
+# Seconds until the block says that the cluster isn't read yet: as long as a start waits for it.
+PATIENCE = 30.0
+
+_tasks: set[asyncio.Task[None]] = set()
+
+
+class HubSettings(Settings, hub_limits.Settings, Protocol):
+    """KubeSpawner's and JupyterHub's traits of a spawner that the block reads."""
+
+    preflight: str
+    node_selector: dict[str, str]
+    node_affinity_required: Any
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The lines of the block.
+
+    Attributes:
+        found: What is so.
+        wrong: What an administrator may want to change.
+    """
+
+    found: list[str] = msgspec.field(default_factory=list)
+    wrong: list[str] = msgspec.field(default_factory=list)
+
+    def log(self) -> None:
+        """Log the block: as a warning if something is wrong."""
+        lines = ["gpuspawner found:", *self.found, *(f"! {line}" for line in self.wrong)]
+        log.log(logging.WARNING if self.wrong else logging.INFO, "%s", "\n    ".join(lines))
+
+
+def begin(
+    runtime: Runtime,
+    settings: HubSettings,
+    schedulers: Iterable[str],
+    tornado_settings: object,
+) -> asyncio.Task[None]:
+    """Warn about unknown schedulers now, and log the block when the cluster has been read.
+
+    The task that is returned ends when everything is logged; nobody has to wait for it.
+
+    Args:
+        runtime: The hub's.
+        settings: The traits as configured.
+        schedulers: The names that servers may have, the hub's own first.
+        tornado_settings: JupyterHub's trait, if it is set.
+
+    Raises:
+        RuntimeError: No event loop is running.
+    """
+    judged = known_schedulers(settings).judge(schedulers)
+    for judgement in judged:
+        if isinstance(judgement, Unknown):
+            log.warning("%s", _warning(judgement))
+    configured = _configured(runtime, settings, judged, tornado_settings)
+    task = asyncio.get_running_loop().create_task(
+        _tell(runtime.view, configured, lambda: _cluster(runtime, settings, judged))
+    )
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+    return task
+
+
+def _warning(unknown: Unknown) -> str:
+    said, advice = messages.explain_unknown_scheduler, messages.advise_on_scheduler
+    return f"{said(unknown)} {advice(unknown)}"
+
+
+async def _tell(
+    view: ClusterView, configured: Report, cluster: Callable[[], Awaitable[Report]]
+) -> None:
+    """Log the block as soon as the cluster is known, or in two parts if that takes long."""
+    if await view.first_list(PATIENCE):
+        there = await cluster()
+        Report([*configured.found, *there.found], [*configured.wrong, *there.wrong]).log()
+        return
+    waiting = f"cluster: {explain_health(view.health())}"
+    Report([*configured.found, waiting], configured.wrong).log()
+    while not isinstance(view.health(), Live):
+        await view.changed(PATIENCE)
+    await view.first_list(PATIENCE)
+    (await cluster()).log()
+
+
+def _configured(
+    runtime: Runtime,
+    settings: HubSettings,
+    judged: Sequence[Judgement],
+    tornado_settings: object,
+) -> Report:
+    """Report what the configuration says without a look at the cluster."""
+    limits = hub_limits.Limits.of(settings, tornado_settings, DRY_RUN_PATIENCE)
+    return Report(
+        [
+            f"preflight: {settings.preflight}",
+            *messages.explain_policies(runtime.policies, runtime.accounts.namespace),
+            *(f"scheduler: {messages.explain_scheduler(each)}" for each in judged),
+        ],
+        [messages.explain_conflict(each) for each in hub_limits.conflicts(limits)],
+    )
+
+
+async def _cluster(runtime: Runtime, settings: HubSettings, judged: Sequence[Judgement]) -> Report:
+    """Report what the cluster has, and try samples of servers on it. The view is live."""
+    await asyncio.sleep(0)  # in this round, the hub discovers its accelerators
+    named = sorted(await sample_pods.try_all(runtime, settings))
+    by_admission = [it for it in known_schedulers(settings).judge(named) if it not in judged]
+    state = runtime.view.state
+    everywhere = {
+        name: getattr(settings, name)
+        for name in (
+            "node_selector",
+            "node_affinity_required",
+            "extra_resource_limits",
+            "extra_resource_guarantees",
+        )
+    }
+    selections = (
+        inventory.of_profiles(settings.profile_list, everywhere)
+        if settings.profile_list
+        else inventory.of_accelerators(runtime.offers.accelerators.values(), everywhere)
+    )
+    stocks = []
+    for stock in inventory.take_stock(state, selections):
+        stocks.append(messages.explain_stock(stock))
+        await asyncio.sleep(0)  # a hub may have a hundred choices with GPUs
+    with_gpus = inventory.nodes_with_gpus(state)
+    await asyncio.sleep(0)
+    return Report(
+        [
+            *(
+                f"scheduler set at admission: {messages.explain_scheduler(it)}"
+                for it in by_admission
+            ),
+            f"nodes: {len(state.nodes)}, {with_gpus} with GPUs",
+            *stocks,
+            *([messages.explain_function()] if callable(settings.profile_list) else []),
+            *([messages.explain_gpus_for_all()] if runtime.gpus_for_all else []),
+            *growth(runtime),
+        ],
+        [
+            *(_warning(it) for it in by_admission if isinstance(it, Unknown)),
+            *messages.explain_missing_rights(await _forbidden(runtime, settings)),
+        ],
+    )
+
+
+async def _forbidden(runtime: Runtime, settings: HubSettings) -> list[str]:
+    """Return the kinds that the hub may not read, of autoscalers only those that may be there."""
+    missing = set(runtime.view.forbidden())
+    left_out = {kind.plural for kind in SCALING_KINDS}
+    if settings.autoscaling != NONE and not missing.isdisjoint(left_out):
+        where = runtime.view.state.nodes.values(), settings.autoscaler_status
+        left_out -= {kind.plural for kind in await autoscalers.kinds(runtime.client, *where)}
+    return [it for it in runtime.view.forbidden() if it not in left_out]
+
+
+def growth(runtime: Runtime) -> tuple[str, ...]:
+    """Say which pools can grow, and how the hub knows."""
+    declared = (
+        (it.key, it.scale_up)
+        for it in runtime.offers.accelerators.values()
+        if it.scale_up is not None
+    )
+    return (
+        *(messages.explain_declared_pool(key, up.max_nodes) for key, up in declared),
+        *(messages.explain_seen_pools(*each) for each in runtime.pools.names),
+        *messages.explain_other_pools(runtime.pools.others()),
+    )

@@ -1,0 +1,249 @@
+"""The source of servers if the administrator offers accelerators."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from gpuspawner import messages
+from gpuspawner.cluster.health import Live
+from gpuspawner.compat import pods
+from gpuspawner.compat.kubespawner import MAKING, Stock
+from gpuspawner.gates import drafts, own_code, request_options, stored_options
+from gpuspawner.gates.drafts import Draft
+from gpuspawner.gates.host import Host, log_name
+from gpuspawner.gates.own_servers import usage
+from gpuspawner.gates.pod_builder import PodBuilder, home_of
+from gpuspawner.gates.refusal import Refusal, invalid, misconfigured
+from gpuspawner.gates.source import Choice, Options, Source, Stored
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.kueue.queueing import in_queue, queue_for
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.offers import Offers, manifest, options, parsing
+from gpuspawner.offers.grant import Denial, Grant, decide
+from gpuspawner.offers.manifest import ManifestError
+from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.policies.entitlement import Entitlement
+from gpuspawner.policies.policing import Policing
+from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.availability import Availability
+from gpuspawner.preflight.decision import Refuse
+from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.placement import Later, kind_of
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.runtime import Runtime
+from gpuspawner.web import form
+from gpuspawner.web.form.addresses import live
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceleratorChoice(Choice):
+    """Options that the policy has granted."""
+
+    builder: PodBuilder = field(repr=False)
+    preflight: AdmittedPreflight = field(repr=False)
+    policing: Policing = field(repr=False)
+
+    def complete(self, pod: Manifest) -> Manifest:
+        """As `Choice.complete`."""
+        grant = self.proposal.grant
+        return _made(lambda: manifest.apply(pod, grant, self.builder.rules))
+
+    async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
+        """As `Choice.explain`."""
+        entitlement = await self.policing.entitlement(self.proposal.key)
+        builder = replace(self.builder, offers=entitlement.offers_left)
+        refusal = await self.preflight.with_alternatives(refusal, self.proposal, builder, admission)
+        return await super().explain(refusal, admission)
+
+
+class Accelerators(Source):
+    """The accelerators on offer to one server's owner."""
+
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
+        self.spawner = spawner
+        self._stock = stock
+        self.runtime = runtime
+        self.policing = policing
+
+    def of(self, server: str) -> "Accelerators":
+        """Return the same for another server of the owner, which needn't exist yet."""
+        return Accelerators(self.spawner, self._stock, self.runtime, self.policing.of(server))
+
+    async def ready(self, patience: float) -> None:
+        """As `Source.ready`."""
+        if self.runtime.discovers:
+            await self.runtime.view.first_list(patience)
+
+    @property
+    def reads_form(self) -> Callable[..., Any]:
+        """As `Source.reads_form`."""
+        return parsing.from_form
+
+    async def requested(self) -> Stored:
+        """As `Source.requested`."""
+        try:
+            sent = request_options.requested_options(self.spawner)
+        except request_options.UnreadableError:
+            raise invalid((messages.unreadable_body(),)) from None
+        return await self.stored() if sent is None else Stored(sent)
+
+    async def stored(self) -> Stored:
+        """As `Source.stored`."""
+        return self._stored((await self.policing.entitlement()).offers)
+
+    def _stored(self, offers: Offers) -> Stored:
+        ours, theirs = self.split(stored_options.stored(self.spawner))
+        kept, gone = parsing.fall_back(ours, offers)
+        return Stored({**parsing.user_options(kept), **theirs}, gone)
+
+    async def resolve(self, raw: object) -> AcceleratorChoice:
+        """As `Source.resolve`."""
+        builder = await self.builder()
+        ours, theirs = self.split(raw)
+        request, offers = self.parse(ours, builder.offers)
+        if not isinstance(request, GPURequest):
+            raise invalid(request)
+        grant = decide(request, offers)
+        if isinstance(grant, Denial):
+            raise Refusal(messages.denied(grant), reason=grant.reason.value, status=403)
+        proposal = self.propose(grant, _made(lambda: builder.pod(grant)), builder.later)
+        granted = {**parsing.user_options(request), **theirs}
+        return AcceleratorChoice(
+            proposal,
+            granted,
+            builder=builder,
+            preflight=self.runtime.preflight,
+            policing=self.policing,
+        )
+
+    def parse(
+        self, ours: object, offers: Offers
+    ) -> tuple[GPURequest | tuple[FieldError, ...], Offers]:
+        """Read our options; return the request, or all errors, and the offers that it is among.
+
+        *offers* are the owner's. If policies withhold from the owner what the hub offers, the
+        request is read too: then the policies deny it, in their own words.
+        """
+        request = parsing.parse(ours, offers)
+        if isinstance(request, GPURequest):
+            return request, offers
+        others = parsing.parse(ours, self.runtime.offers)
+        known = isinstance(others, GPURequest)
+        return (others, self.runtime.offers) if known else (request, offers)
+
+    def split(self, raw: object) -> tuple[object, Options]:
+        """Split options into ours and those that an administrator's own hooks read."""
+        if not raw or not isinstance(raw, Mapping):
+            return raw, {}
+        offers_nothing = self.runtime.offers_nothing  # but what it has discovered
+        if not offers_nothing and not own_code.reads_options(self.spawner):
+            return raw, {}
+        ours = (options.ACCELERATOR, options.GPUS.name) if offers_nothing else options.NAMES
+        theirs = {name: value for name, value in raw.items() if name not in ours}
+        return {name: value for name, value in raw.items() if name not in theirs}, theirs
+
+    async def builder(self) -> PodBuilder:
+        """Return the builder of the owner's pods, with what is on offer to the owner."""
+        return self._builder(await self.policing.entitlement(), await self.stock_pod())
+
+    def _builder(self, entitlement: Entitlement, stock: Manifest | None) -> PodBuilder:
+        rules = self.runtime.pod_rules(self.runtime.offers)
+        return PodBuilder(entitlement.offers, rules, stock, self.later)
+
+    @property
+    def later(self) -> Later:
+        """As `Source.later`."""
+        return own_code.later(self.spawner, self.runtime, MAKING)
+
+    def propose(self, grant: Grant, pod: Manifest, later: Later) -> Proposal:
+        """Propose a pod for this server, as *later* expects it."""
+        spawner = self.spawner
+        is_open = later.is_open(kind_of(grant), pod)
+        claims = home_of(spawner)
+        return Proposal(spawner.namespace, spawner.pod_name, pod, grant, claims, is_open=is_open)
+
+    def survey(
+        self, entitlement: Entitlement, stock: Manifest | None
+    ) -> tuple[PodBuilder, tuple[Availability, ...]]:
+        """Return the builder and each accelerator's availability to this server's owner.
+
+        *stock* is what `stock_pod` has returned; `what_decides` of it is enough.
+        """
+        builder = self._builder(entitlement, stock)
+        return builder, self._to_owner(self._surveyed(builder), entitlement)
+
+    def _surveyed(self, builder: PodBuilder) -> tuple[Availability, ...]:
+        health = self.runtime.view.health()
+        return self.runtime.surveys.survey(
+            health, builder.offers, builder.stock, builder.rules, builder.later
+        )
+
+    async def _survey_for_form(self, entitlement: Entitlement) -> tuple[Availability, ...]:
+        """Return each accelerator's availability, without making a pod if a like one is known."""
+        alike, surveys = own_code.likeness_as_started(self.spawner), self.runtime.surveys
+        if alike is None or not isinstance(self.runtime.view.health(), Live):
+            return self._surveyed(self._builder(entitlement, await self.stock_pod()))
+        others = entitlement.offers, queue_for(self.spawner, self.runtime), self.later
+        alone, shared = (alike.alone, *others), (alike.but_for_claims, *others)
+        if (found := surveys.kept.find(surveys.version, alone, shared)) is not None:
+            return found
+        builder = self._builder(entitlement, await self.stock_pod())
+        found = self._surveyed(builder)
+        if builder.stock is None:
+            return found
+        if own_code.likeness_as_started(self.spawner) != alike:
+            return found  # somebody has changed the settings meanwhile
+        pod = self.propose(Grant(), builder.stock, builder.later)
+        key = alone if self.runtime.preflight.depends_on_labels(pod.decoded) else shared
+        return surveys.kept.keep(surveys.version, key, found)
+
+    def _to_owner(
+        self, rows: tuple[Availability, ...], entitlement: Entitlement
+    ) -> tuple[Availability, ...]:
+        waiting = self.runtime.preflight.line.waiting()
+        if not waiting and not entitlement.applying.policies:
+            return rows
+
+        def to_owner(row: Availability) -> Availability:
+            found = row.within(entitlement.remaining(row.accelerator))
+            in_line = waiting[row.accelerator.key] if row.accelerator else 0
+            return replace(found, in_line=in_line) if in_line else found
+
+        return tuple(map(to_owner, rows))
+
+    async def form(self) -> str:
+        """As `Source.form`, with the choices from this request, or else from the last start."""
+        entitlement = await self.policing.entitlement()
+        rows = self._to_owner(await self._survey_for_form(entitlement), entitlement)
+        draft = drafts.current() or self._untouched(entitlement)
+        served = live(self.spawner)
+        left = usage(self.spawner, self.runtime, entitlement)
+        return form.render(entitlement.offers, rows, draft.options, draft.refused, served, left)
+
+    def _untouched(self, entitlement: Entitlement) -> Draft:
+        gone = self._stored(entitlement.offers).gone
+        # Without a live view, models that the hub discovers only look as if they were gone.
+        known = isinstance(self.runtime.view.health(), Live)
+        shown = OnForm(messages.gone_from_form(gone)) if gone and known else None
+        return Draft(self.spawner.user_options, shown)
+
+    async def stock_pod(self) -> Manifest | None:
+        """Return KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` sets later."""
+        making = own_code.as_started(self.spawner).gpuspawner_stock.kubespawner.get_pod_manifest()
+        try:
+            pod = await making
+        except Exception as error:  # noqa: BLE001, the third gate makes the pod again
+            name = log_name(self.spawner)
+            self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)
+            return None
+        return in_queue(self.spawner, self.runtime, pods.plain(pod))
+
+
+def _made(make: Callable[[], Manifest]) -> Manifest:
+    try:
+        return make()
+    except ManifestError as error:
+        raise misconfigured(str(error)) from error

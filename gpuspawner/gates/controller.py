@@ -1,0 +1,331 @@
+"""The gates of one spawner, in the order in which the hub and KubeSpawner reach them.
+
+1. `form`: if it refuses a form or query, the hub draws the form again.
+2. `begin` runs for every start. It decides, and takes the reservation in the same tick.
+3. `create_pod` checks the pod that is really sent.
+
+The controller keeps nothing between the first two gates, because JupyterHub 6.1 may run them on
+different spawners.
+"""
+
+import asyncio
+from asyncio import Future
+from collections.abc import AsyncIterator, Awaitable
+from functools import partial
+from typing import Any
+
+from jupyterhub.utils import maybe_future
+from msgspec.structs import replace
+from tornado import web
+
+from gpuspawner import messages, runtime
+from gpuspawner.compat import jupyterhub, kubespawner
+from gpuspawner.compat.database import database_of
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.compat.pods import changed as changed_pod
+from gpuspawner.compat.pods import plain as plain_pod
+from gpuspawner.gates import administrators_form, connection, elsewhere
+from gpuspawner.gates.at_once import at_once
+from gpuspawner.gates.attempt import Attempt, Phase
+from gpuspawner.gates.decisions import Question, decide, refusing, warn
+from gpuspawner.gates.form_gate import FormGate
+from gpuspawner.gates.gpu_check import checked
+from gpuspawner.gates.host import Host, log_name
+from gpuspawner.gates.locale import set_locale
+from gpuspawner.gates.pod_builder import home_of
+from gpuspawner.gates.refusal import UNREACHABLE, Refusal, misconfigured, reporting
+from gpuspawner.gates.source import Choice
+from gpuspawner.gates.sources import Sources
+from gpuspawner.gates.stored_options import restoring
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.kueue.queueing import model_in_queue
+from gpuspawner.launch import failures
+from gpuspawner.launch.deadlines import limits, total
+from gpuspawner.launch.endings import Endings
+from gpuspawner.launch.failures import explaining
+from gpuspawner.launch.run import Run
+from gpuspawner.launch.story import Story
+from gpuspawner.line import wishes
+from gpuspawner.line.in_line import InLine
+from gpuspawner.line.reasons_to_wait import TAKEN
+from gpuspawner.offers.grant import Grant
+from gpuspawner.policies.granted import Granted
+from gpuspawner.policies.lifetime import mark
+from gpuspawner.policies.policing import Policing
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.preflight import START_PATIENCE
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.rejection import Of
+from gpuspawner.reservations.admitting import Admitting
+from gpuspawner.reservations.promises import Promises
+from gpuspawner.reservations.sending import HeldReservation
+
+
+class Controller:
+    """The gates of one spawner.
+
+    Attributes:
+        sources: What the server is chosen from, and the form for it.
+        form: The first gate.
+        endings: How the last server ended.
+        in_line: The wait of the current start.
+        attempt: The current start; None before its second gate and after its end.
+    """
+
+    def __init__(self, spawner: Host, stock: Stock) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime.current(spawner)
+        database_of(spawner.orm_spawner)  # from now on, no failed commit harms others
+        self._policing = Policing(spawner, self._runtime)
+        self.sources = Sources(spawner, stock, self._runtime, self._policing)
+        self.form = FormGate(spawner, stock, self._runtime, self._policing, self.sources)
+        accounts, preflight = self._runtime.accounts, self._runtime.preflight
+        self._promises = Promises(preflight.reservations, accounts.pledges)
+        self._held = HeldReservation(spawner, stock, self._promises)
+        self._begun = asyncio.Event()
+        self._story = Story()
+        self.endings = Endings(spawner, stock, self._runtime)
+        self.attempt: Attempt | None = None
+        self.in_line = self._new_place()
+        self._run = self._new_run()
+
+    # Gate 2: every start
+
+    def begin(self) -> Any:
+        """Decide on a start and take its reservation, then run the administrator's hook."""
+        set_locale(self._spawner)
+        admitted = at_once(self._begin)
+        if admitted is None:
+            return self._stock.kubespawner.run_pre_spawn_hook()
+        return self._run_hook_after(admitted)
+
+    async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
+        try:
+            await admitted
+            await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
+        except asyncio.CancelledError:
+            jupyterhub.forget_server(self._spawner)
+            raise
+
+    async def _begin(self) -> None:
+        """Take the reservation in the tick of the verdict; wait only for missing information."""
+        with reporting(self._spawner), self.in_line.joining():
+            await administrators_form.run(self._spawner)
+            source = self.sources.current
+            await source.ready(START_PATIENCE)
+            if not kubespawner.connect(self._spawner):
+                raise Refusal(messages.unreachable(), reason=UNREACHABLE)
+            source.begin()
+            # Whoever leaves has left before the options are restored: both are commits.
+            with restoring(self._spawner), self.in_line.joining():
+                requested = await source.requested()
+                options, wish = wishes.split(requested.options, self._runtime.queue)
+                resolve = partial(self.sources.resolve, options)
+                choice = await jupyterhub.surviving(self._spawner, resolve)
+                admitted = await self.in_line.through(choice, wish)
+        choice, decision = admitted.choice, admitted.decision
+        self.attempt = Attempt(choice, decision, requested.gone, admitted.granted)
+        if isinstance(decision, Start):
+            for unknown in messages.explain_unknown(decision):
+                self._spawner.log.info(
+                    "Starting %s unchecked: %s", log_name(self._spawner), unknown
+                )
+        self._spawner.user_options = dict(choice.options)
+        self.endings.forget()
+        failures.forget(self._spawner, self._runtime)
+        for message in self.attempt.news():
+            self._story.tell(message, 5)
+        self._begun.set()
+
+    # Gate 3: the pod that is really sent
+
+    async def load_user_options(self) -> None:
+        """Load the chosen profile; a failure is a misconfiguration, not a user's mistake.
+
+        Raises:
+            HTTPError: An administrator's function forbids the profile.
+            Refusal: KubeSpawner can't load it.
+        """
+        before = self._spawner.start_timeout
+        try:
+            await self._stock.load_user_options()
+        except web.HTTPError:
+            raise
+        except Exception as error:
+            # Without an attempt, it is a copy on which a profile is tried.
+            if self.attempt is None or kubespawner.is_of_others(error):
+                raise
+            self._spawner.log.exception("Can't load the profile of %s", log_name(self._spawner))
+            raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
+        if self._spawner.start_timeout != before:  # the profile sets its own
+            self._wait_longer()
+
+    async def pod_manifest(self) -> Any:
+        """Return KubeSpawner's pod with this start's grant applied."""
+        made = await self._stock.kubespawner.get_pod_manifest()
+        pod = model_in_queue(self._spawner, self._runtime, made)
+        check = partial(checked, self._spawner, self._runtime)
+        return self.attempt.complete(pod, check) if self.attempt else pod
+
+    async def create_pod(self, pod: Any, request_timeout: float) -> bool:
+        """Judge the pod that is really sent, and send it."""
+        with reporting(self._spawner):
+            with restoring(self._spawner):
+                create = partial(self._create_judged, pod, request_timeout)
+                created = await jupyterhub.surviving(self._spawner, create)
+            if created and self.attempt is not None:
+                jupyterhub.store_options(self._spawner, dict(self.attempt.choice.options))
+                self._run.created.set()
+            return created
+
+    async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
+        sent = plain_pod(pod)
+        names = self._spawner.namespace, pod.metadata.name, home_of(self._spawner)
+        choice = self._choice().named(*names).sending(sent)
+        self._held.rename(choice.proposal.key)
+        if avoiding := await elsewhere.avoiding(
+            self._spawner, self._runtime, choice, self._admission
+        ):
+            choice, pod = avoiding.choice, changed_pod(pod, avoiding.choice.proposal.pod)
+            if self.attempt and self.attempt.phase is Phase.ADMITTED:  # else, it is sent again
+                told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
+                self._story.tell(told(), 5)
+        granted = await self._policing.take_sent(choice)
+        if granted is not None:
+            # An earlier gate may have known less of the pod, or judged by other policies.
+            choice = choice.sending(mark(choice.proposal.pod, granted))
+            pod = changed_pod(pod, choice.proposal.pod)
+        confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
+        try:
+            decision = await self._decide(choice, confirm)
+        except Refusal as refusal:
+            if refusal.slug in TAKEN:  # code may let a server on a node that it couldn't use before
+                self._learn(sent)
+            raise
+        warn(self._spawner, decision)
+        self._learn(sent)
+        if self.attempt is not None:
+            self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
+        await self.endings.send(granted or Granted())
+        self._run.sent.set()
+        async with refusing(Of.POD, self._spawner, choice, self._admission):
+            return await self._held.send(choice.proposal.key, pod, request_timeout)
+
+    def _learn(self, pod: Manifest) -> None:
+        """Learn what the hub's own code has changed; KubeSpawner may send the same pod again."""
+        if self.attempt is not None and self.attempt.phase is Phase.ADMITTED:
+            proposal = self.attempt.choice.proposal
+            self.sources.current.later.learn(proposal.kind, proposal.pod, pod)
+
+    async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
+        """Delete the pod; a start that does so itself fails, and its own error says why."""
+        if self._run.deletes_its_pod():
+            self._held.follow_no_more()
+        return await self._stock.delete_pod(options, grace_seconds)
+
+    async def create_home(self, pvc: Any, request_timeout: float) -> Any:
+        """Send the PersistentVolumeClaim of the user's home directory."""
+        with reporting(self._spawner):
+            # Other choices need the same home directory, so a refusal has no alternatives.
+            choice = Choice(self._choice().proposal)
+            async with refusing(Of.HOME, self._spawner, choice, self._admission):
+                return await self._stock.create_pvc(pvc, request_timeout)
+
+    def _choice(self) -> Choice:
+        if self.attempt is not None:
+            return self.attempt.choice
+        spawner = self._spawner
+        return Choice(Proposal(spawner.namespace, spawner.pod_name, {}, Grant()))
+
+    # What the gates share
+
+    @property
+    def _admission(self) -> Admission:
+        return connection.admission(self._spawner, self._runtime)
+
+    async def _decide(self, choice: Choice, question: Question) -> Start | Wait:
+        return await decide(self._spawner, choice, question, self._admission)
+
+    # The start and its end
+
+    def start(self) -> Future[Any]:
+        """Start as KubeSpawner does, with a timeout for all phases of the start."""
+        self._begun.set()  # other callers than the hub may skip the second gate
+        configured, source = self._spawner.start_timeout, self.sources.current
+        # An administrator's class may make it a coroutine.
+        started: Future[Any] = maybe_future(self._stock.kubespawner.start())
+        self._wait_longer()
+
+        def end(_: object) -> None:
+            self._spawner.set_trait("start_timeout", configured)
+            source.end(started)
+            if started.cancelled() and not self._held.may_exist:
+                jupyterhub.forget_server(self._spawner)
+
+        started.add_done_callback(end)
+        return started
+
+    def _wait_longer(self) -> None:
+        """Add the earlier phases' limits to the timeout, which the hub and KubeSpawner both read.
+
+        What is configured is the limit of the last phase.
+        """
+        if (attempt := self.attempt) is not None:
+            attempt = replace(attempt, starting=self._spawner.start_timeout)
+            longer = total(limits(self._spawner, attempt))
+            self.attempt = attempt.ending_in(longer)
+            self._spawner.set_trait("start_timeout", longer)
+
+    async def run_start(self) -> Any:
+        """Run KubeSpawner's steps of a start, and always give the reservation up at the end."""
+        explained = explaining(self._spawner, self._runtime)
+        with reporting(self._spawner), explained, self.in_line.kept_if_taken():
+            self._run = run = self._new_run()
+            lost = run.until_lost(), run.until_failed()
+            return await self._held.hold(self._choice().proposal.key, run.until_it_listens(), *lost)
+
+    def _new_place(self) -> InLine:
+        admitting = Admitting(self._spawner, self._runtime, self._policing, self._promises)
+        told = self.endings, self._story, self._begun
+        return InLine(self._spawner, self._runtime, admitting, self._policing, *told)
+
+    def _new_run(self) -> Run:
+        told = self._runtime, self._story
+        return Run(self._spawner, self._stock, *told, lambda: self.attempt, self._decide)
+
+    async def stop(self, now: bool) -> None:
+        """Stop as KubeSpawner does, which returns when the pod is gone."""
+        await self._stock.kubespawner.stop(now)
+        self._promises.see_out(self._choice().proposal.key)
+        self.endings.store()
+
+    async def poll(self) -> int | None:
+        """Poll as KubeSpawner does, and note why a server has ended."""
+        before = self._stock.known_pod()
+        return self.endings.polled(await connection.poll(self._spawner, self._stock), before)
+
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield how far this start is, unless the administrator's class does."""
+        await self._begun.wait()
+        set_locale(self._spawner)
+        is_ours = self.in_line.has_waited or self.attempt is not None
+        if not is_ours or kubespawner.has_own_progress(self._spawner):
+            async for event in self._stock.kubespawner.progress():
+                yield event
+        else:
+            with self.in_line.watched():
+                async for event in self._story.read():
+                    yield event
+
+    def clear(self) -> None:
+        """Forget the start that has ended; the hub calls this after every start, failed or not."""
+        self._stock.kubespawner.clear_state()
+        self.endings.clear()
+        if self.attempt is not None:
+            self._promises.release(self.attempt.choice.proposal.key)
+        self.attempt = None
+        self._story = Story()
+        self.in_line = self._new_place()
+        self._begun.clear()

@@ -1,0 +1,44 @@
+"""Lets a server avoid the nodes whose GPUs have failed its owner's last ones.
+
+A pod must never wait for a node that it could have had. So it is kept off these nodes only if it
+surely has room elsewhere; otherwise the scheduler is asked to prefer others.
+"""
+
+import msgspec
+
+from gpuspawner.gates.host import Host
+from gpuspawner.gates.source import Choice
+from gpuspawner.offers.elsewhere import HOSTNAME, off, rather_off
+from gpuspawner.offers.limits import server_limits
+from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.runtime import Runtime
+from gpuspawner.traits import OFF
+from gpuspawner.traits.trait_types import setting
+
+
+class Avoiding(msgspec.Struct, frozen=True):
+    """A choice whose pod avoids nodes; *is_sure* if it can't get one of them."""
+
+    choice: Choice
+    is_sure: bool
+
+
+async def avoiding(
+    spawner: Host, runtime: Runtime, choice: Choice, admission: Admission
+) -> Avoiding | None:
+    """Return the choice with a pod that avoids its owner's failed nodes; None if there are none."""
+    hostnames = _hostnames(spawner, runtime)
+    pod = choice.proposal.pod
+    if not hostnames or not any("/" in resource for resource in server_limits(pod)):
+        return None
+    kept_off = choice.sending(off(pod, hostnames))
+    judges = setting(spawner, "preflight") != OFF
+    if judges and await runtime.preflight.is_sure_of(kept_off.proposal, admission):
+        return Avoiding(kept_off, is_sure=True)
+    return Avoiding(choice.sending(rather_off(pod, hostnames)), is_sure=False)
+
+
+def _hostnames(spawner: Host, runtime: Runtime) -> list[str]:
+    nodes = runtime.view.state.nodes
+    names = runtime.avoided.of(spawner.user.name)
+    return [nodes[it].labels.get(HOSTNAME, it) if it in nodes else it for it in names]

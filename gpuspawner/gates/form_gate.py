@@ -1,0 +1,105 @@
+"""The first gate, for a form or a query: the hub shows its refusal on the form."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+
+from jupyterhub.utils import maybe_future
+from msgspec.structs import replace
+
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.gates import administrators_form, connection, drafts, one_request, request_options
+from gpuspawner.gates.decisions import decide, may_wait
+from gpuspawner.gates.host import Host
+from gpuspawner.gates.locale import set_locale
+from gpuspawner.gates.refusal import Refusal, reporting
+from gpuspawner.gates.source import Choice
+from gpuspawner.gates.sources import FORM_PATIENCE, Sources
+from gpuspawner.line import wishes
+from gpuspawner.line.kept import OPTION, Wish
+from gpuspawner.line.reasons_to_wait import offers_line
+from gpuspawner.offers import parsing
+from gpuspawner.policies.policing import LIMIT, Policing
+from gpuspawner.runtime import Runtime
+from gpuspawner.traits import ENFORCE
+from gpuspawner.traits.trait_types import setting
+from gpuspawner.web import form
+
+
+class FormGate:
+    """Refuses options that can't start. It takes nothing: the second gate decides anew."""
+
+    def __init__(
+        self,
+        spawner: Host,
+        stock: Stock,
+        runtime: Runtime,
+        policing: Policing,
+        sources: Sources,
+    ) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime
+        self._policing = policing
+        self._sources = sources
+
+    def check(self, form_data: Mapping[str, list[object]]) -> Awaitable[object]:
+        """Read a form; if its options can't start, refuse them on the form."""
+        set_locale(self._spawner)
+        fields = form.pressed(form_data)
+        drafts.keep(parsing.from_form(fields))
+        read = partial(self._stock.kubespawner.run_options_from_form, fields)
+        return self._check(read, wish=wishes.pressed(fields))
+
+    def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
+        """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form."""
+        set_locale(self._spawner)
+        query = request_options.option_names(query_data)
+        drafts.keep(parsing.from_form(query))
+        read = partial(self._stock.kubespawner.options_from_query, query)
+        return self._check(read, wish=wishes.pressed(query))
+
+    async def _check(self, read: Callable[[], object], wish: Wish) -> object:
+        """Refuse options that can't start, or return them in the form that the hub stores."""
+        with reporting(self._spawner):
+            await administrators_form.run(self._spawner)
+            raw = await maybe_future(read())
+            await self._runtime.view.first_list(FORM_PATIENCE)
+            one_request.check(self._spawner)
+            choice = await self._sources.resolve(wishes.without(raw, self._runtime.queue))
+            one_request.check(self._spawner)
+            wish = wish if self._runtime.queue.is_on else Wish.NOT
+            await self._ask_policies(choice, wish)
+            if setting(self._spawner, "preflight") == ENFORCE:
+                await self._examine(choice, wish)
+            one_request.go_on(self._spawner)
+            return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}
+
+    async def _ask_policies(self, choice: Choice, wish: Wish) -> None:
+        """Refuse what policies deny; who wants to wait in line may wait for a limit."""
+        try:
+            await self._policing.examine(choice)
+        except Refusal as refusal:
+            may = refusal.slug == LIMIT and await may_wait(self._spawner, choice)
+            one_request.check(self._spawner)
+            if not may:
+                raise
+            if wish is Wish.NOT:
+                ahead = self._runtime.preflight.line.ahead_of(choice.proposal)
+                refusal.on_form = replace(refusal.on_form, place=ahead + 1)
+                raise
+
+    async def _examine(self, choice: Choice, wish: Wish) -> None:
+        """Refuse a choice that can't start, unless another request has started the server.
+
+        Who wants to wait in line is only refused what there is no line for.
+        """
+        admission = connection.admission(self._spawner, self._runtime)
+        examine = partial(self._runtime.preflight.examine, admission=admission)
+        try:
+            await decide(self._spawner, choice, examine, admission)
+        except Refusal as refusal:
+            can_wait = partial(may_wait, self._spawner, choice)
+            goes_on = wish is not Wish.NOT and await offers_line(refusal, can_wait)
+            one_request.check(self._spawner)
+            if not goes_on:
+                raise

@@ -1,0 +1,80 @@
+"""The parts of a spawner that this package uses."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from tornado import web
+
+from gpuspawner.compat import jupyterhub
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.kube.quoting import one_line
+from gpuspawner.traits.settings import Settings
+
+
+class User(Protocol):
+    """The server's owner, even when an administrator starts it."""
+
+    id: int
+    name: str
+    db: Any
+    spawners: Mapping[str, "Host"]
+
+
+class Host(Settings, Protocol):
+    """A spawner, with the attributes from JupyterHub, KubeSpawner and gpuspawner's traits."""
+
+    name: str
+    user: User
+    orm_spawner: Any
+    hub: Any
+    handler: web.RequestHandler | None
+    user_options: Any
+    gpuspawner_has_own_options: bool
+    active: bool
+    ready: bool
+    namespace: str
+    pod_name: str
+    gpuspawner_stock: Stock
+    storage_pvc_ensure: bool
+    start_timeout: int
+    http_timeout: int
+    scheduling_timeout: float
+    preparing_timeout: float | None
+    check_gpus: bool
+    apply_user_options: Any
+    pre_spawn_hook: Any
+    modify_pod_hook: Any
+    auth_state_hook: Any
+    authenticator: Any
+    environment: dict[str, Any]
+    options_form: Any
+    options_from_form: Any
+    preflight: str
+    kueue_queue: str | None
+    kueue_priority_class: str
+    language: str
+    api: Any
+    k8s_api_request_timeout: int
+
+    def get_pvc_manifest(self) -> Any:
+        """Make the PersistentVolumeClaim of the user's home directory."""
+
+    def set_trait(self, name: str, value: object) -> None:
+        """Set a trait, read-only or not."""
+
+    def get_state(self) -> dict[str, Any]:
+        """What the hub stores of its server."""
+
+    def gpuspawner_copy(self) -> "Host":
+        """Return a copy whose traits can change without changing this spawner's."""
+
+    async def load_user_options(self) -> None:
+        """Load the chosen profile."""
+
+    async def get_pod_manifest(self) -> Any:
+        """Make the pod."""
+
+
+def log_name(spawner: Host) -> str:
+    """The user and the server, for a line of the log."""
+    return one_line(jupyterhub.log_name(spawner))

@@ -1,0 +1,80 @@
+"""Decide what a start would get now, without logging it or keeping a reservation."""
+
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.decisions import answer
+from gpuspawner.gates.pod_builder import PodBuilder
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.gates.source import Choice
+from gpuspawner.kube.quoting import one_line
+from gpuspawner.line import wishes
+from gpuspawner.offers import Offers
+from gpuspawner.offers.grant import Denial, DenialReason, decide
+from gpuspawner.offers.manifest import ManifestError
+from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
+from gpuspawner.traits import OFF
+from gpuspawner.traits.trait_types import setting
+
+Found = Decision | Denial | Refusal | tuple[FieldError, ...]
+"""A `Refusal` is what a policy denies."""
+
+
+async def preview(
+    accelerators: Accelerators, raw: object, server_name: str
+) -> tuple[Found, Offers]:
+    """Return the decision that a start with these options would get now, and the offers.
+
+    The server needn't exist yet; then the spawner is that of the owner's default server.
+
+    Raises:
+        TooManyDryRunsError: There are too many dry runs right now.
+    """
+    asked = accelerators.of(server_name)
+    builder = await asked.builder()
+    return await _found(asked, builder, raw), builder.offers
+
+
+async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -> Found:
+    spawner, runtime = accelerators.spawner, accelerators.runtime
+    try:
+        options, _wish = wishes.split(raw, runtime.queue)
+    except Refusal as refusal:
+        return refusal.on_form.errors
+    ours, _ = accelerators.split(options)
+    request, offers = accelerators.parse(ours, builder.offers)
+    if not isinstance(request, GPURequest):
+        return request
+    grant = decide(request, offers)
+    if isinstance(grant, Denial):
+        return grant
+    try:
+        proposal = accelerators.propose(grant, builder.pod(grant), builder.later)
+    except ManifestError:  # the grant contradicts the configuration
+        return Denial(DenialReason.NOT_OFFERED, request)
+    namespace, name = accelerators.policing.key  # this spawner's pod may be another server's
+    proposal = replace(proposal, namespace=namespace, name=name)
+    try:
+        await accelerators.policing.examine(Choice(proposal))
+    except Refusal as refusal:
+        return refusal
+    if setting(spawner, "preflight") == OFF:
+        return Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
+    admission = runtime.dry_runs.for_form(spawner.user.name)
+    foretell = partial(runtime.preflight.foretell, admission=admission)
+    decision = await answer(spawner, proposal, foretell)
+    if not isinstance(decision, Refuse):
+        return decision
+    try:
+        entitlement = await accelerators.policing.entitlement()
+        left = msgspec.structs.replace(builder, offers=entitlement.offers_left)
+        return await runtime.preflight.with_alternatives(decision, proposal, left, admission)
+    except Exception:
+        # The refusal is right even without alternatives.
+        spawner.log.exception("Finding alternatives for %s failed", one_line(proposal.name))
+        return decision

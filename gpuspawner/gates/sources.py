@@ -1,0 +1,91 @@
+"""What one server is chosen from, and the form that shows it."""
+
+from typing import Any
+
+from gpuspawner import messages
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.gates import administrators_form, own_code, request_options
+from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.administrators_form import PLACE
+from gpuspawner.gates.host import Host
+from gpuspawner.gates.locale import set_locale
+from gpuspawner.gates.refusal import invalid, reporting
+from gpuspawner.gates.source import Choice, Source
+from gpuspawner.policies.policing import Policing
+from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.runtime import Runtime
+
+FORM_PATIENCE = 3.0
+"""How long a page waits for the first list of a hub that has just started, in seconds."""
+
+
+class Sources:
+    """The accelerators or profiles of one spawner.
+
+    An administrator's function may set profiles at any page or start, so which of the two count is
+    only known at that moment.
+    """
+
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime
+        self._accelerators = Accelerators(spawner, stock, runtime, policing)
+        self._profiles = Profiles(spawner, stock, runtime, policing)
+
+    @property
+    def current(self) -> Source:
+        """The one that counts."""
+        return self.accelerators or self._profiles
+
+    @property
+    def accelerators(self) -> Accelerators | None:
+        """The accelerators on offer; None if users choose among KubeSpawner's profiles.
+
+        Discovered accelerators aren't on offer beside the administrator's own form or options
+        either, or if every server gets GPUs anyway.
+        """
+        spawner, running = self._spawner, self._runtime
+        if spawner.profile_list or running.gpus_for_all:
+            return None
+        own = running.discovers and (
+            administrators_form.is_set(spawner) or spawner.gpuspawner_has_own_options
+        )
+        theirs = own or (running.offers_nothing and own_code.reads_options(spawner))
+        return None if theirs else self._accelerators
+
+    async def resolve(self, raw: object) -> Choice:
+        """Read options as sent, by the source that counts.
+
+        Raises:
+            HTTPError: An administrator's function forbids it.
+            Refusal: They are too large, or as `Source.resolve`.
+        """
+        if raw == request_options.TOO_MUCH or not request_options.is_within_bounds(raw):
+            levels, values = request_options.MOST_LEVELS, request_options.MOST_VALUES
+            raise invalid((messages.too_large(levels, values),))
+        return await self.current.resolve(raw)
+
+    async def offered(self) -> Accelerators | Profiles | None:
+        """Return the one that counts; None if there is nothing to choose from.
+
+        A spawner that has drawn no page yet lacks the profiles of an administrator's function.
+        """
+        if not (self.accelerators or self._spawner.profile_list):
+            await administrators_form.run(self._spawner)
+        return self.accelerators or (self._profiles if self._spawner.profile_list else None)
+
+    def default_form(self) -> Any:
+        """Return the default form, which an administrator's function may return too."""
+        return self._stock.options_form(PLACE) or (PLACE if self.accelerators else "")
+
+    async def fill(self, drawn: Any) -> Any:
+        """Put our fields into their place in the form, if it has one and they aren't empty."""
+        if not (isinstance(drawn, str) and PLACE in drawn):
+            return drawn
+        await self._runtime.view.first_list(FORM_PATIENCE)
+        if drawn == PLACE and not (self._spawner.profile_list or self._runtime.may_have_choices):
+            return ""
+        set_locale(self._spawner)
+        with reporting(self._spawner):
+            return drawn.replace(PLACE, await self.current.form())

@@ -1,0 +1,32 @@
+"""Lets servers wait in a queue of Kueue, if there is one for them."""
+
+from typing import Any
+
+from gpuspawner.compat import pods
+from gpuspawner.gates.host import Host
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.kueue.objects import DEFAULT_QUEUE
+from gpuspawner.kueue.queued import queued
+from gpuspawner.runtime import Runtime
+from gpuspawner.traits.trait_types import setting
+
+
+def in_queue(spawner: Host, runtime: Runtime, pod: Manifest) -> Manifest:
+    """Return the pod with the queue in which it waits; unchanged without one."""
+    return queued(pod, queue_for(spawner, runtime), setting(spawner, "kueue_priority_class"))
+
+
+def model_in_queue(spawner: Host, runtime: Runtime, pod: Any) -> Any:
+    """Return KubeSpawner's pod with the queue in which it waits; itself if there is none."""
+    if not (queue_for(spawner, runtime) or setting(spawner, "kueue_priority_class")):
+        return pod
+    return pods.changed(pod, in_queue(spawner, runtime, pods.plain(pod)))
+
+
+def queue_for(spawner: Host, runtime: Runtime) -> str:
+    """Return the name of the LocalQueue for a server's pod; "" for none."""
+    named: str | None = setting(spawner, "kueue_queue")
+    if named is not None:
+        return named
+    default = runtime.view.queues.local_queue(spawner.namespace, DEFAULT_QUEUE)
+    return DEFAULT_QUEUE if default else ""

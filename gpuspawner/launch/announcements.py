@@ -1,0 +1,120 @@
+"""What the hub's pages say of a user's servers, beside the hub's own announcement.
+
+Every page says how the last servers ended. The home page also says when those that run will end,
+what has happened to them since they started, and which ones wait in line. The form says it of its
+own server.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Any
+
+from markupsafe import Markup
+
+from gpuspawner import messages
+from gpuspawner.compat import jupyterhub, people
+from gpuspawner.gates.host import Host
+from gpuspawner.kube.startup import read_pod
+from gpuspawner.launch.ending import Ending, utc_now
+from gpuspawner.launch.endings import last_of
+from gpuspawner.launch.mishaps import Mishap, mishaps
+from gpuspawner.policies.charges import Who
+from gpuspawner.runtime import Runtime
+from gpuspawner.web.form.addresses import line
+
+log = logging.getLogger(__name__)
+
+_NEWS = timedelta(days=1)
+"""How long pages say that a server has ended; the form says it until the next start."""
+
+
+def announce(hub: Any, running: Runtime) -> None:
+    """Let the hub's pages tell of the user's servers."""
+
+    def at_home(user: Any) -> Markup:
+        return told_at_home(running, user)
+
+    jupyterhub.announce(hub, _or_nothing(told_everywhere), _or_nothing(at_home))
+
+
+def _or_nothing(told: jupyterhub.Told) -> jupyterhub.Told:
+    """Return a function that tells nothing if it fails: each page of the hub calls it."""
+
+    def safely(user: Any) -> Markup:
+        try:
+            return told(user)
+        except Exception:
+            log.exception("Can't tell of a user's servers")
+            return Markup()
+
+    return safely
+
+
+def told_everywhere(user: Any) -> Markup:
+    """Say how a user's servers have ended lately."""
+    now = utc_now()
+    recent = [it for it in _ended(user) if now - it[1].moment < _NEWS]
+    return _lines(messages.server_ended(it, now, name) for name, it in recent)
+
+
+def _ended(user: Any) -> Iterator[tuple[str, Ending]]:
+    for name, state in sorted(jupyterhub.stopped(user).items()):
+        if ending := last_of(state):
+            yield name, ending
+
+
+def told_at_home(running: Runtime, user: Any) -> Markup:
+    """Say when a user's running servers end, what has happened to them, and which ones wait."""
+    if user is None:
+        return Markup()
+    happened = [
+        messages.mishap(it, name, utc_now())
+        for name, spawner in sorted(jupyterhub.running(user).items())
+        for it in _mishaps(running, spawner)
+    ]
+    return _lines([*_ends(running, user), *happened, *_waiting(user)])
+
+
+def _waiting(user: Any) -> Iterator[Markup]:
+    """Lead to the page of each server that waits in line, also without the hub's scripts."""
+    for name, spawner in sorted(jupyterhub.starting(user).items()):
+        if spawner.gpuspawner_gates.in_line.is_on:
+            yield messages.waits_in_line(name, line(spawner))
+
+
+def _mishaps(running: Runtime, spawner: Host) -> list[Mishap]:
+    now, pod = utc_now(), read_pod(spawner.gpuspawner_stock.known_pod())
+    if pod is None:
+        return []
+    found = mishaps(pod, running.view.state.nodes.get(pod.spec.node_name))
+    return [it for it in found if it.moment is None or now - it.moment < _NEWS]
+
+
+def _ends(running: Runtime, user: Any) -> list[Markup]:
+    if not running.policies:
+        return []
+    person = people.person(user)
+    ending = sorted(_ending(running, running.accounts.owners(user.db, person)))
+    return [messages.ends_in(name, left) for left, name in ending]
+
+
+def _ending(running: Runtime, owners: frozenset[Who]) -> Iterator[tuple[int, str]]:
+    """Yield the seconds until a server ends, and its name."""
+    accounts, now = running.accounts, utc_now()
+    for key, charges in accounts.usage.of_owner(owners).items():
+        pod = accounts.ledger.pods.get(key)
+        if pod is not None and (end := pod.ends_at) is not None:
+            yield max(0, round((end - now).total_seconds())), charges[0].server
+
+
+def told_on_form(spawner: Host) -> str:
+    """Say how the last server of this form ended; "" if there is nothing to say."""
+    ending = last_of(jupyterhub.stored_state(spawner))
+    return messages.last_server_ended(ending, utc_now()) if ending else ""
+
+
+def _lines(lines: Iterable[Markup]) -> Markup:
+    """Join them; the last words of a server may be longer than a phone is wide."""
+    joined = Markup("<br>").join(filter(None, lines))
+    return joined and Markup('<span class="text-break">{}</span>').format(joined)

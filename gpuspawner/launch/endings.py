@@ -1,0 +1,247 @@
+"""How one spawner's server has ended, for the pages until its next start.
+
+The hub's database keeps it, in the state that the hub stores for each server. So it survives the
+hub, needs no room in memory, and goes when the server's row goes. The same state says that a start
+has begun: if a restarted hub finds that, its restart has cut the start.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from gpuspawner.compat import jupyterhub
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.gates.host import Host, log_name
+from gpuspawner.kube.moments import moment
+from gpuspawner.kube.startup import StartingPod, read_pod
+from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_now, written
+from gpuspawner.launch.mishaps import is_lost
+from gpuspawner.launch.trouble import Kind
+from gpuspawner.line.kept import KeptPlace
+from gpuspawner.policies import granted
+from gpuspawner.policies.charges import Charge
+from gpuspawner.policies.granted import Granted
+from gpuspawner.runtime import Runtime
+
+_STATE = "gpuspawner"
+"""The key of our part of a server's state."""
+PLACE = "place"
+"""The key of a place in line, in our part."""
+_BEGAN = "began"
+"""The key of when a start began."""
+
+
+class Endings:
+    """What is known of the end of one spawner's servers."""
+
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime
+        self._last: Ending | None = None
+        self._began: datetime | None = None
+        self._place: KeptPlace | None = None
+        self._granted = Granted()
+        self._is_up = False
+        self._is_cut = False
+
+    # What the hub stores
+
+    def stored(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a server's state with our part."""
+        ours: dict[str, object] = {}
+        if self._last is not None:
+            ours["ending"] = written(self._last)
+        if self._began is not None:
+            ours[_BEGAN] = self._began.isoformat()
+        if self._place is not None:
+            ours[PLACE] = self._place.written()
+        if self._granted != Granted():
+            ours[granted.STORED] = self._granted.written()
+        return {**state, _STATE: ours} if ours else dict(state)
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Read what was stored; this is all that a restarted hub knows."""
+        ours = _ours(state)
+        self._last, self._granted = read(ours.get("ending")), granted.stored(ours)
+        runs = jupyterhub.has_server(self._spawner)
+        found, waited = ours.get(_BEGAN), KeptPlace.read(ours.get(PLACE))
+        began = found if isinstance(found, str) else None
+        # If there is no line any more, nobody else may have to wait for who was in it.
+        place = waited if self._runtime.queue.is_on else None
+        # The hub stores that there is a server before it stores that its start has begun.
+        has_begun = jupyterhub.has_begun(self._spawner)
+        was_starting = began is not None or waited is not None or not has_begun
+        goes_on = place is not None and began is None
+        if runs and was_starting and not goes_on:
+            self._is_cut = True
+            at = moment(began) if began is not None and has_begun else None
+            self._last = Ending(Kind.HUB_RESTARTED, at or utc_now())
+        if place is not None:  # also if the last hub has stopped it, and not yet begun it anew
+            self._place = place
+            self._runtime.kept_places.keep(self._server, place)
+        self._is_up = runs and not was_starting
+
+    # What becomes of a server
+
+    def forget(self) -> None:
+        """Forget how the last server ended: a new one is allowed to start."""
+        self._last = None
+
+    def wait(self, place: KeptPlace) -> None:
+        """Note that a start waits in line; its place is stored until the server is up."""
+        self._place, self._began = place, None  # a restarted hub goes on with it
+        jupyterhub.store_state(self._spawner)
+
+    def wait_no_longer(self) -> None:
+        """Note that no later hub may go on with a start, for it has failed or its owner has left.
+
+        The hub stores that at the end of its stop, and may be ended before.
+        """
+        if self._place is not None:
+            self._place, self._began = None, utc_now()
+            jupyterhub.store_state(self._spawner)
+
+    def begin(self) -> None:
+        """Note a start that begins; the hub commits this at once, with the time of the start.
+
+        A server that has a place in line goes on after a restart, until it sends its pod. Of
+        KubeSpawner's part, what is stored stays: by an old one, KubeSpawner still has to look for
+        the claim of an old home directory.
+        """
+        if self._place is None and jupyterhub.begins_start(self._spawner):
+            self._began = utc_now()
+            kept = jupyterhub.stored_state(self._spawner)
+            if not isinstance(kept, Mapping) or not kept:
+                kept = self._spawner.get_state()
+            jupyterhub.note_state(self._spawner, self.stored(kept))
+
+    async def send(self, given: Granted) -> None:
+        """Note that a start is about to send its pod, the pod's name, and what was granted.
+
+        Usually, all of it is stored since it began, and a commit takes longer than a verdict. But a
+        hook or a profile may have changed the names since, and policies may grant something else.
+        """
+        self._granted = given
+        self._began = self._began or utc_now()
+        await jupyterhub.until_state_is_stored(self._spawner)
+
+    def answers(self) -> None:
+        """Note that the hub takes the server as up: after its start, or after the hub's own."""
+        was_noted = self._is_cut or self._place is not None or self._last is not None
+        self._last, self._began, self._is_up, self._is_cut = None, None, True, False
+        self._place = None
+        self._know(self._stock.known_pod())
+        self._runtime.kept_places.take(self._server)
+        self._runtime.farewells.forget(self._key)
+        if was_noted:
+            jupyterhub.store_state(self._spawner)
+
+    def clear(self) -> None:
+        """Note that the server has stopped, or that a start is about to begin."""
+        self._began, self._is_up, self._is_cut = None, False, False
+        # A server whose place is kept joins the line again, even if the hub had stopped it before
+        # its second restart.
+        self._place = self._runtime.kept_places.find(self._server)
+
+    def farewell(self, pod: object) -> None:
+        """Note the last of any server's pod that is gone: all spawners share one reflector."""
+        try:
+            self._runtime.farewells.note(pod)
+        except Exception:  # KubeSpawner's reflector must go on
+            self._spawner.log.exception("Can't note how a pod ended")
+
+    def polled(self, status: int | None, before: object) -> int | None:
+        """As `_polled`, or KubeSpawner's status if that fails: the hub drops what it can't poll."""
+        try:
+            self._know(before)
+            status = self._polled(status, before)
+        except Exception:
+            self._spawner.log.exception("Can't tell how %s ended", log_name(self._spawner))
+        if status is not None:
+            self.store()
+        return status
+
+    def store(self) -> None:
+        """Store how the server has ended before the hub stores that it has stopped.
+
+        The hub stores the state some commits later. If it ended in between, nobody else would know.
+        """
+        if self._last is not None:
+            jupyterhub.store_state(self._spawner)
+
+    def _know(self, pod: object) -> None:
+        """Note the uid of the server's pod: by that it counts if the hub forgets the server."""
+        known = read_pod(pod)
+        if known is not None and self._runtime.policies:
+            self._granted = replace(self._granted, pod=known.metadata.uid)
+            if self._is_up:  # else, it may be anybody's with that name
+                whose = Charge(frozenset({self._spawner.user.id}), self._spawner.name)
+                charge, uid = whose.by(self._granted), known.metadata.uid
+                self._runtime.accounts.ledger.know(self._key, charge, uid)
+
+    def _polled(self, status: int | None, before: object) -> int | None:
+        """Note why a server has ended, if it has; return what the hub shall think of it.
+
+        Args:
+            status: KubeSpawner's; it takes a server as running for as long as its pod is there.
+            before: The pod before KubeSpawner was asked, because it deletes a pod that has ended.
+        """
+        if not self._is_up or self._spawner.api is None:
+            return status
+        # It may end while KubeSpawner is about to look; then only a later version of it tells.
+        both = read_pod(before), read_pod(self._stock.known_pod())
+        pods = [it for it in both if it is not None]
+        if status is None:
+            if not pods or not is_overdue(pods[0], utc_now()):
+                return None
+            status = 1
+        if self._last is None:
+            self._last = self._ending(pods)
+            self._spawner.log.info(
+                "%s's server has ended: %s", log_name(self._spawner), self._last.kind
+            )
+        return status
+
+    def _ending(self, pods: Iterable[StartingPod]) -> Ending:
+        now = utc_now()
+        told = (ending_of(it, now) for it in pods)
+        found = next(filter(None, told), None) or self._runtime.farewells.of(self._key)
+        if found is None:
+            return Ending(Kind.DELETED, now)
+        if found.kind is Kind.TAINTED and is_lost(self._runtime.view.state.nodes.get(found.node)):
+            return replace(found, kind=Kind.NODE_LOST)
+        return found
+
+    @property
+    def _server(self) -> tuple[str, str]:
+        return self._spawner.user.name, self._spawner.name
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return self._spawner.namespace, self._spawner.pod_name
+
+
+def place_of(state: object) -> KeptPlace | None:
+    """Return the place in line of a server whose state the hub has stored; None if it has none."""
+    return KeptPlace.read(_ours(state).get(PLACE))
+
+
+def without_place(state: object) -> object:
+    """Return a state that the hub has stored without the server's place in line."""
+    if not isinstance(state, Mapping):
+        return state
+    ours = {name: it for name, it in _ours(state).items() if name != PLACE}
+    return {**state, _STATE: ours}
+
+
+def last_of(state: object) -> Ending | None:
+    """Return how a server ended, from the state that the hub has stored; None if unknown."""
+    return read(_ours(state).get("ending"))
+
+
+def _ours(state: object) -> Mapping[str, Any]:
+    ours = state.get(_STATE) if isinstance(state, Mapping) else None
+    return ours if isinstance(ours, Mapping) else {}

@@ -1,0 +1,201 @@
+"""Follows the pod of one start, and gives the start up as soon as it is in vain."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from typing import NoReturn
+
+from msgspec.structs import replace
+
+from gpuspawner import messages
+from gpuspawner.cluster.pod_events import Heard
+from gpuspawner.compat import waiting
+from gpuspawner.compat.kubespawner import SERVER, Stock
+from gpuspawner.gates.attempt import Attempt
+from gpuspawner.gates.host import Host
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.kueue.queue_sight import QueueSight
+from gpuspawner.launch.avoided import BROKEN
+from gpuspawner.launch.course import Course
+from gpuspawner.launch.deadlines import limits
+from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase
+from gpuspawner.launch.mishaps import is_lost
+from gpuspawner.launch.sight import AGAIN_SECONDS, Seen, Sight
+from gpuspawner.launch.steps import Step
+from gpuspawner.launch.story import Story
+from gpuspawner.launch.telling import Telling
+from gpuspawner.launch.trouble import Kind, Trouble
+from gpuspawner.messages.causes import NOTHING
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.reservations.in_view import InView
+from gpuspawner.runtime import Runtime
+
+_ADMITTED_SECONDS = 2.0
+"""How long Kueue usually takes to admit a pod at most, if there is quota."""
+
+
+class Launching:
+    """One start, from the creation of its pod on.
+
+    Attributes:
+        troubles: What went wrong at the last look.
+        was_ready: Whether all containers have been ready at once, as KubeSpawner asks. From then
+            on it looks at the server's only, and others may end.
+    """
+
+    def __init__(
+        self, spawner: Host, stock: Stock, runtime: Runtime, story: Story, attempt: Attempt
+    ) -> None:
+        self._view = runtime.view
+        self._avoided = runtime.avoided
+        self._farewells = runtime.farewells
+        self._owner = spawner.user.name
+        self._proposal: Proposal = attempt.choice.proposal
+        self._attempt = attempt
+        self._limits = _with_rest(limits(spawner, attempt), attempt)
+        self._had_longer = False
+        in_view = InView(runtime.view, "/".join(self._proposal.key))
+        self._sight = Sight(stock, in_view.is_lost, self._why_gone)
+        rules = runtime.view.state.rules
+        self._queue = QueueSight(runtime.view.queues, self._proposal, rules)
+        self._reservations = runtime.preflight.reservations
+        self._uncounted = ExitStack()
+        self._is_queued = False
+        self._course = Course()
+        self.troubles: tuple[Trouble, ...] = ()
+        self.was_ready = False
+        usual, images = runtime.usual_steps, runtime.view.state.images
+        self._telling = Telling(story, attempt.decision, usual, images)
+
+    async def until_failed(
+        self, heard: Heard, judge: Callable[[], Awaitable[Start | Wait]]
+    ) -> NoReturn:
+        """Follow the pod and its events, and tell of them.
+
+        If the pod gets no node in time, *judge* may raise a refusal that knows why.
+
+        Raises:
+            Refusal: The start is in vain, or takes too long.
+        """
+        try:
+            await self._follow(heard, judge)
+        finally:
+            self._uncounted.close()
+
+    async def _follow(self, heard: Heard, judge: Callable[[], Awaitable[Start | Wait]]) -> NoReturn:
+        began = time.monotonic()
+        self._farewells.forget(self._proposal.key)  # of an older pod of the name
+        while True:
+            if seen := self._sight.look(heard):
+                seen = self._queue.look(self._without_lost(seen))
+                self.troubles = seen.troubles
+                self._course.note(seen.stages, seen.troubles, time.monotonic())
+                self._mind_queue(seen)
+                self._telling.tell(seen, self._course)
+                if failure := self._failure(seen):
+                    self._note_broken(failure, seen.node)
+                    is_final = failure.late is not Phase.SCHEDULED
+                    if is_final or not self._gets_longer(seen, await judge()):
+                        raise refused(failure, self._proposal.grant)
+            waited = time.monotonic() - began
+            if self._sight.is_blind and waited > self._blind_seconds:
+                raise refused(Failure(late=Phase.SCHEDULED), self._proposal.grant)
+            await self._view.changed(AGAIN_SECONDS)
+
+    def _mind_queue(self, seen: Seen) -> None:
+        """Let a pod that waits in a queue of Kueue take nothing from others.
+
+        It has no room on a node, and isn't one of those that the hub starts at a time.
+        """
+        if seen.is_queued and not self._is_queued:
+            self._uncounted.enter_context(waiting.uncounted())
+        elif self._is_queued and not seen.is_queued:
+            self._uncounted.close()
+        self._is_queued = seen.is_queued
+        if seen.is_queued and self._course.in_stage(seen.stages[-1]) > _ADMITTED_SECONDS:
+            self._reservations.release(self._proposal.key)
+
+    @property
+    def _blind_seconds(self) -> float:
+        """How long the pod may be unseen; KubeSpawner reads again after the API server was away."""
+        return max(self._limits[Phase.SCHEDULED], self._limits[Phase.STARTED])
+
+    def _why_gone(self) -> Kind | None:
+        ending = self._farewells.of(self._proposal.key)
+        return ending.kind if ending else None
+
+    def _without_lost(self, seen: Seen) -> Seen:
+        """Leave out that the node was lost if it is back; no event of the pod says that."""
+        node = self._view.state.nodes.get(seen.node)
+        if node is None or is_lost(node) or not self._view.in_touch():
+            return seen
+        present = (it for it in seen.troubles if it.is_final or it.kind is not Kind.NODE_LOST)
+        return replace(seen, troubles=tuple(present))
+
+    def _failure(self, seen: Seen) -> Failure | None:
+        decisive = [it for it in seen.troubles if not (self.was_ready and _is_of_other(it))]
+        if failure := hopeless(decisive, self._course.lasting()):
+            return failure
+        if self.was_ready:  # `until_it_listens` has the limit of what follows
+            return None
+        at = phase(seen.stages)
+        is_late = self._course.in_phase(at) > self._limits[at]
+        return late(seen.troubles, at) if is_late else None
+
+    def _gets_longer(self, seen: Seen, decision: Start | Wait) -> bool:
+        """Give a pod that may still get a node more time, once; return whether there is some.
+
+        Its room may have gone, and a new node may come instead. Or kube-scheduler says nothing: it
+        may be waiting for a new volume, which it has made before it binds the pod.
+        """
+        if self._had_longer or isinstance(self._attempt.decision, Wait):
+            return False
+        self._had_longer = True
+        had, left = self._limits[Phase.SCHEDULED], self._attempt.seconds_left
+        is_silent = all(it.kind is not Kind.UNSCHEDULABLE for it in seen.troubles)
+        comes = any(it.step is Step.NODE_STARTING for it in seen.stages)
+        if comes or isinstance(decision, Wait):
+            longer = had + left
+        else:
+            longer = min(had + left, self._attempt.starting) if is_silent else had
+        self._limits = {**self._limits, Phase.SCHEDULED: longer}
+        return longer > had
+
+    def _note_broken(self, failure: Failure, node: str) -> None:
+        """Note that the owner's next server should get another node, if this one is broken."""
+        if node and failure.cause and failure.cause.kind in BROKEN:
+            self._avoided.avoid(self._owner, node)
+
+
+def _with_rest(phases: Mapping[Phase, float], attempt: Attempt) -> Mapping[Phase, float]:
+    """Let a pod wait for quota as long as the hub does, if admission alone put it into a queue."""
+    return {**phases, Phase.QUEUED: max(phases[Phase.QUEUED], attempt.seconds_left)}
+
+
+def _is_of_other(trouble: Trouble) -> bool:
+    """Whether it is about a container that isn't the server's."""
+    return trouble.about.container not in ("", SERVER)
+
+
+def not_sent(error: TimeoutError) -> Refusal:
+    """Make the refusal of a start whose pod or home directory KubeSpawner couldn't create."""
+    return Refusal(messages.unreachable(), reason="unreachable", details=str(error))
+
+
+def not_started(error: TimeoutError) -> Refusal:
+    """Make the refusal of a start that KubeSpawner gives up, perhaps without seeing its pod."""
+    failure = Failure(late=Phase.STARTED)
+    return Refusal(messages.failure(failure), reason="not-started", details=str(error))
+
+
+def refused(failure: Failure, grant: Grant = NOTHING) -> Refusal:
+    """Return the refusal of a start that is given up; *grant* is what it was to get."""
+    cause = failure.cause
+    text = cause.text if cause else ""
+    return Refusal(
+        messages.with_details(messages.failure(failure, grant), (text,) if text else ()),
+        reason=cause.kind.value if cause else f"not-{failure.late}",
+        details=text,
+    )

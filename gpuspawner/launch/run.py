@@ -1,0 +1,127 @@
+"""KubeSpawner's steps of one start, which end early if its server can't come up."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+from jupyterhub.utils import AnyTimeoutError
+
+from gpuspawner.compat.kubespawner import Stock, is_of_others
+from gpuspawner.gates.attempt import Attempt
+from gpuspawner.gates.decisions import Question, warn
+from gpuspawner.gates.host import Host, log_name
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.gates.source import Choice
+from gpuspawner.launch.launching import Launching, not_sent, not_started
+from gpuspawner.launch.listening import until_it_listens
+from gpuspawner.launch.story import Story
+from gpuspawner.launch.trouble import Trouble
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.runtime import Runtime
+
+Decide = Callable[[Choice, Question], Awaitable[Start | Wait]]
+
+_running: ContextVar["Run | None"] = ContextVar("_running", default=None)
+"""The start to which the current code belongs, in whatever task."""
+
+
+class Run:
+    """One start while KubeSpawner runs it.
+
+    Attributes:
+        sent: Set when the pod is about to be sent: from then on, its name is known.
+        created: Set once the pod exists.
+
+    Args:
+        attempt: Returns the start as it is known by now; None if it was never admitted.
+        decide: Asks the preflight about the start, and raises its refusals.
+    """
+
+    def __init__(
+        self,
+        spawner: Host,
+        stock: Stock,
+        runtime: Runtime,
+        story: Story,
+        attempt: Callable[[], Attempt | None],
+        decide: Decide,
+    ) -> None:
+        self.sent, self.created = asyncio.Event(), asyncio.Event()
+        self._spawner = spawner
+        self._stock = stock
+        self._runtime = runtime
+        self._story = story
+        self._attempt = attempt
+        self._decide = decide
+        self._launch: Launching | None = None
+        self._has_failed = False
+
+    async def until_it_listens(self) -> Any:
+        """Run KubeSpawner's steps, and wait for the server; return its address.
+
+        Raises:
+            Refusal: KubeSpawner or the server doesn't answer in time.
+        """
+        _running.set(self)
+        try:
+            url = await self._stock.run_start()
+        except AnyTimeoutError as error:  # in KubeSpawner's words, with the names of pods
+            if self._has_failed or is_of_others(error):  # the hub logs no traceback of time-outs
+                name = log_name(self._spawner)
+                self._spawner.log.exception("A step of %s's start timed out", name)
+                raise
+            raise (not_started if self.created.is_set() else not_sent)(error) from None
+        if self._launch:
+            self._launch.was_ready = True
+        await until_it_listens(url, self._spawner.http_timeout, self._troubles)
+        return url
+
+    def deletes_its_pod(self) -> bool:
+        """Whether it is this start that deletes the pod that it has created, and not the hub.
+
+        KubeSpawner does so if it can't make the pod's Service or Secret, or if a hook fails.
+        """
+        self._has_failed = self._has_failed or (self.created.is_set() and _running.get() is self)
+        return self._has_failed
+
+    def _troubles(self) -> tuple[Trouble, ...]:
+        return self._launch.troubles if self._launch else ()
+
+    async def until_failed(self) -> None:
+        """Refuse the start as soon as its pod can't become a server, or takes too long."""
+        try:
+            await self._follow()
+        except Refusal:
+            raise
+        except Exception:
+            # A bug of ours must not keep users from getting servers.
+            name = log_name(self._spawner)
+            self._spawner.log.exception("Following %s failed; its start goes on untold", name)
+
+    async def _follow(self) -> None:
+        await self.sent.wait()
+        if (attempt := self._attempt()) is None:
+            return
+        runtime = self._runtime
+        # Before the pod exists: its first events may come at once, and only once.
+        with runtime.view.events.of(*attempt.choice.proposal.key) as heard:
+            await self.created.wait()
+            if (sent := self._attempt()) is not None:
+                told = self._story, sent
+                self._launch = Launching(self._spawner, self._stock, runtime, *told)
+                choice = sent.choice.created()
+                check = partial(self._decide, choice, runtime.preflight.check)
+                await self._launch.until_failed(heard, check)
+
+    async def until_lost(self) -> None:
+        """Refuse the start as soon as another pod takes its room, or no node comes for it."""
+        await self.created.wait()  # the last gate may decide otherwise than the second
+        attempt, preflight = self._attempt(), self._runtime.preflight
+        if attempt and isinstance(attempt.decision, Wait):
+            wait, most = attempt.decision, attempt.seconds_left
+            in_vain = partial(preflight.until_in_vain, wait=wait, most=most)
+            warn(self._spawner, await self._decide(attempt.choice, in_vain))
+        elif attempt and attempt.is_promised:
+            warn(self._spawner, await self._decide(attempt.choice, preflight.until_taken))

@@ -1,0 +1,327 @@
+"""Waits in line for one start, and tells its owner the place."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from math import inf
+
+from gpuspawner import messages
+from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
+from gpuspawner.gates import connection
+from gpuspawner.gates.decisions import may_wait
+from gpuspawner.gates.host import Host, log_name
+from gpuspawner.gates.refusal import Refusal, left
+from gpuspawner.gates.source import Choice
+from gpuspawner.launch import failures
+from gpuspawner.launch.endings import Endings
+from gpuspawner.launch.story import Story
+from gpuspawner.line.kept import KeptPlace, Wish
+from gpuspawner.line.reasons_to_wait import PASSES, TAKEN, lets_join, lets_stay
+from gpuspawner.line.resuming import resume
+from gpuspawner.line.ticket import Ticket
+from gpuspawner.line.waiting_line import Hostnames
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.policies.policing import LIMIT, Policing
+from gpuspawner.preflight.decision import Refuse
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.reservations.admitting import Admitted, Admitting
+from gpuspawner.runtime import Runtime
+from gpuspawner.web.form.addresses import line
+
+_LOOK_SECONDS = 2.0
+"""How often the place is looked up."""
+_REST_SECONDS = 1.0
+"""How often one start joins the line at most."""
+RELOAD_SECONDS = 60.0
+"""For how long a page may be closed before its owner counts as away."""
+
+
+class InLine:
+    """The wait of one start.
+
+    Attributes:
+        is_on: Whether it waits right now.
+        has_waited: Whether it waits or has been called.
+        said: What was told last.
+
+    Args:
+        begun: Is set when there is something to tell.
+    """
+
+    def __init__(
+        self,
+        spawner: Host,
+        runtime: Runtime,
+        admitting: Admitting,
+        policing: Policing,
+        endings: Endings,
+        story: Story,
+        begun: asyncio.Event,
+    ) -> None:
+        self._spawner = spawner
+        self._runtime = runtime
+        self._admitting = admitting
+        self._policing = policing
+        self._endings = endings
+        self._story = story
+        self._begun = begun
+        self._rules = runtime.queue
+        self._kept = runtime.kept_places
+        self._server = spawner.user.name, spawner.name
+        self._line = runtime.preflight.line
+        self._choice: Choice | None = None
+        self._called: asyncio.Future[Hostnames] | None = None
+        self._place: KeptPlace | None = None
+        self._has_place = False
+        self._asked_at = -inf
+        self._pages = 0
+        self._seen = time.monotonic()
+        self.said = Message.of("")
+        self._leaves = False
+        self.is_on = self.has_waited = False
+
+    @contextmanager
+    def joining(self) -> Iterator[None]:
+        """Give the place up that is kept for a start, however its gate ends.
+
+        It stays if the same start may be admitted in a moment.
+        """
+        try:
+            yield
+        except (Exception, asyncio.CancelledError) as end:  # not what `at_once` begins anew
+            if not isinstance(end, Refusal) or end.slug not in PASSES:
+                self._kept.take(self._server)
+                if isinstance(end, Exception):  # else, the hub ends
+                    self._endings.wait_no_longer()
+            raise
+        self._kept.take(self._server)
+        self._called = None  # nobody can leave any more
+
+    async def through(self, asked: Choice, wish: Wish) -> Admitted:
+        """Admit a start, when it is its turn if its owner wants to wait in line.
+
+        Raises:
+            Refusal: It isn't admitted, and nobody waits for it.
+        """
+        kept = self._kept.find(self._server)
+        self._has_place = kept is not None
+        if wish is not Wish.NOT:
+            self._place = KeptPlace(kept.since if kept else time.time(), wish)
+        return await jupyterhub.surviving(self._spawner, partial(self._admitted, asked))
+
+    async def _admitted(self, asked: Choice) -> Admitted:
+        choice = asked
+        while True:
+            try:
+                admitted = await self._admitting.admit(choice)
+            except Refusal as refusal:
+                if self._place is None or not await self._may_wait(asked, refusal):
+                    raise
+                limited = refusal if refusal.slug == LIMIT else None
+                proposal, ticket = await self._ticket(asked, self._place, refusal)
+                off = await self._until_called(asked, proposal, ticket, self._place, limited)
+                choice = asked.kept_off_nodes(off)
+            else:
+                if self._place is None:  # who was in line now starts without the wish to wait
+                    self._endings.wait_no_longer()
+                return admitted
+
+    async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
+        """Whether a refused start waits; who has a place keeps it for as long as in line."""
+        may = lets_stay(refusal) if self._has_place else self._may_join(asked, refusal)
+        return may and await may_wait(self._spawner, asked)
+
+    def _may_join(self, asked: Choice, refusal: Refusal) -> bool:
+        try:
+            return lets_join(refusal, partial(self._runtime.preflight.check, asked.proposal))
+        except Exception:  # the refusal is right even so
+            name = log_name(self._spawner)
+            self._spawner.log.exception("No decision whether %s may wait in line", name)
+            return False
+
+    @contextmanager
+    def kept_if_taken(self) -> Iterator[None]:
+        """Let a start that another program has taken the room from wait on, at its old place.
+
+        Raises:
+            Refusal: The start has failed; its owner waits again.
+        """
+        try:
+            yield
+        except Exception as end:
+            if self._place is None or not isinstance(end, Refusal) or end.slug not in TAKEN:
+                self._endings.wait_no_longer()
+                raise
+            self._kept.keep(self._server, self._place)
+            self._runtime.run(resume(self._runtime, self._server))
+            raise Refusal(messages.waits_again(), reason=end.slug) from None
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Note that a page is open that shows this wait."""
+        self._pages += 1
+        try:
+            yield
+        finally:
+            self._pages -= 1
+            self.see()
+
+    def see(self) -> None:
+        """Note that the owner has looked at a page that shows this wait."""
+        self._seen = time.monotonic()
+
+    def leave(self) -> bool:
+        """Leave the line: the start ends, unless it is admitted first. Return whether it waited."""
+        if self._called is None or self._leaves:
+            return False
+        self._leaves = True
+        if not self._called.done():
+            self._called.set_exception(left())
+        return True
+
+    async def instead(self) -> OnForm:
+        """Return what the owner could have right now instead."""
+        nothing = OnForm(self.said)
+        if self._choice is None:
+            return nothing
+        decision = self._runtime.preflight.check(self._choice.proposal)
+        if not isinstance(decision, Refuse):
+            return nothing
+        admission = connection.admission(self._spawner, self._runtime)
+        try:
+            _, on_form = await self._choice.explain(decision, admission)
+        except Exception:  # one can leave the line even so
+            name = log_name(self._spawner)
+            self._spawner.log.exception("Finding alternatives for %s failed", name)
+            return nothing
+        return on_form
+
+    async def _until_called(
+        self,
+        choice: Choice,
+        proposal: Proposal,
+        ticket: Ticket,
+        place: KeptPlace,
+        limited: Refusal | None,
+    ) -> Hostnames:
+        """Wait for the turn of a server; return the nodes that its pod must be kept off.
+
+        *limited* is why policies don't allow it yet; None if they do.
+
+        Raises:
+            Refusal: The owner has left, or has been away for too long.
+        """
+        self._spawner.log.info("%s waits in line", log_name(self._spawner))
+        self._endings.wait(place)
+        self._choice, self._seen = choice, time.monotonic()
+        self.is_on = self.has_waited = True
+        self._begun.set()
+        allows = partial(self._policing.allows, choice) if limited else None
+        try:
+            with (
+                failures.explaining(self._spawner, self._runtime, str),
+                waiting.uncounted(),
+                self._line.join(ticket, proposal, allows) as called,
+            ):
+                self._has_place = True
+                self._kept.take(self._server)
+                self._called = called
+                while not called.done():
+                    self._check_wish()
+                    self._tell(ticket, choice, place, limited)
+                    if place.wish is Wish.HERE:
+                        self._mind(ticket)  # who is back may be called in this moment
+                    await asyncio.wait({called}, timeout=_LOOK_SECONDS)
+                called.result()
+                await waiting.begin_now(self._spawner)
+                self._check_wish()  # that may have taken long
+        except BaseException:
+            self._runtime.preflight.reservations.release(ticket.key)
+            raise
+        finally:
+            self.is_on = False
+        self._spawner.log.info("It is the turn of %s in line", log_name(self._spawner))
+        return called.result()
+
+    async def _ticket(
+        self, choice: Choice, place: KeptPlace, refusal: Refusal
+    ) -> tuple[Proposal, Ticket]:
+        """Make a ticket for a refused start, and the proposal that waits in line.
+
+        Raises:
+            Refusal: There is no place for it, or nobody can read what it waits for.
+        """
+        self._check_places()
+        await asyncio.sleep(self._rest())  # see `at_once`: our code does this before it waits
+        admission = connection.admission(self._spawner, self._runtime)
+        proposal = await self._runtime.preflight.to_wait(choice.proposal, admission)
+        person = people.person(self._spawner.user)
+        lifetime = await self._policing.lifetime(choice)
+        weight = self._rules.weight(person.groups)
+        ticket = self._line.ticket(proposal, person.id, place.since, weight, lifetime)
+        if ticket is None:
+            raise refusal
+        self._check_places()  # others may have joined meanwhile
+        return proposal, ticket
+
+    def _rest(self) -> float:
+        """Return for how many seconds to do nothing before a ticket is made.
+
+        If the gates refused again and again whom the line calls at once, the hub would do nothing
+        else.
+        """
+        joined, self._asked_at = self._asked_at, time.monotonic()
+        return _REST_SECONDS if self._asked_at - joined < _REST_SECONDS else 0
+
+    def _check_wish(self) -> None:
+        """Let nobody wait or start who has left, or whom the hub has removed.
+
+        Raises:
+            Refusal: They have.
+        """
+        if self._leaves or jupyterhub.is_gone(self._spawner):
+            raise left()
+
+    def _mind(self, ticket: Ticket) -> None:
+        """Let a server start only while a page is open, if open pages are known."""
+        if kubespawner.has_own_progress(self._spawner):  # it may never ask for ours
+            return
+        away = 0.0 if self._pages else time.monotonic() - self._seen
+        if away > self._rules.seconds_away:
+            raise Refusal(messages.place_given_up(), reason="away-from-line")
+        if away > RELOAD_SECONDS:
+            self._line.step_aside(ticket)
+        else:
+            self._line.step_back(ticket)
+
+    def _check_places(self) -> None:
+        if self._has_place:
+            return
+        own = self._line.places_of(self._spawner.user.id)
+        if own >= self._rules.places_per_user:
+            raise Refusal(messages.waits_already(own), reason="in-line")
+        if len(self._line) >= self._rules.places:
+            raise Refusal(messages.line_is_full(), reason="line-full")
+
+    def _tell(
+        self, ticket: Ticket, choice: Choice, place: KeptPlace, limited: Refusal | None
+    ) -> None:
+        if limited and self._line.is_limited(ticket):
+            said = messages.waits_for_a_limit(limited.text)
+        else:
+            standing = self._line.standing(ticket)
+            grant = choice.proposal.grant
+            said = messages.in_line(standing.place, grant, standing.usual, standing.idle)
+        if said != self.said:
+            self.said = said
+            self._story.tell_instead(self._on_page(said, place.wish), 1)
+
+    def _on_page(self, said: Message, wish: Wish) -> Message:
+        """Add what only the hub's page of this start says."""
+        if not (address := line(self._spawner)):
+            return said
+        is_needed = wish is Wish.HERE
+        stay = messages.stay_here(self._rules.seconds_away) if is_needed else messages.may_go()
+        return messages.with_line_page(said, stay, address)

@@ -1,0 +1,127 @@
+"""The line: tickets in their order, by what they wait for."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Container, Hashable, Iterator
+from operator import attrgetter
+
+from gpuspawner.line.ticket import Key, LaneKey, Ticket
+
+_ARRIVAL = attrgetter("arrival")
+
+
+class Lane:
+    """Tickets that wait for the same, first in, first out.
+
+    Attributes:
+        present: Those that may be called, in order.
+        away: Those whose owners are away, in order; they keep their places.
+    """
+
+    def __init__(self) -> None:
+        self.present: list[Ticket] = []
+        self.away: list[Ticket] = []
+
+    def __len__(self) -> int:
+        return len(self.present) + len(self.away)
+
+    @property
+    def one(self) -> Ticket:
+        """One of its tickets: all need the same."""
+        return (self.present or self.away)[0]
+
+    def first_since(self, since: float) -> int:
+        """Return how many tickets joined before a time."""
+        return sum(bisect_left(them, (since,), key=_ARRIVAL) for them in (self.present, self.away))
+
+
+class Line:
+    """All tickets."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[LaneKey, Lane] = {}
+        self._tickets: dict[Key, Ticket] = {}
+        self._away: set[Key] = set()
+        self._people: Counter[Hashable] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._tickets)
+
+    def __iter__(self) -> Iterator[Ticket]:
+        return iter(self._tickets.values())
+
+    def find(self, key: Key) -> Ticket | None:
+        """Return the ticket of a server; None if it has none."""
+        return self._tickets.get(key)
+
+    def places_of(self, person: Hashable) -> int:
+        """Return how many tickets a person has."""
+        return self._people[person]
+
+    def join(self, ticket: Ticket) -> None:
+        """Add a ticket at the place that its time gives it; it replaces one of the same server."""
+        self.leave(ticket.key)
+        self._tickets[ticket.key] = ticket
+        self._people[ticket.person] += 1
+        insort(self.lanes.setdefault(ticket.lane, Lane()).present, ticket, key=_ARRIVAL)
+
+    def leave(self, key: Key) -> Ticket | None:
+        """Remove a server's ticket, and return it; None if it has none."""
+        ticket = self._tickets.pop(key, None)
+        if ticket is None:
+            return None
+        self._people[ticket.person] -= 1
+        if not self._people[ticket.person]:
+            del self._people[ticket.person]
+        lane = self.lanes[ticket.lane]
+        _remove(lane.away if key in self._away else lane.present, ticket)
+        self._away.discard(key)
+        if not len(lane):
+            del self.lanes[ticket.lane]
+        return ticket
+
+    def is_away(self, key: Key) -> bool:
+        """Whether a ticket's owner is away."""
+        return key in self._away
+
+    def step_aside(self, key: Key) -> None:
+        """Note that a ticket's owner is away: it keeps its place, but isn't called."""
+        ticket = self._tickets.get(key)
+        if ticket is not None and key not in self._away:
+            lane = self.lanes[ticket.lane]
+            _remove(lane.present, ticket)
+            insort(lane.away, ticket, key=_ARRIVAL)
+            self._away.add(key)
+
+    def step_back(self, key: Key) -> None:
+        """Note that a ticket's owner is here again."""
+        ticket = self._tickets.get(key)
+        if ticket is not None and key in self._away:
+            lane = self.lanes[ticket.lane]
+            _remove(lane.away, ticket)
+            insort(lane.present, ticket, key=_ARRIVAL)
+            self._away.discard(key)
+
+    def ahead_of(
+        self, ticket: Ticket, now: float, beside: Container[Hashable]
+    ) -> Iterator[tuple[Ticket, int]]:
+        """Yield a ticket of each lane of these *beside* needs, and how many of it are ahead.
+
+        A ticket's own needs always count. This costs a search in each lane.
+        """
+        for key, lane in self.lanes.items():
+            if key.needs == ticket.needs or key.needs in beside:
+                yield lane.one, _ahead_of(ticket, key.weight, lane, now)
+
+
+def _ahead_of(ticket: Ticket, weight: float, lane: Lane, now: float) -> int:
+    """Return how many tickets of a lane are ahead of one, which may be among them."""
+    if weight == ticket.weight:
+        place = ticket.arrival
+        return sum(bisect_left(them, place, key=_ARRIVAL) for them in (lane.present, lane.away))
+    waited = now - ticket.since
+    return lane.first_since(now - ticket.weight / weight * waited if waited > 0 else ticket.since)
+
+
+def _remove(tickets: list[Ticket], ticket: Ticket) -> None:
+    del tickets[bisect_right(tickets, ticket.arrival, key=_ARRIVAL) - 1]

@@ -1,0 +1,157 @@
+"""What the line asks about nodes, answered by verdicts and reservations."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+
+from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.line.durations import Durations
+from gpuspawner.line.room import Amounts, KnownEnd
+from gpuspawner.line.ticket import Key, Ticket
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.verdicts import Verdicts
+from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.scheduling.node_resources_fit import fits, wanted
+from gpuspawner.scheduling.reach import reach
+from gpuspawner.scheduling.requests import PODS
+from gpuspawner.scheduling.state import ClusterState
+
+_NOWHERE: frozenset[str] = frozenset()
+_KEPT = 10_000
+"""For how many tickets, and kinds of pods, the nodes are kept that they could use."""
+
+
+class LineRoom:
+    """The nodes of the cluster, as the line sees them at one moment.
+
+    Args:
+        proposal: Returns what a ticket's server would be.
+        called: Is told the nodes that a server that was promised room is kept off.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        verdicts: Verdicts,
+        reservations: Reservations,
+        durations: Durations,
+        proposal: Callable[[Key], Proposal],
+        called: Callable[[Ticket, frozenset[str]], bool],
+    ) -> None:
+        self._state = state
+        self._verdicts = verdicts
+        self._reservations = reservations
+        self._durations = durations
+        self._proposal = proposal
+        self._called = called
+        self._possible: dict[Key, tuple[Proposal | None, frozenset[str]]] = {}
+        self._reaches: dict[bytes, frozenset[str]] = {}
+        self._alike: dict[frozenset[str], frozenset[str]] = {}
+        self._meeting: dict[tuple[frozenset[str], frozenset[str]], bool] = {}
+        self._ends: dict[str, tuple[tuple[int, int] | None, Sequence[KnownEnd]]] = {}
+        self._version = -1
+
+    def fitting(self, ticket: Ticket) -> Collection[str]:
+        """As `Room.fitting`; none if the promise wouldn't be certain."""
+        if not self._have_enough(ticket):
+            return _NOWHERE
+        subject = self._proposal(ticket.key).subject
+        nodes = _NOWHERE if isinstance(subject, Undecodable) else self._verdicts.nodes(subject)
+        return nodes if nodes and not self.is_promised(ticket) else _NOWHERE
+
+    def _have_enough(self, ticket: Ticket) -> bool:
+        """Whether any node has enough left; verdicts cost a hundred times as much."""
+        asked, nodes = wanted(ticket.requests), self._state.nodes
+        spare = self._state.spare.for_pod(asked)
+        if spare is None:
+            return True
+        return any(fits(asked, nodes[name].free) for name in spare if name in nodes)
+
+    def is_promised(self, ticket: Ticket) -> bool:
+        """Whether all room for a server is promised to others."""
+        subject = self._proposal(ticket.key).subject
+        demand = None if isinstance(subject, Undecodable) else self._verdicts.demand(subject)
+        return demand is not None and not self._reservations.has_room(ticket.key, demand)
+
+    def possible(self, ticket: Ticket) -> frozenset[str]:
+        """As `Room.possible`; equal sets are the same object."""
+        self._forget_if_changed()
+        proposal = self._proposal(ticket.key)
+        known, found = self._possible.get(ticket.key, (None, _NOWHERE))
+        if known is not proposal:
+            if len(self._possible) >= _KEPT:
+                self._possible.clear()
+            found = self._reach(proposal)
+            self._possible[ticket.key] = proposal, found
+        return found
+
+    def meet(self, one: Ticket, other: Ticket) -> bool:
+        """Whether there is a node that is possible for both.
+
+        Each who waits asks this about one ticket of each lane, all the time.
+        """
+        both = self.possible(one), self.possible(other)
+        if both not in self._meeting:
+            self._meeting[both] = not both[0].isdisjoint(both[1])
+        return self._meeting[both]
+
+    def _forget_if_changed(self) -> None:
+        if self._version != self._state.lasting_version:
+            self._version = self._state.lasting_version
+            for kept in (self._possible, self._reaches, self._alike, self._meeting, self._ends):
+                kept.clear()
+
+    def _reach(self, proposal: Proposal) -> frozenset[str]:
+        subject = proposal.subject
+        if isinstance(subject, Undecodable):
+            return _NOWHERE
+        try:
+            needs = self._verdicts.shape_of_needs(subject)
+        except QuantityError:
+            return _NOWHERE
+        if needs not in self._reaches:
+            if len(self._reaches) >= _KEPT:
+                self._reaches.clear()
+            found = reach(self._state, subject.pod, subject.new_claims)
+            self._reaches[needs] = self._alike.setdefault(found, found)
+        return self._reaches[needs]
+
+    def free(self, node: str) -> Amounts:
+        """As `Room.free`."""
+        info = self._state.nodes.get(node)
+        return info.free if info else {}
+
+    def unpromised(self, node: str) -> Amounts:
+        """As `Room.unpromised`: a promise counts on each node to which it may lead."""
+        left = dict(self.free(node))
+        for amounts in self._reservations.promised_on(node):
+            for resource, amount in amounts.items():
+                left[resource] = left.get(resource, 0) - amount
+        return left
+
+    def size(self, node: str) -> Amounts:
+        """As `Room.size`: without what DaemonSets and static pods have, which never end."""
+        info = self._state.nodes.get(node)
+        if info is None:
+            return {}
+        left = dict(info.allocatable)
+        for resource, amount in info.staying_requested.items():
+            left[resource] = left.get(resource, 0) - amount
+        left[PODS] = left.get(PODS, 0) - info.staying
+        return left
+
+    def ends(self, node: str) -> Sequence[KnownEnd]:
+        """As `Room.ends`, but for a second at a time."""
+        info = self._state.nodes.get(node)
+        if info is None:
+            return ()
+        moment = info.generation, int(time.monotonic())
+        known, ends = self._ends.get(node, (None, ()))
+        if known != moment:
+            ends = self._durations.ends(info)
+            self._ends[node] = moment, ends
+        return ends
+
+    def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
+        """As `Room.promise`."""
+        return self._called(ticket, kept_off)

@@ -1,0 +1,40 @@
+"""Which refusals let a start wait in line, or keep its place there."""
+
+from collections.abc import Awaitable, Callable
+
+from gpuspawner.gates.refusal import UNREACHABLE, Refusal
+from gpuspawner.line.fronts import STAYS, needs_a_place
+from gpuspawner.policies.policing import LIMIT, UNCOUNTED
+from gpuspawner.preflight.decision import Decision, Reason
+
+TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
+"""Why a start fails that others were faster than."""
+PASSES = frozenset({UNREACHABLE, UNCOUNTED})
+"""Why a start fails that says nothing about its server."""
+
+
+async def offers_line(refusal: Refusal, may_wait: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether there may be a line for a start that was refused before it began.
+
+    A place in a line is offered only to those who *may_wait*.
+    """
+    if refusal.slug == Reason.TRY_AGAIN:
+        return await may_wait()
+    return bool(refusal.on_form.place)
+
+
+def lets_join(refusal: Refusal, decide: Callable[[], Decision]) -> bool:
+    """Whether a refused start may join the line.
+
+    The line lets some starts go at once. If it isn't clear whether there is room for such a start,
+    it would come back again and again. So *decide*, which decides about its pod at this moment, is
+    asked then, and only then.
+    """
+    if refusal.slug == Reason.TRY_AGAIN:
+        return needs_a_place(decide())
+    return bool(refusal.on_form.place) or refusal.slug == LIMIT
+
+
+def lets_stay(refusal: Refusal) -> bool:
+    """Whether a start that has a place keeps it."""
+    return bool(refusal.on_form.place) or refusal.slug == LIMIT or refusal.slug in STAYS

@@ -1,0 +1,107 @@
+"""Lets those wait on whose start ended in line by no act of their own."""
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from functools import partial
+
+from gpuspawner.cluster.health import Forbidden, Live
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.compat import waiting
+from gpuspawner.launch.endings import PLACE, place_of, without_place
+from gpuspawner.line.kept import OPTION, PATIENCE_SECONDS, KeptPlaces, Server
+from gpuspawner.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 1.0
+_STARTING_SECONDS = 0.25
+"""How often a hub that is about to start is asked whether it answers."""
+_LOOK_SECONDS = 0.05
+_NEXT_SECONDS = 5.0
+
+
+async def resume_all(runtime: Runtime) -> None:
+    """Start the servers again that were in line when the hub ended. Never raises."""
+    if not runtime.queue.is_on:
+        return
+    try:
+        await _resume_all(runtime)
+    except Exception:
+        log.exception("Can't start those again who were in line when the hub ended")
+
+
+async def _resume_all(runtime: Runtime) -> None:
+    while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
+        await asyncio.sleep(_STARTING_SECONDS)
+    await waiting.surviving(partial(_keep, runtime.kept_places))
+    await _until_sure(runtime.view)
+    runtime.kept_places.begin()
+    async with asyncio.TaskGroup() as group:
+        for server in runtime.kept_places.servers():
+            await _until_back(runtime, server, group.create_task(resume(runtime, server)))
+
+
+async def _keep(kept: KeptPlaces) -> None:
+    """Keep the places that the hub has stored."""
+    for server, state in waiting.stored_states(PLACE):
+        if (place := place_of(state)) and not waiting.is_active(*server):
+            kept.keep(server, place)
+
+
+async def _until_sure(view: ClusterView) -> None:
+    """Wait while the hub doesn't see the cluster: a start would go on unchecked after a while."""
+    while not isinstance(view.health(), Live | Forbidden):
+        await view.changed(_AGAIN_SECONDS)
+
+
+async def _until_back(runtime: Runtime, server: Server, resumed: asyncio.Task[None]) -> None:
+    """Wait until a server has joined the line, or for some seconds.
+
+    One after the other, the first are served first, and the hub's loop is free in between.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_NEXT_SECONDS):
+            # It joins inside the hub's own handler, which tells nobody.
+            while not resumed.done() and runtime.kept_places.find(server):  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def resume(runtime: Runtime, server: Server) -> None:
+    """Start a server again as its owner would, if a place is kept for it. Never raises.
+
+    It takes the place itself when it joins the line. If it can't, the database forgets the place.
+    """
+    kept = runtime.kept_places
+    try:
+        answer = f"HTTP {await waiting.surviving(partial(_last_answer, kept, server))}"
+    except Exception as error:  # noqa: BLE001, the others' places don't depend on it
+        answer = repr(error)
+    try:
+        if kept.find(server) and not waiting.is_active(*server):
+            log.warning("%s's server can't wait in line any more: %s", server[0], answer)
+            kept.take(server)
+            await waiting.change_state(*server, without_place)
+    except Exception:
+        log.exception("The hub's database may still have the place of %s's server", server[0])
+
+
+async def _last_answer(kept: KeptPlaces, server: Server) -> int:
+    """Start a server until it has its place, for a minute at most; return the last HTTP status.
+
+    The minute doesn't pass while the hub checks the server, stops it, or starts it for its owner.
+    """
+    status, tried = 0, 0.0
+    while (place := kept.find(server)) and tried < PATIENCE_SECONDS:
+        if waiting.is_active(*server):
+            await asyncio.sleep(_LOOK_SECONDS)
+            continue
+        begun = time.monotonic()
+        options = {**waiting.stored_options(*server), OPTION: place.wish.value}
+        status = await waiting.start(*server, options)
+        if status not in waiting.NOT_YET and not waiting.is_active(*server):
+            break
+        await asyncio.sleep(_AGAIN_SECONDS)
+        tried += time.monotonic() - begun
+    return status

@@ -1,0 +1,304 @@
+"""The line of people who wait for room, on the live view: serves it at each change.
+
+Who is called has a reservation from that tick on. If the view isn't live nobody is called, and
+nobody loses a place.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from math import inf
+
+import msgspec
+
+from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.line.durations import Durations
+from gpuspawner.line.estimate import Range
+from gpuspawner.line.fronts import Fronts
+from gpuspawner.line.held_back import Allows, HeldBack
+from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.line import Line
+from gpuspawner.line.line_room import LineRoom
+from gpuspawner.line.prospects import Prospects
+from gpuspawner.line.serving import Serving
+from gpuspawner.line.ticket import Key, Ticket
+from gpuspawner.offers.elsewhere import HOSTNAME
+from gpuspawner.preflight.decision import Decision, Wait
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.verdicts import Subject, Verdicts
+from gpuspawner.reservations.reservations import Reservations
+
+log = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 1.0
+"""How often the line is served if nothing changes: some promises end with time alone."""
+REST = 9
+"""How many times as long as a look at the line the hub does something else before the next."""
+Hostnames = tuple[str, ...]
+"""The nodes that a pod must be kept off, by their labels."""
+
+
+class _Waiter(msgspec.Struct, frozen=True):
+    """One who waits; *called* gets the nodes that its pod must be kept off."""
+
+    proposal: Proposal
+    called: asyncio.Future[Hostnames]
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Where somebody stands in line.
+
+    Attributes:
+        place: 1 for the first.
+        usual: How long it usually takes; None if nobody knows.
+        idle: How many servers have what is waited for, and haven't been used for long.
+    """
+
+    place: int
+    usual: Range | None
+    idle: int
+
+
+class WaitingLine:
+    """One for the whole hub.
+
+    Args:
+        decide: Decides about a proposal at this moment, leaving the line aside.
+        kept: The places of those who haven't come back yet since the hub started.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        verdicts: Verdicts,
+        reservations: Reservations,
+        decide: Callable[[Proposal], Decision],
+        kept: KeptPlaces,
+        durations: Durations,
+    ) -> None:
+        self._view = view
+        self._verdicts = verdicts
+        self._reservations = reservations
+        self._kept = kept
+        self._prospects = Prospects(view.state, durations)
+        self._line = Line()
+        self._serving = Serving(self._line)
+        self._fronts = Fronts(self._line, lambda key: decide(self._proposal(key)), self._is_tried)
+        self._waiters: dict[Key, _Waiter] = {}
+        self._asked: dict[Key, Proposal] = {}
+        self._held_back = HeldBack(self._line, self._let_back)
+        self._room = LineRoom(
+            view.state, verdicts, reservations, durations, self._proposal, self._promise
+        )
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def ticket(
+        self,
+        proposal: Proposal,
+        person: Hashable,
+        since: float,
+        weight: float = 1.0,
+        lifetime: float | None = None,
+    ) -> Ticket | None:
+        """Make a ticket; None if nobody can read the pod."""
+        subject = proposal.subject
+        if isinstance(subject, Undecodable):
+            return None
+        requests = self._verdicts.demand_anywhere(subject).requests
+        try:
+            needs = self._verdicts.shape_of_needs(subject)
+        except QuantityError:
+            return None
+        return Ticket(proposal.key, person, needs, requests, since, weight, lifetime)
+
+    @contextmanager
+    def join(
+        self, ticket: Ticket, proposal: Proposal, allows: Allows | None = None
+    ) -> Iterator[asyncio.Future[Hostnames]]:
+        """Join the line; leaving the context leaves it.
+
+        With *allows*, the server isn't called before that says that policies allow it.
+
+        Yields:
+            What gets the nodes that the pod must be kept off, once room is promised elsewhere.
+        """
+        called: asyncio.Future[Hostnames] = asyncio.get_running_loop().create_future()
+        waiter = self._waiters[ticket.key] = _Waiter(proposal, called)
+        self._serving.join(ticket)
+        if allows is not None:
+            self._held_back.limit(ticket, allows)
+            self._serving.step_aside(ticket)
+        self.look()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._serve_while_somebody_waits())
+        try:
+            yield called
+        finally:
+            if self._waiters.get(ticket.key, waiter) is waiter:  # it hasn't joined again since
+                self._held_back.forget(ticket)
+                if self._waiters.pop(ticket.key, None):
+                    self._serving.leave(ticket)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits, here or on the way back."""
+        return not len(self._line) and not self._kept.are_awaited
+
+    def step_aside(self, ticket: Ticket) -> None:
+        """Note that a ticket's owner is away."""
+        self._held_back.leave(ticket)
+        self._serving.step_aside(ticket)
+
+    def step_back(self, ticket: Ticket) -> None:
+        """Note that a ticket's owner is here."""
+        self._held_back.come(ticket)
+
+    def _let_back(self, ticket: Ticket) -> None:
+        self._serving.step_back(ticket)
+        self.look()
+
+    def waiting(self) -> Counter[str]:
+        """Return how many servers wait for each accelerator."""
+        wanted = (it.proposal.grant.accelerator for it in self._waiters.values())
+        return Counter(it.key for it in wanted if it is not None)
+
+    def is_limited(self, ticket: Ticket) -> bool:
+        """Whether policies don't allow a server yet."""
+        return self._held_back.is_limited(ticket)
+
+    def places_of(self, person: Hashable) -> int:
+        """Return how many places a person has."""
+        return self._line.places_of(person)
+
+    def standing(self, ticket: Ticket) -> Standing:
+        """Return a ticket's place among those who wait for any of the same nodes."""
+        ahead = self._ahead_of(ticket)
+        place = 1 + sum(count for _, count in ahead) + self._kept.before(ticket.since)
+        possible, expected = self._room.possible(ticket), self._prospects
+        usual = expected.usual(ticket, possible, ahead)
+        return Standing(place, usual, expected.idle(ticket, possible))
+
+    def _ahead_of(self, ticket: Ticket) -> list[tuple[Ticket, int]]:
+        lanes = self._line.lanes.items()
+        beside = {key.needs for key, lane in lanes if self._room.meet(lane.one, ticket)}
+        return list(self._line.ahead_of(ticket, time.time(), beside))
+
+    def ahead_of(self, proposal: Proposal) -> int:
+        """Return how many people in line wait for any of the nodes of somebody who isn't."""
+        ticket = self._of_newcomer(proposal)
+        if ticket is None:
+            return 0
+        try:
+            return self._count_ahead_of(ticket)
+        finally:
+            del self._asked[ticket.key]
+
+    def delayed_by(self, proposal: Proposal) -> int:
+        """Return how many people in line are ahead if a start has to wait for one of them; or 0."""
+        self.look()
+        return self._delayed_by(proposal)
+
+    def is_ahead_of(self, proposal: Proposal) -> bool:
+        """As `delayed_by`, of one of many proposals for one server: calls nobody first."""
+        return not proposal.queue and self._delayed_by(proposal) > 0
+
+    def _delayed_by(self, proposal: Proposal) -> int:
+        ticket = self._of_newcomer(proposal)
+        if ticket is None:
+            return 0
+        try:
+            ahead = self._count_ahead_of(ticket)
+            waits = (
+                self._kept.are_awaited
+                or (ahead and self._room.is_promised(ticket))
+                or self._serving.would_delay(ticket, self._room, time.time())
+            )
+            return max(1, ahead) if waits else 0
+        finally:
+            del self._asked[ticket.key]
+
+    def _count_ahead_of(self, ticket: Ticket) -> int:
+        return sum(count for _, count in self._ahead_of(ticket))
+
+    def _of_newcomer(self, proposal: Proposal) -> Ticket | None:
+        ticket = None
+        if not self.is_empty and proposal.key not in self._waiters:
+            ticket = self.ticket(proposal, "", inf)  # behind everybody, whatever the clock says
+        if ticket is not None:
+            self._asked[ticket.key] = proposal
+        return ticket
+
+    def look(self) -> None:
+        """Call everybody whose turn it is. Never raises, or a fault would end all waits."""
+        if not len(self._line) or not self._is_sure():
+            return
+        until = self._kept.first
+        try:
+            self._let_go(until)
+            for ticket in self._serving.serve(self._room, time.time(), until):
+                self._waiters.pop(ticket.key, None)
+        except Exception:
+            log.exception("The line can't be served right now")
+
+    async def _serve_while_somebody_waits(self) -> None:
+        again = time.monotonic()
+        while len(self._line):
+            await self._view.changed(_AGAIN_SECONDS)
+            await asyncio.sleep(again - time.monotonic())
+            began = time.thread_time()
+            self.look()
+            self._held_back.ask_policies()
+            again = time.monotonic() + REST * (time.thread_time() - began)
+
+    def _is_sure(self) -> bool:
+        return isinstance(self._view.health(), Live)
+
+    def _let_go(self, until: float) -> None:
+        """Call those who need no place any more."""
+        for ticket, decision in self._fronts.done(until):
+            waiter = self._waiters.pop(ticket.key)
+            self._serving.leave(ticket)
+            subject = waiter.proposal.subject
+            # The reservation counts from this moment on, so that the next doesn't follow it.
+            if isinstance(decision, Wait) and isinstance(subject, Subject):
+                self._reservations.take_of_new_node(ticket.key, subject)
+            _call(waiter, ())
+
+    def _is_tried(self, ticket: Ticket) -> bool:
+        others = self._reservations.of_new_nodes(besides=ticket.key)
+        return any(self._verdicts.shape_of_needs(it) == ticket.needs for it in others)
+
+    def _proposal(self, key: Key) -> Proposal:
+        return self._asked[key] if key in self._asked else self._waiters[key].proposal
+
+    def _promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
+        waiter = self._waiters[ticket.key]
+        hostnames = self._hostnames(kept_off)
+        subject = waiter.proposal.kept_off(hostnames).subject
+        if not isinstance(subject, Subject) or (kept_off and not self._has_room(ticket, subject)):
+            return False
+        self._reservations.take(ticket.key, subject)
+        _call(waiter, hostnames)
+        return True
+
+    def _has_room(self, ticket: Ticket, subject: Subject) -> bool:
+        demand = self._verdicts.demand(subject)
+        return demand is not None and self._reservations.has_room(ticket.key, demand)
+
+    def _hostnames(self, nodes: frozenset[str]) -> Hostnames:
+        known = self._view.state.nodes
+        return tuple(sorted(known[it].labels.get(HOSTNAME, it) for it in nodes if it in known))
+
+
+def _call(waiter: _Waiter, kept_off: Hostnames) -> None:
+    if not waiter.called.done():  # else, its start has just been cancelled
+        waiter.called.set_result(kept_off)

@@ -1,0 +1,68 @@
+"""What a server gets of what is on offer."""
+
+from enum import StrEnum
+
+import msgspec
+
+from gpuspawner.offers import Accelerator, Image, Offers
+from gpuspawner.offers.parsing import GPURequest
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """What a server gets, resolved to the administrator's own entries.
+
+    Attributes:
+        accelerator: None for a server without a GPU.
+        gpus: How many of its resource; 0 if and only if there is no accelerator.
+        image: None keeps KubeSpawner's image.
+        memory: The limit in bytes; None keeps KubeSpawner's.
+        cpu: The limit in millicores; None keeps KubeSpawner's.
+    """
+
+    accelerator: Accelerator | None = None
+    gpus: int = 0
+    image: Image | None = None
+    memory: int | None = None
+    cpu: int | None = None
+
+
+class DenialReason(StrEnum):
+    """Why policy denies a request, no matter what is free."""
+
+    NOT_OFFERED = "not-offered"
+
+
+class Denial(msgspec.Struct, frozen=True):
+    """A denied request."""
+
+    reason: DenialReason
+    request: GPURequest
+
+
+def decide(request: GPURequest, offers: Offers) -> Grant | Denial:
+    """Grant a request that is on offer, else deny it; every user has the same offers.
+
+    The request isn't trusted: it may have been parsed against other offers, or made by hand.
+    """
+    accelerator = offers.accelerators.get(request.accelerator or "")
+    if (accelerator is None) != (request.accelerator is None):
+        return Denial(DenialReason.NOT_OFFERED, request)
+    choices = offers.choices(accelerator)
+    image = None if request.image is None else choices.image(request.image)
+    sizes = {memory.text: memory.bytes for memory in choices.sizes}
+    millicores = None if request.cpu is None else round(request.cpu * 1000)
+    offered = (
+        request.gpus in choices.counts
+        and (request.image is None or image is not None)
+        and (request.memory is None or request.memory in sizes)
+        and (millicores is None or millicores in choices.cpu)
+    )
+    if not offered:
+        return Denial(DenialReason.NOT_OFFERED, request)
+    return Grant(
+        accelerator=accelerator,
+        gpus=request.gpus,
+        image=image,
+        memory=sizes.get(request.memory or ""),
+        cpu=millicores,
+    )

@@ -1,0 +1,261 @@
+"""The declaration of each option: its values, its default, and how a value can be written.
+
+`schema` returns the options as a JSON Schema, for programs that start servers and for other
+people's forms. It accepts exactly the options that `gpuspawner.offers.parsing.parse` reads into a
+request.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from gpuspawner.offers import Accelerator, Choices, Image, Memory, Offers, wording
+from gpuspawner.offers.spelling import Key, Number, Schema, Size, Spelling, is_number
+from gpuspawner.offers.texts import LONGEST, REFERENCE, whole
+
+T = TypeVar("T")
+
+ACCELERATOR = "accelerator"
+_ABOUT_ACCELERATOR = "Key of an offered accelerator; null for a server without a GPU."
+
+
+Written: TypeAlias = str | int | float | None
+"""A choice as `user_options` holds it."""
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """An error at an option.
+
+    Attributes:
+        field: Name of the option; empty if the error is about the request as a whole.
+        text: Whole sentences in the user's language: what is wrong, and what is allowed; not yet
+            escaped for HTML.
+    """
+
+    field: str
+    text: str
+
+
+class WrittenIn(msgspec.Struct, Generic[T], frozen=True):
+    """Choices that aren't listed, but can be entered.
+
+    Attributes:
+        find: Returns the choice that a value stands for; None if it stands for none.
+        schema: The JSON Schema that accepts exactly the values that stand for a choice.
+        hint: A description of these values for the user.
+    """
+
+    find: Callable[[object], T | None]
+    schema: Schema
+    hint: str
+
+
+class Option(msgspec.Struct, Generic[T], frozen=True):
+    """An option whose choices depend on the accelerator.
+
+    Attributes:
+        name: Its name in the form, query, REST body and `user_options`.
+        type: The JSON type of its values.
+        help: Its description in the JSON Schema.
+        choices: The listed choices.
+        unlisted: The choices that aren't listed, if any.
+        default: The choice if the option is left out.
+        write: Returns a choice as `user_options` holds it.
+        spelled: The ways to write a listed choice.
+    """
+
+    name: str
+    type: Literal["number", "string"]
+    help: str
+    choices: Callable[[Choices], tuple[T, ...]]
+    unlisted: Callable[[Choices], WrittenIn[T] | None]
+    default: Callable[[Choices], T | None]
+    write: Callable[[T], Written]
+    spelled: Callable[[T], Spelling]
+
+    def read(self, given: object, choices: Choices, accelerator: str) -> Written | FieldError:
+        """Return the choice that a value stands for, as `user_options` holds it, or an error.
+
+        `given` is None if the option was left out; `accelerator` is the name for users, or "".
+        """
+        found = self.default(choices) if given is None else self._find(given, choices)
+        if found is not None:
+            return self.write(found)
+        if given is None:
+            return None
+        return FieldError(self.name, self._why(given, choices, accelerator))
+
+    def schema(self, choices: Choices) -> Schema:
+        """Return the JSON Schema that accepts exactly the values that `read` takes, and null."""
+        listed = [self.spelled(choice).schema() for choice in self.choices(choices)]
+        unlisted = self.unlisted(choices)
+        taken = self.default(choices)
+        return {
+            "anyOf": [{"type": "null"}, *listed, *([unlisted.schema] if unlisted else [])],
+            "default": None if taken is None else self.write(taken),
+        }
+
+    def _find(self, given: object, choices: Choices) -> T | None:
+        for choice in self.choices(choices):
+            if self.spelled(choice).stands_in(given):
+                return choice
+        unlisted = self.unlisted(choices)
+        return unlisted.find(given) if unlisted else None
+
+    def _why(self, given: object, choices: Choices, accelerator: str) -> str:
+        listed, unlisted = self.choices(choices), self.unlisted(choices)
+        if not listed and unlisted is None:
+            return wording.no_choice_with(accelerator)
+        if self.type == "number" and not is_number(given):
+            problem = wording.not_a_number(given)
+        elif self.type == "string" and not isinstance(given, str):
+            problem = wording.not_text(given)
+        else:
+            problem = wording.not_offered_with(given, accelerator)
+        offered = [str(self.write(choice)) for choice in listed]
+        return f"{problem} {wording.choose(offered, unlisted.hint if unlisted else '')}"
+
+
+def _nothing_else(_choices: Choices) -> None:
+    return None
+
+
+def in_cores(millicores: int) -> int | float:
+    """Return cores as options have them: an int if the number is whole."""
+    return millicores / 1000 if millicores % 1000 else millicores // 1000
+
+
+def _images_written_in(choices: Choices) -> WrittenIn[Image] | None:
+    allowed = choices.unlisted_image
+    if allowed is None:
+        return None
+    patterns = whole(REFERENCE), allowed.allowed.pattern
+    return WrittenIn(
+        find=lambda given: allowed.image(given) if isinstance(given, str) else None,
+        schema={
+            "type": "string",
+            "maxLength": LONGEST,
+            "allOf": [{"pattern": pattern} for pattern in patterns],
+            "title": wording.unlisted_name(allowed),
+        },
+        hint=wording.unlisted_hint(allowed),
+    )
+
+
+def _sizes_written_in(choices: Choices) -> WrittenIn[Memory] | None:
+    allowed = choices.unlisted_memory
+    if allowed is None:
+        return None
+    spelled = [(Size(memory), memory) for memory in allowed.sizes]
+    return WrittenIn(
+        find=lambda given: next(
+            (memory for size, memory in spelled if size.stands_in(given)), None
+        ),
+        schema={
+            "anyOf": [size.schema() for size, _memory in spelled],
+            "title": wording.unlisted_name(allowed),
+        },
+        hint=wording.unlisted_hint(allowed),
+    )
+
+
+GPUS: Option[int] = Option(
+    name="gpus",
+    type="number",
+    help="Number of GPUs; 0 without an accelerator, and only then.",
+    choices=lambda choices: choices.counts,
+    unlisted=_nothing_else,
+    default=lambda choices: choices.default.gpus,
+    write=lambda count: count,
+    spelled=Number,
+)
+IMAGE: Option[Image] = Option(
+    name="image",
+    type="string",
+    help="Key of an image that is offered with the accelerator.",
+    choices=lambda choices: choices.images,
+    unlisted=_images_written_in,
+    default=lambda choices: choices.image(choices.default.image or ""),
+    write=lambda image: image.key,
+    spelled=lambda image: Key(image.key, image.display_name),
+)
+MEMORY: Option[Memory] = Option(
+    name="memory",
+    type="string",
+    help="A memory size, such as 16Gi.",
+    choices=lambda choices: choices.memory,
+    unlisted=_sizes_written_in,
+    default=lambda choices: choices.default.memory,
+    write=lambda memory: memory.text,
+    spelled=Size,
+)
+CPU: Option[int] = Option(
+    name="cpu",
+    type="number",
+    help="Number of CPU cores.",
+    choices=lambda choices: choices.cpu,
+    unlisted=_nothing_else,
+    default=lambda choices: choices.default.cpu,
+    write=in_cores,
+    spelled=lambda millicores: Number(in_cores(millicores)),
+)
+
+OPTIONS: tuple[Option[int] | Option[Image] | Option[Memory], ...] = (GPUS, IMAGE, MEMORY, CPU)
+"""All options except the accelerator, on which they depend."""
+
+NAMES = (ACCELERATOR, *(option.name for option in OPTIONS))
+
+
+def schema(offers: Offers) -> Schema:
+    """Return the JSON Schema (draft 2020-12) of the options for these offers."""
+    about = {
+        ACCELERATOR: {"type": ["string", "null"], "description": _ABOUT_ACCELERATOR},
+        **{it.name: {"type": [it.type, "null"], "description": it.help} for it in OPTIONS},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Options of a server",
+        "type": "object",
+        "properties": about,
+        "additionalProperties": False,
+        "anyOf": [*_named(offers), *_unnamed(offers)],
+    }
+
+
+def _named(offers: Offers) -> Iterator[Schema]:
+    """Yield a case for each accelerator that the key names, and one for no accelerator."""
+    for accelerator in offers.accelerators.values():
+        key = Key(accelerator.key, accelerator.display_name).schema()
+        yield _case(offers, accelerator, {ACCELERATOR: key}, required=[ACCELERATOR])
+    none: Schema = {"type": "null", "title": "No GPU"}
+    yield _case(offers, None, {ACCELERATOR: none}, required=[ACCELERATOR])
+
+
+def _unnamed(offers: Offers) -> Iterator[Schema]:
+    """Yield the cases in which the accelerator is left out."""
+    chosen = offers.accelerators.get(offers.default_accelerator or "")
+    if chosen is not None:
+        yield _without_word(_case(offers, chosen, {}))
+        yield _without_word(_case(offers, None, {GPUS.name: {"const": 0}}, required=[GPUS.name]))
+        return
+    yield _without_word(_case(offers, None, {}))
+    if len(offers.accelerators) == 1:
+        (only,) = offers.accelerators.values()
+        count = {"type": GPUS.type, **GPUS.schema(offers.choices(only))}
+        yield _without_word(_case(offers, only, {GPUS.name: count}, required=[GPUS.name]))
+
+
+def _without_word(case: Schema) -> Schema:
+    return {**case, "not": {"required": [ACCELERATOR]}}
+
+
+def _case(
+    offers: Offers,
+    accelerator: Accelerator | None,
+    exactly: dict[str, Schema],
+    required: list[str] | None = None,
+) -> Schema:
+    choices = offers.choices(accelerator)
+    properties = {option.name: option.schema(choices) for option in OPTIONS}
+    return {"properties": {**properties, **exactly}, "required": required or []}

@@ -1,0 +1,87 @@
+"""What the servers of the hub's namespace take, read from their pods as they change."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gpuspawner.cluster.client import ConfigurationFactory
+from gpuspawner.cluster.contact import Contact
+from gpuspawner.cluster.following import Following
+from gpuspawner.cluster.health import Health, Live, Reading, Stale
+from gpuspawner.cluster.kinds import servers_of
+from gpuspawner.compat.people import Person
+from gpuspawner.policies.charges import Meter, Who
+from gpuspawner.policies.claims import Claims
+from gpuspawner.policies.ledger import Ledger
+from gpuspawner.policies.memberships import Memberships
+from gpuspawner.policies.pledges import Pledges
+from gpuspawner.policies.shares import Shares
+from gpuspawner.policies.usage import Usage
+
+
+class Accounts:
+    """The usage of a namespace, kept up to date by its own watch.
+
+    It needs only what the chart's Role grants: list and watch the pods of the hub's namespace.
+
+    Args:
+        namespace: "" for all, if each user has one.
+        meter: Returns the meter of this moment.
+        contact: As in `Watcher`.
+
+    Attributes:
+        namespace: As given.
+        pledges: What servers will take whose pods aren't shown yet.
+        memberships: Who is in which group.
+    """
+
+    def __init__(
+        self,
+        load: ConfigurationFactory,
+        namespace: str,
+        meter: Callable[[], Meter],
+        contact: Contact,
+    ) -> None:
+        self.namespace = namespace
+        self.usage = Usage()
+        self.shares = Shares(self.usage)
+        self.memberships = Memberships()
+        self.ledger = Ledger(self.usage, meter, Claims(namespace))
+        self.pledges = Pledges(self.ledger)
+        kind = servers_of(namespace)
+        self.following = Following(kind, self.ledger, load, self._look, contact=contact)
+
+    def owners(self, database: Any, person: Person) -> frozenset[Who]:
+        """Return how charges name a person. The hub's database tells whose the pods are."""
+        if self.ledger.claims.read(database, self.pledges.leave):
+            self.ledger.count_again()
+            self._look()
+        return self.ledger.claims.owners(person)
+
+    def trouble(self) -> str:
+        """Why nothing can be counted at this moment, for administrators; "" if it can."""
+        if unreadable := _why(self.following.health()):
+            return f"the servers' pods can't be read: {unreadable}"
+        if self.ledger.unread:
+            namespace, name = min(self.ledger.unread)
+            return f"nobody can tell what the pod {namespace}/{name} takes"
+        self.ledger.refresh()
+        self.pledges.look()
+        return ""
+
+    def _look(self) -> None:
+        """End pledges, if the pods are known: a pod that no list shows yet may exist."""
+        if not _why(self.following.health()):
+            self.pledges.look()
+
+
+def _why(health: Health) -> str:
+    """Why pods can't be read; "" if they can."""
+    match health:
+        case Live():
+            return ""
+        case Reading():
+            return "the first list isn't complete yet"
+        case Stale():
+            return f"the last answer is {health.age:.0f} s old: {health.why}"
+        case _:
+            return health.text

@@ -1,0 +1,118 @@
+"""The policies that apply to one server at one moment: what its pod takes, and what they deny."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gpuspawner.kube.objects import strict_convert
+from gpuspawner.kube.servers import ServerPod
+from gpuspawner.policies.charges import Charge, Who
+from gpuspawner.policies.denial import PolicyDenial, Uncounted, Wanted, over_limits, withheld
+from gpuspawner.policies.granted import Granted
+from gpuspawner.policies.judging import Counts, Members, Standing, standings
+from gpuspawner.policies.owner import Owner
+from gpuspawner.policies.policies import Per, Policy, lifetime
+from gpuspawner.policies.usage import Key
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.runtime import Runtime
+
+
+class Applying(msgspec.Struct, frozen=True):
+    """The policies that apply to a server at this moment.
+
+    Attributes:
+        owners: The owner, as in `Charge.owners`.
+        members: Finds the members of a group at this moment.
+    """
+
+    owner: Owner
+    owners: frozenset[Who]
+    policies: tuple[Policy, ...]
+    runtime: Runtime
+    members: Members
+
+    @property
+    def counts_others(self) -> bool:
+        """Whether a limit counts other servers."""
+        return any(limit.per is not Per.SERVER for it in self.policies for limit in it.limits)
+
+    @property
+    def lifetime(self) -> int | None:
+        """Seconds after which a server with a GPU ends; None for no end."""
+        return lifetime(self.policies)
+
+    def trouble(self) -> str:
+        """Why other servers can't be counted, if a limit counts them; "" if they can."""
+        return self.runtime.accounts.trouble() if self.counts_others else ""
+
+    def counts(self, key: Key) -> Counts:
+        """Return the servers that count beside the one of this key."""
+        accounts = self.runtime.accounts
+        return Counts(accounts.usage, accounts.shares, self.owners, key, self.members)
+
+    def standings(self, key: Key) -> Iterator[Standing]:
+        """Yield how much the owner has used of each limit, without the server of this key."""
+        return standings(self.policies, self.owner, self.counts(key))
+
+    def charge(self, proposal: Proposal) -> Charge:
+        """Return what a pod takes.
+
+        Raises:
+            UNDECODABLE: Nobody can tell.
+        """
+        accelerator = proposal.grant.accelerator
+        pod = strict_convert(proposal.pod, ServerPod)
+        key = accelerator.key if accelerator else ""
+        server = Charge(self.owners, self.owner.server, accelerator=key)
+        return self.runtime.meter().charge(pod, server)
+
+    def denial(
+        self, proposal: Proposal, profile: str, charge: Charge | None, counts: Counts
+    ) -> PolicyDenial | None:
+        """Return what the policies deny of a pod; None if they allow it.
+
+        *profile* is its slug, "" for none. Without a charge, only what it has of the offers counts.
+        """
+        for found in withheld(self.policies, _wanted(proposal, profile, charge)):
+            return found
+        if charge is None:
+            return None
+        if self._counts_others_for(charge) and (why := self.runtime.accounts.trouble()):
+            return Uncounted(why)
+        return next(over_limits(self.policies, self.owner, counts, charge), None)
+
+    def granted(self, proposal: Proposal, charge: Charge | None) -> Granted:
+        """Return what the pod says of its grant."""
+        accelerator = proposal.grant.accelerator
+        shared = (it for it in self.policies if any(limit.per is Per.GROUP for limit in it.limits))
+        groups = {group for policy in shared for group in policy.charged_groups(self.owner)}
+        return Granted(
+            accelerator.key if accelerator else "",
+            tuple(it.name for it in self.policies),
+            tuple(sorted(groups)),
+            _ends_after(self.lifetime, proposal) if charge and charge.has_gpus else None,
+        )
+
+    def _counts_others_for(self, charge: Charge) -> bool:
+        """Whether a limit counts other servers, of which this one takes something."""
+        return any(
+            limit.per is not Per.SERVER and charge.of(limit.measure) > 0
+            for it in self.policies
+            for limit in it.limits
+        )
+
+
+def _ends_after(lifetime: int | None, proposal: Proposal) -> int | None:
+    """Return when a server with a GPU ends; a shorter deadline of the administrator counts."""
+    own = (proposal.pod.get("spec") or {}).get("activeDeadlineSeconds")
+    return min(lifetime, own or lifetime) if lifetime else None
+
+
+def _wanted(proposal: Proposal, profile: str, charge: Charge | None) -> Wanted:
+    """Return what a server has of the offers; a GPU that isn't an offer has no other name."""
+    grant, device = proposal.grant, charge.device if charge else None
+    return Wanted(
+        grant.accelerator.key if grant.accelerator else device,
+        grant.image.key if grant.image else None,
+        profile or None,
+    )

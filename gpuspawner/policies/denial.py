@@ -1,0 +1,97 @@
+"""Why a policy denies a server, as facts; `gpuspawner.messages` makes the sentences."""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+import msgspec
+
+from gpuspawner.policies.charges import Charge
+from gpuspawner.policies.judging import Counts, Standing, broken
+from gpuspawner.policies.owner import Owner
+from gpuspawner.policies.policies import Amount, Policy
+
+
+class Choice(StrEnum):
+    """What a policy may leave on offer, or not."""
+
+    ACCELERATOR = "accelerator"
+    IMAGE = "image"
+    PROFILE = "profile"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a server has of the offers; None: nothing of this kind, which every policy allows."""
+
+    accelerator: str | None = None
+    image: str | None = None
+    profile: str | None = None
+
+
+class Withheld(msgspec.Struct, frozen=True):
+    """The policy doesn't leave this on offer.
+
+    Attributes:
+        key: Of the accelerator, image or profile.
+    """
+
+    policy: Policy
+    choice: Choice
+    key: str
+
+
+class OverLimit(msgspec.Struct, frozen=True):
+    """The server would break a limit.
+
+    Attributes:
+        asked: What it would take of it; more than what is left.
+    """
+
+    standing: Standing
+    asked: Amount
+
+    @property
+    def policy(self) -> Policy:
+        """The policy whose limit it is."""
+        return self.standing.policy
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the server could start if others ended."""
+        return self.asked <= self.standing.limit.most
+
+
+class Uncounted(msgspec.Struct, frozen=True):
+    """The hub can't count right now what the limits are about, so it allows nothing.
+
+    Attributes:
+        why: For administrators.
+    """
+
+    why: str
+
+
+PolicyDenial = Withheld | OverLimit | Uncounted
+
+
+def withheld(policies: Iterable[Policy], wanted: Wanted) -> Iterator[Withheld]:
+    """Yield what policies don't leave on offer."""
+    for policy in policies:
+        for choice, left, key in (
+            (Choice.ACCELERATOR, policy.accelerators, wanted.accelerator),
+            (Choice.IMAGE, policy.images, wanted.image),
+            (Choice.PROFILE, policy.profiles, wanted.profile),
+        ):
+            if left is not None and key is not None and key not in left:
+                yield Withheld(policy, choice, key)
+
+
+def over_limits(
+    policies: Iterable[Policy], owner: Owner, counts: Counts, charge: Charge
+) -> Iterator[OverLimit]:
+    """Yield the limits that one more server would break; those come first that never allow it."""
+    found = [
+        OverLimit(standing, charge.of(standing.limit.measure))
+        for standing in broken(policies, owner, counts, charge)
+    ]
+    yield from (it for it in found if not it.may_pass)
+    yield from (it for it in found if it.may_pass)

@@ -1,0 +1,159 @@
+"""What the policies leave of the offers to one user, whatever is in use."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from types import MappingProxyType
+
+import msgspec
+
+from gpuspawner.offers import Accelerator, Memory, Offers
+from gpuspawner.offers.types import Default
+from gpuspawner.policies.policies import Amount, Measure, Policy, What
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """How amounts on offer become requests, in which policies count.
+
+    Attributes:
+        weights: How much of a GPU one device of a resource is; 1 if it isn't listed.
+        memory, cpu: The fraction of the chosen amount that a pod requests.
+    """
+
+    weights: Mapping[str, Amount]
+    memory: float = 1.0
+    cpu: float = 1.0
+
+
+def narrow(offers: Offers, policies: Iterable[Policy], sizes: Sizes) -> Offers:
+    """Return the offers without those that no server of this user may have at any time.
+
+    A policy never chooses: a hub without a default accelerator keeps none. If nothing is left of
+    what a server without a GPU can choose, that stays on offer, and the policies deny it: without
+    it, such a server would get KubeSpawner's own image, memory and CPU instead.
+    """
+    ruled = tuple(policies)
+    if not ruled:
+        return offers
+    all_images = all(policy.images is None for policy in ruled)
+    images = {
+        key: it
+        for key, it in offers.images.items()
+        if all(policy.images is None or key in policy.images for policy in ruled)
+    }
+    left = replace(
+        offers,
+        images=MappingProxyType(images),
+        memory_choices=_memory(offers.memory_choices, ruled, sizes),
+        cpu_choices=_cpu(offers.cpu_choices, ruled, sizes),
+        unlisted_image=offers.unlisted_image if all_images else None,
+    )
+    narrowed = (_accelerator(it, ruled, sizes) for it in offers.accelerators.values())
+    whole = [it for it in narrowed if it is not None and _is_whole(it, left, offers)]
+    if not any(it.suits(None) for it in images.values()):
+        images |= {
+            key: msgspec.structs.replace(it, accelerators=frozenset({None}))
+            for key, it in offers.images.items()
+            if it.suits(None)
+        }
+    hub = replace(
+        left,
+        images=MappingProxyType(images),
+        memory_choices=left.memory_choices or offers.memory_choices,
+        cpu_choices=left.cpu_choices or offers.cpu_choices,
+    )
+    accelerators = {it.key: _with_default(it, hub) for it in whole}
+    default = offers.default_accelerator
+    if default is not None and default not in accelerators:
+        default = next(iter(accelerators), None)
+    return replace(hub, accelerators=MappingProxyType(accelerators), default_accelerator=default)
+
+
+def _is_whole(narrowed: Accelerator, left: Offers, offers: Offers) -> bool:
+    """Whether something is left of each option that the hub offers with an accelerator."""
+    before, after = offers.choices(offers.accelerators[narrowed.key]), left.choices(narrowed)
+    sizes = after.memory if narrowed.memory_choices is not None else after.sizes
+    options = (before.images, after.images), (before.memory, sizes), (before.cpu, after.cpu)
+    return all(kept or not offered for offered, kept in options)
+
+
+def _with_default(accelerator: Accelerator, offers: Offers) -> Accelerator:
+    """Return an accelerator without those defaults that are no longer on offer."""
+    choices, own = offers.choices(accelerator), accelerator.default
+    return replace(
+        accelerator,
+        default=Default(
+            own.gpus if own.gpus in choices.counts else None,
+            own.image if own.image in [it.key for it in choices.images] else None,
+            own.memory if own.memory in choices.sizes else None,
+            own.cpu if own.cpu in choices.cpu else None,
+        ),
+    )
+
+
+def shown_withheld(
+    offers: Offers, policies: Iterable[Policy], sizes: Sizes
+) -> Iterator[tuple[Accelerator, Policy]]:
+    """Yield the accelerators that policies withhold and yet show, each with one such policy."""
+    ruled = [(it, narrow(offers, (it,), sizes)) for it in policies if it.shows_withheld]
+    for accelerator in offers.accelerators.values():
+        for policy, left in ruled:
+            if accelerator.key not in left.accelerators:
+                yield accelerator, policy
+                break
+
+
+def most(policies: Iterable[Policy], measure: Measure) -> Amount | None:
+    """Return the most of this that one server may have; None for no limit.
+
+    A limit on several servers together is one on each of them, too.
+    """
+    return min(
+        (it.most for policy in policies for it in policy.limits if it.measure == measure),
+        default=None,
+    )
+
+
+def _accelerator(
+    accelerator: Accelerator, policies: tuple[Policy, ...], sizes: Sizes
+) -> Accelerator | None:
+    if any(
+        it.accelerators is not None and accelerator.key not in it.accelerators for it in policies
+    ):
+        return None
+    weight = sizes.weights.get(accelerator.resource, 1)
+    kinds = ("", accelerator.key, accelerator.resource)
+    limits = [most(policies, Measure(What.GPUS, kind)) for kind in kinds]
+    servers = most(policies, Measure(What.GPU_SERVERS))
+    counts = tuple(
+        count
+        for count in accelerator.counts
+        if all(limit is None or count * weight <= limit for limit in limits)
+    )
+    if not counts or servers == 0:
+        return None
+    memory, cpu = accelerator.memory_choices, accelerator.cpu_choices
+    return replace(
+        accelerator,
+        counts=counts,
+        memory_choices=None if memory is None else _memory(memory, policies, sizes),
+        cpu_choices=None if cpu is None else _cpu(cpu, policies, sizes),
+    )
+
+
+def _memory(
+    choices: tuple[Memory, ...], policies: tuple[Policy, ...], sizes: Sizes
+) -> tuple[Memory, ...]:
+    limit = most(policies, Measure(What.MEMORY))
+    return tuple(it for it in choices if limit is None or part(it.bytes, sizes.memory) <= limit)
+
+
+def _cpu(choices: tuple[int, ...], policies: tuple[Policy, ...], sizes: Sizes) -> tuple[int, ...]:
+    limit = most(policies, Measure(What.CPU))
+    return tuple(it for it in choices if limit is None or part(it, sizes.cpu) <= limit)
+
+
+def part(amount: int, part: float) -> int:
+    """What a pod requests of an amount, as `manifest` writes it."""
+    return math.ceil(amount * Fraction(str(part)))

@@ -1,0 +1,179 @@
+"""What a policy says, and which policies apply to a server.
+
+Every policy that applies counts, and a server needs the consent of each. So the order of policies
+doesn't matter, one more policy never allows more, and a user in two groups obeys the rules of both.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from gpuspawner.policies.hours import Hours
+from gpuspawner.policies.owner import NO_NAMES, NOBODY, Names, Owner, People
+
+Amount = int | Fraction
+"""GPUs, bytes of memory, millicores of CPU, or servers. Whole numbers are ints."""
+
+
+class What(StrEnum):
+    """What a limit counts."""
+
+    GPUS = "gpus"
+    MEMORY = "memory"
+    CPU = "cpu"
+    GPU_SERVERS = "gpu_servers"
+
+
+class Measure(NamedTuple):
+    """What a limit counts. A tuple, because gates look up a hundred of them.
+
+    Attributes:
+        of: The key of an accelerator or the name of a resource; "" for all GPUs.
+    """
+
+    what: What
+    of: str = ""
+
+
+class Per(StrEnum):
+    """Whose servers a limit counts together."""
+
+    SERVER = "server"
+    USER = "user"
+    GROUP = "group"
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """At most so much, together.
+
+    Attributes:
+        most: GPUs, bytes, millicores or servers.
+    """
+
+    per: Per
+    measure: Measure
+    most: Amount
+
+    @property
+    def key(self) -> str:
+        """The key of a policy that sets it: ``gpus_per_user['t4']``."""
+        part = f"[{self.measure.of!r}]" if self.measure.of else ""
+        return f"{self.measure.what}_per_{self.per}{part}"
+
+    @property
+    def counts_others(self) -> bool:
+        """Whether it counts other servers."""
+        return self.per is not Per.SERVER
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """One policy.
+
+    Attributes:
+        people: Whom it applies to; if there are none, everybody.
+        excepted: Whom it doesn't apply to, even if they are among the people.
+        servers: Names of servers; None for all. A limit counts only these servers.
+        excepted_servers: Names of servers for which it isn't.
+        hours: When it holds; empty for always.
+        accelerators, profiles, images: The keys that it leaves on offer; None for all.
+        limits: The most that it allows.
+        lifetime: Seconds after which a server with a GPU ends; None for no end.
+        explanation: The administrator's words for those whom it denies something; may be empty.
+        shows_withheld: Whether the form shows what the policy denies, greyed and with the reason.
+    """
+
+    name: str
+    people: People = NOBODY
+    excepted: People = NOBODY
+    servers: Names | None = None
+    excepted_servers: Names = NO_NAMES
+    hours: tuple[Hours, ...] = ()
+    accelerators: frozenset[str] | None = None
+    profiles: frozenset[str] | None = None
+    images: frozenset[str] | None = None
+    limits: tuple[Limit, ...] = ()
+    lifetime: int | None = None
+    explanation: str = ""
+    shows_withheld: bool = False
+
+    def applies(self, owner: Owner, now: datetime) -> bool:
+        """Whether the policy is for this server at this moment, which has a time zone."""
+        return (
+            self.is_for(owner)
+            and self.covers(owner.server)
+            and (not self.hours or any(hours.include(now) for hours in self.hours))
+        )
+
+    def is_for(self, owner: Owner) -> bool:
+        """Whether the policy is for the servers of this owner."""
+        included = not self.people or self.people.include(owner)
+        return included and not self.excepted.include(owner)
+
+    def covers(self, server: str) -> bool:
+        """Whether the policy is for servers of this name; the default server's is ""."""
+        named = self.servers is None or server in self.servers
+        return named and server not in self.excepted_servers
+
+    def charged_groups(self, owner: Owner) -> tuple[str, ...]:
+        """The owner's groups that the policy names; each has a share of its own."""
+        return tuple(sorted(self.people.groups.among(owner.groups)))
+
+
+def _none() -> Mapping[str, Amount]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Policies:
+    """All policies of a hub.
+
+    Attributes:
+        weights: How much of a GPU one device of a resource is; 1 if it isn't listed.
+    """
+
+    policies: tuple[Policy, ...] = ()
+    weights: Mapping[str, Amount] = field(default_factory=_none, hash=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.policies)
+
+    @property
+    def count_others(self) -> bool:
+        """Whether a limit counts other servers."""
+        return any(limit.counts_others for it in self.policies for limit in it.limits)
+
+    def applying(self, owner: Owner, now: datetime) -> tuple[Policy, ...]:
+        """Return the policies that apply to a server at this moment, by name."""
+        everybody, by_group = self._sorted
+        found = everybody.union(*(by_group.get(it, frozenset()) for it in owner.groups))
+        possible = (self.policies[number] for number in sorted(found))
+        return tuple(it for it in possible if it.applies(owner, now))
+
+    @cached_property
+    def _sorted(self) -> tuple[frozenset[int], Mapping[str, frozenset[int]]]:
+        """The numbers of policies that may be for everybody, and of those for one group only.
+
+        Most policies of a large hub are for groups, and most users are in few of them.
+        """
+        everybody: set[int] = set()
+        by_group: dict[str, frozenset[int]] = {}
+        for number, policy in enumerate(self.policies):
+            people = policy.people
+            if people.users or people.roles or people.groups.patterns or not people.groups:
+                everybody.add(number)
+                continue
+            for group in people.groups.plain:
+                by_group[group] = by_group.get(group, frozenset()) | {number}
+        return frozenset(everybody), by_group
+
+
+def lifetime(policies: Iterable[Policy]) -> int | None:
+    """Return the shortest lifetime of these policies, in seconds; None if none has one."""
+    return min((it.lifetime for it in policies if it.lifetime is not None), default=None)

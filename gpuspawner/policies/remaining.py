@@ -1,0 +1,80 @@
+"""What limits leave of an accelerator to one more server of an owner, beside those that run."""
+
+from collections.abc import Iterable, Iterator
+from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
+
+from gpuspawner.offers import Accelerator, Offers
+from gpuspawner.policies.charges import Charge
+from gpuspawner.policies.denial import OverLimit, over_limits
+from gpuspawner.policies.judging import Counts, Standing
+from gpuspawner.policies.narrowing import Sizes, part
+from gpuspawner.policies.owner import Owner
+from gpuspawner.policies.policies import Amount, Limit, Measure, Policy, What
+
+
+class Remaining(msgspec.Struct, frozen=True):
+    """What one more server can have of an accelerator, or without one.
+
+    Attributes:
+        gpus: The most that can be chosen; None if nothing on offer is too much.
+        reached: The limit that leaves nothing; None if the smallest server keeps all limits.
+    """
+
+    gpus: int | None = None
+    reached: OverLimit | None = None
+
+
+def remaining(
+    offers: Offers,
+    accelerator: Accelerator | None,
+    policies: Iterable[Policy],
+    owner: Owner,
+    counts: Counts,
+    sizes: Sizes,
+) -> Remaining:
+    """Return what is left of an accelerator (None: of servers without one).
+
+    The offers are the owner's. What no server of theirs may have isn't among them, so what is over
+    a limit here is so only as long as other servers run.
+    """
+    choices = sorted(offers.choices(accelerator).counts)
+    kept = 0
+    for count in choices:
+        charge = _smallest(offers, accelerator, count, sizes)
+        over = [it for it in over_limits(policies, owner, counts, charge) if it.may_pass]
+        if over and count == choices[0]:
+            return Remaining(0, over[0])
+        if over:
+            return Remaining(kept)
+        kept = count
+    return Remaining()
+
+
+def policies_left(policies: Iterable[Policy], found: Iterable[Standing]) -> Iterator[Policy]:
+    """Yield the policies with that part of each limit which other servers leave."""
+    left: dict[tuple[str, Limit], Amount] = {}
+    for it in found:
+        about = (it.policy.name, it.limit)
+        left[about] = min(it.left, left.get(about, it.left))
+    for policy in policies:
+        limits = (replace(it, most=left.get((policy.name, it), it.most)) for it in policy.limits)
+        yield replace(policy, limits=tuple(limits))
+
+
+def _smallest(offers: Offers, accelerator: Accelerator | None, count: int, sizes: Sizes) -> Charge:
+    """Return what the smallest server takes with so many GPUs."""
+    choices = offers.choices(accelerator)
+    memory = min((it.bytes for it in choices.memory), default=0)
+    taken: dict[Measure, Amount] = {
+        Measure(What.MEMORY): part(memory, sizes.memory),
+        Measure(What.CPU): part(min(choices.cpu, default=0), sizes.cpu),
+    }
+    if accelerator is not None:
+        gpus = count * sizes.weights.get(accelerator.resource, 1)
+        for of in ("", accelerator.key, accelerator.resource):
+            taken[Measure(What.GPUS, of)] = gpus
+        taken[Measure(What.GPU_SERVERS)] = 1
+    return Charge(frozenset(), amounts=MappingProxyType(taken))

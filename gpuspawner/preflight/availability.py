@@ -1,0 +1,287 @@
+"""The current availability of each accelerator, for the form and the API.
+
+It is the scheduler's verdict on the smallest server with it: a node with free GPUs may have no free
+memory.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import partial
+from typing import Any, Self
+
+import msgspec
+from msgspec.structs import replace
+
+from gpuspawner.cluster.health import Health, Live, Reading
+from gpuspawner.kube.objects import Manifest, convert
+from gpuspawner.kube.pods import Pod
+from gpuspawner.offers import Accelerator, Offers
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.manifest import ManifestError, PodRules, apply
+from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted, Withheld
+from gpuspawner.policies.remaining import Remaining
+from gpuspawner.preflight import facts
+from gpuspawner.preflight.decision import Room
+from gpuspawner.preflight.downloads import containers, is_settled, on_all
+from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of
+from gpuspawner.preflight.until_changed import UntilChanged
+from gpuspawner.preflight.verdicts import Subject
+from gpuspawner.scaling.declared import DeclaredPool
+from gpuspawner.scaling.nodes_to_come import NodesToCome
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
+from gpuspawner.scheduling import ClusterState, Outcome, evaluate
+from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
+
+_RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
+"""Fields of a container that don't affect scheduling."""
+
+_MOST_KEPT = 256
+
+NOBODY = ("", "")
+"""The key of a trial pod, which has no reservation."""
+
+
+class State(StrEnum):
+    """The availability of an accelerator, or of servers without one."""
+
+    FREE = "free"
+    """The smallest server would start now."""
+    BUSY = "busy"
+    """It would start once other servers end."""
+    CAN_SCALE_UP = "can-scale-up"
+    """It would start on a new node that can be added."""
+    MAY_SCALE_UP = "may-scale-up"
+    """No present node has room, but one may be added; the hub tries it."""
+    AWAY = "away"
+    """Its nodes are cordoned or not ready, or their GPUs are unhealthy."""
+    ABSENT = "absent"
+    """No existing node can ever hold it."""
+    LIMITED = "limited"
+    """A limit is reached; it may start once servers that count toward it end."""
+    WITHHELD = "withheld"
+    """A policy denies it, whatever is in use."""
+    READING = "reading"
+    """The hub is still reading the cluster."""
+    UNKNOWN = "unknown"
+    """The availability is unknown."""
+
+
+class Availability(msgspec.Struct, frozen=True):
+    """The availability of one accelerator, or of servers without one (None).
+
+    Attributes:
+        gpus: GPU counts of the nodes on which the smallest server could run; its `asked` is the
+            smallest count. None without an accelerator, or if the state is unknown.
+        scale_up: The nodes that can or may be added; only in the states named so.
+        obstacles: Why no node can be added, if servers wait for others to end.
+        left: The most GPUs that limits leave to the user; None if they leave all that is on offer.
+        denial: What a policy denies; only in the states `LIMITED` and `WITHHELD`.
+        at_hand: Keys of the offered images that need no download wherever the server starts now.
+        in_line: How many people wait in line for it.
+    """
+
+    accelerator: Accelerator | None
+    state: State
+    gpus: Room | None = None
+    scale_up: CanScaleUp | MayScaleUp | None = None
+    obstacles: tuple[Obstacle, ...] = ()
+    left: int | None = None
+    denial: Withheld | OverLimit | None = None
+    at_hand: frozenset[str] = frozenset()
+    in_line: int = 0
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether a policy withholds it, and its administrator doesn't show it nevertheless."""
+        is_shown = self.denial is not None and self.denial.policy.shows_withheld
+        return self.state is State.WITHHELD and not is_shown
+
+    @classmethod
+    def denied(cls, accelerator: Accelerator | None, denial: PolicyDenial) -> Self:
+        """Return the availability of what a policy denies to a user, wherever there is room."""
+        if isinstance(denial, Uncounted):
+            return cls(accelerator, State.UNKNOWN)
+        may_pass = isinstance(denial, OverLimit) and denial.may_pass
+        return cls(accelerator, State.LIMITED if may_pass else State.WITHHELD, denial=denial)
+
+    def within(self, remaining: Remaining) -> Self:
+        """Return the availability to a user to whom limits leave only so much.
+
+        If no node can hold a server with it anyway, this remains what the user has to know.
+        """
+        found = self if self.left == remaining.gpus else replace(self, left=remaining.gpus)
+        if remaining.reached is None or self.state in (State.AWAY, State.ABSENT):
+            return found
+        return replace(found, state=State.LIMITED, denial=remaining.reached)
+
+
+def survey(
+    state: ClusterState,
+    to_come: NodesToCome,
+    health: Health,
+    offers: Offers,
+    pod: Mapping[str, Any] | None,
+    rules: PodRules,
+    later: Later,
+) -> tuple[Availability, ...]:
+    """Return the availability of each offered accelerator, and last of servers without one.
+
+    `pod` is KubeSpawner's pod for the current user, so that the administrator's selectors and
+    tolerations count. If it isn't known yet, every availability is unknown.
+    """
+    accelerators = (*offers.accelerators.values(), None)
+    if pod is None or not isinstance(health, Live):
+        word = State.READING if isinstance(health, Reading) else State.UNKNOWN
+        return tuple(Availability(accelerator, word) for accelerator in accelerators)
+    trials = Trials(offers, pod, rules, later)
+    return tuple(_look(state, to_come, trials, accelerator) for accelerator in accelerators)
+
+
+class Surveys:
+    """Surveys that hold until the cluster changes.
+
+    Attributes:
+        kept: By the offers, and by the pod or what it has in common with others.
+    """
+
+    def __init__(self, state: ClusterState, to_come: NodesToCome, placements: Placements) -> None:
+        self._state = state
+        self._to_come = to_come
+        self._placements = placements
+        self.kept = UntilChanged[tuple[Availability, ...]](_MOST_KEPT)
+
+    @property
+    def version(self) -> object:
+        """The version of what a survey depends on besides the offers and the pod."""
+        images, placements = self._state.images.version, self._placements.version
+        return self._state.version, self._to_come.version, images, placements
+
+    def survey(
+        self,
+        health: Health,
+        offers: Offers,
+        pod: Mapping[str, Any] | None,
+        rules: PodRules,
+        later: Later,
+    ) -> tuple[Availability, ...]:
+        """Return the result of `survey`. Rules change only together with the state."""
+        if pod is None or not isinstance(health, Live):
+            return survey(self._state, self._to_come, health, offers, pod, rules, later)
+        version, key = self.version, (msgspec.msgpack.encode(pod), offers, later)
+        found = self.kept.find(version, key)
+        if found is None:
+            made = survey(self._state, self._to_come, health, offers, pod, rules, later)
+            found = self.kept.keep(version, key, made)
+        return found
+
+
+class Trials:
+    """Makes trial pods, which nobody creates."""
+
+    def __init__(
+        self, offers: Offers, pod: Mapping[str, Any], rules: PodRules, later: Later
+    ) -> None:
+        self._offers = offers
+        self._base = what_decides(pod)
+        self.rules = rules
+        self.later = later
+
+    def smallest(self, accelerator: Accelerator | None) -> Grant:
+        """Return the smallest choice with an accelerator."""
+        choices = self._offers.choices(accelerator)
+        return Grant(
+            accelerator=accelerator,
+            gpus=min(choices.counts),
+            memory=min((memory.bytes for memory in choices.memory), default=None),
+            cpu=min(choices.cpu, default=None),
+        )
+
+    def images(self, accelerator: Accelerator | None) -> dict[str, tuple[str, ...]]:
+        """Return by key the offered images that the nodes decide, with those of other containers.
+
+        If the kubelet asks the registry for a newer image, nobody knows whether it downloads one.
+        """
+        server, *others = containers(self._base)
+        if not all(map(is_settled, others)):
+            return {}
+        beside = tuple(str(other["image"]) for other in others)
+        return {
+            it.key: (it.image, *beside)
+            for it in self._offers.choices(accelerator).images
+            if is_settled({**server, "image": it.image})
+        }
+
+    def pod(self, grant: Grant) -> Pod | None:
+        """Return the pod for a grant as it will be admitted, as far as anybody can tell.
+
+        None if the grant contradicts KubeSpawner's pod.
+        """
+        granted = self._granted(grant)
+        if granted is None:
+            return None
+        sent = self.later.expected(kind_of(grant), granted)
+        admitted = self.later.placements.admitted(kind_of(grant), sent)
+        made = admitted and convert("Pod", admitted)
+        return made if isinstance(made, Pod) else None
+
+    def is_open(self, grant: Grant) -> bool:
+        """Whether nobody can tell what the hub's own code does with the pod for a grant."""
+        granted = self._granted(grant)
+        return granted is not None and self.later.is_open(kind_of(grant), granted)
+
+    def _granted(self, grant: Grant) -> Manifest | None:
+        try:
+            return apply(self._base, grant, self.rules)
+        except ManifestError:
+            return None
+
+
+def _look(
+    state: ClusterState, to_come: NodesToCome, trials: Trials, accelerator: Accelerator | None
+) -> Availability:
+    smallest = trials.smallest(accelerator)
+    pod = trials.pod(smallest)
+    if pod is None:
+        return Availability(accelerator, State.UNKNOWN)
+    gpus = None
+    if accelerator:
+        gpus = facts.room(facts.candidates(state, pod), accelerator.resource, smallest.gpus)
+    if fits_somewhere(state, pod):
+        fitting = partial(fitting_nodes, state, pod)
+        at_hand = on_all(state.images, trials.images(accelerator), fitting)
+        return Availability(accelerator, State.FREE, gpus, at_hand=at_hand)
+    verdict = evaluate(state, pod)
+    match verdict.outcome:
+        case Outcome.FITS | Outcome.FITS_AFTER_PREEMPTION:
+            return Availability(accelerator, State.FREE, gpus)
+        case Outcome.UNKNOWN:
+            return Availability(accelerator, State.UNKNOWN)
+    if trials.is_open(smallest) and evaluate(state, anywhere(pod)).outcome is not Outcome.BUSY:
+        return Availability(accelerator, State.UNKNOWN)
+    outlook = to_come.outlook(NOBODY, Subject(pod), DeclaredPool.of(accelerator))
+    match outlook:
+        case CanScaleUp():
+            return Availability(accelerator, State.CAN_SCALE_UP, gpus, outlook)
+        case MayScaleUp():
+            return Availability(accelerator, State.MAY_SCALE_UP, gpus, outlook)
+    if verdict.busy:
+        return Availability(accelerator, State.BUSY, gpus, obstacles=outlook.obstacles)
+    word = State.AWAY if verdict.away else State.ABSENT
+    return Availability(accelerator, word, gpus, obstacles=outlook.obstacles)
+
+
+def what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pod without the fields that no rule reads, and without claims that may not exist.
+
+    What is left holds no tokens.
+    """
+    spec = pod["spec"]
+    volumes = [
+        {"name": volume["name"], "emptyDir": {}} if "persistentVolumeClaim" in volume else volume
+        for volume in spec.get("volumes") or ()
+    ]
+    containers = [
+        {key: value for key, value in container.items() if key not in _RUNTIME_ONLY}
+        for container in spec["containers"]
+    ]
+    return {**pod, "spec": {**spec, "volumes": volumes, "containers": containers}}

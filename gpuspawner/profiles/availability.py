@@ -1,0 +1,168 @@
+"""The availability of profiles and their choices, from the gates' own decisions."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+import msgspec
+
+from gpuspawner.cluster.health import Reading
+from gpuspawner.messages import profile_named
+from gpuspawner.preflight.availability import Availability, State
+from gpuspawner.preflight.decision import (
+    Decision,
+    Reason,
+    Refuse,
+    Room,
+    Start,
+    UnknownRules,
+    ViewNotLive,
+    Wait,
+)
+from gpuspawner.profiles.choosing import Chosen, of_profile
+from gpuspawner.profiles.profile_list import ListedChoice, Option, Profile
+from gpuspawner.scaling.outlook import CanScaleUp
+
+_REASONS = {Reason.AWAY: State.AWAY, Reason.IMPOSSIBLE: State.ABSENT}
+"""The state for a refusal's reason; for all other reasons it is `State.BUSY`."""
+
+
+class ProfileAvailability(msgspec.Struct, frozen=True):
+    """The availability of one profile.
+
+    Attributes:
+        row: With its defaults; None if there is nothing to say: it requests no extended resource,
+            and fits or may fit.
+        choices: With each choice that makes a difference and all other options at their defaults,
+            by names of option and choice. None as for `row`.
+        images: Of the choices that differ only in their images, which ones need no download.
+    """
+
+    row: Availability | None
+    choices: Mapping[tuple[str, object], Availability | None]
+    images: Mapping[tuple[str, object], bool] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether policies deny all of it at any time, and their administrator doesn't show it."""
+        return all(it is not None and it.is_hidden for it in (self.row, *self.choices.values()))
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to say."""
+        return not (self.row or any(self.choices.values()) or any(self.images.values()))
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What the scheduler reads of the pod of a choice, and the availability, if there is any."""
+
+    shape: object
+    row: Availability | None
+
+
+Look = Callable[[Chosen], Awaitable[Judged]]
+"""Finds out the availability of a choice."""
+
+ShapeOf = Callable[[Chosen], Awaitable[object]]
+"""Finds out what the scheduler reads of the pod of a choice; None if KubeSpawner can't make it."""
+
+
+AtHand = Callable[[Mapping[object, Chosen]], Mapping[object, bool]]
+"""Says which choices need no download, by any keys, if their pods differ only in their images."""
+
+
+async def look_at(profile: Profile, look: Look, at_hand: AtHand) -> ProfileAvailability:
+    """Find out the availability of a profile, and of its choices that make a difference."""
+    usual = await look(of_profile(profile))
+    choices: dict[tuple[str, object], Availability | None] = {}
+    images: dict[tuple[str, object], bool] = {}
+    for option in profile.options:
+        judged = {
+            choice.key: usual if choice.default else await look(_only(profile, option, choice))
+            for choice in option.choices
+        }
+        if len({it.shape for it in judged.values()}) > 1:
+            choices |= {(option.name, key): it.row for key, it in judged.items()}
+        elif judged:
+            alike = {choice.key: _only(profile, option, choice) for choice in option.choices}
+            images |= {(option.name, key): it for key, it in at_hand(alike).items()}
+    return ProfileAvailability(usual.row, choices, images)
+
+
+async def deciding(profile: Profile, shape: ShapeOf) -> tuple[Option, ...]:
+    """Return the options whose choices give pods that differ in what the scheduler reads."""
+    found = []
+    for option in profile.options:
+        shapes = {await shape(_only(profile, option, choice)) for choice in option.choices}
+        if len(shapes) > 1:
+            found.append(option)
+    return tuple(found)
+
+
+def _only(profile: Profile, option: Option, choice: ListedChoice) -> Chosen:
+    """Choose a profile with one choice, and the defaults for its other options."""
+    chosen = of_profile(profile)
+    return chosen if choice.default else chosen.instead(option, choice)
+
+
+def availability(decision: Decision, room: Room | None) -> Availability:
+    """Return the availability that follows from a gate's decision.
+
+    *room* is how much of the extended resource is on the nodes that the pod could run on.
+    """
+    accelerator = decision.grant.accelerator
+    match decision:
+        case Wait(scale_up=CanScaleUp()):
+            return Availability(accelerator, State.CAN_SCALE_UP, room, decision.scale_up)
+        case Wait():
+            return Availability(accelerator, State.MAY_SCALE_UP, room, decision.scale_up)
+        case Refuse():
+            state = _REASONS.get(decision.reason, State.BUSY)
+            return Availability(accelerator, state, room, obstacles=decision.obstacles)
+    for note in decision.notes:
+        match note:
+            case ViewNotLive(Reading()):
+                return Availability(accelerator, State.READING)
+            case ViewNotLive() | UnknownRules():
+                return Availability(accelerator, State.UNKNOWN)
+    return Availability(accelerator, State.FREE, room)
+
+
+def fits_now(decision: Decision) -> bool:
+    """Whether the pod fits now, for certain."""
+    return isinstance(decision, Start) and not decision.notes
+
+
+class Other(msgspec.Struct, frozen=True):
+    """An alternative to a choice.
+
+    Attributes:
+        name: Of its profile and, if that is the same, of its choice, as `profile_named` has it.
+    """
+
+    chosen: Chosen
+    name: str
+
+
+def others(
+    chosen: Chosen, options: tuple[Option, ...], profiles: tuple[Profile, ...]
+) -> Iterator[Other]:
+    """Yield all alternatives: first those within the same profile, then the other profiles.
+
+    *options* are those of the chosen profile that make a difference.
+    """
+    profile = chosen.profile
+    for option in options:
+        for choice in option.choices:
+            if profile and not chosen.has(option, choice):
+                named = profile_named(profile.name, choice.name)
+                yield Other(chosen.instead(option, choice), named)
+    # KubeSpawner finds only the first of several profiles with the same slug.
+    by_slug = {other.slug: other for other in reversed(profiles)}
+    for other in dict.fromkeys(by_slug[it.slug] for it in profiles):
+        if profile is None or other.slug != profile.slug:
+            yield Other(of_profile(other), profile_named(other.name))
+
+
+def chosen_names(chosen: Chosen, options: tuple[Option, ...]) -> Iterator[str]:
+    """Yield the names of the choices, chosen or default, for *options*."""
+    for option in options:
+        yield from (choice.name for choice in option.choices if chosen.has(option, choice))

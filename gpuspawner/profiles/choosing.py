@@ -1,0 +1,195 @@
+"""A user's choice among profiles, untrusted until this module reads it.
+
+KubeSpawner itself reads options only when the server starts, and answers HTTP 500 if it can't.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from gpuspawner.kube.quoting import quote
+from gpuspawner.language import gettext as _
+from gpuspawner.language import sentence
+from gpuspawner.offers import patterns, wording
+from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.types import ScaleUp
+from gpuspawner.profiles.profile_list import WRITTEN_IN, ListedChoice, Option, Profile, WriteIn
+
+PROFILE = "profile"
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """Options that KubeSpawner can load.
+
+    Attributes:
+        profile: None if there are no profiles.
+        options: As KubeSpawner reads them.
+    """
+
+    profile: Profile | None
+    options: Mapping[str, object]
+
+    @property
+    def slug(self) -> str:
+        """The slug of its profile; "" if there are no profiles."""
+        return self.profile.slug if self.profile else ""
+
+    @property
+    def scale_up(self) -> ScaleUp | None:
+        """The pool that its choices declare, or else its profile."""
+        if self.profile is None:
+            return None
+        chosen = (
+            choice.scale_up
+            for option in self.profile.options
+            for choice in option.choices
+            if choice.scale_up and self.has(option, choice)
+        )
+        return next(chosen, self.profile.scale_up)
+
+    def has(self, option: Option, choice: ListedChoice) -> bool:
+        """Whether an option has this choice: chosen, or as its default; not if one is written."""
+        if self.options.get(option.name + WRITTEN_IN):
+            return False
+        given = self.options.get(option.name)
+        return _is(given, choice) if given else choice.default
+
+    def instead(self, option: Option, choice: ListedChoice) -> "Chosen":
+        """Return the same options with another choice for one option."""
+        kept = {k: v for k, v in self.options.items() if k != option.name + WRITTEN_IN}
+        return Chosen(self.profile, {**kept, option.name: choice.key})
+
+
+def choose(raw: object, profiles: Sequence[Profile]) -> Chosen | tuple[FieldError, ...]:
+    """Read options as sent: return the choice, or all errors in it.
+
+    As in KubeSpawner, missing, null and empty options mean the administrator's default, and unknown
+    names are ignored.
+
+    Raises:
+        re.error: An administrator's ``validation_regex`` is not a regular expression.
+    """
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, Mapping):
+        return (FieldError("", wording.not_options(raw, [PROFILE])),)
+    if not profiles:
+        return Chosen(None, raw)
+    profile = _profile(raw.get(PROFILE), profiles)
+    if isinstance(profile, FieldError):
+        return (profile,)
+    errors = tuple(_errors(raw, profile))
+    return errors or Chosen(profile, raw)
+
+
+def check_written(raw: Mapping[str, object], profiles: Sequence[Profile]) -> None:
+    """Check the written-in values for the named profile, as KubeSpawner does when it loads it.
+
+    Raises:
+        ValueError: A value isn't allowed.
+        re.error: As `choose`.
+    """
+    for profile in profiles:
+        for option in profile.options if profile.slug == raw.get(PROFILE) else ():
+            written = raw.get(option.name + WRITTEN_IN)
+            try:
+                problem = "isn't allowed" if written and _wrong_write_in(written, option) else ""
+            except patterns.TooLongError:
+                problem = "takes too long to check"
+            if problem:
+                raise ValueError(f"{option.name}{WRITTEN_IN}: {quote(written)} {problem}")
+
+
+def of_profile(profile: Profile) -> Chosen:
+    """Choose a profile, with the administrator's defaults for its options."""
+    return Chosen(profile, {PROFILE: profile.slug})
+
+
+def keep(raw: object, profiles: Sequence[Profile]) -> Mapping[str, object]:
+    """Return the options without those that can't be chosen."""
+    kept = dict(raw) if isinstance(raw, Mapping) else {}
+    try:
+        return _keep(kept, profiles)
+    except re.error:  # the start reports the broken expression; the form must still come
+        return _keep({k: v for k, v in kept.items() if not k.endswith(WRITTEN_IN)}, profiles)
+
+
+def _keep(kept: Mapping[str, object], profiles: Sequence[Profile]) -> Mapping[str, object]:
+    while not isinstance(read := choose(kept, profiles), Chosen):
+        wrong = {error.field for error in read}
+        if PROFILE in wrong:
+            return {}
+        if not wrong & kept.keys():  # what is missing has to be chosen, but spoils nothing else
+            break
+        kept = {name: value for name, value in kept.items() if name not in wrong}
+    return kept
+
+
+def _profile(given: object, profiles: Sequence[Profile]) -> Profile | FieldError:
+    if not given:
+        return next(profile for profile in profiles if profile.default)
+    by_slug = {profile.slug: profile for profile in profiles}
+    if isinstance(given, str) and given in by_slug:
+        return by_slug[given]
+    text = f"{wording.not_offered(given, by_slug)} {wording.choose(list(by_slug))}"
+    return FieldError(PROFILE, text)
+
+
+def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]:
+    is_time_up = False
+    for option in profile.options:
+        written, given = raw.get(option.name + WRITTEN_IN), raw.get(option.name)
+        if written:
+            try:
+                text = _unchecked(written) if is_time_up else _wrong_write_in(written, option)
+            except patterns.TooLongError:
+                # All texts of a request together get the time of one.
+                is_time_up, text = True, _unchecked(written)
+            if text:
+                yield FieldError(option.name + WRITTEN_IN, text)
+        elif given and not any(_is(given, choice) for choice in option.choices):
+            yield FieldError(option.name, f"{wording.not_offered(given)} {_allowed(option)}")
+        elif not given and not option.choices:
+            problem = _("Nothing is chosen.")
+            yield FieldError(option.name, f"{problem} {_allowed(option)}")
+
+
+def _is(given: object, choice: ListedChoice) -> bool:
+    return type(given) is type(choice.key) and given == choice.key
+
+
+def _wrong_write_in(written: object, option: Option) -> str:
+    """Return why a value can't be written in; empty if it can.
+
+    Raises:
+        TooLongError: Checking the value takes too long.
+    """
+    if option.write_in is None:
+        return f"{wording.not_offered(written)} {_allowed(option)}"
+    if not isinstance(written, str):
+        return wording.not_text(written)
+    # As in KubeSpawner, the match begins at the start, but needn't reach the end.
+    if patterns.begins(option.write_in.pattern, written):
+        return ""
+    problem = _("{value} isn't allowed.").format(value=wording.quoted(written))
+    return f"{problem} {_advice(option.write_in)}"
+
+
+def _unchecked(written: object) -> str:
+    text = _("{value} takes too long to check. Enter something shorter or simpler.")
+    return text.format(value=wording.quoted(written))
+
+
+def _advice(write_in: WriteIn) -> str:
+    if write_in.advice:
+        return sentence(write_in.advice)
+    return _("It must match {expression}.").format(expression=write_in.pattern)
+
+
+def _allowed(option: Option) -> str:
+    choices = [str(choice.key) for choice in option.choices]
+    if option.write_in is not None:
+        hint = _("another value in {field}").format(field=f"{option.name}{WRITTEN_IN}")
+        return wording.choose(choices, hint)
+    return wording.choose(choices) if choices else _("Leave it out.")

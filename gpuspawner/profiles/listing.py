@@ -1,0 +1,74 @@
+"""The administrator's list of profiles, read once as long as it stays equal."""
+
+import copy
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from gpuspawner.compat import kubespawner
+from gpuspawner.profiles.profile_list import Complete, Profile, read
+
+_MOST_KEPT = 16
+"""Lists; a function may return another one for each group of users."""
+
+
+class Listed(msgspec.Struct, frozen=True, eq=False):
+    """The profiles at one moment, as KubeSpawner uses them and as this package does.
+
+    Attributes:
+        has_functions: Whether overrides are computed when a profile is loaded.
+    """
+
+    complete: Complete
+    profiles: tuple[Profile, ...]
+    has_functions: bool
+    has_names: bool
+
+
+class Lists:
+    """The last lists; equal ones give the same `Listed`."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[Any, Listed]] = deque(maxlen=_MOST_KEPT)
+
+    def read(self, spawner: object, given: Any) -> Listed:
+        """Read a list.
+
+        Raises:
+            Exception: It isn't as KubeSpawner documents it.
+        """
+        for kept, listed in self._kept:
+            if kept == given:
+                return listed
+        complete = kubespawner.complete_profiles(spawner, given)
+        has_names = any(map(_has_braces, _overrides(complete)))
+        listed = Listed(complete, read(complete), _has_functions(complete), has_names)
+        self._kept.append((copy.deepcopy(given), listed))
+        return listed
+
+
+def _has_functions(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_functions, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_functions, value))
+    return callable(value)
+
+
+def _overrides(complete: Complete) -> Iterator[object]:
+    """Yield what profiles and listed choices set; pages try no written-in value."""
+    for profile in complete:
+        yield profile.get("kubespawner_override")
+        for option in (profile.get("profile_options") or {}).values():
+            for choice in (option.get("choices") or {}).values():
+                yield choice.get("kubespawner_override")
+
+
+def _has_braces(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_braces, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_braces, value))
+    return isinstance(value, str) and "{" in value

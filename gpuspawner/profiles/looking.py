@@ -1,0 +1,310 @@
+"""Find out for one page what its profiles would get, without waiting long."""
+
+import dataclasses
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import partial
+from weakref import WeakKeyDictionary
+
+import msgspec
+from tornado import web
+
+from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.turn import Turn
+from gpuspawner.compat import kubespawner
+from gpuspawner.gates import own_code
+from gpuspawner.gates.host import Host
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.policies.denial import PolicyDenial
+from gpuspawner.policies.entitlement import Entitlement
+from gpuspawner.preflight.availability import Availability
+from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
+from gpuspawner.preflight.downloads import on_all, settled_images
+from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.placement import placement_of
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.rejection import Rejection
+from gpuspawner.preflight.token_bucket import Clock
+from gpuspawner.profiles import availability
+from gpuspawner.profiles.choosing import Chosen, of_profile
+from gpuspawner.profiles.drawn import Drawn
+from gpuspawner.profiles.listing import Listed, Lists
+from gpuspawner.profiles.samples import Key, Pattern, Patterns, Samples, sample
+from gpuspawner.profiles.sharing import SharedRows
+from gpuspawner.profiles.trial import try_out, unknown
+from gpuspawner.runtime import Runtime
+from gpuspawner.scheduling.evaluate import fitting_nodes
+
+_SECONDS, _MOST_KEPT = 300.0, 4096
+"""How long pages use what admission did to a pod, and for how many pods."""
+
+PAGE_TURN_SECONDS = 0.001
+"""The longest that a page may hold the hub's event loop; a whole class may open theirs at once."""
+
+REFUSAL_TURN_SECONDS = 0.02
+"""The same for a refusal, whose alternatives are looked for before the hub answers 202."""
+
+_NOT_ASKED = ("admission could not be asked in time",)
+
+_silent = logging.getLogger("gpuspawner.profiles.tried")
+_silent.disabled = True
+
+
+class Admitted:
+    """What admission made of a server's pods, so that an open form asks seldom.
+
+    Only pages use it: a start asks again.
+    """
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[object, tuple[float, Proposal]] = OrderedDict()
+
+    def find(self, key: object) -> Proposal | None:
+        """Return a kept proposal, without what the scheduler doesn't read."""
+        until, kept = self._kept.get(key, (0.0, None))
+        return kept if self._clock() < until else None
+
+    def keep(self, key: object, admitted: Proposal) -> None:
+        """Keep a proposal for some minutes."""
+        self._kept[key] = self._clock() + _SECONDS, admitted
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What pages have found out for later pages. One for the whole hub."""
+
+    admitted: Admitted = msgspec.field(default_factory=Admitted)
+    lists: Lists = msgspec.field(default_factory=Lists)
+    drawn: Drawn = msgspec.field(default_factory=Drawn)
+    samples: Samples = msgspec.field(default_factory=Samples)
+    rows: SharedRows = msgspec.field(default_factory=SharedRows)
+
+
+_known: WeakKeyDictionary[Runtime, Known] = WeakKeyDictionary()
+
+
+def known(runtime: Runtime) -> Known:
+    """Return what is known in a hub."""
+    if runtime not in _known:
+        _known[runtime] = Known()
+    return _known[runtime]
+
+
+class Looking:
+    """Finds out what a list's choices would get for one server.
+
+    Args:
+        spawner: The server; it isn't changed.
+        entitlement: What the policies leave to its owner.
+        turn: How long it may hold the hub's event loop.
+
+    Attributes:
+        is_general: Whether what it has found holds for all servers whose pods are alike.
+        depends_on_labels: Whether it does only if their labels and names are, too.
+    """
+
+    def __init__(
+        self, spawner: Host, listed: Listed, runtime: Runtime, entitlement: Entitlement, turn: Turn
+    ) -> None:
+        self._spawner = spawner
+        self._listed = listed
+        self._entitlement = entitlement
+        self._later = own_code.later(spawner, runtime)
+        self._view = runtime.view
+        self._preflight = runtime.preflight
+        self._known = known(runtime)
+        self._turn = turn
+        self.is_general = True
+        self.depends_on_labels = False
+        self._renew: Callable[[], Host] | None = None
+        self._base: Proposal | None = None
+        self._judged: dict[tuple[int, str], availability.Judged] = {}
+        self._patterns: Patterns | None = None
+        self._asked_admission = False
+        self._are_alike = False
+
+    async def base(self) -> Proposal | None:
+        """Return a sample of the default profile's pod; None if nobody can make or read it."""
+        if self._patterns is None and self._listed.profiles:
+            await self._begin()
+        return self._base
+
+    @property
+    def holds_for_others(self) -> bool:
+        """Whether what has been found holds for all owners whose samples of `base` are alike.
+
+        Not if a choice has a claim that the default hasn't, or if admission was asked about a pod.
+        """
+        if not self._are_alike or self._asked_admission or self._patterns is None:
+            return False
+        return None not in self._patterns.values()
+
+    async def shape(self, chosen: Chosen) -> object:
+        """As `availability.ShapeOf`."""
+        return self._preflight.shape(await self.proposal(chosen))
+
+    async def look(self, chosen: Chosen, admission: Admission) -> availability.Judged:
+        """As `availability.Look`; choices with equal pods are judged once."""
+        proposal = await self.proposal(chosen)
+        if denial := self.denies(chosen, proposal):
+            shape = self._preflight.shape(proposal)
+            denied = Availability.denied(proposal.grant.accelerator, denial)
+            return availability.Judged(shape, denied)
+        pattern = self._pattern(chosen)
+        if pattern is None:
+            return await self._judge(chosen, proposal, admission)
+        key = id(pattern), chosen.slug if self._later.has_own_code else ""
+        if key not in self._judged:
+            self._judged[key] = await self._judge(chosen, proposal, admission)
+        return self._judged[key]
+
+    def at_hand(self, chosen: Mapping[object, Chosen]) -> Mapping[object, bool]:
+        """As `availability.AtHand`."""
+        patterns, state = self._patterns, self._view.state
+        if patterns is None:
+            return {}
+        keys = tuple(map(_key, chosen.values()))
+        wanted = {key: patterns.images.get(_key(it), ()) for key, it in chosen.items()}
+        if len(set(wanted.values())) < 2:
+            return {}
+        if not isinstance(self._view.health(), Live):
+            return dict.fromkeys(chosen, False)
+        version = state.version, state.images.version
+        found = patterns.at_hand(keys, version, lambda: self._on_all(keys[0], wanted))
+        return {key: key in found for key in chosen}
+
+    def _on_all(self, one: Key, wanted: Mapping[object, tuple[str, ...]]) -> frozenset[object]:
+        """Return the choices whose images are on all nodes on which the pod of one of them fits."""
+        pattern = self._patterns.get(one) if self._patterns is not None else None
+        if pattern is None or self._base is None:
+            return frozenset()
+        pod, state = _without_claims(pattern.applied(self._base).pod), self._view.state
+        return on_all(state.images, wanted, partial(fitting_nodes, state, pod))
+
+    def denies(self, chosen: Chosen, proposal: Proposal) -> PolicyDenial | None:
+        """Return what the policies deny of a choice; None if they allow it."""
+        return self._entitlement.denial(proposal, chosen.slug)
+
+    async def fits_instead(self, refusal: Refuse, admission: Admission, chosen: Chosen) -> bool:
+        """Whether a choice is an alternative to a refused one: it is allowed, and fits now."""
+        proposal = self._expected(chosen, await self.whole(chosen))
+        if self.denies(chosen, proposal):
+            return False
+        decision = await self._preflight.examine_instead(refusal, proposal, admission)
+        return availability.fits_now(decision)
+
+    async def _judge(
+        self, chosen: Chosen, proposal: Proposal, admission: Admission
+    ) -> availability.Judged:
+        proposal = self._expected(chosen, proposal)
+        shape = self._preflight.shape(proposal)
+        decision = self._check(proposal)
+        self.is_general = self.is_general and shape is not None and not proposal.queue
+        self.depends_on_labels |= self._preflight.depends_on_labels(proposal.decoded)
+        if self._preflight.may_become_start(proposal, decision):
+            self.is_general = False
+            decision, proposal = await self._admitted(chosen, proposal, decision, admission)
+        if proposal.grant.accelerator is None and isinstance(decision, Start):
+            return availability.Judged(shape, None)  # a quiet page as long as all is well
+        room = self._preflight.room(proposal)
+        return availability.Judged(shape, availability.availability(decision, room))
+
+    async def proposal(self, chosen: Chosen) -> Proposal:
+        """Return the proposal of a profile with at most one choice, with what decides about it."""
+        await self._turn.end_if_long()  # there may be many profiles
+        if self._patterns is None:
+            await self._begin()
+        pattern = self._pattern(chosen)
+        if pattern is not None and self._base is not None:
+            return pattern.applied(self._base)
+        made = await self.whole(chosen)
+        read = sample(made)
+        if read is not None and self._base is not None and self._patterns is not None:
+            self._patterns.images[_key(chosen)] = settled_images(made.pod)
+            made_like = Pattern.of(read, self._base)
+            alike = (it for it in self._patterns.values() if it == made_like)
+            self._patterns[_key(chosen)] = next(alike, made_like)
+        return read or made
+
+    def _pattern(self, chosen: Chosen) -> Pattern | None:
+        return self._patterns.get(_key(chosen)) if self._patterns is not None else None
+
+    async def whole(self, chosen: Chosen) -> Proposal:
+        """Return the proposal of a choice, without logging the errors of making its pod."""
+        if self._renew is None:
+            copied = own_code.as_started(self._spawner).gpuspawner_copy()
+            copied.log = _silent
+            self._renew = kubespawner.renewing(copied)
+        renewed = self._renew()
+        try:
+            return await try_out(renewed, self._listed.complete, chosen, self._view.state.rules)
+        except web.HTTPError:
+            return unknown(renewed)
+
+    def _expected(self, chosen: Chosen, proposal: Proposal) -> Proposal:
+        """Return the proposal as it will be sent; it may be that of a choice with an equal pod."""
+        return dataclasses.replace(proposal, profile=chosen.slug).expecting(self._later)
+
+    def _check(self, proposal: Proposal) -> Decision:
+        """Decide as `Preflight.check`, without finding all nodes on which a pod fits."""
+        if isinstance(self._view.health(), Live) and self._preflight.fits(proposal):
+            return Start(proposal.grant)
+        return self._preflight.check(proposal)
+
+    async def _begin(self) -> None:
+        """Make the pod of the default profile, and find the patterns of users like this one."""
+        default = next(it for it in self._listed.profiles if it.default)
+        whole = await self.whole(of_profile(default))
+        self._base = sample(whole)
+        if self._base is None:
+            return
+        makes_them = kubespawner.makes_its_pods(self._spawner)
+        self._are_alike = makes_them and not (self._listed.has_functions or self._listed.has_names)
+        alone = None if self._are_alike else "/".join((self._base.namespace, self._base.name))
+        self._patterns = self._known.samples.patterns(self._listed, self._base, alone)
+        self._patterns.images[_key(of_profile(default))] = settled_images(whole.pod)
+        # Not in the place of an equal one, with which other choices share it.
+        self._patterns.setdefault(_key(of_profile(default)), Pattern.of(self._base, self._base))
+
+    async def _admitted(
+        self, chosen: Chosen, proposal: Proposal, decision: Decision, admission: Admission
+    ) -> tuple[Decision, Proposal]:
+        """Decide about a refused pod as admission changes it."""
+        self._asked_admission = True
+        key = (proposal.key, self._listed, _key(chosen), placement_of(proposal.pod))
+        kept = self._known.admitted.find(key)
+        if kept is None:
+            try:
+                whole = self._expected(chosen, await self.whole(chosen))
+                answer = await self._preflight.admitted(whole, admission)
+            except TooManyDryRunsError:
+                is_known = isinstance(decision, Wait)
+                unknown = Start(proposal.grant, (UnknownRules(_NOT_ASKED),))
+                return decision if is_known else unknown, proposal
+            if answer is None:
+                return decision, proposal
+            # A quota's or webhook's rejection concerns the user, not the state of the nodes.
+            read = None if isinstance(answer, Rejection) else sample(answer)
+            kept = read or proposal
+            self._known.admitted.keep(key, kept)
+        return self._check(kept), kept
+
+
+def _without_claims(pod: Manifest) -> Manifest:
+    """Return a pod without its claims, which may not exist yet."""
+    volumes = [it for it in pod["spec"].get("volumes") or () if not it.get("persistentVolumeClaim")]
+    return {**pod, "spec": {**pod["spec"], "volumes": volumes}}
+
+
+def _key(chosen: Chosen) -> Key:
+    """Return the key of a profile, with at most one choice that isn't the default."""
+    slug = chosen.slug
+    for name, choice in chosen.options.items():
+        if name != "profile":
+            return slug, name, choice
+    return slug, "", None

@@ -1,0 +1,295 @@
+"""The source of servers if the administrator configures KubeSpawner's profiles."""
+
+import asyncio
+import inspect
+import re
+from asyncio import Future
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+from weakref import WeakSet
+
+from jupyterhub.utils import maybe_future
+from markupsafe import Markup
+from tornado import web
+
+from gpuspawner import messages
+from gpuspawner.cluster.turn import Turn
+from gpuspawner.compat import kubespawner
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.gates import drafts, own_code, stored_options
+from gpuspawner.gates.connection import IfConnected
+from gpuspawner.gates.host import Host
+from gpuspawner.gates.own_servers import usage
+from gpuspawner.gates.refusal import invalid, misconfigured
+from gpuspawner.gates.source import Source, Stored
+from gpuspawner.policies.entitlement import Entitlement
+from gpuspawner.policies.policing import Policing
+from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.placement import Later
+from gpuspawner.profiles import availability, page
+from gpuspawner.profiles.choice import ProfileChoice
+from gpuspawner.profiles.choosing import PROFILE, Chosen, choose, keep
+from gpuspawner.profiles.giving_up import GivingUp
+from gpuspawner.profiles.listing import Listed
+from gpuspawner.profiles.looking import PAGE_TURN_SECONDS, REFUSAL_TURN_SECONDS, Looking, known
+from gpuspawner.profiles.sharing import Page, Rows
+from gpuspawner.profiles.trial import try_out
+from gpuspawner.runtime import Runtime
+from gpuspawner.traits.trait_types import setting
+from gpuspawner.web import form
+from gpuspawner.web.form.addresses import live
+
+# How long a page waits for dry runs, in seconds. States that are unknown then come by refresh.
+PATIENCE = 1.0
+
+
+class Profiles(Source):
+    """The administrator's profiles, offered to one server's owner.
+
+    KubeSpawner loads a profile into the spawner. If the start fails and the hub redraws the form,
+    it shows the spawner as it was before, and so do forms that were open when the start began.
+    """
+
+    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self.runtime = runtime
+        self.policing = policing
+        self._unloaded: Host | None = None
+        self._others: WeakSet[Profiles] = WeakSet()
+
+    def of(self, server: str) -> "Profiles":
+        """Return the same for another server of the owner, which needn't exist yet."""
+        other = Profiles(self._spawner, self._stock, self.runtime, self.policing.of(server))
+        other._unloaded = self._unloaded
+        self._others.add(other)
+        return other
+
+    def begin(self) -> None:
+        """As `Source.begin`."""
+        self._unloaded = before = self._spawner.gpuspawner_copy()
+        for other in self._others:
+            other.keep_showing(before)
+
+    def keep_showing(self, before: Host) -> None:
+        """Go on showing the spawner as it was before a start, even after it has succeeded."""
+        self._unloaded = self._unloaded or before
+
+    def end(self, started: Future[object]) -> None:
+        """As `Source.end`; the hub redraws the form only after a start that failed."""
+        if not started.cancelled() and started.exception() is None:
+            self._unloaded = None
+
+    @property
+    def _shown(self) -> Host:
+        """The spawner that a page shows: without the profile that a start has loaded."""
+        return self._unloaded or self._spawner
+
+    @property
+    def reads_form(self) -> Callable[..., Any]:
+        """As `Source.reads_form`."""
+        reads: Callable[..., Any] = self._stock.options_from_form()
+        return reads
+
+    @property
+    def later(self) -> Later:
+        """As `Source.later`."""
+        return own_code.later(self._spawner, self.runtime)
+
+    async def requested(self) -> Stored:
+        """As `Source.requested`: a body means what it means to this version of the hub."""
+        if stored_options.were_replaced():
+            return Stored(self._spawner.user_options)
+        return await self.stored()
+
+    async def stored(self) -> Stored:
+        """As `Source.stored`: all stored options; KubeSpawner ignores the unknown ones."""
+        return Stored(stored_options.stored(self._spawner))
+
+    async def resolve(self, raw: object) -> ProfileChoice:
+        """As `Source.resolve`.
+
+        Raises:
+            HTTPError: An administrator's function forbids it.
+            Refusal: As `Source.resolve`.
+        """
+        listed = await self._list(self._spawner)
+        if (draft := drafts.current()) is not None:
+            draft.options = raw
+        offered = await self._offered(self._spawner, listed)
+        chosen = self._choose(raw, offered, listed)
+        copied = own_code.as_started(self._spawner).gpuspawner_copy()
+        rules = self.runtime.view.state.rules
+        proposal = await try_out(copied, listed.complete, chosen, rules)
+        proposal = proposal.expecting(self.later)
+        options = dict(chosen.options)
+        return ProfileChoice(proposal, options, chosen=chosen, listed=offered, looking=self.looking)
+
+    async def looking(self, listed: Listed) -> Looking:
+        """Find out what other choices would get, for a refusal."""
+        entitlement = await self.policing.entitlement()
+        turn = Turn(REFUSAL_TURN_SECONDS)
+        return Looking(self._spawner, listed, self.runtime, entitlement, turn)
+
+    async def rows(
+        self, looking: Looking, listed: Listed, admission: Admission
+    ) -> tuple[Listed, Rows]:
+        """Return the profiles that are shown to the owner, and the availability of each."""
+        spawner = self._shown
+        look = partial(looking.look, admission=GivingUp(IfConnected(spawner, admission), PATIENCE))
+        at_hand = looking.at_hand
+        rows = tuple([await availability.look_at(it, look, at_hand) for it in listed.profiles])
+        kept = [number for number, row in enumerate(rows) if not row.is_hidden]
+        if not kept or len(kept) == len(rows):  # without any, the reasons are better than nothing
+            return listed, rows
+        shown = known(self.runtime).lists.read(spawner, [listed.complete[it] for it in kept])
+        return shown, tuple(rows[it] for it in kept)
+
+    async def _shared_rows(
+        self, listed: Listed, entitlement: Entitlement, admission: Admission
+    ) -> tuple[Listed, Rows]:
+        """As `rows`, from what a page of an owner whose pods are alike has found out, if any."""
+        shared = known(self.runtime).rows
+        asking = Page(self._shown, listed, self.runtime, entitlement)
+        version = asking.version()
+        if (found := shared.find(asking, version)) is not None:
+            return listed, found
+        looking = self.look_at(listed, entitlement)
+        shown, rows = await self.rows(looking, listed, admission)
+        now = Page(self._shown, listed, self.runtime, entitlement)
+        if looking.is_general and shown is listed and now.alone == asking.alone:
+            key = asking.alone if looking.depends_on_labels else asking.shared
+            shared.keep(asking, key, version, rows)
+        return shown, rows
+
+    @property
+    def are_computed(self) -> bool:
+        """Whether an administrator's function returns the profiles."""
+        return callable(self._shown.profile_list)
+
+    async def listed(self) -> Listed:
+        """Return the profiles that an open form shows.
+
+        Raises:
+            HTTPError, Refusal: As `resolve`.
+        """
+        return await self._list(self._shown)
+
+    async def states(self) -> list[dict[str, Any]]:
+        """Return the availability of each profile and choice as plain data, for an open form.
+
+        Raises:
+            HTTPError, Refusal: As `resolve`.
+        """
+        admission = self.runtime.dry_runs.for_form(self._shown.user.name)
+        entitlement, listed = await self.policing.entitlement(), await self.listed()
+        shown, rows = await self._shared_rows(listed, entitlement, admission)
+        return page.states(shown.complete, rows)
+
+    def look_at(self, listed: Listed, entitlement: Entitlement) -> Looking:
+        """Begin to find out what choices would get, for a page."""
+        turn = Turn(PAGE_TURN_SECONDS)
+        return Looking(self._shown, listed, self.runtime, entitlement, turn)
+
+    async def states_of(self, listed: Listed, looking: Looking) -> list[dict[str, Any]]:
+        """Return the same as `states`, for profiles that `listed` has returned."""
+        admission = self.runtime.dry_runs.for_form(self._shown.user.name)
+        shown, rows = await self.rows(looking, listed, admission)
+        return page.states(shown.complete, rows)
+
+    async def form(self) -> str:
+        """As `Source.form`: KubeSpawner's form, with the availability of each profile."""
+        spawner = self._shown
+        admission = self.runtime.dry_runs.for_page(spawner.user.name)
+        entitlement, listed = await self.policing.entitlement(), await self.listed()
+        listed, rows = await self._shared_rows(listed, entitlement, admission)
+        draft, stored = drafts.current(), self._spawner.user_options
+        raw = stored if draft is None else draft.options
+        kept = keep(raw, listed.profiles)
+        again = Markup()
+        if draft is not None:
+            again = page.written_in(kept, listed.profiles)
+        elif raw and kept != raw:
+            again = page.notice(messages.no_longer_offered())
+        served = live(self._spawner, "profiles.js")
+        told = draft.refused if draft is not None else None
+        above = form.render_refusal(told, served) if told and told.profiles else ""
+        left = usage(spawner, self.runtime, entitlement)
+        if left and left.lines:
+            above += form.render_usage(left, served)
+        is_quiet = all(it.is_quiet for it in rows)
+        below = page.live(served) if served and not is_quiet else ""
+        drawn = self._drawn(spawner, listed, rows, kept, {} if draft is None else kept)
+        return f"{above}{drawn}{again}{below}"
+
+    def _drawn(
+        self,
+        spawner: Host,
+        listed: Listed,
+        rows: Rows,
+        options: Mapping[str, object],
+        chosen: Mapping[str, object],
+    ) -> str:
+        """Return KubeSpawner's form for these options; *chosen* become the defaults."""
+
+        def draw() -> str:
+            copied = spawner.gpuspawner_copy()
+            copied.user_options = dict(options)
+            shown = page.with_states(listed.complete, rows)
+            return copied.gpuspawner_stock.draw_profiles(
+                page.with_chosen(shown, listed.profiles, chosen)
+            )
+
+        template = kubespawner.form_template(spawner)
+        if template is None:
+            return draw()
+        shows = (listed, rows, options, chosen, setting(spawner, "language"), template)
+        return known(self.runtime).drawn.form(shows, draw)
+
+    async def _list(self, spawner: Host) -> Listed:
+        """Return the current profiles.
+
+        Raises:
+            HTTPError: An administrator's function forbids them.
+            Exception: It fails, and tells people why by a ``jupyterhub_message``.
+            Refusal: They can't be read, or the function fails.
+        """
+        try:
+            given = kubespawner.as_list(spawner.profile_list)
+            listed = given(spawner) if callable(given) else given
+            if inspect.isawaitable(listed):
+                await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
+            return known(self.runtime).lists.read(spawner, await maybe_future(listed))
+        except web.HTTPError:
+            raise
+        except Exception as error:
+            if hasattr(error, "jupyterhub_message"):  # the function's own words
+                raise
+            spawner.log.exception("Can't read KubeSpawner.profile_list, or its function fails")
+            raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
+
+    async def _offered(self, spawner: Host, listed: Listed) -> Listed:
+        """Return the profiles that policies leave to the owner."""
+        if not listed.profiles or (left := (await self.policing.entitlement()).profiles) is None:
+            return listed
+        complete = [it for it in listed.complete if it["slug"] in left]
+        return known(self.runtime).lists.read(spawner, complete)
+
+    def _choose(self, raw: object, offered: Listed, listed: Listed) -> Chosen:
+        """Read options by the profiles on offer; then by all, of which policies deny the others."""
+        try:
+            has_any = offered.profiles or offered is listed
+            chosen = choose(raw, offered.profiles) if has_any else None
+            if isinstance(chosen, Chosen) and offered is listed:
+                return chosen
+            if isinstance(chosen, Chosen) and chosen.profile:
+                # KubeSpawner's own default may be a profile that isn't on offer.
+                return Chosen(chosen.profile, {**chosen.options, PROFILE: chosen.profile.slug})
+            others = choose(raw, listed.profiles)
+        except re.error as error:
+            why = f"a validation_regex in KubeSpawner.profile_list: {error}"
+            raise misconfigured(why) from error
+        if isinstance(others, Chosen):
+            return others
+        raise invalid(others if chosen is None or isinstance(chosen, Chosen) else chosen)

@@ -1,0 +1,130 @@
+"""The pods of profiles and their choices, kept for all users whose pods are alike.
+
+KubeSpawner takes about a millisecond for a pod, and a list may have a hundred choices. So a page
+makes the pod of the default profile for its user. If this pod was the same for an earlier user,
+but for names, labels and claims, so are those of all other choices, and the page takes these.
+Functions in a list and other classes' methods may treat users differently. Their pods are kept for
+one server alone, and only for a moment.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import msgspec
+from msgspec import msgpack
+
+from gpuspawner.kube.objects import Manifest, manifest_of
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.token_bucket import Clock
+from gpuspawner.profiles.listing import Listed
+from gpuspawner.scaling.declared import DeclaredPool
+
+_MOST_KEPT = 64
+"""Users who differ, and lists; each has a pod for each choice."""
+_SECONDS_FOR_ONE = 60.0
+
+_CLAIM = "persistentVolumeClaim"
+
+Key = tuple[str, str, object]
+"""A profile, and the name of an option and the key of its choice; empty for the defaults."""
+
+
+def sample(made: Proposal) -> Proposal | None:
+    """Return a proposal with only what the scheduler reads; None if its pod can't be read.
+
+    KubeSpawner's pod also holds tokens, which must not be kept.
+    """
+    return replace(made, pod=manifest_of(made.decoded)) if made.decoded else None
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """A pod without what KubeSpawner names after its owner."""
+
+    spec: Manifest
+    grant: Grant
+    pool: DeclaredPool | None
+
+    @classmethod
+    def of(cls, made: Proposal, base: Proposal) -> "Pattern | None":
+        """Return the pattern of a sample; None if it differs from *base* in what has a name.
+
+        *base* is the sample of the same owner's default profile.
+        """
+        if (made.namespace, made.name, made.new_claims) != (
+            (base.namespace, base.name, base.new_claims)
+        ) or made.pod.get("metadata") != base.pod.get("metadata"):
+            return None
+        volumes, known = made.pod["spec"].get("volumes") or (), _claims(base)
+        if any(known.get(it["name"]) != it for it in volumes if _CLAIM in it):
+            return None
+        unnamed = [{**it, _CLAIM: None} if _CLAIM in it else it for it in volumes]
+        return cls({**made.pod["spec"], "volumes": unnamed}, made.grant, made.pool)
+
+    def applied(self, base: Proposal) -> Proposal:
+        """Return the sample for the owner of *base*."""
+        claims = _claims(base)
+        volumes = [claims[it["name"]] if _CLAIM in it else it for it in self.spec["volumes"]]
+        pod = {**base.pod, "spec": {**self.spec, "volumes": volumes}}
+        return replace(base, pod=pod, grant=self.grant, pool=self.pool)
+
+
+def _claims(base: Proposal) -> Mapping[str, Manifest]:
+    return {it["name"]: it for it in base.pod["spec"].get("volumes") or () if _CLAIM in it}
+
+
+class Patterns(dict[Key, Pattern | None]):
+    """The pattern of each choice's pod.
+
+    Attributes:
+        images: What its containers need, as `settled_images` has it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.images: dict[Key, tuple[str, ...]] = {}
+        self._version: object = None
+        self._at_hand: dict[object, frozenset[object]] = {}
+
+    def at_hand(
+        self, keys: tuple[Key, ...], version: object, find: Callable[[], frozenset[object]]
+    ) -> frozenset[object]:
+        """Return what *find* has found for these choices, whoever asked, since this version."""
+        if self._version != version:
+            self._version = version
+            self._at_hand.clear()
+        if keys not in self._at_hand:
+            self._at_hand[keys] = find()
+        return self._at_hand[keys]
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    listed: Listed  # keeps its id from being used again
+    until: float
+    patterns: Patterns
+
+
+class Samples:
+    """The patterns of all lists. One for the whole hub."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[object, _Kept] = OrderedDict()
+
+    def patterns(self, listed: Listed, base: Proposal, alone: str | None) -> Patterns:
+        """Return the kept patterns of owners like that of *base*, to be read and added to.
+
+        *alone* is the server if its pods may differ from those of all others.
+        """
+        of_base = Pattern.of(base, base)
+        key = (id(listed), msgpack.encode(of_base.spec if of_base else None), alone)
+        kept = self._kept.get(key)
+        if kept is None or kept.until < self._clock():
+            until = float("inf") if alone is None else self._clock() + _SECONDS_FOR_ONE
+            kept = self._kept[key] = _Kept(listed, until, Patterns())
+        self._kept.move_to_end(key)
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return kept.patterns

@@ -1,0 +1,99 @@
+"""Find out the pod that a choice among profiles gives.
+
+KubeSpawner loads a profile into the spawner itself: it sets traits, merges dictionaries, and calls
+the administrator's functions. So this module does it to a copy.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from tornado import web
+
+from gpuspawner.compat import kubespawner, pods
+from gpuspawner.gates.host import Host
+from gpuspawner.gates.pod_builder import home_of
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.kube.quoting import one_line
+from gpuspawner.offers import patterns
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.shapes import Frozen, freeze
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.profiles.choosing import Chosen
+from gpuspawner.profiles.profile_list import Complete, read
+from gpuspawner.profiles.requested import requested
+from gpuspawner.scaling.declared import DeclaredPool
+from gpuspawner.scheduling import Rules
+
+
+def check(listed: object) -> None:
+    """Check the configured profiles, unless they are a function.
+
+    Raises:
+        AttributeError, KeyError, TypeError: KubeSpawner couldn't show the profiles either.
+        re.error: A ``validation_regex`` is not a regular expression.
+        OfferError: A ``scale_up`` isn't usable.
+    """
+    if callable(listed):
+        return
+    for profile in read(kubespawner.complete_profiles(None, kubespawner.as_list(listed))):
+        for option in profile.options:
+            if option.write_in is not None:
+                patterns.check(option.write_in.pattern)
+
+
+async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules) -> Proposal:
+    """Return the proposal for a choice; an unknown pod if KubeSpawner can't make it.
+
+    *spawner* is a copy that nothing else uses.
+
+    Raises:
+        HTTPError: An administrator's function forbids the profile, or the profile sets an offer,
+            which only the whole hub can set.
+    """
+    # KubeSpawner finds only this profile, and doesn't call an administrator's function again.
+    slug = chosen.profile.slug if chosen.profile else None
+    spawner.profile_list = [it for it in listed if it["slug"] == slug]
+    spawner.user_options = dict(chosen.options)
+    try:
+        await spawner.load_user_options()
+        proposal = Proposal(
+            namespace=spawner.namespace,
+            name=spawner.pod_name,
+            pod=pods.plain(await spawner.get_pod_manifest()),
+            grant=Grant(),
+            new_claims=home_of(spawner),
+            profile=slug or "",
+        )
+    except web.HTTPError:
+        raise
+    except Exception as error:  # noqa: BLE001, the start makes the pod again, and reports the error
+        spawner.log.info("Can't build the pod of %s yet: %r", one_line(spawner.pod_name), error)
+        proposal = unknown(spawner)
+    grant = requested(proposal.decoded, rules, chosen.slug)
+    return replace(proposal, grant=grant, pool=_pool(proposal, chosen, grant))
+
+
+def unknown(spawner: Host) -> Proposal:
+    """Return the proposal of a pod that can't be made yet."""
+    return Proposal(spawner.namespace, spawner.pod_name, {"spec": None}, Grant())
+
+
+def _pool(proposal: Proposal, chosen: Chosen, grant: Grant) -> DeclaredPool | None:
+    """The pool of ``scale_up``: the nodes that the pod itself selects.
+
+    A pod that selects nothing would take every node for the pool; then only the autoscaler knows.
+    """
+    if chosen.scale_up is None or proposal.decoded is None:
+        return None
+    spec: Any = proposal.pod["spec"]
+    selector, terms = spec.get("nodeSelector") or {}, _terms(spec)
+    if not selector and not terms:
+        return None
+    resource = grant.accelerator.resource if grant.accelerator else ""
+    return DeclaredPool(chosen.scale_up, selector, terms, resource)
+
+
+def _terms(spec: Manifest) -> tuple[Frozen, ...]:
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return tuple(freeze(term) for term in required.get("nodeSelectorTerms") or ())

@@ -1,0 +1,198 @@
+"""The nodes that one pool can still bring, as one pod sees them."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import msgspec
+
+from gpuspawner.kube.objects import strict_convert
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.storage import PersistentVolumeClaim
+from gpuspawner.preflight.one_share import refuses, several
+from gpuspawner.preflight.verdicts import Subject, is_simple
+from gpuspawner.reservations.contention import Demand, requests_with_pod
+from gpuspawner.scaling.growth import HOSTNAME, Growth, Machine
+from gpuspawner.scaling.outlook import Obstacle, Why
+from gpuspawner.scaling.placeless import without_place
+from gpuspawner.scheduling.device_claims import judged_on
+from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.node_resources_fit import fits
+from gpuspawner.scheduling.outcome import would_hold
+from gpuspawner.scheduling.priority import priority_of
+from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.state import ClusterState
+
+# A pool without a limit, in a hub where nobody else waits, needs one node.
+_UNLIMITED = 10**6
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """A node that can come, and whether only the administrator's word is known of it."""
+
+    node: NodeInfo
+    is_trusted: bool = False
+
+
+class Judged(msgspec.Struct, frozen=True, dict=True):
+    """A pod, prepared to be judged on nodes that don't exist yet.
+
+    Attributes:
+        exact: Its filters.
+    """
+
+    exact: Filters
+
+    @classmethod
+    def of(cls, state: ClusterState, subject: Subject) -> "Judged":
+        """Prepare a pod.
+
+        Raises:
+            QuantityError, SelectorError, UNDECODABLE: It can't be evaluated.
+        """
+        claims = [strict_convert(it, PersistentVolumeClaim) for it in subject.new_claims]
+        return cls(Filters(state, subject.pod, claims))
+
+    @cached_property
+    def elsewhere(self) -> Filters:
+        """Its filters if it weren't bound to a zone."""
+        return Filters(self.exact.state, without_place(self.exact.pod))
+
+    def holds(self, slot: Slot) -> bool:
+        """Whether the node would hold this pod; an administrator's word is taken."""
+        return slot.is_trusted or _holds(self.exact, slot.node)
+
+    def demand(self, slots: Mapping[str, Slot]) -> Demand:
+        """Return the room that the pod may take on these nodes."""
+        # A pool's further nodes are one and the same slot, so each is judged once.
+        different = {id(slot): slot for slot in slots.values()}
+        fitting = {it for it, slot in different.items() if self._may_take(slot)}
+        names = frozenset(name for name, slot in slots.items() if id(slot) in fitting)
+        requests = requests_with_pod(dict(self.exact.asked))
+        return Demand(requests, names, is_simple(self.exact.pod))
+
+    def may_preempt(self, other: Pod) -> bool:
+        """Whether the scheduler would end the other pod for this one."""
+        state, mine = self.exact.state, self.exact.priority
+        theirs = priority_of(other, state.storage, all_known=state.known("PriorityClass"))
+        return mine.known and mine.preempts and theirs.known and theirs.value < mine.value
+
+    def competes_with(self, other: "Judged") -> bool:
+        """Whether both want the same devices, or select nodes in the same way."""
+        mine, theirs = self.exact.pod.spec, other.exact.pod.spec
+        devices = {resource for resource, _ in self.exact.asked if is_extended(resource)}
+        if devices:
+            return any(resource in devices for resource, _ in other.exact.asked)
+        return (mine.node_selector, mine.affinity) == (theirs.node_selector, theirs.affinity)
+
+    def _may_take(self, slot: Slot) -> bool:
+        if not slot.is_trusted:
+            return _holds(self.exact, slot.node)
+        labels, selected = slot.node.labels, self.exact.choice.labels
+        is_meant = all(selected.get(key) == labels[key] for key in labels if key != HOSTNAME)
+        return is_meant and fits(self.exact.asked, slot.node.free)
+
+
+def _holds(filters: Filters, node: NodeInfo) -> bool:
+    return (
+        filters.rejected is None
+        and filters.fixed_failure(node) is None
+        and would_hold(filters, node, node.free)
+        and not refuses(node, several(filters.pod))
+    )
+
+
+def _might_hold(filters: Filters, node: NodeInfo) -> bool:
+    """Whether a node would hold a pod with what its drivers might serve, which nobody knows yet."""
+    return _holds(judged_on(filters, node), node)
+
+
+class Future(msgspec.Struct, frozen=True):
+    """What one pool can still bring for one pod.
+
+    Attributes:
+        slots: The nodes that it is known to bring, on their way or not; at most as many as asked.
+        is_possible: Whether it may bring a node for the pod, but nobody knows.
+        obstacle: Why it brings none; None if it does or may.
+    """
+
+    growth: Growth
+    slots: tuple[Slot, ...]
+    is_possible: bool
+    obstacle: Obstacle | None
+
+    @classmethod
+    def of(cls, growth: Growth, pod: Judged, most: int) -> "Future":
+        """Return what a pool can bring for a pod, in at most *most* further nodes."""
+        coming = [Slot(node) for node in growth.coming]
+        holding, similar = _holding(growth, pod), _similar(growth, pod)
+        is_open = _is_open(growth, pod)
+        addable = [] if growth.obstacle else [it for it in holding if it.left != 0]
+        # Machines of one pool share its limits, so only one kind counts.
+        best = max(addable, key=_left, default=None)
+        added = [Slot(best.node, best.is_trusted)] * min(_left(best), most) if best else []
+        slots = (*coming, *added)
+        might = is_open or any(it.left != 0 for it in similar)
+        is_possible = _is_requested(growth, pod) or (might and not growth.obstacle)
+        if is_possible or added:
+            return cls(growth, slots, is_possible, None)
+        helps = holding or similar or is_open
+        why = _end(growth) if helps else Obstacle(Why.NO_SUCH_MACHINE, growth.pool)
+        return cls(growth, slots, is_possible, why)
+
+    def serves(self, pod: Judged) -> bool:
+        """Whether the pool can or may bring a node for this pod."""
+        return self.is_possible or any(map(pod.holds, self.slots))
+
+
+def could_serve(growth: Growth, pod: Judged) -> bool:
+    """Whether some node of the pool might hold the pod, if it could add all kinds."""
+    return bool(
+        _is_requested(growth, pod)
+        or _holding(growth, pod)
+        or _similar(growth, pod)
+        or _is_open(growth, pod)
+    )
+
+
+def _left(machine: Machine) -> int:
+    return _UNLIMITED if machine.left is None else machine.left
+
+
+def _holding(growth: Growth, pod: Judged) -> list[Machine]:
+    return [it for it in growth.machines if it.is_trusted or _holds(pod.exact, it.node)]
+
+
+def _similar(growth: Growth, pod: Judged) -> list[Machine]:
+    """Return the machines of which another one might hold the pod, in another zone, say."""
+    if growth.requirements is None:
+        return [it for it in growth.machines if _might_hold(pod.elsewhere, it.node)]
+    if not growth.requirements.allow(pod.exact):
+        return []
+    machines = growth.machines
+    return [it for it in machines if fits(judged_on(pod.exact, it.node).asked, it.node.free)]
+
+
+def _is_open(growth: Growth, pod: Judged) -> bool:
+    """Whether a kind of node that the pool hasn't shown yet might hold the pod."""
+    return not growth.is_complete and _is_allowed(growth, pod)
+
+
+def _is_requested(growth: Growth, pod: Judged) -> bool:
+    """Whether a node is on its way that might hold the pod, as far as anybody knows."""
+    if any(_might_hold(pod.exact, node) for node in growth.coming):
+        return True
+    return growth.requested > 0 and _is_allowed(growth, pod)
+
+
+def _is_allowed(growth: Growth, pod: Judged) -> bool:
+    return growth.requirements is None or growth.requirements.allow(pod.exact)
+
+
+def _end(growth: Growth) -> Obstacle:
+    """Return why a pool whose nodes would help adds none."""
+    if growth.obstacle is not None:
+        return growth.obstacle
+    if growth.max_nodes is not None and growth.nodes >= growth.max_nodes:
+        return Obstacle(Why.AT_MAXIMUM, growth.pool, nodes=growth.nodes)
+    return Obstacle(Why.LIMIT, growth.pool)

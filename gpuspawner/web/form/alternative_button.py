@@ -1,0 +1,59 @@
+"""The button of an alternative: one field that stands for all choices of the alternative.
+
+A browser sends the value of the pressed button together with all fields. The value holds the
+choices as a query, and they replace the fields' own.
+"""
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlencode
+
+from gpuspawner.offers.options import ACCELERATOR, NAMES, OPTIONS
+from gpuspawner.offers.parsing import OF, UNLISTED, GPURequest, user_options
+
+_PROFILE, _OPTION = "profile", "profile-option-"
+"""KubeSpawner's names of the fields of profiles."""
+
+_WRITTEN_IN = frozenset(f"{UNLISTED}{option.name}" for option in OPTIONS)
+
+INSTEAD = "instead"
+"""The name of the buttons."""
+
+
+def value(request: GPURequest) -> str:
+    """Return the value of a request's button."""
+    chosen = {name: it for name, it in user_options(request).items() if it is not None}
+    return urlencode({ACCELERATOR: "", **chosen})
+
+
+def profile_value(options: Mapping[str, object]) -> str:
+    """Return the value of the button of a profile, with its options as KubeSpawner stores them."""
+    fields = {
+        name if name == _PROFILE else f"{_OPTION}{options[_PROFILE]}--{name}": chosen
+        for name, chosen in options.items()
+        if isinstance(chosen, str)
+    }
+    return urlencode(fields)
+
+
+def pressed(form: Mapping[str, list[object]]) -> dict[str, list[object]]:
+    """Return a form's fields; if an alternative's button was pressed, with its choices.
+
+    The result is as untrusted as the form. Fields that aren't our options stay.
+    """
+    buttons = form.get(INSTEAD)
+    if not buttons:
+        return dict(form)
+    chosen = parse_qsl(str(buttons[-1]), keep_blank_values=True)
+    is_ours = (
+        _is_of_profiles if any(name == _PROFILE for name, _ in chosen) else _is_of_accelerators
+    )
+    fields = {name: it for name, it in form.items() if name != INSTEAD and not is_ours(name)}
+    return fields | {name: [value] for name, value in chosen if is_ours(name)}
+
+
+def _is_of_accelerators(name: str) -> bool:
+    return name.partition(OF)[0] in NAMES or name in _WRITTEN_IN
+
+
+def _is_of_profiles(name: str) -> bool:
+    return name == _PROFILE or name.startswith(_OPTION)

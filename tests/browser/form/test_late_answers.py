@@ -1,0 +1,255 @@
+"""An answer that comes late overwrites no newer one. Here the test itself answers, not a hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Locator, Mouse, Page, Route, expect
+
+from gpuspawner.web.form import STATIC, Live, render
+from tests.unit.makers.drawing import OFFERS, ROWS
+from tests.waiting import wait_for
+
+SITE = "http://hub.test"
+LIVE = Live(
+    style="/form.css",
+    script="/form.js",
+    states="/states",
+    decision="/decision",
+    stream="/stream",
+    follow="/follow.js",
+)
+FORM = f"""<form action="/hub/spawn?_xsrf=x">{render(OFFERS, ROWS, live=LIVE)}
+<button>Start</button></form>"""
+# Counts what the page has read, and lets it wait for answers however slow the machine is.
+SCRIPT = """
+  AbortSignal.timeout = () => new AbortController().signal;
+  window.read = 0;
+  for (const [kind, name] of [[Response, "json"], [ReadableStreamDefaultReader, "read"]]) {
+    const original = kind.prototype[name];
+    kind.prototype[name] = async function () {
+      const it = await original.call(this);
+      window.read += 1;
+      return it;
+    };
+  }
+"""
+
+
+def states(free: int) -> dict[str, Any]:
+    """What the hub says of the accelerators, with so many GPUs free of the T4's."""
+    rows = []
+    for key, left in (("a100", 4), ("t4", free), (None, None)):
+        gpus = {"free": left, "total": 8} if key else None
+        told = {"word": "Free", "detail": f"{left} free", "gpus": gpus, "left": None}
+        more = {"machines": None, "images": []}
+        rows.append({"accelerator": key, "state": "free", **told, **more})
+    return {"accelerators": rows}
+
+
+@dataclass
+class Hub:
+    """Serves the form, and holds what its page asks until the test answers.
+
+    Attributes:
+        page: The page, whose clock the test sets forward.
+        asked: The requests of each path, in order.
+    """
+
+    page: Page
+    asked: dict[str, list[Route]] = field(default_factory=dict)
+
+    def take(self, route: Route) -> None:
+        name = urlsplit(route.request.url).path.removeprefix("/")
+        if name == "form":
+            route.fulfill(body=FORM, content_type="text/html")
+        elif (STATIC / name).is_file():
+            route.fulfill(path=STATIC / name)
+        else:
+            self.asked.setdefault(name, []).append(route)
+
+    def until_asked(self, name: str, times: int) -> Route:
+        """Wait until the page has asked so many times; return the last request."""
+
+        def last() -> Route | None:
+            self.page.evaluate("0")  # lets requests in
+            asked = self.asked.get(name, [])
+            return asked[times - 1] if len(asked) >= times else None
+
+        return wait_for(last)
+
+    def answer(self, route: Route, answer: object) -> None:
+        """Answer, and wait until the page has taken the answer."""
+        self._fulfill(route, "application/json", json.dumps(answer))
+
+    def stream(self, route: Route, told: object) -> None:
+        """Send one event, and end the stream."""
+        self._fulfill(route, "text/event-stream", f"retry: 1\ndata: {json.dumps(told)}\n\n")
+
+    def _fulfill(self, route: Route, content_type: str, body: str) -> None:
+        read = self.page.evaluate("window.read")
+        route.fulfill(body=body, content_type=content_type)
+        self.page.wait_for_function("(before) => window.read > before", arg=read)
+
+
+@pytest.fixture
+def hub(browser: Browser) -> Iterator[Hub]:
+    context = browser.new_context()
+    page = context.new_page()
+    page.clock.install()
+    page.add_init_script(SCRIPT)
+    made = Hub(page)
+    page.route("**/*", made.take)
+    page.goto(f"{SITE}/form")
+    yield made
+    context.close()
+
+
+def t4(hub: Hub) -> Locator:
+    return hub.page.locator("[data-accelerator='t4'] .gpuspawner-detail")
+
+
+def answer_of(hub: Hub) -> Locator:
+    return hub.page.get_by_role("status")
+
+
+def ask_twice(hub: Hub) -> tuple[Route, Route]:
+    """Choose one accelerator after the other; return both questions."""
+    hub.stream(hub.until_asked("stream", 1), states(1))
+    hub.page.clock.run_for(1000)
+    hub.until_asked("decision", 1)  # about what the page shows at first
+    questions = []
+    for times, key in enumerate(("t4", "a100"), 2):
+        hub.page.locator(f"[data-accelerator='{key}'] input[type=radio]").check()
+        hub.page.clock.run_for(1000)
+        questions.append(hub.until_asked("decision", times))
+    return questions[0], questions[1]
+
+
+def test_an_answer_about_earlier_choices_doesnt_replace_that_about_the_last(hub: Hub) -> None:
+    first, last = ask_twice(hub)
+    hub.answer(last, {"decision": "start", "message": "There is room."})
+    expect(answer_of(hub)).to_have_text("There is room.")
+
+    hub.answer(first, {"decision": "refuse", "message": "All are in use."})
+
+    expect(answer_of(hub)).to_have_text("There is room.")
+    expect(answer_of(hub)).to_have_attribute("data-decision", "start")
+
+
+def test_a_choice_is_asked_about_once_also_if_the_states_change_in_that_moment(hub: Hub) -> None:
+    stream = hub.until_asked("stream", 1)
+    hub.page.locator("[data-accelerator='t4'] input[type=radio]").check()
+
+    hub.stream(stream, states(1))
+
+    hub.page.clock.run_for(1000)
+    hub.until_asked("decision", 1)
+    assert len(hub.asked["decision"]) == 1
+
+
+def test_an_earlier_question_that_fails_late_leaves_the_answer_to_the_last(hub: Hub) -> None:
+    first, last = ask_twice(hub)
+    hub.answer(last, {"decision": "start", "message": "There is room."})
+
+    with hub.page.expect_event("requestfailed"):
+        first.abort()
+    hub.page.evaluate("0")
+
+    expect(answer_of(hub)).to_have_text("There is room.")
+
+
+def test_states_that_the_page_asked_for_before_an_event_dont_replace_those_of_the_event(
+    hub: Hub,
+) -> None:
+    stream = hub.until_asked("stream", 1)
+    hub.page.clock.run_for(3001)  # the page has heard nothing so far
+    asked = hub.until_asked("states", 1)
+    hub.stream(stream, states(1))
+    expect(t4(hub)).to_have_text("1 free")
+
+    hub.answer(asked, states(0))
+
+    expect(t4(hub)).to_have_text("1 free")
+
+
+def test_states_that_the_page_asked_for_earlier_dont_replace_those_it_asked_for_later(
+    hub: Hub,
+) -> None:
+    hub.until_asked("stream", 1)
+    hub.page.clock.run_for(3001)
+    first = hub.until_asked("states", 1)
+    hub.page.clock.run_for(11_001)
+    last = hub.until_asked("states", 2)
+    hub.answer(last, states(1))
+    expect(t4(hub)).to_have_text("1 free")
+
+    hub.answer(first, states(0))
+
+    expect(t4(hub)).to_have_text("1 free")
+
+
+def test_states_that_come_too_late_let_the_page_ask_for_no_other_decision(hub: Hub) -> None:
+    stream = hub.until_asked("stream", 1)
+    hub.page.clock.run_for(3001)
+    late = hub.until_asked("states", 1)
+    hub.stream(stream, states(1))
+    hub.page.clock.run_for(1000)
+    decision = hub.until_asked("decision", 1)
+    hub.answer(decision, {"decision": "start", "message": "There is room."})
+
+    hub.answer(late, states(0))
+    hub.page.clock.run_for(6000)
+    hub.stream(hub.until_asked("stream", 2), states(1))
+    hub.page.clock.run_for(1000)
+
+    hub.page.evaluate("0")
+    assert hub.asked["decision"] == [decision]
+
+
+@pytest.fixture
+def pressed(hub: Hub) -> Mouse:
+    """The mouse, which presses the button while the page waits for its first decision."""
+    hub.stream(hub.until_asked("stream", 1), states(1))
+    hub.page.clock.run_for(1000)
+    hub.until_asked("decision", 1)
+    hub.page.evaluate(
+        """() => document.forms[0].addEventListener("submit", (event) => {
+          event.preventDefault();
+          window.isSubmitted = true;
+        })"""
+    )
+    hub.page.get_by_role("button", name="Start").hover()
+    hub.page.mouse.down()
+    return hub.page.mouse
+
+
+def test_a_button_under_an_answer_that_comes_while_it_is_pressed_is_clicked(
+    hub: Hub, pressed: Mouse
+) -> None:
+    hub.answer(hub.asked["decision"][0], {"decision": "start", "message": "There is room."})
+    assert answer_of(hub).is_hidden()
+
+    pressed.up()
+
+    assert hub.page.evaluate("window.isSubmitted")
+    hub.page.clock.run_for(1000)
+    expect(answer_of(hub)).to_have_text("There is room.")
+
+
+def test_states_that_come_while_something_is_pressed_are_shown_after_it(
+    hub: Hub, pressed: Mouse
+) -> None:
+    hub.page.clock.run_for(6000)
+    hub.stream(hub.until_asked("stream", 2), states(0))
+    assert t4(hub).text_content() == "1 free"
+
+    pressed.up()
+
+    hub.page.clock.run_for(1000)
+    expect(t4(hub)).to_have_text("0 free")

@@ -1,0 +1,131 @@
+"""KubeSpawner's page of profiles in Chromium: states that follow the cluster, and buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gpuspawner.preflight.availability import State
+from localcluster import LocalCluster
+from tests.browser.accessibility import findings_in
+from tests.browser.states import NAMESPACE, Case, Scene
+from tests.browser.visiting import Theme, Visit, is_a_start, picture
+from tests.hub.pods import Pods
+from tests.hub.running import RunningHub, running_hub
+
+A100 = Case("pf-a100", State.FREE, "", nodes=1, gpus=4, held=(2,))
+GPU: dict[str, Any] = {
+    "display_name": "NVIDIA A100",
+    "description": "40 GB, for training",
+    "slug": "gpu",
+    "kubespawner_override": {"node_selector": {"browser": A100.key}},
+    "profile_options": {
+        "gpus": {
+            "display_name": "GPUs",
+            "choices": {
+                str(count): {
+                    "display_name": str(count),
+                    "kubespawner_override": {"extra_resource_limits": {"nvidia.com/gpu": count}},
+                }
+                for count in (1, 2, 4)
+            },
+        }
+    },
+}
+CPU: dict[str, Any] = {"display_name": "CPU only", "slug": "cpu", "description": "For courses"}
+HUGE: dict[str, Any] = {
+    "display_name": "Large memory",
+    "slug": "huge",
+    "kubespawner_override": {"mem_guarantee": "900G"},
+}
+CONFIGURATION = f"""
+import gpuspawner
+
+c.KubeSpawner.namespace = {NAMESPACE!r}
+c.KubeSpawner.profile_list = {[CPU, GPU, HUGE]!r}
+c.KubeSpawner.http_timeout = 5
+gpuspawner.configure(c)
+"""
+
+
+@pytest.fixture(scope="module")
+def hub(
+    scene: Scene,
+    reporting_cluster: LocalCluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RunningHub]:
+    names = scene.add(A100)
+    environment = {"KUBECONFIG": str(reporting_cluster.kubeconfig)}
+    folder = tmp_path_factory.mktemp("profiles")
+    pods = Pods(reporting_cluster, NAMESPACE)
+    with running_hub(folder, CONFIGURATION, environment=environment, pods=pods) as running:
+        running.until_it_sees_the_cluster()
+        yield running
+    reporting_cluster.remove_nodes(names)
+
+
+def live(page: Page) -> None:
+    page.locator(".gpuspawner-profiles[data-live]").wait_for(state="attached")
+
+
+def test_the_states_of_profiles_follow_the_cluster_by_a_stream_alone(
+    hub: RunningHub, scene: Scene, visit: Visit
+) -> None:
+    page = visit(hub, "ann", shown="#kubespawner-profiles-list")
+    live(page)
+    expect(page.locator("[data-gpuspawner-profile=gpu]")).to_have_text("Free 2 of 4 free")
+    picture(page, "profiles")
+    huge = page.locator("[data-gpuspawner-profile=huge]")
+    expect(huge).to_have_text("Not available no machine here can provide it")
+    assert page.locator("[data-gpuspawner-profile=cpu]").count() == 0
+
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    scene.let_go(A100, 0)
+    page.get_by_text("4 of 4 free").first.wait_for()
+    four = page.locator("select option[value='4']")
+    expect(four).to_have_text("4 (Free: 4 of 4 free)")
+    scene.hold(A100, 0, 2)
+    page.get_by_text("Free 2 of 4 free", exact=True).wait_for()
+    expect(four).to_have_text("4 (In use: 2 of 4 free)")
+    assert page.locator(".gpuspawner-answer").inner_text() == ""
+    assert asked == []
+
+
+@pytest.mark.parametrize(("theme", "script"), [("light", True), ("dark", True), ("light", False)])
+def test_an_alternative_starts_with_one_click(
+    theme: Theme, script: bool, hub: RunningHub, visit: Visit
+) -> None:
+    name = f"one-click-{theme}-{script}".lower()
+    page = visit(hub, name, theme=theme, script=script, shown="#kubespawner-profiles-list")
+    page.locator("input[value=gpu]").check()
+    page.locator("select[name='profile-option-gpu--gpus']").select_option("4")
+    with page.expect_response(is_a_start) as refused:
+        page.locator("#spawn_form button.btn-jupyter").click()
+    assert refused.value.status == 409
+    told = page.locator(".gpuspawner-message")
+    told.wait_for()
+    picture(page, f"profiles-refused-{theme}-{'script' if script else 'no-script'}")
+
+    assert told.inner_text() == (
+        "“NVIDIA A100” with “4” can't start right now. "
+        "You asked for 4 × GPU, but only 2 are free right now."
+    ).replace(". You", ".\nYou")
+    assert not page.locator(".spawn-error-msg").is_visible()
+    buttons = page.locator("button[name=instead]")
+    assert buttons.all_inner_texts() == ["Start “NVIDIA A100” with “1”", "Start “CPU only”"]
+    if script:  # axe is a script
+        assert findings_in(page, ".gpuspawner") == []
+
+    with page.expect_response(is_a_start) as started:
+        buttons.first.click()
+    assert started.value.status in (200, 302)
+    server = hub.pods.bound(name)["spec"]["containers"][0]
+    assert server["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert hub.server(name)["user_options"] == {"profile": "gpu", "gpus": "1"}
+    # No server runs on this cluster, so the start ends with its pod.
+    hub.pods.delete(name)
+    hub.events_end(name)

@@ -1,0 +1,147 @@
+"""Work in the background takes turns, and gives way to everything else on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+from gpuspawner.cluster import background
+from gpuspawner.cluster.background import Background
+from tests.unit.makers.clocks import Clock
+
+pytestmark = pytest.mark.each_python
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    """The clocks that `background` reads; they stand still unless a test moves them."""
+    clock = Clock()
+    for name in ("perf_counter", "thread_time"):
+        monkeypatch.setattr(background.time, name, clock)
+    return clock
+
+
+async def work(its: Background, clock: Clock, done: list[str], name: str, parts: int = 3) -> None:
+    """Work in parts of 0.6 ms: two of them make a long turn."""
+    async with its:
+        for part in range(parts):
+            clock.now += 0.0006
+            done.append(f"{name}{part}")
+            await its.end_turn_if_long()
+
+
+async def busy(clock: Clock, done: list[str], rounds: int, each: float) -> None:
+    """Be busy in each round of the loop, as a request may be."""
+    for number in range(rounds):
+        clock.now += each
+        done.append(f"request{number}")
+        await asyncio.sleep(0)
+
+
+async def test_other_tasks_run_after_a_long_turn_and_not_before(clock) -> None:
+    done: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work(Background(), clock, done, "ours", parts=4))
+        group.create_task(busy(clock, done, 1, 0.0001))
+
+    assert done == ["ours0", "ours1", "request0", "ours2", "ours3"]
+
+
+async def test_a_request_that_has_begun_is_answered_before_the_next_turn(clock) -> None:
+    done: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work(Background(), clock, done, "ours"))
+        group.create_task(busy(clock, done, 4, 0.0005))
+
+    assert done == ["ours0", "ours1", *(f"request{n}" for n in range(4)), "ours2"]
+
+
+async def test_the_work_goes_on_in_a_hub_that_is_never_free(clock) -> None:
+    done: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work(Background(), clock, done, "ours", parts=5))
+        group.create_task(busy(clock, done, 30, 0.003))
+
+    rounds = [index for index, it in enumerate(done) if it.startswith("ours")]
+    assert done[:4] == ["ours0", "ours1", "request0", "request1"]
+    assert rounds[-1] < 10
+
+
+async def test_turns_get_longer_beside_others_whose_turns_are_long(clock) -> None:
+    done: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work(Background(), clock, done, "ours", parts=200))
+        group.create_task(busy(clock, done, 40, 0.05))
+
+    at = [index for index, it in enumerate(done) if it.startswith("request")]
+    between = [after - before - 1 for before, after in itertools.pairwise(at)]
+    assert at[0] == 2
+    assert max(between) == 17  # parts of 0.6 ms: 10 ms, a fifth of what others took
+
+
+async def test_a_task_that_has_waited_works_before_the_next_turn_of_the_other(clock) -> None:
+    its, done = Background(), []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work(its, clock, done, "list", parts=20))
+        group.create_task(work(its, clock, done, "event", parts=1))
+
+    assert done[:4] == ["list0", "list1", "event0", "list2"]
+
+
+@pytest.mark.parametrize("rounds", range(1, 12))
+async def test_whenever_a_task_is_cancelled_the_turn_is_free_at_the_end(clock, rounds) -> None:
+    its, done = Background(), []
+    tasks = [asyncio.create_task(work(its, clock, done, name, parts=9)) for name in "abc"]
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.wait(tasks)
+
+    assert "c8" in done
+    assert not its._working.locked()
+
+
+async def test_the_work_goes_on_beside_others_that_need_little_in_each_round(clock) -> None:
+    done: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work(Background(), clock, done, "ours"))
+        group.create_task(busy(clock, done, 30, 0.00021))
+
+    assert done.index("ours2") == 22
+
+
+async def test_only_one_task_works_between_two_rounds_of_the_loop(clock) -> None:
+    its, done = Background(), []
+    held: list[float] = []
+
+    async def look() -> None:
+        while len(done) < 9:
+            before = clock.now
+            await asyncio.sleep(0)
+            held.append(clock.now - before)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(look())
+        for name in ("nodes", "pods", "claims"):
+            group.create_task(work(its, clock, done, name))
+
+    assert len(done) == 9
+    assert max(held) < 0.0013  # two parts, of one task
+
+
+async def test_a_task_that_is_cancelled_leaves_the_turn_to_others(clock) -> None:
+    its, done = Background(), []
+    first = asyncio.create_task(work(its, clock, done, "first"))
+    waiting = asyncio.create_task(work(its, clock, done, "waiting"))
+    await asyncio.sleep(0)
+    first.cancel()
+    waiting.cancel()
+    await asyncio.wait([first, waiting])
+
+    await asyncio.wait_for(work(its, clock, done, "next"), 5)
+
+    assert done[-1] == "next2"

@@ -1,0 +1,66 @@
+"""Limits of the hub that defeat each other are found; those of the chart's hub do not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from msgspec.structs import replace
+
+from gpuspawner.compat.hub_limits import (
+    LateProgress,
+    Limits,
+    LongRetries,
+    ShortPreparing,
+    ShortRequest,
+    conflicts,
+)
+
+# As in the chart: KubeSpawner's and JupyterHub's defaults, but for three values.
+CHART = Limits(start=990, preparing=600, slow_spawn=0, api_request=3, api_retries=30, admission=2)
+
+
+def test_the_chart_s_limits_suit_each_other() -> None:
+    assert conflicts(CHART) == ()
+
+
+def test_jupyterhub_s_own_start_timeout_is_long_enough() -> None:
+    plain = SimpleNamespace(**{**vars(SETTINGS), "start_timeout": 60})
+
+    assert conflicts(Limits.of(plain, {}, 2)) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "conflict"),
+    [
+        ({"preparing": 119}, ShortPreparing(119)),
+        ({"slow_spawn": 61}, LateProgress(61)),
+        ({"api_retries": 990}, LongRetries(990, 990)),
+        ({"api_request": 2}, ShortRequest(2, 2)),
+    ],
+)
+def test_each_limit_that_defeats_another_is_found(change, conflict) -> None:
+    assert conflicts(replace(CHART, **change)) == (conflict,)
+
+
+def test_limits_that_just_suit_each_other_are_not() -> None:
+    just = replace(CHART, preparing=120, slow_spawn=60, api_retries=989, api_request=3)
+
+    assert conflicts(just) == ()
+
+
+SETTINGS = SimpleNamespace(
+    start_timeout=300, http_timeout=30, scheduling_timeout=60, preparing_timeout=None,
+    k8s_api_request_timeout=3, k8s_api_request_retry_timeout=30,
+)  # fmt: skip
+
+
+def test_the_limits_are_read_from_the_traits_and_those_of_the_phases_add_up() -> None:
+    assert Limits.of(SETTINGS, {"slow_spawn_timeout": 0}, 2) == CHART
+
+
+@pytest.mark.parametrize(
+    "tornado_settings", [None, {}, {"slow_spawn_timeout": None}, {"slow_spawn_timeout": "soon"}]
+)
+def test_what_is_no_number_of_seconds_counts_as_the_default(tornado_settings) -> None:
+    assert Limits.of(SETTINGS, tornado_settings, 2) == replace(CHART, slow_spawn=10)

@@ -1,0 +1,68 @@
+"""What the doctor says of servers that nobody can start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from traitlets.config import Config
+
+from gpuspawner.doctor.checks import offers
+from gpuspawner.doctor.findings import Finding, Severity
+from gpuspawner.doctor.hub import of_files
+from gpuspawner.doctor.servers import listed, trying
+from tests.unit.makers.files import Files
+from tests.unit.makers.worlds import GPU, Plain, labelled, node
+
+OFFERED = {"t4": {"display_name": "T4", "node_selector": {"gpu": "t4"}}}
+
+
+async def found(folder: Path, *nodes: Plain, counts: list[int] | None = None) -> list[Finding]:
+    Files(folder, nodes)
+    offered = {"t4": {**OFFERED["t4"], "counts": counts}} if counts else OFFERED
+    hub = of_files(Config(GPUSpawner={"accelerators": offered}), folder)
+    tried = [it async for it in trying(hub, await listed(hub))]
+    return list(offers.check(hub, tried, []))
+
+
+async def test_a_cluster_without_nodes_is_one_finding_for_all_servers(tmp_path: Path) -> None:
+    (finding,) = await found(tmp_path)
+
+    assert finding.id == "no-node"
+    assert finding.text == (
+        "The cluster has no nodes, so nobody can start t4 or a server without a GPU."
+    )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counts", "severity", "give"),
+    [
+        ("mps", [2], Severity.ERROR, "gives"),
+        ("mps", [1, 2], Severity.WARNING, "gives"),
+        ("time-slicing", [2], Severity.WARNING, "may give"),
+    ],
+)
+async def test_several_shares_of_a_gpu_are_named_as_the_request_s_fault(
+    tmp_path: Path, strategy: str, counts: list[int], severity: Severity, give: str
+) -> None:
+    labels = {"gpu": "t4", f"{GPU}.sharing-strategy": strategy}
+
+    told = await found(tmp_path, labelled(node("n", 4), labels), counts=counts)
+
+    [finding] = [it for it in told if it.id == "one-share"]
+    assert finding.severity is severity
+    which = "t4" if counts == [2] else "t4 with 2 GPUs"
+    assert finding.text == (
+        f"{which} asks for several shares of a GPU, but the device plugin of 1 node (n) {give} a "
+        "container only one."
+    )
+    assert finding.advice.startswith("Ask for one in GPUSpawner.accelerators['t4'].")
+    assert "failRequestsGreaterThanOne" in finding.advice
+
+
+async def test_one_share_of_a_gpu_is_no_mistake(tmp_path: Path) -> None:
+    labels = {"gpu": "t4", f"{GPU}.sharing-strategy": "mps"}
+
+    told = await found(tmp_path, labelled(node("n", 4), labels), counts=[1])
+
+    assert {it.severity for it in told} == {Severity.FINE}

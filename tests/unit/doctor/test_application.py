@@ -1,0 +1,126 @@
+"""The command `gpuspawner`: its subcommands, configuration file and exit status."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gpuspawner.doctor.application import main
+from gpuspawner.doctor.explain import Explain
+from tests.unit.makers.files import T4, Files, of_fleet
+
+
+def findings(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
+    listed: list[dict[str, str]] = json.loads(capsys.readouterr().out)["findings"]
+    return listed
+
+
+@pytest.mark.parametrize("arguments", [[], ["doctr"]])
+def test_without_a_subcommand_it_names_them(capsys, arguments) -> None:
+    assert main(arguments) == 3
+
+    out = capsys.readouterr().out
+    assert all(f"\n{name}\n" in out for name in ("doctor", "capacity", "explain"))
+
+
+@pytest.mark.each_python
+@pytest.mark.parametrize("name", ["doctor", "capacity", "explain"])
+def test_the_examples_of_the_help_are_in_one_column(capsys, name) -> None:
+    assert main([name, "--help"]) == 0
+
+    _, _, examples = capsys.readouterr().out.partition("Examples\n--------\n\n")
+    lines = examples.partition("\n\n")[0].splitlines()
+    assert len(lines) > 1
+    assert {len(line) - len(line.lstrip()) for line in lines} == {4}
+
+
+@pytest.mark.each_python
+@pytest.mark.parametrize("arguments", [["doctor", "--output", "xml"], ["explain", "--nonsense=1"]])
+def test_an_unknown_value_is_refused(arguments) -> None:
+    assert main(arguments) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "does not exist"),
+        ("c = get_config(", "SyntaxError"),
+        ("c = get_config()\nc.GPUSpawner.memory_choices = ['lots']", "memory_choices[0]"),
+        ("raise SystemExit('gone')", "gone"),
+    ],
+)
+def test_a_configuration_that_stops_a_hub_is_an_error(tmp_path, capsys, text, told) -> None:
+    path = tmp_path / "jupyterhub_config.py"
+    if text is not None:
+        path.write_text(text)
+
+    assert main(["doctor", "--config", str(path), "--output", "json"]) == 1
+
+    (finding,) = findings(capsys)
+    assert (finding["id"], finding["severity"]) == ("configuration", "error")
+    assert told in finding["text"]
+
+
+def test_what_the_configuration_prints_is_no_part_of_the_answer(tmp_path, capsys) -> None:
+    files = Files(tmp_path, of_fleet("single"))
+    files.configuration.write_text(f"print('hello'){T4}")
+
+    assert files.ask("capacity", "--output", "json") == 0
+
+    printed = capsys.readouterr()
+    assert {"offers", "nodes"} == json.loads(printed.out).keys()
+    assert "hello" in printed.err
+
+
+def test_a_fault_of_ours_has_another_status_than_a_finding(tmp_path, capsys, monkeypatch) -> None:
+    files = Files(tmp_path, of_fleet("single"))
+    monkeypatch.delattr(Explain, "_about_server")
+
+    assert files.ask("explain", "t4") == 3
+    assert "AttributeError" in capsys.readouterr().err
+
+
+def test_a_very_narrow_terminal_is_written_to(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "5")
+
+    assert main(["doctor", "--config", str(tmp_path / "jupyterhub_config.py")]) == 1
+    assert "does not exist" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.each_python
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_knows_no_arrow_is_written_to(tmp_path, monkeypatch, encoding) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
+
+    assert main(["doctor", "--config", str(tmp_path / "jupyterhub_config.py")]) == 1
+    assert b"? Correct the configuration file" in written.getvalue()
+
+
+@pytest.mark.each_python
+def test_a_reader_who_leaves_early_meets_no_error(tmp_path) -> None:
+    command = [sys.executable, "-m", "gpuspawner", "doctor"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = subprocess.run(
+            command, cwd=tmp_path, check=False, stdout=writing, stderr=subprocess.PIPE
+        )
+    finally:
+        os.close(writing)
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_the_module_is_the_same_command(tmp_path) -> None:
+    command = [sys.executable, "-m", "gpuspawner", "explain", "t4"]
+
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 3
+    assert "jupyterhub_config.py" in ended.stderr

@@ -1,0 +1,369 @@
+"""The log has one block that tells what the hub found, however long the first list takes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from traitlets.config import Config
+
+from gpuspawner.cluster.client import Client
+from gpuspawner.cluster.kinds import NODES, PODS, SCALING_KINDS, Kind
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.configuration import check
+from gpuspawner.doctor import startup_report
+from gpuspawner.kube.autoscaling import NodePool
+from gpuspawner.kube.objects import Undecodable, strict_convert
+from gpuspawner.offers import inventory
+from gpuspawner.preflight.dry_run import DryRun
+from gpuspawner.preflight.dry_runs import DryRuns
+from gpuspawner.runtime import Runtime
+from gpuspawner.scaling.objects import STATUS
+from gpuspawner.scheduling.rules import DEFAULT_RULES
+from tests.unit.makers.scripted import FAST, ScriptedServer, Step, failure, page, preferring, watch
+from tests.unit.makers.surveyed import node
+from tests.waiting import UNIT_PATIENCE as PATIENCE
+
+T4 = {"node_selector": {"gpu": "t4"}, "scale_up": {"max_nodes": 3, "minutes": 4}}
+PROFILE = {
+    "display_name": "Tesla",
+    "kubespawner_override": {
+        "node_selector": {"gpu": "t4"},
+        "extra_resource_limits": {"nvidia.com/gpu": "1"},
+    },
+}
+CLAIMS = Kind("PersistentVolumeClaim", "/api/v1/persistentvolumeclaims", required=False)
+ALLOWED = {"start_timeout": 300}
+
+
+class Reporting:
+    """A report about a scripted cluster.
+
+    Attributes:
+        said: The log's records of gpuspawner.doctor.startup_report, as level and text.
+        ended: Waits until everything is logged.
+    """
+
+    def __init__(self, caplog: pytest.LogCaptureFixture, task: asyncio.Task[None]) -> None:
+        self._caplog = caplog
+        self._task = task
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        return [
+            (record.levelname, record.message)
+            for record in self._caplog.records
+            if record.name == startup_report.__name__
+        ]
+
+    async def ended(self) -> list[tuple[str, str]]:
+        await asyncio.wait_for(self._task, PATIENCE)
+        return self.said
+
+
+@asynccontextmanager
+async def reporting(
+    caplog: pytest.LogCaptureFixture,
+    *schedulers: str,
+    kinds: tuple[Kind, ...] = (NODES, PODS),
+    tornado_settings: Mapping[str, Any] | None = None,
+    asked_by: Client | None = None,
+    traits: Mapping[str, Any],
+    **scripts: list[Step],
+) -> AsyncIterator[Reporting]:
+    caplog.set_level(logging.INFO, "gpuspawner")
+    settings = check(Config(GPUSpawner={**ALLOWED, **traits}))
+    two = page(node("a", 4), node("b", 2))
+    server = ScriptedServer(
+        **{"nodes": [two, watch(hold=True)], "pods": [page(), watch(hold=True)], **scripts}
+    )
+    async with server.serving():
+        followed = tuple(kind for kind in SCALING_KINDS if kind.plural in scripts)
+        view = ClusterView(server.configuration, kinds, FAST, DEFAULT_RULES, followed)
+        for kind in SCALING_KINDS:
+            view.autoscalers.mark_known(kind.name)
+        runtime = Runtime(settings, view)
+        runtime.client = Client(server.configuration)
+        if asked_by is not None:
+            runtime.dry_runs = DryRuns(DryRun(asked_by, PATIENCE))
+        view.start()
+        task = startup_report.begin(runtime, settings, schedulers, tornado_settings or {})
+        try:
+            yield Reporting(caplog, task)
+        finally:
+            task.cancel()
+            await runtime.view.stop()
+            await runtime.client.close()
+
+
+async def test_one_block_tells_what_was_found(caplog) -> None:
+    async with reporting(caplog, "", traits={"accelerators": {"t4": T4}}) as report:
+        [(level, block)] = await report.ended()
+
+    assert level == "INFO"
+    assert block.splitlines() == [
+        "gpuspawner found:",
+        "    preflight: enforce",
+        "    scheduler: default-scheduler, Kubernetes' own",
+        "    nodes: 2, 2 with GPUs",
+        "    t4: 2 nodes, 6 of 6 GPUs free",
+        "    t4 can grow to 3 nodes (scale_up)",
+    ]
+
+
+SHARED = {"groups": ["a"], "gpus_per_group": {"t4": 2, "all": 3}, "gpus_per_server": 1}
+
+
+@pytest.mark.parametrize(
+    ("traits", "told"),
+    [
+        (
+            {"extra_resource_limits": {"nvidia.com/gpu": "1"}},
+            "every server gets GPUs by KubeSpawner.extra_resource_limits, so users don't",
+        ),
+        (
+            {"accelerators": {"t4": {**T4, "scale_up": {"max_nodes": 1, "minutes": 4}}}},
+            "t4 can grow to 1 node (scale_up)",
+        ),
+        ({"profile_list": [PROFILE]}, "Tesla: 2 nodes, 6 of 6 GPUs free"),
+        (
+            {"profile_list": lambda _: [PROFILE]},
+            "profiles: a function lists them for each user, so they aren't counted here",
+        ),
+    ],
+)
+async def test_what_is_configured_is_told_with_what_was_found(caplog, traits, told) -> None:
+    async with reporting(caplog, "", traits=traits) as report:
+        [(_, block)] = await report.ended()
+
+    assert told in block
+
+
+@pytest.mark.parametrize(
+    ("traits", "told"),
+    [
+        (
+            {"policies": {"a": SHARED, "b": {"cpu_per_user": 1, "lifetime": "8h"}}},
+            "policies: 2; for cpu_per_user, gpus_per_group, the hub counts the pods in jhub",
+        ),
+        ({"policies": {"a": {"gpus_per_server": 1}}}, "policies: 1"),
+        (
+            {"policies": lambda _: {}, "enable_user_namespaces": True},
+            "policies: made by a function; for limits, the hub counts the pods in all namespaces",
+        ),
+    ],
+)
+async def test_policies_are_told_with_what_is_counted(caplog, traits, told) -> None:
+    where = {"accelerators": {"t4": T4}, "namespace": "jhub"}
+    async with reporting(caplog, "", traits={**where, **traits}) as report:
+        [(_, block)] = await report.ended()
+
+    assert block.splitlines()[2] == f"    {told}"
+
+
+@pytest.mark.each_python
+async def test_other_work_goes_on_after_each_profile_that_is_counted(caplog, monkeypatch) -> None:
+    rounds, counted_in = 0, []
+    take_stock = inventory._stock
+
+    def counted(*given: Any) -> inventory.Stock:
+        counted_in.append(rounds)
+        return take_stock(*given)
+
+    async def other_work() -> None:
+        nonlocal rounds
+        while True:
+            await asyncio.sleep(0)
+            rounds += 1
+
+    monkeypatch.setattr(inventory, "_stock", counted)
+    other = asyncio.create_task(other_work())
+    async with reporting(caplog, traits={"profile_list": [PROFILE] * 5}) as report:
+        await report.ended()
+    other.cancel()
+
+    assert len(counted_in) == len(set(counted_in)) == 5
+
+
+async def test_an_unknown_scheduler_is_a_warning_before_the_cluster_is_read(caplog) -> None:
+    async with reporting(caplog, "volcano", traits={}) as report:
+        [(level, warning)] = report.said
+        [_, (_, block)] = await report.ended()
+
+    assert level == "WARNING"
+    assert warning.startswith("Every server of the scheduler volcano starts unchecked")
+    assert "GPUSpawner.default_filter_schedulers" in warning
+    assert "scheduler: volcano, unknown: its servers start unchecked" in block
+
+
+def setting(scheduler: str) -> Step:
+    """Answer a dry run of a pod as admission that names a scheduler."""
+
+    async def step(request: web.Request) -> web.StreamResponse:
+        pod = await request.json()
+        return web.json_response({**pod, "spec": {**pod["spec"], "schedulerName": scheduler}})
+
+    return step
+
+
+async def by_admission(caplog: pytest.LogCaptureFixture, scheduler: str) -> tuple[str, str]:
+    """Return the level and the text of the block if admission names a scheduler."""
+    traits = {"accelerators": {"t4": T4}}
+    async with (
+        ScriptedServer(pods=[setting(scheduler)]).serving() as client,
+        reporting(caplog, "", traits=traits, asked_by=client) as report,
+    ):
+        [(level, block)] = await report.ended()
+    return level, block
+
+
+async def test_a_scheduler_that_admission_sets_is_told(caplog) -> None:
+    name = "gke.io/optimize-utilization-scheduler"
+
+    level, block = await by_admission(caplog, name)
+
+    assert level == "INFO"
+    told = f"{name}, kube-scheduler with GKE's profile, which changes only scores"
+    assert f"    scheduler set at admission: {told}" in block.splitlines()
+
+
+async def test_an_unknown_scheduler_that_admission_sets_is_a_warning(caplog) -> None:
+    level, block = await by_admission(caplog, "volcano")
+
+    assert level == "WARNING"
+    assert "scheduler set at admission: volcano, unknown: its servers start unchecked" in block
+    assert "! Every server of the scheduler volcano starts unchecked" in block
+    assert "GPUSpawner.default_filter_schedulers" in block
+
+
+async def test_the_scheduler_that_admission_leaves_is_told_once(caplog) -> None:
+    _, block = await by_admission(caplog, "default-scheduler")
+
+    assert block.count("default-scheduler") == 1
+
+
+async def test_what_an_administrator_may_want_to_change_makes_it_a_warning(caplog) -> None:
+    traits = {"start_timeout": 60, "preparing_timeout": 30}
+    slow = {"slow_spawn_timeout": 90}
+    async with reporting(caplog, "", traits=traits, tornado_settings=slow) as report:
+        [(level, block)] = await report.ended()
+
+    assert level == "WARNING"
+    preparing, progress = (line.strip() for line in block.splitlines() if "!" in line)
+    assert preparing.startswith("! GPUSpawner.preparing_timeout is 30 s")
+    assert progress.startswith("! slow_spawn_timeout is 90 s")
+
+
+async def test_missing_rights_are_named_with_the_servers_that_start_unchecked(caplog) -> None:
+    refused = [failure(403)] * 1000
+    async with reporting(
+        caplog, "", kinds=(NODES, PODS, CLAIMS), traits={}, persistentvolumeclaims=refused
+    ) as report:
+        [(level, block)] = await report.ended()
+
+    assert level == "WARNING"
+    assert (
+        "! no right to list and watch persistentvolumeclaims: servers with a home directory or "
+        "another claim start unchecked"
+    ) in block
+
+
+IN_A_GROUP = node("c", 1, spec={"providerID": "gce://project/zone/c"})
+BY_KARPENTER = node("d", 1)
+BY_KARPENTER["metadata"]["labels"]["karpenter.sh/nodepool"] = "default"
+
+
+async def test_rights_to_see_what_autoscalers_can_add_are_named_where_there_may_be_any(
+    caplog,
+) -> None:
+    refused = [failure(403)] * 1000
+    nodes = [page(IN_A_GROUP, BY_KARPENTER), watch(hold=True)]
+    async with reporting(
+        caplog,
+        "",
+        traits={},
+        nodes=nodes,
+        configmaps=refused,
+        nodepools=refused,
+        **{"karpenter.sh": [preferring("v1")] * 9},
+    ) as report:
+        [(level, block)] = await report.ended()
+
+    assert level == "WARNING"
+    status, pools = (line.strip() for line in block.splitlines() if "!" in line)
+    assert pools.startswith("! no right to list and watch nodepools: the hub doesn't know")
+    assert status.startswith(
+        "! no right to list and watch the ConfigMap of GPUSpawner.autoscaler_status: if Cluster "
+    )
+
+
+async def test_karpenter_without_a_node_shows_itself_by_its_api(caplog) -> None:
+    api = {"karpenter.sh": [preferring("v1")] * 9, "nodepools": [failure(403)] * 1000}
+    async with reporting(caplog, "", traits={}, **api) as report:
+        [(_, block)] = await report.ended()
+
+    assert "! no right to list and watch nodepools" in block
+
+
+@pytest.mark.parametrize(
+    ("autoscaling", "nodes"), [("detect", [node("a", 4)]), ("none", [IN_A_GROUP, BY_KARPENTER])]
+)
+async def test_rights_about_autoscalers_that_the_cluster_lacks_are_not_missed(
+    caplog, autoscaling, nodes
+) -> None:
+    refused = {"configmaps": [failure(403)] * 1000, "nodepools": [failure(403)] * 1000}
+    listed = [page(*nodes), watch(hold=True)]
+    traits = {"autoscaling": autoscaling}
+    async with reporting(caplog, "", traits=traits, nodes=listed, **refused) as report:
+        [(level, _)] = await report.ended()
+
+    assert level == "INFO"
+
+
+async def test_a_cluster_that_cannot_be_read_yet_is_told_and_told_again_once_it_can(caplog) -> None:
+    later = [*[failure(403, "no")] * 5, page(), watch(hold=True)]
+    async with reporting(caplog, "", traits={"accelerators": {"t4": T4}}, pods=later) as report:
+        [(_, first), (_, second)] = await report.ended()
+
+    assert "scheduler: default-scheduler" in first
+    assert "cluster: The hub isn't allowed to list and watch pods" in first
+    assert "t4:" not in first
+    assert "t4: 2 nodes" in second
+    assert "scheduler:" not in second
+
+
+def test_pools_are_named_with_the_autoscaler_that_grows_them() -> None:
+    runtime = Runtime(check(Config()))
+    objects = runtime.view.autoscalers
+    objects.mark_known("NodePool")
+    for number in range(10):
+        objects.put(strict_convert({"metadata": {"name": f"pool-{number}"}}, NodePool))
+
+    [line] = startup_report.growth(runtime)
+
+    assert line.startswith("pools of Karpenter: pool-0, pool-1, ")
+    assert line.endswith("pool-7, 2 more")
+
+
+def test_pools_that_an_administrator_expects_are_told() -> None:
+    runtime = Runtime(check(Config(GPUSpawner={"autoscaling": "always"})))
+
+    assert startup_report.growth(runtime) == (
+        'other pools may grow (GPUSpawner.autoscaling = "always")',
+    )
+
+
+def test_an_autoscaler_whose_status_cannot_be_read_is_told() -> None:
+    runtime = Runtime(check(Config()))
+    objects = runtime.view.autoscalers
+    objects.mark_known("NodePool")
+    objects.put(Undecodable("ConfigMap", *STATUS, "", "its data is a number"))
+
+    assert startup_report.growth(runtime) == (
+        "other pools may grow (Cluster Autoscaler's status is old or can't be read)",
+    )

@@ -1,0 +1,293 @@
+"""Accelerators as the source of servers; tests/hub/gates/test_options.py tests them in a hub."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner import GPUSpawner
+from gpuspawner.cluster.health import Stale
+from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.preflight.decision import Refuse, Start
+from tests.unit.makers.courses import NODES, OFFERS
+from tests.unit.makers.hubs import (
+    A100,
+    OF_ANN,
+    TAINT,
+    StillHub,
+    named,
+    repelling,
+    rows_of,
+    tolerating,
+)
+from tests.unit.makers.worlds import labelled, node, pod
+
+
+def mount_course(spawner: Any) -> None:
+    spawner.working_dir = spawner.user_options["course"]
+
+
+ADMINISTRATORS = [{"apply_user_options": print}, {"options_from_form": print}]
+ADMINISTRATORS += [{"pre_spawn_hook": mount_course}]
+OPTIONS = {"gpus": 1, "course": "ml"}
+
+
+@pytest.mark.parametrize(
+    ("traits", "split"),
+    [({}, (OPTIONS, {})), *((it, ({"gpus": 1}, {"course": "ml"})) for it in ADMINISTRATORS)],
+    ids=["ours alone", "applied", "read from the form", "read by a hook"],
+)
+def test_other_names_are_those_of_administrators_hooks_if_there_are_any(
+    hub_with, traits, split
+) -> None:
+    accelerators = of(hub_with(), "alice", **traits).gpuspawner_gates.sources.accelerators
+
+    assert accelerators.split(OPTIONS) == split
+    assert accelerators.split(["gpus"]) == (["gpus"], {})  # is passed to the parser
+
+
+def their_image(spawner: Any) -> str:
+    return str(getattr(spawner, "user_options", {}).get("image", ""))
+
+
+def take_their_image(spawner: Any) -> None:
+    spawner.image = their_image(spawner)
+
+
+class OwnHook:
+    """A hook that is an object."""
+
+    def __call__(self, spawner: Any) -> None:
+        take_their_image(spawner)
+
+
+READING = [
+    {"apply_user_options": {"image": "image"}},
+    {"apply_user_options": print},
+    {"options_from_form": "simple"},
+    {"pre_spawn_hook": take_their_image},
+    {"pre_spawn_hook": OwnHook()},
+    {"modify_pod_hook": lambda spawner, pod: (spawner.user_options, pod)[1]},
+    {"auth_state_hook": lambda spawner, _: take_their_image(spawner)},
+    {"after_pod_created_hook": lambda spawner, _: take_their_image(spawner)},
+    {"uid": lambda spawner: spawner.user_options["gpus"]},
+    {"environment": {"IMAGE": their_image}},
+    {"post_stop_hook": take_their_image},
+    {"group_overrides": lambda spawner: (spawner.user_options, {})[1]},
+    {"server_token_scopes": lambda spawner: (spawner.user_options, [])[1]},
+]
+FOUND = ("Node", labelled(node("a", 2), {"nvidia.com/gpu.product": "Tesla-T4"}))
+THEIR_OPTIONS = {"image": "lab:2", "gpus": "two", "memory": ["1Gi"], "accelerator": 7, "course": 1}
+
+
+@pytest.mark.parametrize("traits", READING)
+async def test_options_of_an_administrator_who_offers_nothing_of_ours_are_theirs(
+    hub_with, traits
+) -> None:
+    spawner = hub_with(FOUND).spawner(**traits)
+    sources = spawner.gpuspawner_gates.sources
+
+    assert (await sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
+    assert await spawner.get_options_form() == ""
+
+
+@pytest.mark.parametrize("traits", READING)
+async def test_an_administrator_who_offers_something_of_ours_shares_the_options(
+    hub_with, traits
+) -> None:
+    sources = of(hub_with(TWO_GPUS), "alice", **traits).gpuspawner_gates.sources
+
+    with pytest.raises(Refusal):
+        await sources.resolve(THEIR_OPTIONS)
+    assert (await sources.resolve({"gpus": 1, "course": 1})).options["course"] == 1
+
+
+async def test_without_such_code_what_the_hub_discovers_is_on_offer(hub_with) -> None:
+    spawner = hub_with(FOUND).spawner(pre_spawn_hook=print)
+
+    with pytest.raises(Refusal):
+        await spawner.gpuspawner_gates.sources.resolve(THEIR_OPTIONS)
+    assert "Tesla T4" in await spawner.get_options_form()
+
+
+async def test_an_authenticator_may_read_the_options_too(hub_with) -> None:
+    spawner = hub_with(FOUND).spawner()
+    assert spawner.gpuspawner_gates.sources.accelerators
+    reader: Any = SimpleNamespace(pre_spawn_start=lambda _user, its: take_their_image(its))
+
+    spawner.authenticator = reader
+
+    assert (await spawner.gpuspawner_gates.sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
+
+
+TWO_GPUS = ("Node", node("a", 2))
+REPELLING = repelling("owner")
+
+
+@pytest.fixture
+def made(monkeypatch) -> list[str]:
+    """Collects the owner of each pod that is made for a page."""
+    owners: list[str] = []
+    make = Accelerators.stock_pod
+
+    async def counted(self: Any) -> Any:
+        owners.append(self.spawner.user.name)
+        return await make(self)
+
+    monkeypatch.setattr(Accelerators, "stock_pod", counted)
+    return owners
+
+
+def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
+    return named(hub.spawner(accelerators={"a100": A100}, **traits), name)
+
+
+async def form(hub: StillHub, name: str, **traits: Any) -> str:
+    accelerators = of(hub, name, **traits).gpuspawner_gates.sources.accelerators
+    return await accelerators.form()
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {},
+        {"environment": {"TOKEN": "{username}"}},
+        {"volumes": [{"name": "h", "persistentVolumeClaim": {"claimName": "c-{username}"}}]},
+    ],
+)
+async def test_a_user_whose_pods_are_alike_costs_no_pod(hub_with, made, traits) -> None:
+    hub = hub_with(TWO_GPUS)
+
+    first = await form(hub, "ann", **traits)
+    second = await form(hub, "bob", **traits)
+
+    assert made == ["ann"]
+    assert "2 of 2 free" in first
+    assert "2 of 2 free" in second
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {"node_selector": {"room": "b"}},
+        {"extra_pod_config": {"nodeSelector": {"owner": "{username}"}}},
+    ],
+)
+async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
+    hub = hub_with(OF_ANN)
+    named = traits if "extra_pod_config" in traits else {}
+
+    assert "2 of 2 free" in await form(hub, "ann", **named)
+    assert "2 of 2 free" not in await form(hub, "bob", **traits)
+
+
+async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with) -> None:
+    hub = hub_with(TWO_GPUS, REPELLING)
+    traits: dict[str, Any] = {"extra_labels": {"owner": "{username}"}}
+
+    assert 'data-state="free"' in await form(hub, "ann", **traits)
+    assert 'data-state="free"' not in await form(hub, "bob", **traits)
+
+
+async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with) -> None:
+    hub = hub_with(TWO_GPUS)
+    await form(hub, "ann")
+
+    hub.view.put("Pod", pod("somebody-s", 1, on="a"))
+
+    assert "1 of 2 free" in await form(hub, "bob")
+
+
+@pytest.mark.parametrize("cloud", [{}, {"providerID": "gce://project/zone/a"}], ids=["", "cloud"])
+async def test_a_page_counts_what_admission_has_added_to_pods_with_an_accelerator(
+    hub_with, cloud
+) -> None:
+    hub = hub_with(("Node", node("a", 2, taints=[TAINT], **cloud)))
+    assert 'data-state="free"' not in await form(hub, "ann")
+    spawner = of(hub, "bob")
+    hub.admission.answer = tolerating
+    choice = await spawner.gpuspawner_gates.sources.accelerators.resolve({"gpus": 1})
+
+    decision = await hub.runtime(spawner).preflight.foretell(choice.proposal, hub.admission)
+
+    assert isinstance(decision, Start)
+    assert "2 of 2 free" in await form(hub, "ann")
+
+
+async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with) -> None:
+    hub = hub_with(TWO_GPUS)
+    await form(hub, "ann")
+
+    hub.view.now = Stale(60, "no answer")
+
+    assert 'data-state="free"' not in await form(hub, "bob")
+
+
+async def test_what_policies_withhold_is_missing_at_once(course) -> None:
+    current: dict[str, Any] = {}
+    spawner = course.spawner(lambda _: current, **OFFERS)
+    accelerators = spawner.gpuspawner_gates.sources.accelerators
+    assert 'data-accelerator="v100"' in await accelerators.form()
+
+    current = {"t4-alone": {"accelerators": ["t4"]}}
+
+    assert 'data-accelerator="v100"' not in await accelerators.form()
+    rows = await rows_of(accelerators)
+    assert [it.accelerator.key for it in rows if it.accelerator] == ["t4"]
+
+
+async def test_a_pod_that_cannot_be_made_yet_is_nobody_else_s(hub_with, monkeypatch) -> None:
+    hub = hub_with(*NODES)
+    make = Accelerators.stock_pod
+
+    async def failing(self: Any) -> Any:
+        return None if self.spawner.user.name == "ann" else await make(self)
+
+    monkeypatch.setattr(Accelerators, "stock_pod", failing)
+
+    assert 'data-state="free"' not in await form(hub, "ann")
+    assert 'data-state="free"' in await form(hub, "bob")
+
+
+def only_bob_s(pod: Any) -> Any:
+    return tolerating(pod) if pod["metadata"]["name"] == "jupyter-bob" else pod
+
+
+async def foretold(hub: Any, name: str) -> object:
+    spawner = of(hub, name)
+    choice = await spawner.gpuspawner_gates.sources.accelerators.resolve({"gpus": 1})
+    return await hub.runtime(spawner).preflight.foretell(choice.proposal, hub.admission)
+
+
+async def test_a_gpu_is_not_shown_as_free_because_admission_lets_somebody_else_have_it(
+    hub_with,
+) -> None:
+    hub = hub_with(("Node", node("a", 2, taints=[TAINT])))
+    hub.admission.answer = only_bob_s
+
+    assert isinstance(await foretold(hub, "bob"), Start)
+    assert isinstance(await foretold(hub, "ann"), Refuse)
+
+    assert 'data-state="free"' not in await form(hub, "ann")
+
+
+async def test_what_admission_adds_no_more_is_forgotten(hub_with) -> None:
+    hub = hub_with(("Node", node("a", 2, taints=[TAINT])))
+    hub.admission.answer = tolerating
+    assert isinstance(await foretold(hub, "bob"), Start)
+    assert 'data-state="free"' in await form(hub, "ann")
+
+    hub.admission.answer = lambda pod: pod
+    assert isinstance(await foretold(hub, "bob"), Refuse)
+
+    assert 'data-state="free"' not in await form(hub, "ann")
+
+
+@pytest.mark.parametrize("nodes", [[("Node", node("a", 0))], [FOUND]], ids=["cpu", "gpus"])
+async def test_a_hub_without_offers_takes_any_options_that_are_not_of_gpus(hub_with, nodes) -> None:
+    """Who reads them may be in a module of the administrator's that nobody can look into."""
+    sources = hub_with(*nodes).spawner().gpuspawner_gates.sources
+    theirs = {"image": "lab:2", "memory": ["1Gi"], "course": 1}
+
+    assert (await sources.resolve(theirs)).options.items() >= theirs.items()

@@ -1,0 +1,160 @@
+"""The forms of administrators: a class's own, and a function that sets the profiles."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from kubespawner import KubeSpawner
+from traitlets import Unicode
+
+from gpuspawner.cluster.health import Reading
+from gpuspawner.gates import administrators_form
+from gpuspawner.gates.sources import FORM_PATIENCE
+from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.spawner_class import in_front_of
+from tests.unit.makers.hubs import A100
+from tests.unit.makers.profile_lists import CPU, GPU
+from tests.unit.makers.worlds import node
+
+TWO_GPUS = ("Node", node("a", 2))
+
+
+async def _awaited(spawner: Any) -> Any:
+    """As KubeSpawner's own methods allow it."""
+    spawner.profile_list = [CPU, GPU]
+    return await spawner._render_options_form_dynamically(spawner)
+
+
+async def _default(spawner: Any) -> Any:
+    spawner.profile_list = [CPU, GPU]
+    return spawner._options_form_default()
+
+
+@pytest.mark.parametrize("function", [_awaited, _default])
+async def test_a_function_may_return_what_kubespawner_s_methods_draw(function, hub_with) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(options_form=function)
+
+    assert "Free</span> 2 of 2 free" in await spawner.get_options_form()
+
+
+async def test_a_function_of_profiles_is_no_form_of_the_administrator_s(hub_with) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=lambda _: [CPU, GPU])
+
+    assert "Free</span> 2 of 2 free" in await spawner.get_options_form()
+    assert not administrators_form.is_set(spawner)
+    assert spawner.run_pre_spawn_hook() is None
+
+
+async def test_what_a_function_offers_is_known_before_it_has_drawn_a_page(hub_with) -> None:
+    """Open forms and scripts ask for states after the hub has restarted, too."""
+    spawner = hub_with(TWO_GPUS).spawner(options_form=_awaited)
+    profiles = await spawner.gpuspawner_gates.sources.offered()
+    assert isinstance(profiles, Profiles)
+    assert [it["profile"] for it in await profiles.states()] == ["cpu-only", "gpu"]
+
+    spawner = hub_with(TWO_GPUS).spawner(options_form="<p>The administrator's</p>")
+    assert await spawner.gpuspawner_gates.sources.offered() is None
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_function_that_hangs_or_fails_does_not_keep_servers_from_starting(
+    hub_with, caplog
+) -> None:
+
+    async def hang(_: object) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async def fail(_: object) -> str:
+        raise OSError("no answer from the directory")
+
+    for function in (hang, fail):
+        caplog.clear()
+        spawner = hub_with(TWO_GPUS).spawner(options_form=function, profile_list=[CPU])
+        await asyncio.wait_for(spawner.run_pre_spawn_hook(), 3600)
+        assert spawner.gpuspawner_gates.attempt is not None
+        assert "The function in options_form failed for alice" in caplog.text
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_hub_without_gpus_still_starts_servers_without_a_form(hub_with) -> None:
+    hub = hub_with(("Node", node("a", 0)))
+    spawner = hub.spawner()
+
+    assert await spawner.get_options_form() == ""
+    hub.view.now = Reading(3)
+    assert "still reading the cluster" in await spawner.get_options_form()
+
+
+async def test_a_page_waits_only_once_for_the_first_list(hub_with, monkeypatch) -> None:
+    hub = hub_with(TWO_GPUS)
+    hub.view.now = Reading(3)
+    waits = []
+
+    async def first_list(patience: float) -> bool:
+        waits.append(patience)
+        return False
+
+    monkeypatch.setattr(hub.view, "first_list", first_list)
+
+    assert "still reading the cluster" in await hub.spawner().get_options_form()
+    assert waits == [FORM_PATIENCE]
+
+
+async def test_the_form_stays_when_the_last_gpu_has_gone(hub_with) -> None:
+    hub = hub_with(("Node", node("a", 1)))
+    spawner = hub.spawner()
+
+    assert "NVIDIA GPU" in await spawner.get_options_form()
+    hub.view.put("Node", node("a", 0))
+    assert "There are no GPUs to choose from" in await spawner.get_options_form()
+
+
+async def test_other_offers_need_a_form_without_gpus(hub_with) -> None:
+    spawner = hub_with().spawner(memory_choices=["1Gi", "2Gi"])
+
+    assert "2 GiB" in await spawner.get_options_form()
+
+
+class FormOfItsOwn(KubeSpawner):
+    """Sets its form if it finds none, as the spawner of a laboratory's public service does."""
+
+    own_form = Unicode(config=True)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.reads_forms = callable(self.options_from_form)
+        if not self.options_form and self.own_form:
+            self.options_form = self.draw
+
+    async def draw(self, spawner: KubeSpawner) -> str:
+        return f"<p>{self.own_form} for {spawner.user.name}</p>"
+
+
+async def test_a_class_that_finds_no_form_while_it_is_made_keeps_the_form_that_it_sets(
+    hub_with,
+) -> None:
+    spawner = hub_with().spawner(
+        in_front_of(FormOfItsOwn), accelerators={"a100": A100}, own_form="A"
+    )
+
+    assert spawner.reads_forms
+    assert administrators_form.is_set(spawner)
+    assert await spawner.get_options_form() == "<p>A for alice</p>"
+
+
+async def test_our_form_is_the_default_although_a_class_has_looked_for_a_form_before(
+    hub_with,
+) -> None:
+    spawner = hub_with().spawner(in_front_of(FormOfItsOwn), accelerators={"a100": A100})
+
+    assert not administrators_form.is_set(spawner)
+    assert "A100" in await spawner.get_options_form()
+
+
+async def test_a_class_sees_the_form_that_is_configured_while_it_is_made(hub_with) -> None:
+    own = in_front_of(FormOfItsOwn)
+
+    spawner = hub_with().spawner(own, options_form="<b>configured</b>", own_form="A")
+
+    assert await spawner.get_options_form() == "<b>configured</b>"

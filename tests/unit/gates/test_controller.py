@@ -1,0 +1,410 @@
+"""The gates of one spawner; tests/hub/gates/test_gates.py tests them in a hub."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from typing import Any
+
+import pytest
+from kubespawner import KubeSpawner
+
+from gpuspawner.gates.attempt import CLEANUP_SECONDS, Phase
+from gpuspawner.gates.one_request import AlreadyStartedError
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.reservations.reservations import LEFT_SECONDS
+from gpuspawner.scaling.node_waits import longest_wait
+from gpuspawner.spawner_class import in_front_of
+from tests.unit.makers.courses import sends
+from tests.unit.makers.hubs import A100, TAINT, StillHub, tolerating
+from tests.unit.makers.profile_lists import GPU
+from tests.unit.makers.worlds import node, pod
+
+TAINTED = ("Node", node("a", 2, taints=[TAINT]))
+TWO = ("Node", node("a", 2))
+TWO_GPUS = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}
+
+
+class RunsTheImageThatIsSent(KubeSpawner):
+    """Reads its own options, as the spawner of BinderHub does."""
+
+    def start(self) -> Any:
+        self.image = self.user_options["image"]
+        return super().start()
+
+
+SENT = {"image": "registry.example.org/built:1", "token": "secret", "repo_url": "https://git/x"}
+
+
+async def test_a_class_with_options_of_its_own_gets_them_on_nodes_with_gpus(hub_with) -> None:
+    spawner = hub_with(TWO).spawner(in_front_of(RunsTheImageThatIsSent))
+    spawner.user_options = SENT
+
+    spawner.run_pre_spawn_hook()
+
+    assert not await spawner.get_options_form()
+    assert spawner.user_options == SENT
+
+
+async def test_options_of_a_class_are_passed_on_beside_configured_accelerators(hub_with) -> None:
+    own = in_front_of(RunsTheImageThatIsSent)
+    spawner = hub_with(TWO).spawner(own, accelerators={"a100": A100})
+    spawner.user_options = {"accelerator": "a100", "token": "secret"}
+
+    spawner.run_pre_spawn_hook()
+
+    assert spawner.user_options["token"] == "secret"
+
+
+async def test_every_server_keeps_the_gpu_that_the_hub_gives_to_all(hub_with) -> None:
+    spawner = hub_with(TWO).spawner(extra_resource_limits={"nvidia.com/gpu": "1"})
+
+    assert not await spawner.get_options_form()
+    spawner.run_pre_spawn_hook()
+    pod = await spawner.get_pod_manifest()
+
+    [container] = pod.spec.containers
+    assert container.resources.limits["nvidia.com/gpu"] == "1"
+    assert "NVIDIA_VISIBLE_DEVICES" not in {it.name for it in container.env}
+
+
+async def test_a_server_of_a_hub_that_gives_all_a_gpu_is_refused_if_all_are_in_use(
+    hub_with,
+) -> None:
+    spawner = hub_with(TWO, ("Pod", pod("x", 2, on="a"))).spawner(
+        extra_resource_limits={"nvidia.com/gpu": "1"}, autoscaling="none"
+    )
+
+    with pytest.raises(Refusal, match="in use"):
+        await spawner.run_pre_spawn_hook()
+
+
+async def test_each_gate_asks_admission_in_the_pod_s_namespace(hub_with) -> None:
+    hub = hub_with(TAINTED)
+    hub.admission.answer = tolerating
+    spawner = hub.spawner(accelerators={"a100": A100}, namespace="research")
+    sent: list[Any] = []
+
+    async def create_namespaced_pod(namespace: str, pod: Any) -> None:
+        sent.append((namespace, pod))
+
+    spawner.api.create_namespaced_pod = create_namespaced_pod
+
+    # JupyterHub 5 passes a query as sent, 6 without the prefix.
+    stored = await spawner.options_from_query({"opt-accelerator": ["a100"], "opt-gpus": ["2"]})
+    assert len(hub.admission.asked) == 1
+    spawner.user_options = stored
+    await spawner.run_pre_spawn_hook()
+    assert len(hub.admission.asked) == 2
+    pod = await spawner.get_pod_manifest()
+    assert await spawner._make_create_pod_request(pod, 3)
+    assert len(hub.admission.asked) == 3
+
+    assert stored == spawner.user_options == TWO_GPUS
+    assert sent == [("research", pod)]
+    for namespace, asked in hub.admission.asked:
+        [container] = asked["spec"]["containers"]
+        assert namespace == "research"
+        assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
+    attempt = spawner.gpuspawner_gates.attempt
+    assert attempt.decision == Start(attempt.choice.proposal.grant)
+    assert attempt.phase is Phase.SENT
+
+
+async def test_a_pod_that_admission_does_not_change_is_refused(hub_with) -> None:
+    hub = hub_with(TAINTED)
+    hub.admission.answer = lambda pod: pod
+    spawner = hub.spawner(accelerators={"a100": A100})
+
+    with pytest.raises(Refusal):
+        await spawner.options_from_query({"opt-accelerator": ["a100"], "opt-gpus": ["2"]})
+
+
+@pytest.mark.parametrize("is_room", [True, False], ids=["room", "no room"])
+async def test_a_form_is_refused_if_another_request_starts_the_server_meanwhile(
+    is_room, hub_with, caplog
+) -> None:
+    caplog.set_level(logging.INFO)
+    hub = hub_with(TAINTED)
+    spawner = hub.spawner(accelerators={"a100": A100})
+
+    def meanwhile(pod: Manifest) -> Manifest:
+        spawner._spawn_pending = True
+        return tolerating(pod) if is_room else pod
+
+    hub.admission.answer = meanwhile
+
+    with pytest.raises(AlreadyStartedError):
+        await spawner.run_options_from_form({"accelerator": ["a100"], "gpus--a100": ["2"]})
+    assert caplog.messages == []
+
+
+async def test_a_profile_that_cannot_be_loaded_at_the_start_is_not_a_500(hub_with) -> None:
+    spawner = hub_with(TWO).spawner(profile_list=[GPU])
+    assert spawner.run_pre_spawn_hook() is None
+    spawner.user_options = {"profile": "taken away meanwhile"}
+
+    with pytest.raises(Refusal, match="an error in the hub's configuration"):
+        await spawner.load_user_options()
+
+
+async def test_on_a_copy_a_profile_fails_to_load_as_with_kubespawner(hub_with) -> None:
+    spawner = hub_with(TWO).spawner(profile_list=[GPU])
+    assert spawner.run_pre_spawn_hook() is None
+
+    copied = spawner.gpuspawner_copy()
+    copied.user_options = {"profile": "taken away meanwhile"}
+
+    with pytest.raises(ValueError, match="taken away meanwhile"):
+        await copied.load_user_options()
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_wait_in_vain_is_a_warning_if_refusals_are_warnings(hub_with, caplog) -> None:
+    hub = hub_with(("Node", node("a", 1, providerID="aws:///z/i-1")), ("Pod", pod("x", on="a")))
+    spawner = hub.spawner(accelerators={"a100": A100}, preflight="warn")
+    spawner.user_options = {"accelerator": "a100"}
+    if (begun := spawner.run_pre_spawn_hook()) is not None:
+        await begun
+    attempt = spawner.gpuspawner_gates.attempt
+    assert isinstance(attempt.decision, Wait)
+    named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
+    hub.view.put("Pod", {**pod("a"), "metadata": named})
+
+    spawner.gpuspawner_gates._run.created.set()
+    await asyncio.wait_for(spawner.gpuspawner_gates._run.until_lost(), 3600)
+
+    assert "Starting alice anyway" in caplog.text
+    assert "no-answer" in caplog.text
+
+
+ELSEWHERE = {"gpu": "a100", "pool": "research"}
+
+
+def sends_elsewhere(hub: StillHub, then: Callable[..., Any], **traits: Any) -> Any:
+    """Make a start whose pod is sent to another pool; *then* is called, and it waits for ever.
+
+    Admission changes the pod so, but isn't asked about a yes before the start.
+    """
+    spawner: Any = hub.spawner(accelerators={"a100": A100}, autoscaling="always", **traits)
+    spawner.user_options = {"accelerator": "a100"}
+    assert spawner.run_pre_spawn_hook() is None
+    assert spawner.gpuspawner_gates.attempt.decision == Start(
+        spawner.gpuspawner_gates.attempt.choice.proposal.grant
+    )
+    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], "nodeSelector": ELSEWHERE}}
+
+    async def forever() -> None:
+        then(spawner)
+        await asyncio.Event().wait()
+
+    sends(spawner, forever)
+    spawner.gpuspawner_stock.stops_pod = lambda: True
+    return spawner
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_wait_that_only_the_last_gate_knows_of_ends_in_a_refusal(hub_with) -> None:
+    hub = hub_with(("Node", node("a", 1)))
+
+    def show(spawner: Any) -> None:
+        named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
+        hub.view.put("Pod", {**pod("a", nodeSelector=ELSEWHERE), "metadata": named})
+
+    spawner = sends_elsewhere(hub, show)
+
+    with pytest.raises(Refusal, match="The cluster didn't add a machine"):
+        await asyncio.wait_for(spawner.gpuspawner_gates.run_start(), 3600)
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_wait_that_the_hub_has_set_no_time_for_ends_before_the_hub_s_timeout(
+    hub_with,
+) -> None:
+    """The pod isn't in view yet when the start ends."""
+
+    def end_soon(spawner: Any) -> None:
+        attempt = spawner.gpuspawner_gates.attempt
+        before = spawner.scheduling_timeout + 600 + spawner.http_timeout
+        assert attempt.seconds_left == pytest.approx(before - CLEANUP_SECONDS)
+        assert attempt.seconds_left < longest_wait(attempt.decision.scale_up)
+        spawner.gpuspawner_gates.attempt = attempt.ending_in(0)
+
+    hub = hub_with(("Node", node("a", 1)))
+    spawner = sends_elsewhere(hub, end_soon, start_timeout=300)
+
+    with pytest.raises(Refusal, match="No machine can take your server right now"):
+        await asyncio.wait_for(spawner.start(), 3600)
+
+
+async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(hub_with) -> None:
+    """KubeSpawner loads the profile after the hub has read its timeout, and then reads its own."""
+    slow = {**GPU["kubespawner_override"], "start_timeout": 600}
+    grows = {**GPU, "kubespawner_override": slow, "scale_up": {"max_nodes": 1, "minutes": 8}}
+    spawner = hub_with().spawner(profile_list=[grows], start_timeout=300)
+    if (begun := spawner.run_pre_spawn_hook()) is not None:
+        await begun
+    longer = spawner.gpuspawner_gates.attempt.seconds_for_a_node
+    read: list[int] = []
+
+    async def run_start() -> None:
+        await spawner.load_user_options()
+        read.append(spawner.start_timeout)
+
+    spawner.gpuspawner_stock.run_start = run_start
+    started = spawner.start()
+    read.append(spawner.start_timeout)
+    await started
+
+    assert longer > 0
+    others = 600 + spawner.http_timeout
+    assert read == [300 + longer + others, 600 + longer + others]
+    assert spawner.start_timeout == 300
+
+
+def renamed(spawner: Any) -> None:
+    """A hook that gives a pod a name and a namespace of its own."""
+    spawner.pod_name, spawner.namespace = "lab-of-alice", "labs"
+
+
+@pytest.mark.usefixtures("clock")
+async def test_the_pod_that_is_sent_is_followed_by_the_name_that_a_hook_has_given_it(
+    hub_with,
+) -> None:
+    hub = hub_with(("Node", node("a", 2)))
+    spawner: Any = hub.spawner(accelerators={"a100": A100}, pre_spawn_hook=renamed)
+    spawner.user_options = {"accelerator": "a100"}
+    spawner.run_pre_spawn_hook()
+    reservations = hub.runtime(spawner).preflight.reservations
+    names = {"name": "lab-of-alice", "namespace": "labs", "uid": "u"}
+    running = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+    shown = {"metadata": names, "spec": {"nodeName": "a"}, "status": running}
+    promised: list[int] = []
+    heard: list[str] = []
+
+    async def starts_slowly() -> None:
+        promised.append(len(reservations))
+        hub.view.put("Pod", {**pod("lab-of-alice", on="a"), "metadata": names})
+        promised.append(len(reservations))
+        await asyncio.sleep(LEFT_SECONDS + 15)
+        heard.extend(hub.view.events._heard["labs"])
+
+    sends(spawner, starts_slowly)
+    spawner.gpuspawner_stock.known_pod = lambda: shown
+
+    await asyncio.wait_for(spawner.gpuspawner_gates.run_start(), 3600)
+
+    assert promised == [1, 0]
+    assert heard == ["lab-of-alice"]
+
+
+async def test_a_refused_start_of_a_renamed_pod_leaves_no_reservation(hub_with) -> None:
+    hub = hub_with(("Node", node("a", 1)))
+    spawner: Any = hub.spawner(
+        accelerators={"a100": A100}, pre_spawn_hook=renamed, autoscaling="none"
+    )
+    spawner.user_options = {"accelerator": "a100"}
+    spawner.run_pre_spawn_hook()
+    sends(spawner, limits={"nvidia.com/gpu": "2"})
+
+    with pytest.raises(Refusal):
+        await spawner.gpuspawner_gates.run_start()
+
+    assert len(hub.runtime(spawner).preflight.reservations) == 0
+
+
+async def deleted(spawner: Any) -> None:
+    """Delete the pod as KubeSpawner does."""
+    await spawner._make_delete_pod_request(spawner.pod_name, None, 0, 3)
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_start_that_deletes_its_own_pod_ends_with_its_own_error(hub_with) -> None:
+    """As KubeSpawner does if a step between the pod's creation and its readiness fails."""
+    spawner = sends_and_deletes(hub_with, deleted)
+
+    with pytest.raises(RuntimeError, match="Your course has ended"):
+        await asyncio.wait_for(spawner.gpuspawner_gates.run_start(), 3600)
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_time_out_of_a_start_that_has_deleted_its_own_pod_is_not_one_of_the_pod(
+    hub_with,
+) -> None:
+    error = TimeoutError("Failed to delete service jupyter-alice")
+    spawner = sends_and_deletes(hub_with, deleted, error)
+
+    with pytest.raises(TimeoutError, match="Failed to delete service") as raised:
+        await asyncio.wait_for(spawner.gpuspawner_gates.run_start(), 3600)
+    assert "because of an error" in vars(raised.value)["jupyterhub_message"]
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_start_whose_pod_somebody_else_deletes_ends_at_once(hub_with) -> None:
+    context = copy_context()  # as in another request
+
+    async def delete(spawner: Any) -> None:
+        await asyncio.create_task(deleted(spawner), context=context)
+
+    with pytest.raises(Refusal, match="Your server was deleted"):
+        await asyncio.wait_for(
+            sends_and_deletes(hub_with, delete).gpuspawner_gates.run_start(), 3600
+        )
+
+
+def sends_and_deletes(
+    hub_with: Callable[..., StillHub],
+    delete: Callable[[Any], Awaitable[object]],
+    error: Exception | None = None,
+) -> Any:
+    """Make a start whose pod is deleted; a minute later, it fails."""
+    spawner: Any = hub_with(("Node", node("a", 1))).spawner(accelerators={"a100": A100})
+    spawner.user_options = {"accelerator": "a100"}
+    assert spawner.run_pre_spawn_hook() is None
+    named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
+    shown = [{"metadata": named, "spec": {}, "status": {"phase": "Pending"}}]
+
+    async def fail() -> None:
+        await asyncio.sleep(2)  # it is followed
+        await delete(spawner)
+        shown.clear()
+        await asyncio.sleep(60)
+        raise error or RuntimeError("Your course has ended.")
+
+    sends(spawner, fail)
+    spawner.gpuspawner_stock.known_pod = lambda: shown[0] if shown else None
+    spawner.gpuspawner_stock.knows_pods = lambda: True
+    return spawner
+
+
+async def test_a_home_directory_that_a_hook_has_renamed_may_not_be_in_view_yet(hub_with) -> None:
+    def renames(spawner: Any) -> None:
+        spawner.pvc_name = "homes-of-the-course"
+
+    hub = hub_with(("Node", node("a", 1)), ("StorageClass", STANDARD))
+    spawner: Any = hub.spawner(
+        accelerators={"a100": A100},
+        pre_spawn_hook=renames,
+        storage_pvc_ensure=True,
+        storage_class="standard",
+        storage_capacity="10Gi",
+        volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": "{pvc_name}"}}],
+    )
+    spawner.user_options = {"accelerator": "a100"}
+    spawner.run_pre_spawn_hook()
+    sent = sends(spawner)
+
+    await spawner.gpuspawner_gates.run_start()
+
+    [volume] = sent[0].spec.volumes
+    assert volume.persistent_volume_claim["claimName"] == "homes-of-the-course"
+    assert "not found" not in str(spawner.gpuspawner_gates.attempt.decision)
+
+
+STANDARD = {
+    "metadata": {"name": "standard"},
+    "provisioner": "example.com/disks",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}

@@ -1,0 +1,53 @@
+"""The first gate, without a hub."""
+
+import pytest
+
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.decision import Reason, Refuse
+from gpuspawner.preflight.proposal import Proposal
+from tests.unit.makers.waiters import FULL, Waiting
+
+FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
+
+
+@pytest.fixture
+def try_again(monkeypatch) -> None:
+    """Nobody can tell in time."""
+
+    async def examine(_: AdmittedPreflight, proposal: Proposal, **_more: object) -> Refuse:
+        return Refuse(proposal.grant, Reason.TRY_AGAIN)
+
+    monkeypatch.setattr(AdmittedPreflight, "examine", examine)
+
+
+@pytest.mark.usefixtures("try_again")
+async def test_a_form_lets_those_on_who_ask_to_wait_if_nobody_can_tell_in_time(hub_with) -> None:
+    spawner = Waiting(hub_with(*FULL), None).spawner
+
+    stored = await spawner.run_options_from_form({**FIELDS, "wait": ["1"]})
+    with pytest.raises(Refusal) as refused:
+        await spawner.run_options_from_form(FIELDS)
+
+    assert stored["wait"] == "here"
+    assert refused.value.slug == "try-again"
+
+
+@pytest.mark.usefixtures("try_again")
+async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(hub_with) -> None:
+    """The next page could only say the same, and the form would be gone."""
+    only_t4 = {"accelerators": ["t4"]}
+    spawner = Waiting(hub_with(*FULL), None, queue=only_t4).spawner
+
+    with pytest.raises(Refusal) as refused:
+        await spawner.run_options_from_form({**FIELDS, "wait": ["1"]})
+
+    assert refused.value.slug == "try-again"
+
+
+async def test_a_form_refuses_although_a_class_has_an_attribute_of_that_name(hub_with) -> None:
+    spawner = Waiting(hub_with(*FULL), None).spawner
+    spawner.preflight = 7  # an administrator's own
+
+    with pytest.raises(Refusal):
+        await spawner.run_options_from_form(FIELDS)

@@ -1,0 +1,101 @@
+"""What is seen and told of a start while Kueue holds its pod back."""
+
+from msgspec import structs
+
+from gpuspawner.kueue.objects import KueueObjects
+from gpuspawner.kueue.places import Line
+from gpuspawner.kueue.queue_sight import QueueSight
+from gpuspawner.launch.sight import Seen
+from gpuspawner.launch.steps import Stage, Step
+from gpuspawner.launch.trouble import Kind
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.scheduling.rules import DEFAULT_RULES
+from tests.unit.makers.kueue_worlds import GPU, flavor, known, pool, queue, workload
+from tests.unit.makers.launches import Launch
+
+QUEUED = Stage(Step.QUEUED, (-2, 0))
+SCHEDULING = Stage(Step.SCHEDULING, (-1, 0))
+WAITING = Seen((QUEUED,), uid="uid-w")
+REQUESTS = {"resources": {"limits": {GPU: "1"}}}
+POD = {
+    "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "gpus"}},
+    "spec": {"containers": [{"name": "notebook", **REQUESTS}]},
+}
+PROPOSAL = Proposal("jhub", "jupyter-ann", POD, Grant())
+TEAM = queue(), pool("team-a", {"nominalQuota": "2"}, used=2), flavor()
+TOO_MUCH = (
+    "insufficient quota for nvidia.com/gpu in flavor t4, previously considered podsets requests (0)"
+    " + current podset request (3) > maximum capacity (2)"
+)
+
+
+def look(objects: KueueObjects, seen: Seen = WAITING) -> Seen:
+    return QueueSight(objects, PROPOSAL, DEFAULT_RULES).look(seen)
+
+
+def test_the_place_is_that_of_the_pod_s_own_workload() -> None:
+    objects = known(*TEAM, workload("earlier"), workload("w", second=1))
+
+    assert look(objects).line == Line("gpus", "team-a", 1, GPU, used=2, nominal=2)
+
+
+def test_a_pod_that_no_one_holds_back_has_no_place() -> None:
+    seen = structs.replace(WAITING, stages=(QUEUED, SCHEDULING))
+
+    assert look(known(*TEAM, workload("w")), seen) == seen
+
+
+def test_a_pod_that_has_quota_but_waits_for_an_admission_check_isnt_next_in_the_queue() -> None:
+    assert look(known(*TEAM, workload("w", QuotaReserved=""))) == WAITING
+    admitted = workload("w", QuotaReserved="", Admitted="")
+    assert look(known(*TEAM, admitted)).line is not None
+
+
+def test_that_kueue_takes_no_notice_is_a_trouble_if_the_hub_sees_all_workloads() -> None:
+    assert [it.kind for it in look(known(*TEAM)).troubles] == [Kind.QUEUE_SILENT]
+    assert look(KueueObjects()) == WAITING
+
+
+def test_a_workload_that_cant_be_read_may_be_that_of_the_pod() -> None:
+    strange = {**workload("w"), "spec": {"queueName": "gpus", "priority": "high"}}
+
+    assert look(known(*TEAM, strange)) == WAITING
+
+
+def test_what_kueue_can_never_give_ends_the_start() -> None:
+    [trouble] = look(known(*TEAM, workload("w", QuotaReserved=TOO_MUCH))).troubles
+
+    assert (trouble.kind, trouble.is_final, trouble.text) == (Kind.QUEUE_NEVER, True, TOO_MUCH)
+
+
+def at(ahead: int) -> Seen:
+    return structs.replace(WAITING, line=Line("gpus", "team-a", ahead))
+
+
+def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time() -> None:
+    launch = Launch()
+    for ahead, after in ((2, 0), (2, 0.5), (2, 1), (2, 0.5), (0, 1)):
+        launch.look(at(ahead), after)
+
+    assert launch.page.texts == [
+        "Your server waits in the queue gpus: 2 are ahead of it.",
+        "Your server is next in the queue gpus.",
+    ]
+
+
+def test_after_the_queue_the_page_goes_on_as_for_any_server() -> None:
+    launch = Launch()
+    launch.look(at(0))
+    launch.look(at(0), after=2)
+    launch.look(structs.replace(WAITING, stages=(QUEUED, SCHEDULING)), after=1)
+
+    assert launch.page.texts[-1] == "Looking for a machine for your server."
+
+
+def test_without_rights_a_page_still_says_that_the_server_waits_in_a_queue() -> None:
+    launch = Launch()
+    launch.look(WAITING)
+    launch.look(WAITING, after=2)
+
+    assert launch.page.texts == ["Your server waits in the cluster's queue."]

@@ -1,0 +1,141 @@
+"""What the hub's pages tell of a user's servers, beside the hub's own announcements."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from markupsafe import Markup
+from sqlalchemy.exc import PendingRollbackError
+
+from gpuspawner.compat import jupyterhub
+from gpuspawner.launch.announcements import announce, told_at_home, told_everywhere, told_on_form
+from gpuspawner.launch.ending import Ending, utc_now, written
+from gpuspawner.launch.trouble import Kind
+
+LOST = "ended because its machine was lost."
+AGAIN = "Please start it again: it may get another machine."
+
+
+def state(age: timedelta = timedelta(), kind: Kind = Kind.NODE_LOST) -> dict[str, Any]:
+    return {"gpuspawner": {"ending": written(Ending(kind, utc_now() - age))}}
+
+
+def person(**states: object) -> Any:
+    """Return a user with these servers, none of which runs."""
+    rows = {name: SimpleNamespace(state=it, server=None) for name, it in states.items()}
+    return SimpleNamespace(orm_spawners=rows, spawners={})
+
+
+def test_every_page_tells_how_the_last_servers_ended() -> None:
+    user = person(train=state(), demo=state(), other={"pod_name": "x"}, new=None)
+
+    assert told_everywhere(user) == (
+        f'<span class="text-break"><strong>demo</strong> {LOST} {AGAIN}<br>'
+        f"<strong>train</strong> {LOST} {AGAIN}</span>"
+    )
+
+
+def test_a_server_that_runs_again_has_not_ended() -> None:
+    user = person(train=state())
+    user.orm_spawners["train"].server = object()
+
+    assert told_everywhere(user) == ""
+
+
+def test_what_is_older_than_a_day_is_told_on_the_form_only() -> None:
+    old = state(timedelta(hours=25))
+    form: Any = SimpleNamespace(orm_spawner=SimpleNamespace(state=old))
+
+    assert told_everywhere(person(train=old)) == ""
+    assert told_on_form(form) == f"Your last server {LOST} That was 25 hours ago. {AGAIN}"
+
+
+@pytest.mark.parametrize("user", [None, SimpleNamespace(name="a service")])
+def test_nobody_is_told_of_servers_that_they_can_t_have(user, hub_with) -> None:
+    hub = hub_with()
+    runtime = hub.runtime(hub.spawner())
+
+    assert told_everywhere(user) == ""
+    assert told_at_home(runtime, user) == ""
+
+
+def test_a_database_that_fails_breaks_no_page() -> None:
+    class Broken:
+        db = Mock()
+
+        @property
+        def orm_spawners(self) -> object:
+            raise PendingRollbackError
+
+    assert told_everywhere(Broken()) == ""
+    assert Broken.db.rollback.called  # or the next page would fail too
+
+
+def announcements(**variables: object) -> dict[str, Any]:
+    """Return the template's variables for a user, as the hub computes them for every page."""
+    hub = SimpleNamespace(template_vars=dict(variables))
+    jupyterhub.announce(hub, lambda _: Markup("ended"), lambda _: Markup("ends soon"))
+    return {
+        name: value(object()) if callable(value) else value
+        for name, value in hub.template_vars.items()
+    }
+
+
+def test_a_bug_of_ours_breaks_no_page(monkeypatch) -> None:
+    def fails(_: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr("gpuspawner.launch.announcements._ended", fails)
+    hub = SimpleNamespace(template_vars={"announcement": "Maintenance on Monday"})
+    announce(hub, None)
+    told: Any = hub.template_vars["announcement"]
+
+    assert told(person()) == "Maintenance on Monday"
+
+
+def test_the_form_s_page_shows_only_the_hub_s_own_announcement() -> None:
+    assert announcements() == {
+        "announcement": "ended",
+        "announcement_home": "ended<br>ends soon",
+        "announcement_spawn": "",
+    }
+    assert announcements(announcement="<b>Hi</b>") == {
+        "announcement": "<b>Hi</b><br>ended",
+        "announcement_home": "<b>Hi</b><br>ended<br>ends soon",
+        "announcement_spawn": "<b>Hi</b>",
+    }
+
+
+def test_a_page_s_own_announcement_stays_its_own() -> None:
+    own = {"announcement": lambda _: "all", "announcement_home": "", "announcement_spawn": "form"}
+
+    assert announcements(**own) == {
+        "announcement": "all<br>ended",
+        "announcement_home": "ended<br>ends soon",
+        "announcement_spawn": "form",
+    }
+
+
+def waiting(name: str, *, is_on: bool) -> Any:
+    hub, user = SimpleNamespace(base_url="/hub/"), SimpleNamespace(name="ann")
+    gates = SimpleNamespace(in_line=SimpleNamespace(is_on=is_on))
+    made = SimpleNamespace(name=name, hub=hub, user=user, pending="spawn", ready=False)
+    made.gpuspawner_gates = gates
+    return made
+
+
+def test_the_home_page_leads_to_the_line_of_each_server_that_waits(hub_with, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "gpuspawner.launch.announcements.line", lambda it: f"/hub/gpuspawner/line/ann/{it.name}"
+    )
+    hub = hub_with()
+    runtime = hub.runtime(hub.spawner())
+    spawners = {"train": waiting("train", is_on=True), "": waiting("", is_on=False)}
+    user = SimpleNamespace(name="ann", orm_spawners={}, spawners=spawners)
+
+    assert told_at_home(runtime, user) == (
+        '<span class="text-break"><strong>train</strong> waits in line. '
+        '<a href="/hub/gpuspawner/line/ann/train">Your place in line</a></span>'
+    )

@@ -1,0 +1,170 @@
+"""When a start whose pod gets no node, or loses it, is given up."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner.cluster.pod_events import Heard
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.nodes import Taint
+from gpuspawner.kueue.objects import KueueObjects
+from gpuspawner.launch.farewells import Farewells
+from gpuspawner.launch.launching import Launching
+from gpuspawner.launch.story import Story
+from gpuspawner.launch.usual import UsualSteps
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.scaling.outlook import CanScaleUp
+from gpuspawner.scheduling.node_images import NodeImages
+from gpuspawner.scheduling.rules import DEFAULT_RULES
+from tests.unit.makers.starts import event
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+SCHEDULING, STARTING, LEFT = 60, 300, 600
+"""Seconds: the limit for a node, the time that containers may take, and what is left in all."""
+
+
+def launching(
+    pod: object, nodes: dict[str, object] | None = None, *, was_ready: bool = False
+) -> Launching:
+    """Return a start whose pod the hub sees as it is given, and never another one."""
+    state = SimpleNamespace(
+        images=NodeImages(),
+        pods={"jhub/jupyter-ann": pod},
+        unbound_pods={},
+        undecodable=(),
+        nodes=nodes or {},
+        rules=DEFAULT_RULES,
+    )
+    view = SimpleNamespace(
+        changed=asyncio.sleep, state=state, in_touch=lambda: bool(nodes), queues=KueueObjects()
+    )
+    runtime: Any = SimpleNamespace(
+        view=view,
+        preflight=SimpleNamespace(reservations=SimpleNamespace(release=set().add)),
+        avoided=None,
+        farewells=Farewells(),
+        usual_steps=UsualSteps(),
+    )
+    proposal = SimpleNamespace(key=("jhub", "jupyter-ann"), grant=Grant(), decoded=None)
+    attempt: Any = SimpleNamespace(
+        choice=SimpleNamespace(proposal=proposal),
+        decision=Start(Grant()),
+        starting=STARTING,
+        seconds_for_a_node=0,
+        seconds_left=LEFT,
+        may_queue=False,
+    )
+    spawner: Any = SimpleNamespace(
+        user=SimpleNamespace(name="ann"),
+        scheduling_timeout=SCHEDULING,
+        preparing_timeout=3600,
+        http_timeout=30,
+        preflight="enforce",
+    )
+    stock: Any = SimpleNamespace(known_pod=lambda: pod, knows_pods=lambda: True)
+    start = Launching(spawner, stock, runtime, Story(), attempt)
+    start.was_ready = was_ready
+    return start
+
+
+async def judge() -> Start | Wait:
+    """Nothing is wrong with the pod."""
+    return Start(Grant())
+
+
+async def judge_wait() -> Start | Wait:
+    return Wait(Grant(), CanScaleUp(1, 2, 3))
+
+
+async def seconds_until_failed(
+    start: Launching, *events: Event, judge: Callable[[], Awaitable[Start | Wait]] = judge
+) -> float:
+    """Return after how many seconds, to the ten, a start is given up; infinity if it goes on."""
+    heard, began = Heard(), time.monotonic()
+    for it in events:
+        heard.put(it)
+    with pytest.raises((Refusal, TimeoutError)) as ended:
+        await asyncio.wait_for(start.until_failed(heard, judge), 1200)
+    return inf if ended.type is TimeoutError else round(time.monotonic() - began, -1)
+
+
+def pending(**condition: str) -> dict[str, Any]:
+    conditions = [{"type": "PodScheduled", "status": "False", **condition}] if condition else []
+    return {"metadata": {"uid": "u"}, "status": {"phase": "Pending", "conditions": conditions}}
+
+
+NO_ROOM = pending(reason="Unschedulable", message="0/1 nodes are available: 1 Too many pods.")
+
+
+async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
+    with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
+        await launching(None).until_failed(Heard(), judge)
+
+
+@pytest.mark.parametrize(
+    ("pod", "judge", "seconds"),
+    [
+        pytest.param(NO_ROOM, judge, SCHEDULING, id="kube-scheduler says no"),
+        pytest.param(pending(), judge, STARTING, id="it says nothing"),
+        pytest.param(NO_ROOM, judge_wait, SCHEDULING + LEFT, id="a node comes instead of the room"),
+    ],
+)
+async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judge, seconds) -> None:
+    assert await seconds_until_failed(launching(pod), judge=judge) == seconds
+    with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
+        await launching(pod).until_failed(Heard(), judge)
+
+
+async def test_a_pod_whose_autoscaler_says_that_a_node_comes_has_longer() -> None:
+    coming = event("TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]", uid="u")
+
+    assert await seconds_until_failed(launching(NO_ROOM), coming) == SCHEDULING + LEFT
+
+
+@pytest.mark.parametrize(
+    ("container", "was_ready", "seconds"),
+    [("setup", True, inf), ("setup", False, 0), ("notebook", True, 0)],
+)
+async def test_only_the_server_s_container_counts_once_all_have_been_ready(
+    container, was_ready, seconds
+) -> None:
+    done = {"name": container, "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    pod = {
+        "metadata": {"uid": "u"},
+        "spec": {"restartPolicy": "OnFailure", "containers": [{"name": container}]},
+        "status": {"phase": "Running", "containerStatuses": [done]},
+    }
+
+    assert await seconds_until_failed(launching(pod, was_ready=was_ready)) == seconds
+
+
+@pytest.mark.parametrize(("was_ready", "seconds"), [(True, inf), (False, STARTING)])
+async def test_the_time_to_answer_is_none_of_the_containers_start(was_ready, seconds) -> None:
+    runs = {"name": "notebook", "state": {"running": {}}, "ready": was_ready}
+    pod = {
+        "metadata": {"uid": "u"},
+        "spec": {"containers": [{"name": "notebook"}]},
+        "status": {"phase": "Running", "containerStatuses": [runs]},
+    }
+
+    assert await seconds_until_failed(launching(pod, was_ready=was_ready)) == seconds
+
+
+TAINTED = (Taint("node.kubernetes.io/unreachable", "", "NoExecute"),)
+
+
+@pytest.mark.parametrize(("taints", "seconds"), [((), inf), (TAINTED, 60)])
+async def test_a_node_that_is_back_is_not_lost(taints, seconds) -> None:
+    pod = {"metadata": {"uid": "u"}, "spec": {"nodeName": "t4-0"}, "status": {"phase": "Pending"}}
+    start = launching(pod, {"t4-0": SimpleNamespace(taints=taints)})
+    lost = event("NodeNotReady", "Node is not ready", type_="Warning", uid="u")
+
+    assert await seconds_until_failed(start, lost) == seconds

@@ -1,0 +1,139 @@
+"""Who at the front of the line needs no place any more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from gpuspawner.line.fronts import UNSURE_SECONDS, Fronts
+from gpuspawner.line.line import Line
+from gpuspawner.line.ticket import Key, Ticket
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules, Wait
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+GRANT = Grant(None, 0)
+
+
+def line_of(*names: str) -> Line:
+    """A line in which each waits for something else."""
+    line = Line()
+    for since, name in enumerate(names):
+        line.join(Ticket(("jhub", name), name, name, {}, float(since)))
+    return line
+
+
+def refused(reason: Reason) -> Refuse:
+    return Refuse(GRANT, reason)
+
+
+def done(decide: Callable[[Key], Decision], *names: str, until: float = math.inf) -> list[str]:
+    return persons(Fronts(line_of(*names), decide), until)
+
+
+def persons(fronts: Fronts, until: float = math.inf) -> list[str]:
+    return [ticket.person for ticket, _ in fronts.done(until)]
+
+
+def test_those_stay_who_are_refused_as_busy_or_whom_the_line_calls_itself() -> None:
+    decisions = {
+        "busy": refused(Reason.BUSY),
+        "away": refused(Reason.AWAY),
+        "later": refused(Reason.TRY_AGAIN),
+        "free": Start(GRANT),
+    }
+    assert done(lambda key: decisions[key[1]], *decisions) == []
+
+
+def test_who_fits_for_all_anybody_knows_goes_on_only_if_that_lasts(clock) -> None:
+    unknown = Start(GRANT, (UnknownRules(("PriorityClasses are read again",)),))
+    decisions = {"ann": unknown, "bob": refused(Reason.BUSY)}
+    them = Fronts(line_of(*decisions), lambda key: decisions[key[1]])
+    assert them.done(math.inf) == []
+    clock.now += UNSURE_SECONDS
+    decisions["ann"] = refused(Reason.BUSY)  # the API server has restarted
+    assert them.done(math.inf) == []
+
+    decisions["ann"] = unknown
+    assert them.done(math.inf) == []
+    clock.now += UNSURE_SECONDS
+    assert persons(them) == ["ann"]
+
+
+def test_those_go_on_whom_no_place_helps() -> None:
+    decisions = {"never": refused(Reason.IMPOSSIBLE), "busy": refused(Reason.BUSY)}
+    assert done(lambda key: decisions[key[1]], *decisions) == ["never"]
+
+
+@pytest.mark.parametrize(
+    ("scale_up", "stays"),
+    [
+        (MayScaleUp(Source.NODES), True),
+        (MayScaleUp(Source.NODES, on_its_way=True), False),
+        (MayScaleUp(Source.CLUSTER_AUTOSCALER, is_listed=True), False),
+        (CanScaleUp(0, 1, None), False),
+    ],
+)
+def test_of_those_who_want_the_same_one_at_a_time_shows_whether_a_node_comes(
+    scale_up, stays
+) -> None:
+    them = Fronts(line_of("ann"), lambda _: Wait(GRANT, scale_up), lambda _: True)
+
+    assert persons(them) == ([] if stays else ["ann"])
+
+
+def test_only_those_are_looked_at_who_joined_before_a_time() -> None:
+    found = done(lambda _: refused(Reason.IMPOSSIBLE), "one", "two", "three", until=1.5)
+    assert found == ["one", "two"]
+
+
+class Odd:
+    """Decides about all but some."""
+
+    def __init__(self, *odd: str) -> None:
+        self.odd = odd
+
+    def __call__(self, key: Key) -> Decision:
+        if key[1] in self.odd:
+            raise RuntimeError("a fault")
+        return refused(Reason.BUSY)
+
+
+def test_one_about_whom_nothing_can_be_decided_goes_on_and_keeps_nobody_up(caplog) -> None:
+    them = Fronts(line_of("odd", "one", "two"), Odd("odd"))
+
+    assert them.done(math.inf) == []
+    assert persons(them) == ["odd"]
+    assert "No decision about jhub/odd in line" in caplog.text
+
+
+def test_if_nothing_can_be_decided_about_anybody_all_keep_their_places() -> None:
+    decide = Odd("one", "two", "three")
+    them = Fronts(line_of("one", "two", "three"), decide)
+    assert [them.done(math.inf) for _ in range(5)] == [[]] * 5
+
+    decide.odd = ()
+    assert [them.done(math.inf) for _ in range(5)] == [[]] * 5
+
+
+def test_if_there_are_many_they_take_turns_whoever_comes_and_goes(clock) -> None:
+    asked = []
+
+    def slowly(key):
+        clock.worked += 0.006
+        asked.append(key[1])
+        return refused(Reason.BUSY)
+
+    line = line_of("a", "b", "c", "d")
+    them = Fronts(line, slowly)
+    for turn in range(40):
+        for name in ("c", "d"):
+            (line.step_aside if turn % 2 else line.step_back)(("jhub", name))
+        assert not them.done(math.inf)
+
+    assert set(asked) == {"a", "b", "c", "d"}
+    assert min(asked.count(name) for name in "abcd") >= 8

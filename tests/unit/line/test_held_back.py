@@ -1,0 +1,148 @@
+"""Who is in line, but isn't called for now."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+
+import pytest
+from tornado import web
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+async def never():
+    return False
+
+
+async def test_who_is_away_is_passed_and_keeps_the_place(stage) -> None:
+    with stage.joining("ann") as ann, stage.joining("bob") as bob:
+        stage.line.step_aside(stage.tickets["ann"])
+        await stage.ends("x")
+        assert (ann.done(), bob.done()) == (False, True)
+        assert stage.line.standing(stage.tickets["ann"]).place == 1
+
+        stage.view.remove_pod("y")
+        stage.line.step_back(stage.tickets["ann"])
+
+        assert ann.done()
+
+
+async def test_a_limit_keeps_the_place_until_policies_allow_the_server(stage) -> None:
+    allowed = []
+
+    async def allows():
+        return bool(allowed)
+
+    with stage.joining("ann", allows=allows) as ann, stage.joining("bob") as bob:
+        stage.line.step_back(stage.tickets["ann"])  # its page is open, but that isn't enough
+        await stage.ends("x")
+        assert (ann.done(), bob.done()) == (False, True)
+        assert stage.line.is_limited(stage.tickets["ann"])
+
+        allowed.append(True)
+        await stage.ends("y")
+
+        assert ann.done()
+
+
+async def test_a_question_that_fails_ends_nobody_else_s_wait(stage) -> None:
+    """An administrator's function of policies may raise anything; a start tells its owner so."""
+
+    async def fails():
+        raise web.HTTPError(503)
+
+    with stage.joining("ann", allows=fails) as ann, stage.joining("bob") as bob:
+        await stage.wakes()
+
+        await stage.ends("x", "y")
+
+        assert (ann.done(), bob.done()) == (True, True)
+
+
+async def test_a_question_without_an_answer_holds_nobody_up(stage) -> None:
+    async def says_nothing():
+        await asyncio.Event().wait()
+
+    with stage.joining("ann", allows=says_nothing), stage.joining("bob") as bob:
+        await stage.wakes()
+
+        await stage.ends("x")
+
+        assert bob.done()
+
+
+async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage) -> None:
+    async def allows():
+        return True
+
+    with stage.joining("ann", allows=allows) as ann:
+        stage.line.step_aside(stage.tickets["ann"])  # the owner has closed the page
+        await stage.ends("x")
+        assert not ann.done()
+
+        stage.line.step_back(stage.tickets["ann"])
+
+        assert ann.done()
+
+
+async def test_who_has_left_comes_back_without_the_limit_of_then(stage) -> None:
+    with stage.joining("ann", allows=never):
+        await stage.wakes()
+
+    with stage.joining("ann") as ann:
+        assert not stage.line.is_limited(stage.tickets["ann"])
+        await stage.ends("x")
+
+        assert ann.done()
+
+
+async def test_who_left_while_away_comes_back_as_one_who_is_here(stage) -> None:
+    """Else the place would stay in line for ever, although policies allow the server."""
+    allowed = []
+
+    async def allows():
+        return bool(allowed)
+
+    with stage.joining("ann"):
+        stage.line.step_aside(stage.tickets["ann"])
+
+    with stage.joining("ann", allows=allows) as ann:
+        allowed.append(True)
+        await stage.ends("x")
+
+        assert ann.done()
+
+
+async def test_a_start_that_joins_again_before_the_last_has_left_keeps_its_place_and_limit(
+    stage,
+) -> None:
+    first = ExitStack()
+    first.enter_context(stage.joining("ann"))
+    with stage.joining("ann", allows=never) as ann:
+        first.close()
+        await stage.ends("x")
+
+        assert stage.line.is_limited(stage.tickets["ann"])
+        assert len(stage.line) == 1
+        assert not ann.done()
+
+
+async def test_what_policies_say_of_a_start_that_has_left_lets_no_later_one_in(stage) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def allows_late():
+        asked.set()
+        await answer.wait()
+        return True
+
+    with stage.joining("ann", allows=allows_late):
+        await stage.wakes()
+        await asyncio.wait_for(asked.wait(), 5)
+
+    with stage.joining("ann", allows=never) as ann:
+        answer.set()
+        await stage.ends("x")
+
+        assert stage.line.is_limited(stage.tickets["ann"])
+        assert not ann.done()

@@ -1,0 +1,543 @@
+"""The wait of one start, without a hub."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from jupyterhub.objects import Server
+from jupyterhub.utils import utcnow
+from sqlalchemy import inspect, text
+
+from gpuspawner import GPUSpawner
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.gates.source import Choice
+from gpuspawner.launch.endings import place_of
+from gpuspawner.line import in_line
+from gpuspawner.line.kept import KeptPlace, Wish
+from gpuspawner.line.rules import QueueRules
+from gpuspawner.messages import Message
+from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.decision import Decision, Reason
+from gpuspawner.reservations.admitting import Admitted, Admitting
+from tests.unit.makers.hubs import TAINT, TOLERATION, tolerating
+from tests.unit.makers.waiters import FULL, Waiting
+from tests.unit.makers.worlds import named_node, node, pod, proposal, settle
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+async def test_a_start_waits_and_goes_on_with_its_options_alone(waiting) -> None:
+    alice = await waiting()
+    assert alice.place.said.text == "You are next in line. You are waiting for 1 × A100."
+
+    alice.hub.view.remove_pod("x")
+
+    await alice.starts()
+    assert not alice.place.is_on
+    assert "wait" not in alice.spawner.user_options
+    assert alice.spawner.gpuspawner_gates.attempt is not None
+
+
+async def test_the_time_in_line_is_no_time_of_the_server(waiting) -> None:
+    """The hub notes both times before the wait; the idle culler stops servers by them."""
+    alice = await waiting()
+    before = utcnow(with_tz=False)
+    hours_ago = before - timedelta(hours=3)
+    row = alice.row(started=hours_ago, last_activity=hours_ago)
+
+    alice.hub.view.remove_pod("x")
+    await alice.starts()
+
+    assert row.started >= before
+    assert row.last_activity >= before
+
+
+@pytest.mark.parametrize("reads", [(Admitting, "admit"), (in_line.InLine, "_tell")])
+@pytest.mark.usefixtures("no_threads")
+async def test_who_waits_keeps_the_place_if_the_database_cannot_be_read(
+    hub_with, monkeypatch, reads
+) -> None:
+    """After a rollback, each row is read anew."""
+    alice = Waiting(hub_with(*FULL), True)
+    row = alice.row()
+    await alice.begin()
+    since = place_of(row.state).since
+    does, faults = getattr(*reads), ["of_what"] * 3
+
+    def fails(*given: object) -> object:
+        if faults:
+            inspect(row).session.execute(text(f"SELECT {faults.pop()}"))
+        return does(*given)
+
+    monkeypatch.setattr(*reads, fails)
+    await asyncio.sleep(60)
+    assert place_of(row.state).since == since
+
+    alice.hub.view.remove_pod("x")
+    await alice.starts()
+
+    assert not faults
+    assert alice.spawner.gpuspawner_gates.attempt is not None
+
+
+async def test_who_leaves_while_the_database_keeps_the_start_from_going_on_does_not_start(
+    waiting, monkeypatch
+) -> None:
+    takes_changes = asyncio.Event()
+
+    async def begin_now(_: object) -> None:
+        await takes_changes.wait()
+
+    monkeypatch.setattr(in_line.waiting, "begin_now", begin_now)
+    alice = await waiting()
+    alice.hub.view.remove_pod("x")
+    await settle()
+
+    assert alice.place.leave()
+    takes_changes.set()
+
+    assert (await alice.refused()).slug == "left-line"
+    assert len(alice.hub.runtime(alice.spawner).preflight.reservations) == 0
+
+
+async def test_who_doesnt_wish_to_wait_is_refused(hub_with) -> None:
+    alice = Waiting(hub_with(*FULL), None)
+    await alice.begin()
+
+    refusal = await alice.refused()
+
+    assert refusal.slug == "busy"
+    assert refusal.on_form.place == 1
+
+
+async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(
+    hub_with, monkeypatch
+) -> None:
+    """Many start together, say, and the API server is slow: who asks to wait isn't sent away."""
+    admit = Admitting.admit
+
+    async def too_busy(_self: Admitting, _choice: Choice) -> Admitted:
+        monkeypatch.setattr(Admitting, "admit", admit)
+        raise Refusal(Message.of("Please try again."), reason=Reason.TRY_AGAIN.value)
+
+    monkeypatch.setattr(Admitting, "admit", too_busy)
+    alice = Waiting(hub_with(*FULL), True)
+    await alice.begin()
+
+    assert alice.place.is_on
+    alice.hub.view.remove_pod("x")
+    await alice.starts()
+
+
+async def test_a_fault_of_ours_shows_who_wishes_to_wait_why_the_start_was_refused(
+    hub_with, monkeypatch
+) -> None:
+    async def too_busy(_self: Admitting, _choice: Choice) -> Admitted:
+        raise Refusal(Message.of("Please try again."), reason=Reason.TRY_AGAIN.value)
+
+    def fail(*_: object) -> Decision:
+        raise LookupError("a fault of ours")
+
+    monkeypatch.setattr(Admitting, "admit", too_busy)
+    monkeypatch.setattr(AdmittedPreflight, "check", fail)
+    alice = Waiting(hub_with(*FULL), True)
+    with pytest.raises(Refusal) as refused:
+        await alice.begin()
+
+    assert refused.value.slug == "try-again"
+
+
+async def test_who_leaves_is_refused_once_and_the_next_form_says_so(waiting) -> None:
+    alice = await waiting()
+
+    assert alice.place.leave()
+    assert not alice.place.leave()
+
+    assert (await alice.refused()).slug == "left-line"
+    assert "You have left the line." in await alice.spawner.get_options_form()
+    assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
+
+
+@pytest.mark.parametrize("is_hub_s_end", [False, True])
+async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting, is_hub_s_end) -> None:
+    """Even if this one ends before it has stored that the server has stopped."""
+    alice = await waiting()
+    row = alice.row(user_options={})
+    alice.spawner.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+
+    if is_hub_s_end:
+        alice.start.cancel()
+        await asyncio.wait({alice.start})
+    else:
+        alice.place.leave()
+        await alice.refused()
+
+    assert (place_of(row.state) is not None) is is_hub_s_end
+
+
+async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_hub(
+    waiting,
+) -> None:
+    alice = await waiting()
+    row = alice.row()
+    alice.spawner.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    alice.hub.view.remove_pod("x")
+    await alice.starts()
+
+    with pytest.raises(Refusal), alice.place.kept_if_taken():
+        raise Refusal(Message.of("It fails."), reason="bad-image")
+
+    assert place_of(row.state) is None
+
+
+async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monkeypatch) -> None:
+    alice = await waiting()
+
+    async def fail(*_: object) -> None:
+        raise ValueError("x")
+
+    monkeypatch.setattr("gpuspawner.gates.accelerators.AcceleratorChoice.explain", fail)
+
+    assert (await alice.place.instead()).alternatives == ()
+    assert alice.place.leave()
+    await alice.refused()
+
+
+@pytest.mark.each_python
+async def test_a_start_that_is_cancelled_leaves_no_place_and_no_server(waiting) -> None:
+    """The hub would call a server ready whose start was cancelled."""
+    alice = await waiting()
+    alice.spawner.server = Server()
+    alice.start.cancel()
+    await asyncio.wait({alice.start})
+
+    assert alice.spawner.server is None
+    assert not alice.place.is_on
+    assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
+
+
+async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(hub_with) -> None:
+    hub = hub_with(*FULL)
+    servers = [Waiting(hub, True) for _ in range(3)]
+    for number, server in enumerate(servers):
+        server.spawner.pod_name = f"server-{number}"
+        server.start = asyncio.ensure_future(server.spawner.run_pre_spawn_hook())
+    await settle()
+
+    assert len(hub.runtime(servers[0].spawner).preflight.line) == 1
+    for server in servers[1:]:
+        assert (await server.refused()).slug == "in-line"
+    assert servers[0].place.leave()
+    await servers[0].refused()
+
+
+async def test_who_is_renamed_gets_no_more_places(hub_with) -> None:
+    hub = hub_with(*FULL)
+    first, second = Waiting(hub, True), Waiting(hub, True)
+    await first.begin()
+    second.spawner.user.name, second.spawner.pod_name = "alicia", "jupyter-alicia--b"
+    await second.begin()
+
+    assert (await second.refused()).slug == "in-line"
+    assert first.place.leave()
+    await first.refused()
+
+
+@pytest.mark.parametrize("options", [{"accelerator": "h100"}, {"gpus": "x"}, {"wait": "soon"}])
+async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer(
+    hub_with, options
+) -> None:
+    alice = Waiting(hub_with(*FULL), True)
+    alice.spawner.user_options |= options
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+
+    with pytest.raises(Refusal):
+        alice.spawner.run_pre_spawn_hook()
+
+    assert not kept.are_awaited
+
+
+async def test_who_is_admitted_at_once_is_awaited_no_longer(
+    hub_with,
+) -> None:
+    """Else nobody in line would be called for a minute."""
+    alice = Waiting(hub_with(FULL[0]), True)
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+
+    alice.spawner.run_pre_spawn_hook()
+
+    assert alice.spawner.gpuspawner_gates.attempt is not None
+    assert not kept.are_awaited
+
+
+async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(
+    hub_with,
+) -> None:
+    alice = Waiting(hub_with(*FULL), True)
+    runtime = alice.hub.runtime(alice.spawner)
+    runtime.kept_places.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+
+    await alice.begin()
+
+    assert alice.place.is_on
+    assert not runtime.kept_places.are_awaited
+    assert [it.since for it in runtime.preflight.line._line] == [1.0]
+    alice.start.cancel()
+
+
+async def test_who_joins_again_waits_as_wished_last(hub_with) -> None:
+    alice = Waiting(hub_with(*FULL), "here")
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    row = alice.row()
+
+    await alice.begin()
+
+    assert place_of(row.state) == KeptPlace(1.0, Wish.HERE)
+    alice.start.cancel()
+
+
+async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_next_hub(
+    hub_with,
+) -> None:
+    alice = Waiting(hub_with(FULL[0]), None)
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    row = alice.row()
+    alice.spawner.clear_state()
+
+    alice.spawner.run_pre_spawn_hook()
+
+    assert row.state["gpuspawner"].keys() == {"began"}
+
+
+@pytest.mark.parametrize("slug", ["unreachable", "uncounted"])
+async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, slug) -> None:
+    def fails(*_: object) -> bool:
+        raise Refusal(Message.of("Later."), reason=slug)
+
+    alice = Waiting(hub_with(*FULL), True)
+    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    monkeypatch.setattr("gpuspawner.compat.kubespawner.connect", fails)
+
+    with pytest.raises(Refusal):
+        alice.spawner.run_pre_spawn_hook()
+
+    assert kept.are_awaited
+
+
+async def test_a_pod_waits_in_line_as_admission_makes_it(hub_with) -> None:
+    hub = hub_with(
+        ("Node", node("a", 1, taints=[TAINT])),
+        ("Pod", pod("x", 1, on="a", tolerations=[TOLERATION])),
+    )
+    hub.admission.answer = tolerating
+    alice = Waiting(hub, True)
+    await alice.begin()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert alice.place.is_on
+    assert len(hub.admission.asked) <= 2
+
+    hub.view.remove_pod("x")
+
+    await alice.starts()
+
+
+async def test_the_pod_that_is_sent_is_kept_off_a_node_that_somebody_ahead_holds(hub_with) -> None:
+    hub = hub_with(
+        *(named_node("large", 4), ("Pod", pod("x", 3, on="large"))),
+        *(named_node("small", 1), ("Pod", pod("y", 1, on="small"))),
+    )
+    alice = Waiting(hub, True)
+    line, four = hub.runtime(alice.spawner).preflight.line, proposal("four", 4)
+    ticket = line.ticket(four, "bob", 1.0)
+    assert ticket is not None
+    with line.join(ticket, four):
+        await alice.begin()
+        hub.view.remove_pod("y")
+        await alice.starts()
+
+    sent = await alice.spawner.get_pod_manifest()
+
+    assert "'NotIn'" in str(sent.spec.affinity)
+    assert "'large'" in str(sent.spec.affinity)
+
+
+async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the_call(
+    waiting,
+) -> None:
+    alice = await waiting()
+    reservations = alice.hub.runtime(alice.spawner).preflight.reservations
+    alice.hub.view.remove_pod("x")
+    for _ in range(100):
+        await asyncio.sleep(0)
+        if len(reservations):
+            break
+
+    alice.hub.view.put("Node", node("a", 1, unschedulable=True))
+    await settle()
+
+    assert not alice.start.done()
+    assert len(reservations) == 0
+    alice.hub.view.put("Node", node("a", 1))
+    await alice.starts()
+
+
+async def test_no_alternative_is_offered_that_others_in_line_wait_for(hub_with) -> None:
+    hub = hub_with(("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")))
+    alice = Waiting(hub, None)
+    alice.spawner.user_options = {"accelerator": "a100", "gpus": 2}
+    line, two = hub.runtime(alice.spawner).preflight.line, proposal("two", 2)
+    ticket = line.ticket(two, "bob", 1.0)
+    assert ticket is not None
+    with line.join(ticket, two):
+        await alice.begin()
+        offered = (await alice.refused()).on_form.alternatives
+
+    assert [it.grant.gpus for it in offered] == [0]
+
+
+class Gate:
+    """Holds a start between its call and its admission, as a dry run does."""
+
+    def __init__(self, alice: Waiting, monkeypatch: pytest.MonkeyPatch) -> None:
+        admitting = alice.place._admitting
+        self._admit, self._opens = admitting.admit, asyncio.Event()
+        self.alice, self._is_full, self._reached = alice, False, asyncio.Event()
+        monkeypatch.setattr(admitting, "admit", self._hold)
+
+    async def _hold(self, choice: Any) -> Any:
+        self._reached.set()
+        await self._opens.wait()
+        if self._is_full:
+            self.alice.hub.view.put("Pod", pod("x", 1, on="a"))
+            preflight = self.alice.hub.runtime(self.alice.spawner).preflight
+            preflight.reservations.release(choice.proposal.key)
+        return await self._admit(choice)
+
+    async def reach(self) -> None:
+        """Call the start."""
+        self.alice.hub.view.remove_pod("x")
+        await self._reached.wait()
+
+    def open(self, *, is_full: bool = False) -> None:
+        self._is_full = is_full
+        self._opens.set()
+
+
+@pytest.fixture
+async def gate(waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """A start of Alice's that has been called."""
+    made = Gate(await waiting(), monkeypatch)
+    await made.reach()
+    return made
+
+
+async def test_who_is_called_cant_leave_any_more(waiting: Callable[..., Any]) -> None:
+    alice = await waiting()
+    alice.hub.view.remove_pod("x")
+    await alice.starts()
+    assert not alice.place.leave()
+
+
+async def test_a_page_opened_between_the_call_and_the_start_tells_of_both(gate: Gate) -> None:
+    event = await anext(gate.alice.spawner.progress())
+
+    assert "You are next in line." in event["message"]
+    assert gate.alice.place._pages == 1
+    gate.open()
+    await gate.alice.starts()
+
+
+async def test_who_leaves_after_the_call_does_not_join_again(gate: Gate) -> None:
+    assert gate.alice.place.leave()
+    gate.open(is_full=True)
+
+    assert (await gate.alice.refused()).slug == "left-line"
+    assert "You have left the line." in await gate.alice.spawner.get_options_form()
+
+
+async def test_who_leaves_after_the_call_starts_if_that_is_too_late(gate: Gate) -> None:
+    assert gate.alice.place.leave()
+    gate.open()
+
+    await gate.alice.starts()
+    assert not gate.alice.place.leave()
+
+
+# Who waits with the page open, who is away, and who comes back
+
+
+AWAY = QueueRules().seconds_away
+"""For how long a place is kept for somebody who has left the page."""
+
+
+async def test_who_is_away_for_too_long_loses_the_place(waiting) -> None:
+    alice = await waiting("here")
+    assert (await alice.refused()).slug == "away-from-line"
+
+
+async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(waiting) -> None:
+    alice = await waiting("here")
+    with alice.place.watched():
+        await asyncio.sleep(1.1 * AWAY)
+        assert alice.place.is_on
+    await asyncio.sleep(0.9 * AWAY)
+    assert alice.place.is_on  # closing the page is the last visit
+    alice.place.see()
+    await asyncio.sleep(0.9 * AWAY)
+    assert alice.place.is_on
+    alice.start.cancel()
+
+
+async def test_who_comes_back_when_there_is_room_is_served(waiting) -> None:
+    alice = await waiting("here")
+    await asyncio.sleep(in_line.RELOAD_SECONDS + 10)
+    alice.hub.view.remove_pod("x")
+    await asyncio.sleep(60)
+    assert alice.place.is_on
+
+    alice.place.see()
+
+    await alice.starts()
+
+
+async def test_a_server_that_needs_no_page_waits_without_one(waiting) -> None:
+    alice = await waiting(True)
+    await asyncio.sleep(1.1 * AWAY)
+    assert alice.place.is_on
+    alice.start.cancel()
+
+
+async def test_the_page_says_whether_it_has_to_stay_open(waiting, monkeypatch) -> None:
+    monkeypatch.setattr(in_line, "line", lambda _: "/hub/line")
+    for wish, says in (("here", "while this page is open"), (True, "You can close this page")):
+        alice = await waiting(wish)
+        event = await anext(alice.spawner.progress())
+        assert says in event["html_message"]
+        assert says not in event["message"]
+        alice.start.cancel()
+
+
+class TellingItself(GPUSpawner):
+    """An administrator's class that tells how far a start is."""
+
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        yield {"progress": 50, "message": "Half-way."}
+
+
+async def test_a_server_whose_pages_nobody_can_see_needs_none(hub_with) -> None:
+    alice = Waiting(hub_with(*FULL), "here", TellingItself)
+    await alice.begin()
+    await asyncio.sleep(1.1 * AWAY)
+    assert alice.place.is_on
+
+    alice.hub.view.remove_pod("x")
+
+    await alice.starts()

@@ -1,0 +1,167 @@
+"""The line: tickets in their order."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.line.line import Line
+from gpuspawner.line.ticket import Ticket
+from tests.simulation.cluster import Needs, ticket
+
+NOW = 1000.0
+
+
+def line(*tickets: Ticket) -> Line:
+    made = Line()
+    for it in tickets:
+        made.join(it)
+    return made
+
+
+def present(made: Line) -> list[list[str]]:
+    """Return who may be called, by lane."""
+    return [[it.person for it in lane.present] for lane in made.lanes.values()]
+
+
+def ahead(made: Line, of: Ticket, *beside: Needs) -> int:
+    return sum(count for _, count in made.ahead_of(of, NOW, beside))
+
+
+def test_who_waits_for_the_same_is_in_one_lane_in_the_order_of_arrival() -> None:
+    made = line(ticket("c", since=3), ticket("a", since=1), ticket("x", 2), ticket("b", since=2))
+
+    assert present(made) == [["a", "b", "c"], ["x"]]
+    assert len(made) == 4
+    assert {it.person for it in made} == {"a", "b", "c", "x"}
+
+
+def test_what_people_need_their_weight_and_their_lifetime_make_a_lane() -> None:
+    made = line(
+        ticket("a"), ticket("b", model="t4"), ticket("c", weight=2), ticket("d", lifetime=60)
+    )
+
+    assert present(made) == [["a"], ["b"], ["c"], ["d"]]
+
+
+def test_a_server_that_joins_again_has_only_its_new_place() -> None:
+    made = line(ticket("a", since=1), ticket("b", since=2), ticket("a", since=3))
+
+    assert present(made) == [["b", "a"]]
+    assert made.places_of("a") == 1
+    assert len(made) == 2
+
+
+def test_a_server_that_joins_again_for_something_else_leaves_its_lane() -> None:
+    made = line(ticket("a", since=1), ticket("a", 4, since=2))
+
+    assert present(made) == [["a"]]
+    assert made.find(("hub", "a")) == ticket("a", 4, since=2)
+
+
+def test_who_leaves_takes_no_place_of_one_who_came_at_the_same_time() -> None:
+    for leaves, stays in (("a", "b"), ("b", "a")):
+        made = line(ticket("a", since=1), ticket("b", since=1))
+        made.leave(("hub", leaves))
+        assert present(made) == [[stays]]
+
+        made.join(ticket(leaves, since=1))
+        made.step_aside(("hub", leaves))
+        assert present(made) == [[stays]]
+        assert ahead(made, ticket("b", since=1)) == 1
+
+
+def test_who_leaves_leaves_nothing_behind() -> None:
+    made = line(ticket("a"), ticket("b", 4))
+    made.step_aside(("hub", "b"))
+
+    assert made.leave(("hub", "b")) == ticket("b", 4)
+    assert made.leave(("hub", "b")) is None
+    assert made.find(("hub", "b")) is None
+    assert not made.is_away(("hub", "b"))
+    assert made.places_of("b") == 0
+    assert present(made) == [["a"]]
+
+
+def test_who_is_away_isnt_called_and_comes_back_to_the_same_place() -> None:
+    made = line(ticket("a", since=1), ticket("b", since=2), ticket("c", since=3))
+    made.step_aside(("hub", "b"))
+    made.step_aside(("hub", "b"))
+
+    assert made.is_away(("hub", "b"))
+    assert present(made) == [["a", "c"]]
+    assert ahead(made, ticket("c", since=3)) == 2  # their place counts
+
+    made.step_back(("hub", "b"))
+    made.step_back(("hub", "b"))
+    assert not made.is_away(("hub", "b"))
+    assert present(made) == [["a", "b", "c"]]
+
+
+def test_nobody_steps_aside_or_back_who_isnt_in_line() -> None:
+    made = line(ticket("a"))
+    made.step_aside(("hub", "b"))
+    made.step_back(("hub", "b"))
+
+    assert not made.is_away(("hub", "b"))
+    assert present(made) == [["a"]]
+
+
+def test_a_lane_of_people_who_are_away_stays() -> None:
+    made = line(ticket("a"))
+    made.step_aside(("hub", "a"))
+
+    [lane] = made.lanes.values()
+    assert len(lane) == 1
+    assert lane.one == ticket("a")
+
+
+def test_people_are_counted_with_all_their_servers() -> None:
+    first = ticket("a")
+    second = Ticket(("hub", "a--2"), "a", first.needs, first.requests, 0.0)
+    made = line(first, second)
+
+    assert made.places_of("a") == 2
+    made.leave(second.key)
+    assert made.places_of("a") == 1
+
+
+def test_only_lanes_that_wait_beside_a_ticket_are_ahead_of_it() -> None:
+    made = line(ticket("a", since=1), ticket("b", 4, since=2), ticket("c", 8, since=3))
+    last = ticket("d", since=4)
+    made.join(last)
+
+    assert ahead(made, last) == 1
+    assert ahead(made, last, Needs(4)) == 2
+    assert ahead(made, last, Needs(4), Needs(8)) == 3
+
+
+def test_who_isnt_in_line_can_be_told_how_many_are_ahead() -> None:
+    assert ahead(line(ticket("a", since=1)), ticket("new", since=NOW)) == 1
+
+
+def test_waiting_time_counts_by_weight_among_lanes() -> None:
+    made = line(ticket("heavy", since=900, weight=2.0), ticket("light", since=700, weight=0.5))
+
+    assert ahead(made, ticket("me", since=801)) == 1  # 199 seconds beside 200 and 150
+    assert ahead(made, ticket("me", since=799)) == 0
+    assert ahead(made, ticket("me", since=851)) == 2
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.sampled_from((0.5, 1.0, 2.0)), st.booleans()), max_size=12
+    ),
+    st.tuples(st.integers(0, 9), st.sampled_from((0.5, 1.0, 2.0))),
+)
+def test_as_many_are_ahead_as_have_a_smaller_precedence(others, own) -> None:
+    made = Line()
+    for number, (since, weight, is_away) in enumerate(others):
+        # Weighted waiting times here are multiples of half a second, which "me" never waits for.
+        made.join(ticket(f"p{number:02}", since=100 * since + number, weight=weight))
+        if is_away:
+            made.step_aside(("hub", f"p{number:02}"))
+    me = ticket("me", since=100 * own[0] + 50.0625, weight=own[1])
+    made.join(me)
+
+    assert ahead(made, me) == sum(it.precedence(NOW) < me.precedence(NOW) for it in made)

@@ -1,0 +1,196 @@
+"""What the line learns of nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gpuspawner.line.durations import Durations
+from gpuspawner.line.line_room import LineRoom
+from gpuspawner.line.ticket import Ticket
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.verdicts import Subject, Verdicts
+from gpuspawner.reservations.reservations import Reservations
+from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod, proposal
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+class Stage:
+    """Two nodes: one with a free GPU of two, one whose only GPU is in use."""
+
+    def __init__(self) -> None:
+        self.view = StillView(
+            ("Node", node("half", 2)),
+            ("Pod", pod("x", 1, on="half")),
+            ("Node", node("full", 1)),
+            ("Pod", pod("y", 1, on="full")),
+        )
+        self.verdicts = Verdicts(self.view.state)
+        self.reservations = Reservations(self.view.state, self.verdicts, self.view.wake)
+        self.proposals: dict[tuple[str, str], Proposal] = {}
+        self.promised: list[tuple[Ticket, frozenset[str]]] = []
+        self.room = LineRoom(
+            self.view.state,
+            self.verdicts,
+            self.reservations,
+            Durations(dict),
+            self.proposals.__getitem__,
+            self.promise,
+        )
+
+    def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
+        self.promised.append((ticket, kept_off))
+        return True
+
+    def ticket(self, name: str, gpus: int = 1, pod: Any = None) -> Ticket:
+        wanted = proposal(name, gpus)
+        self.proposals[wanted.key] = wanted.with_pod(pod) if pod else wanted
+        return Ticket(wanted.key, name, name, {GPU: gpus}, 1.0)
+
+    def reserve(self, name: str) -> None:
+        subject = proposal(name).subject
+        assert isinstance(subject, Subject)
+        self.reservations.take((NAMESPACE, name), subject)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_a_server_fits_where_it_could_start_now(stage) -> None:
+    assert set(stage.room.fitting(stage.ticket("ann"))) == {"half"}
+    assert not stage.room.fitting(stage.ticket("two", 2))
+
+
+def test_a_server_that_requests_no_cpu_fits_where_more_than_all_is_in_use(stage) -> None:
+    ann = stage.ticket("ann")
+    none = replace(ann, requests={**ann.requests, "cpu": 0})
+    requests = {"requests": {"cpu": "100"}}
+    stage.view.put("Pod", pod("z", 0, on="half", containers=[{"name": "c", "resources": requests}]))
+
+    assert stage.view.state.nodes["half"].free["cpu"] < 0
+    assert set(stage.room.fitting(none)) == {"half"}
+
+
+def test_it_is_possible_where_it_fits_if_others_end(stage) -> None:
+    assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
+    assert stage.room.possible(stage.ticket("two", 2)) == {"half"}
+    assert stage.room.possible(stage.ticket("four", 4)) == frozenset()
+
+
+def test_it_is_possible_where_a_driver_may_serve_what_it_asks_for(stage) -> None:
+    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": GPU}}
+    stage.view.state.mark_known("DeviceClass")
+    stage.view.put("Node", node("claims", 0))
+    assert stage.room.possible(stage.ticket("four", 4)) == frozenset()
+    stage.view.put("DeviceClass", class_)
+    assert stage.room.possible(stage.ticket("four", 4)) == {"claims"}
+
+
+def test_room_that_is_promised_to_others_fits_nobody(stage) -> None:
+    ann = stage.ticket("ann")
+    assert not stage.room.is_promised(ann)
+
+    stage.reserve("bob")
+
+    assert stage.room.is_promised(ann)
+    assert not stage.room.fitting(ann)
+    assert stage.room.possible(ann) == {"half", "full"}
+
+
+def test_a_pod_that_nobody_can_read_fits_nowhere(stage) -> None:
+    odd = stage.ticket("odd", pod={"spec": {"containers": "none"}})
+    assert not stage.room.fitting(odd)
+    assert not stage.room.possible(odd)
+    assert not stage.room.is_promised(odd)
+
+
+def test_amounts_are_those_of_the_nodes(stage) -> None:
+    assert (stage.room.free("half")[GPU], stage.room.size("half")[GPU]) == (1, 2)
+    assert (stage.room.free("full").get(GPU, 0), stage.room.size("full")[GPU]) == (0, 1)
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
+def test_what_pods_have_that_never_end_isnt_part_of_a_nodes_size(stage, kind) -> None:
+    before = stage.room.size("half")
+    owner = {"apiVersion": "v1", "kind": kind, "name": "o", "uid": "o", "controller": True}
+    there = pod("agent", 1, on="half")
+    metadata: Any = there["metadata"]
+    stage.view.put("Pod", {**there, "metadata": {**metadata, "ownerReferences": [owner]}})
+
+    after = stage.room.size("half")
+
+    taken = {GPU: 1, "memory": 2**30, "pods": 1}
+    assert after == {key: amount - taken.get(key, 0) for key, amount in before.items()}
+
+
+def test_a_node_that_is_gone_has_nothing(stage) -> None:
+    assert (stage.room.free("gone"), stage.room.size("gone")) == ({}, {})
+    assert list(stage.room.ends("gone")) == []
+
+
+def test_a_promise_is_made_by_the_line(stage) -> None:
+    ann, off = stage.ticket("ann"), frozenset({"full"})
+    assert stage.room.promise(ann, off)
+    assert stage.promised == [(ann, off)]
+
+
+def test_what_is_possible_is_found_once_until_more_than_a_server_changes(
+    stage, monkeypatch
+) -> None:
+    ann = stage.ticket("ann")
+    assert stage.room.possible(ann) == {"half", "full"}
+    with monkeypatch.context() as patch:
+        patch.setattr("gpuspawner.line.line_room.reach", lambda *_: 1 / 0)
+        stage.view.state.remove("Pod", NAMESPACE, "x")
+        assert stage.room.possible(ann) == {"half", "full"}
+
+    stage.view.state.remove("Node", "", "full")
+
+    assert stage.room.possible(ann) == {"half"}
+
+
+def test_for_servers_with_equal_needs_what_is_possible_is_found_once(stage, monkeypatch) -> None:
+    def home(user: str) -> Any:
+        claim = {"persistentVolumeClaim": {"claimName": user}}
+        return pod(user, 1, volumes=[{"name": "home", **claim}])
+
+    claims = {"metadata": {"namespace": NAMESPACE}, "spec": {"storageClassName": "disks"}}
+    for user in ("ann", "bob"):
+        named = {**claims, "metadata": {"name": user, "namespace": NAMESPACE}}
+        stage.view.put("PersistentVolumeClaim", named)
+    found = stage.room.possible(stage.ticket("ann", pod=home("ann")))
+    monkeypatch.setattr("gpuspawner.line.line_room.reach", lambda *_: 1 / 0)
+
+    assert stage.room.possible(stage.ticket("bob", pod=home("bob"))) is found
+
+
+def test_a_promise_counts_on_each_node_to_which_it_may_lead(stage) -> None:
+    stage.reserve("bob")
+
+    assert stage.room.unpromised("half")[GPU] == 0
+    assert stage.room.free("half")[GPU] == 1
+    assert stage.room.unpromised("full") == stage.room.free("full")
+
+
+def test_what_is_possible_is_asked_anew_for_another_pod_of_the_same_server(stage) -> None:
+    assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
+    assert stage.room.possible(stage.ticket("ann", 2)) == {"half"}
+
+
+def test_the_nodes_of_many_tickets_are_kept_not_those_of_all(stage, monkeypatch) -> None:
+    monkeypatch.setattr("gpuspawner.line.line_room._KEPT", 2)
+    for name in ("ann", "bob", "cleo", "dora", "ann"):
+        assert stage.room.possible(stage.ticket(name)) == {"half", "full"}
+
+
+def test_two_meet_if_there_is_a_node_for_both(stage) -> None:
+    one, two, four = (stage.ticket(str(gpus), gpus) for gpus in (1, 2, 4))
+    assert stage.room.meet(one, two)
+    assert not stage.room.meet(one, four)
+    stage.view.state.remove("Node", "", "half")
+    assert not stage.room.meet(one, two)

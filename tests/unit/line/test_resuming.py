@@ -1,0 +1,279 @@
+"""Servers that were in line when the hub ended are started again."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
+from gpuspawner.launch.endings import place_of
+from gpuspawner.line import resuming
+from gpuspawner.line.kept import PATIENCE_SECONDS, KeptPlace, KeptPlaces, Server, Wish
+from gpuspawner.line.rules import QueueRules
+from tests.unit.makers.hub_database import HubDatabase
+from tests.unit.makers.worlds import StillView, settle
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+class Hub:
+    """A hub's answers to starts; a server joins the line a moment after it was accepted."""
+
+    def __init__(self) -> None:
+        self.kept = KeptPlaces()
+        self.view = StillView()
+        self.runtime: Any = SimpleNamespace(
+            queue=QueueRules(is_on=True), kept_places=self.kept, view=self.view
+        )
+        self.active: set[Server] = set()
+        self.states: dict[Server, object] = {}
+        self.statuses: dict[str, list[int]] = {}
+        self.asked: list[tuple[str, object]] = []
+        self.awaited: list[bool] = []
+        self.stopping: set[str] = set()
+
+    def stops_once(self, user: str) -> None:
+        """Let the next request come while the hub stops this user's server."""
+        self.stopping.add(user)
+
+    def stores(self, user: str, since: float, wish: Wish = Wish.ANYWAY) -> None:
+        place = KeptPlace(since, wish).written()
+        self.states[user, ""] = {"gpuspawner": {"place": place}}
+
+    async def start(self, user: str, server: str, options: dict[str, object]) -> int:
+        self.asked.append((user, options["wait"]))
+        self.awaited.append(self.kept.are_awaited)
+        await asyncio.sleep(0)
+        if user in self.stopping:
+            self.stopping.remove(user)
+            self.active.add((user, server))
+            asyncio.get_running_loop().call_later(2.0, self.active.clear)
+        status = self.statuses.get(user, [202]).pop(0)
+        if status == 0:
+            raise TimeoutError
+        if status in {202, 409}:  # it joins, or our second gate refuses it
+            self.kept.take((user, server))
+        return status
+
+    async def change_state(
+        self, user: str, server: str, change: Callable[[object], object]
+    ) -> None:
+        self.states[user, server] = change(self.states[user, server])
+
+    def has_stored(self, user: str) -> bool:
+        """Whether another restart would start the server."""
+        return place_of(self.states[user, ""]) is not None
+
+
+@pytest.fixture
+def hub(monkeypatch) -> Hub:
+    hub = Hub()
+
+    async def answers() -> bool:
+        return True
+
+    waiting, db = resuming.waiting, HubDatabase().session
+    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=db))
+    monkeypatch.setattr(waiting, "answers", answers)
+    monkeypatch.setattr(waiting, "start", hub.start)
+    monkeypatch.setattr(waiting, "stored_states", lambda _word: list(hub.states.items()))
+    monkeypatch.setattr(waiting, "stored_options", lambda *_server: {"gpus": 1})
+    monkeypatch.setattr(waiting, "is_active", lambda *server: server in hub.active)
+    monkeypatch.setattr(waiting, "change_state", hub.change_state)
+    return hub
+
+
+async def test_they_are_started_in_the_order_of_their_places_with_their_wishes(hub) -> None:
+    hub.stores("bob", 20.0, Wish.HERE)
+    hub.stores("ann", 10.0)
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.asked == [("ann", "anyway"), ("bob", "here")]
+    assert not hub.kept.are_awaited
+
+
+async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub) -> None:
+    await asyncio.sleep(2 * PATIENCE_SECONDS)
+    hub.stores("ann", 10.0)
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.awaited == [True]
+
+
+@pytest.mark.parametrize("seen", [Live(0.5), Forbidden(("nodes",), "no")])
+async def test_they_wait_until_the_hub_sees_the_cluster_or_never_will(hub, seen) -> None:
+    hub.view.now = Unreachable("the cluster is away")
+    hub.stores("ann", 10.0)
+    resumed = asyncio.create_task(resuming.resume_all(hub.runtime))
+    for health in (Unreachable("the cluster is away"), Reading(1.0), Stale(20.0, "a reason")):
+        hub.view.now = health
+        hub.view.wake()
+        await settle()
+    assert hub.asked == []
+    assert hub.kept.find(("ann", "")) is not None
+
+    await asyncio.sleep(2 * PATIENCE_SECONDS)
+    hub.view.now = seen
+    hub.view.wake()
+    await resumed
+
+    assert hub.asked == [("ann", "anyway")]
+    assert hub.awaited == [True]
+
+
+@pytest.mark.parametrize("state", [None, {}, {"gpuspawner": {"place": {"since": "soon"}}}])
+async def test_a_server_without_a_place_is_not_started(hub, state) -> None:
+    hub.states["ann", ""] = state
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.asked == []
+
+
+@pytest.mark.parametrize(
+    ("active", "rules"),
+    [({("ann", "")}, QueueRules(is_on=True)), (set(), QueueRules())],
+    ids=["it has started already", "the hub has no line"],
+)
+async def test_who_needs_no_place_any_more_or_can_have_none_is_not_started(
+    hub, active, rules
+) -> None:
+    hub.stores("ann", 10.0)
+    hub.active, hub.runtime.queue = active, rules
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.asked == []
+
+
+async def test_a_hub_that_can_t_be_asked_is_a_line_in_the_log(hub, monkeypatch, caplog) -> None:
+    async def fails() -> bool:
+        raise ValueError("no such client")
+
+    monkeypatch.setattr(resuming.waiting, "answers", fails)
+
+    await resuming.resume_all(hub.runtime)
+
+    assert "no such client" in caplog.text
+
+
+async def test_a_start_that_the_hub_can_t_take_yet_is_tried_again(hub) -> None:
+    hub.stores("ann", 10.0)
+    hub.statuses["ann"] = [503, 429, 202]
+
+    await resuming.resume_all(hub.runtime)
+
+    assert len(hub.asked) == 3
+    assert not hub.kept.are_awaited
+    assert hub.has_stored("ann")  # it waits
+
+
+@pytest.mark.parametrize("answer", [400, 403, 404, 409, 500, 0])
+async def test_who_can_t_be_started_any_more_is_awaited_no_longer(hub, answer) -> None:
+    hub.stores("ann", 10.0)
+    hub.stores("bob", 20.0)
+    hub.statuses["ann"] = [answer]
+
+    await resuming.resume_all(hub.runtime)
+
+    assert [user for user, _ in hub.asked] == ["ann", "bob"]
+    assert not hub.kept.are_awaited
+
+
+@pytest.mark.parametrize("answers", [[403], [0], [429] * 1000])
+async def test_a_start_that_is_given_up_isnt_made_by_the_next_restart(hub, answers) -> None:
+    hub.stores("ann", 10.0)
+    hub.statuses["ann"] = answers
+
+    await resuming.resume_all(hub.runtime)
+
+    assert hub.asked
+    assert not hub.has_stored("ann")
+    assert hub.kept.find(("ann", "")) is None
+
+
+async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
+    hub, monkeypatch, caplog
+) -> None:
+    async def fails(*_: object) -> None:
+        raise OSError("no disk")
+
+    monkeypatch.setattr(resuming.waiting, "change_state", fails)
+    hub.stores("ann", 10.0)
+    hub.stores("bob", 20.0)
+    hub.statuses["ann"] = [403]
+
+    await resuming.resume_all(hub.runtime)
+
+    assert [user for user, _ in hub.asked] == ["ann", "bob"]
+    assert "no disk" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["stored_states", "stored_options", "start"])
+@pytest.mark.usefixtures("no_threads")
+async def test_a_database_that_fails_for_a_while_costs_nobody_the_place(
+    hub, monkeypatch, name
+) -> None:
+    does, faults = getattr(resuming.waiting, name), ["of_what"] * 100
+
+    def fails(*given: object) -> object:
+        if faults:
+            resuming.waiting.hub().db.execute(text(f"SELECT {faults.pop()}"))
+        return does(*given)
+
+    monkeypatch.setattr(resuming.waiting, name, fails)
+    hub.stores("ann", 10.0)
+    hub.stores("bob", 20.0)
+
+    await resuming.resume_all(hub.runtime)
+
+    assert sorted(user for user, _ in hub.asked) == ["ann", "bob"]
+    assert hub.has_stored("ann")
+    assert not hub.kept.are_awaited
+
+
+async def test_a_server_that_the_hub_still_checks_has_a_minute_afterwards(hub) -> None:
+    hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
+    hub.active.add(("ann", ""))
+    hub.statuses["ann"] = [400, 202]
+    resumed = asyncio.create_task(resuming.resume(hub.runtime, ("ann", "")))
+    await asyncio.sleep(2 * PATIENCE_SECONDS)
+    assert not resumed.done()
+    assert hub.asked == []
+
+    hub.active.clear()
+    hub.stops_once("ann")
+    await resumed
+
+    assert len(hub.asked) == 2
+    assert hub.kept.find(("ann", "")) is None
+
+
+async def test_an_owner_who_was_faster_keeps_the_place(hub) -> None:
+    hub.stores("ann", 10.0)
+    hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
+    hub.active.add(("ann", ""))
+    resumed = asyncio.create_task(resuming.resume(hub.runtime, ("ann", "")))
+    await settle()
+    assert hub.kept.find(("ann", "")) is not None
+
+    hub.kept.take(("ann", ""))  # it joins the line
+    await resumed
+
+    assert hub.asked == []
+    assert hub.has_stored("ann")
+
+
+async def test_nobody_waits_for_long_for_one_who_doesn_t_come_back(hub) -> None:
+    hub.stores("ann", 10.0)
+    hub.stores("bob", 20.0)
+    hub.statuses["ann"] = [503] * 100 + [202]
+
+    await resuming.resume_all(hub.runtime)
+
+    assert ("bob", "anyway") in hub.asked[:20]

@@ -1,0 +1,124 @@
+"""Who may wait in line, as administrators write it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuspawner.line.rules import QueueRules, read_queue
+from gpuspawner.offers import OfferError, Offers
+from tests.unit.makers.configured import offers
+
+MISTAKES: list[tuple[Any, str]] = [
+    ("on", ": 'on' is not a mapping"),
+    (None, ": null is not a mapping"),
+    (1, ": 1 is not a mapping"),
+    ({"place": 3}, ": unknown key 'place' (did you mean 'places'?)"),
+    ({"accelerators": "t4"}, ".accelerators: 't4' is not a list"),
+    ({"accelerators": []}, ".accelerators: is empty; write at least one or leave it out"),
+    ({"accelerators": ["T-4"]}, ".accelerators: there is no accelerator 'T-4'"),
+    ({"accelerators": ["a10"]}, ".accelerators: there is no accelerator 'a10' (did you mean 'a1"),
+    ({"profiles": [1]}, ".profiles[0]: 1 is not text; write it in quotes"),
+    ({"profiles": [" "]}, ".profiles[0]: ' ' is empty"),
+    ({"weights": ["thesis"]}, ".weights: a list is not a mapping"),
+    ({"weights": {"thesis": 0}}, ".weights['thesis']: 0 is not a number of at least 0.01"),
+    ({"weights": {"thesis": 101}}, ".weights['thesis']: 101 is not a number of at most 100"),
+    ({"weights": {"thesis": "2"}}, ".weights['thesis']: '2' is not a number"),
+    ({"weights": {"thesis": float("nan")}}, ".weights['thesis']: nan is not a number"),
+    ({"weights": {2: 2}}, ".weights: the key 2 is not text; write it in quotes"),
+    ({"places": 0}, ".places: 0 is not a whole number of at least 1"),
+    ({"places": 100_001}, ".places: 100001 is not a whole number of at most 100000"),
+    ({"places": True}, ".places: true is not a whole number"),
+    ({"places_per_user": 1.5}, ".places_per_user: 1.5 is not a whole number"),
+    ({"places_per_user": 0}, ".places_per_user: 0 is not a whole number of at least 1"),
+    ({"minutes_away": 0.5}, ".minutes_away: 0.5 is not a number of at least 1"),
+    ({"minutes_away": 10_081}, ".minutes_away: 10081 is not a number of at most 10080"),
+    ({"minutes_away": float("inf")}, ".minutes_away: inf is not a number"),
+]
+
+
+@pytest.mark.parametrize(("given", "error"), MISTAKES)
+def test_a_mistake_is_named_with_its_key(given: object, error: str) -> None:
+    with pytest.raises(OfferError) as caught:
+        read_queue(given, offers())
+
+    assert str(caught.value).startswith(f"GPUSpawner.queue{error}")
+
+
+def test_there_is_no_line_unless_it_is_turned_on() -> None:
+    off, on = read_queue(False, offers()), read_queue(True, offers())
+
+    assert not off.allow("t4", "")
+    assert not off.allow(None, "large")
+    assert on.allow("t4", "")
+    assert on.allow(None, "")
+    assert on.allow(None, "large")
+
+
+def test_a_dictionary_turns_it_on_and_a_key_with_null_counts_as_left_out() -> None:
+    assert read_queue({}, offers()) == QueueRules(is_on=True)
+    assert read_queue({"profiles": None, "weights": {"thesis": None}}, offers()) == QueueRules(
+        is_on=True
+    )
+
+
+def test_every_key_is_read() -> None:
+    rules = read_queue(
+        {
+            "accelerators": ["A100"],
+            "profiles": ["large"],
+            "weights": {"thesis": 2, "guests": 0.5},
+            "places": 50,
+            "places_per_user": 3,
+            "minutes_away": 30,
+        },
+        offers(),
+    )
+
+    assert rules == QueueRules(
+        is_on=True,
+        accelerators=frozenset({"a100"}),
+        profiles=frozenset({"large"}),
+        weights={"thesis": 2, "guests": 0.5},
+        places=50,
+        places_per_user=3,
+        seconds_away=1800,
+    )
+
+
+def test_people_may_wait_only_for_what_is_listed() -> None:
+    rules = read_queue({"accelerators": ["a100"], "profiles": ["large"]}, offers())
+
+    assert rules.allow("a100", "")
+    assert not rules.allow("t4", "")
+    assert not rules.allow(None, "")
+    assert rules.allow(None, "large")
+    assert not rules.allow("a100", "small")
+
+
+def test_accelerators_that_are_found_later_by_labels_may_be_listed() -> None:
+    assert read_queue({"accelerators": ["l4"]}, Offers()).allow("l4", "")
+
+
+def test_the_weight_of_a_person_is_the_most_of_their_groups() -> None:
+    rules = read_queue({"weights": {"thesis": 2, "guests": 0.5}}, offers())
+
+    assert rules.weight(["guests", "thesis", "others"]) == 2
+    assert rules.weight(["guests", "others"]) == 0.5
+    assert rules.weight(["others"]) == 1
+    assert rules.weight([]) == 1
+
+
+def test_the_policies_of_those_who_may_wait_have_to_exist() -> None:
+    assert read_queue({"policies": ["thesis"]}, offers(), ["thesis"]).policies == {"thesis"}
+    assert read_queue({"policies": ["any"]}, offers()).policies == {"any"}  # a function makes them
+    with pytest.raises(OfferError, match=r"queue.policies: there is no policy 'thsis'.*'thesis'"):
+        read_queue({"policies": ["thsis"]}, offers(), ["thesis"])
+    with pytest.raises(OfferError, match=r"there is no policy 'thesis'"):
+        read_queue({"policies": ["thesis"]}, offers(), [])
+
+
+def test_after_how_long_a_server_counts_as_idle_is_said_in_minutes() -> None:
+    assert read_queue(True, offers()).seconds_idle == 1800
+    assert read_queue({"minutes_idle": 5}, offers()).seconds_idle == 300

@@ -1,0 +1,261 @@
+"""Who is next in line."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuspawner.line.line import Line
+from gpuspawner.line.serving import Serving
+from gpuspawner.line.ticket import Ticket
+from tests.simulation.cluster import GPU, Cluster, ticket
+
+
+class Played(Cluster):
+    """A cluster whose nodes can go away."""
+
+    away: frozenset[str] = frozenset()
+    too_small: frozenset[str] = frozenset()
+    """The nodes that can't hold a large server any more."""
+
+    def fitting(self, ticket: Ticket) -> list[str]:
+        return [name for name in super().fitting(ticket) if name not in self.away]
+
+    def possible(self, ticket: Ticket) -> frozenset[str]:
+        lost = self.too_small if ticket.requests[GPU] > 2 else frozenset()
+        return super().possible(ticket) - self.away - lost
+
+
+class Stage:
+    """A cluster and a line."""
+
+    def __init__(self, *nodes: tuple[str, int]) -> None:
+        self.cluster = Played((name, "t4" if name[0] == "t" else "a100", n) for name, n in nodes)
+        self.line = Line()
+        self.serving = Serving(self.line)
+
+    def runs(self, *servers: tuple[str, str, int], ends: float | None = None) -> None:
+        for name, node, gpus in servers:
+            self.cluster.start(ticket(name, gpus, lifetime=ends), node)
+
+    def join(self, *tickets: Ticket) -> None:
+        for it in tickets:
+            self.serving.join(it)
+
+    def serve(self, now: float = 100.0) -> list[str]:
+        self.cluster.now = now
+        return [it.person for it in self.serving.serve(self.cluster, now)]
+
+    def end(self, *names: str, now: float = 100.0) -> list[str]:
+        for name in names:
+            self.cluster.end(("hub", name))
+        return self.serve(now)
+
+
+def test_the_first_in_line_is_called_when_a_gpu_becomes_free() -> None:
+    stage = Stage(("t", 1))
+    stage.runs(("old", "t", 1))
+    stage.join(ticket("bob", since=2), ticket("ann", since=1))
+
+    assert stage.serve() == []
+    assert stage.end("old") == ["ann"]
+    assert stage.end("ann") == ["bob"]
+
+
+def test_small_servers_dont_pass_a_large_one_for_the_only_node() -> None:
+    stage = Stage(("t", 4))
+    stage.runs(("a", "t", 1), ("b", "t", 1), ("c", "t", 1), ("d", "t", 1))
+    stage.join(ticket("large", 4, since=1), ticket("small", 1, since=2))
+
+    assert stage.end("a", "b", "c") == []
+    assert stage.end("d") == ["large"]
+    assert stage.end("large") == ["small"]
+
+
+def test_small_servers_go_on_where_the_large_one_ahead_doesnt_wait() -> None:
+    stage = Stage(("t1", 4), ("t2", 4))
+    stage.runs(("a", "t1", 3), ("b", "t2", 4))
+    stage.join(ticket("large", 4, since=1), ticket("small", 1, since=2))
+
+    assert stage.serve() == []  # t1 is kept for the large one, because less is missing there
+    stage.runs(("filler", "t1", 1))
+    assert stage.end("b") == ["large"]
+    assert stage.end("filler") == ["small"]
+
+
+def test_a_large_server_gets_the_node_that_is_kept_for_it_while_small_ones_use_the_others() -> None:
+    stage = Stage(("t1", 2), ("t2", 2))
+    stage.runs(("a", "t1", 1), ("b", "t2", 1), ("c", "t2", 1))
+    stage.join(ticket("large", 2, since=1), *(ticket(f"s{i}", since=2 + i) for i in range(4)))
+
+    assert stage.end("b") == ["s0"]
+    assert stage.end("c") == ["s1"]
+    assert stage.end("a") == ["large"]
+    assert stage.end("large") == ["s2", "s3"]
+
+
+def test_who_waits_for_another_model_is_never_passed_over() -> None:
+    stage = Stage(("t", 1), ("a", 1))
+    stage.runs(("x", "a", 1))
+    stage.join(ticket("first", since=1, model="a100"), ticket("second", since=2, model="t4"))
+
+    assert stage.serve() == ["second"]
+
+
+@pytest.mark.parametrize(("lifetime", "called"), [(400.0, ["short"]), (600.0, []), (None, [])])
+def test_a_server_that_surely_ends_in_time_may_pass(lifetime, called) -> None:
+    stage = Stage(("t", 2))
+    stage.cluster.now = 100.0
+    stage.runs(("a", "t", 1), ends=600.0)
+    stage.join(ticket("large", 2, since=1), ticket("short", since=2, lifetime=lifetime))
+
+    assert stage.serve() == called
+
+
+def test_nobody_passes_if_the_end_that_the_first_waits_for_isnt_known() -> None:
+    stage = Stage(("t", 2))
+    stage.runs(("a", "t", 1))
+    stage.join(ticket("large", 2, since=1), ticket("short", since=2, lifetime=1.0))
+
+    assert stage.serve() == []
+
+
+def test_those_behind_wait_if_not_everybody_ahead_has_a_node() -> None:
+    stage = Stage(("t1", 2), ("t2", 2))
+    stage.runs(("a", "t1", 1), ("b", "t2", 2))
+    stage.join(ticket("l1", 2, 1), ticket("l2", 2, 2), ticket("l3", 2, 3), ticket("small", 1, 4))
+
+    assert stage.serve() == []
+    assert stage.end("a") == ["l1"]
+    assert stage.end("b") == ["l2"]
+    assert stage.end("l1") == ["l3"]
+    assert stage.end("l2") == ["small"]
+
+
+def test_who_loses_the_node_that_was_kept_gets_one_that_those_behind_had_filled() -> None:
+    stage = Stage(("m", 4), ("n", 4), ("z", 2))
+    stage.runs(("m1", "m", 3), ("n1", "n", 2), ("n2", "n", 2), ("z1", "z", 2))
+    stage.join(*(ticket(f"large{it}", 4, since=float(it)) for it in (1, 2, 3)))
+    stage.join(ticket("last", since=9.0))
+    assert stage.serve() == []  # each node is kept for one of the large ones, as far as there are
+
+    stage.cluster.away = frozenset("m")
+    stage.join(*(ticket(f"small{it}", since=1.5 + it / 100) for it in range(4)))
+
+    assert stage.end("n1") == []
+    assert stage.end("n2") == ["large1"]
+
+
+def test_each_one_holds_a_node_of_its_own_in_the_order_of_the_line_whatever_they_need() -> None:
+    stage = Stage(("t1", 4), ("t2", 4), ("t3", 4))
+    stage.runs(("a", "t1", 3), ("b", "t2", 3), ("c", "t3", 4))
+    stage.join(ticket("first", 4, 1), ticket("third", 4, 10), ticket("last", 1, 20))
+    stage.join(ticket("second", 4, 5, lifetime=1e9))
+
+    assert stage.serve() == []
+    stage.cluster.end(("hub", "c"))
+    stage.runs(("d", "t3", 3))
+    assert stage.serve() == []  # the third waits there
+
+
+def test_who_comes_back_and_takes_a_node_from_somebody_behind_leaves_another_to_that_one() -> None:
+    stage = Stage(("t1", 4), ("t2", 4))
+    stage.runs(("a", "t1", 3), ("b", "t2", 4))
+    first, second = ticket("first", 4, 1), ticket("second", 4, 2)
+    stage.join(first, second, ticket("small", 1, 3))
+    stage.serving.step_aside(first)
+    assert stage.serve() == []
+
+    stage.serving.step_back(first)
+    assert stage.serve() == []
+    stage.cluster.end(("hub", "b"))
+    stage.runs(("c", "t2", 3))
+    assert stage.serve() == []
+
+
+def test_a_node_that_somebody_ahead_cant_use_any_more_is_there_for_others() -> None:
+    stage = Stage(("t1", 4), ("t2", 4))
+    stage.runs(("a", "t1", 3), ("b", "t2", 4))
+    stage.join(ticket("large", 4, since=1), ticket("small", 1, since=2))
+    assert stage.serve() == []
+
+    stage.cluster.too_small = frozenset({"t1"})  # one of its GPUs fails
+    assert stage.serve() == ["small"]
+
+
+def test_a_server_that_asks_anew_holds_only_what_it_needs_now() -> None:
+    stage = Stage(("t1", 4))
+    stage.runs(("a", "t1", 2))
+    stage.join(ticket("again", 4, since=1), ticket("small", 1, since=2))
+    assert stage.serve() == []
+
+    stage.join(ticket("again", 3, since=1))
+    assert stage.serve() == []
+    assert stage.end("a") == ["again", "small"]
+
+
+def test_the_best_node_is_held_also_if_another_was_the_best_before() -> None:
+    stage = Stage(("t1", 4), ("t2", 4), ("t3", 4))
+    stage.runs(("a", "t1", 1), ("b", "t1", 3), ("c", "t2", 3), ("d", "t3", 4))
+    stage.join(ticket("first", 4, 1), ticket("second", 4, 2), ticket("small", 1, 50))
+    assert stage.end("a") == []
+    assert stage.end("b") == ["first"]
+    stage.cluster.end(("hub", "d"))
+    stage.runs(("e", "t3", 1))
+
+    stage.join(ticket("third", 4, 30))
+    assert stage.serve(now=200.0) == []  # it waits for t3, not for t1, where nothing is free
+
+
+def test_who_is_away_is_passed_over_and_keeps_the_place() -> None:
+    stage = Stage(("t", 1))
+    stage.runs(("old", "t", 1))
+    first, second = ticket("first", since=1), ticket("second", since=2)
+    stage.join(first, second, ticket("third", since=3))
+    stage.serving.step_aside(first)
+
+    assert stage.end("old") == ["second"]
+    stage.serving.step_back(first)
+    assert stage.end("second") == ["first"]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_who_comes_in_between_holds_a_node_before_those_behind(is_new) -> None:
+    stage = Stage(("t1", 2), ("t2", 2))
+    stage.runs(("a", "t1", 1), ("b", "t2", 2))
+    first = ticket("first", 2, since=1)
+    stage.join(*([] if is_new else [first]), ticket("second", 2, 2), ticket("small", 1, 3))
+    if is_new:
+        stage.cluster.start(ticket("c", 1), "t1")
+        assert stage.serve() == []
+        stage.cluster.end(("hub", "c"))
+        stage.join(first)  # with a place from before a restart of the hub
+    else:
+        assert stage.serve() == []
+        stage.serving.step_aside(first)
+        stage.serving.step_back(first)
+
+    assert stage.serve() == []
+    assert stage.end("a") == ["first"]
+
+
+def test_waiting_time_counts_by_weight_and_others_are_passed_at_full_minutes() -> None:
+    stage = Stage(("t", 1))
+    stage.runs(("old", "t", 1))
+    stage.join(ticket("plain", since=0), ticket("heavy", since=60, weight=2.0))
+
+    assert stage.line.find(("hub", "plain"))
+    assert stage.serve(now=110) == []
+    assert stage.end("old", now=181) == ["heavy"]
+
+    other = Stage(("t", 1))
+    other.runs(("old", "t", 1))
+    other.join(ticket("plain", since=0), ticket("heavy", since=60, weight=2.0))
+    assert other.end("old", now=179) == ["plain"]
+
+
+def test_nobody_is_served_who_joined_after_one_who_is_awaited() -> None:
+    stage = Stage(("t", 2))
+    stage.join(ticket("early", since=5), ticket("late", since=15))
+
+    assert [it.person for it in stage.serving.serve(stage.cluster, 20.0, until=10.0)] == ["early"]
+    assert [it.person for it in stage.serving.serve(stage.cluster, 20.0)] == ["late"]

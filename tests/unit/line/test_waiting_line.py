@@ -1,0 +1,355 @@
+"""The line on the live view: who is called, and who stays."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from gpuspawner.cluster.health import Reading
+from gpuspawner.cluster.kinds import KINDS
+from gpuspawner.line.fronts import UNSURE_SECONDS
+from gpuspawner.line.kept import KeptPlace, KeptPlaces, Wish
+from gpuspawner.line.serving import Serving
+from gpuspawner.preflight.decider import Decider
+from gpuspawner.preflight.decision import Reason, Start, UnknownRules
+from tests.unit.makers.line_stage import FULL, Stage
+from tests.unit.makers.worlds import (
+    GPU,
+    NAMESPACE,
+    labelled,
+    named_node,
+    node,
+    pod,
+    proposal,
+    refused,
+    settle,
+)
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+async def test_who_is_called_has_a_reservation_in_the_same_tick(stage) -> None:
+    with stage.joining("ann") as ann, stage.joining("bob") as bob:
+        await settle()
+        assert not ann.done()
+
+        await stage.ends("x")
+
+        assert ann.result() == ()
+        assert stage.preflight.reservations.find(proposal("ann").key) is not None
+        assert not bob.done()
+        assert stage.line.places_of("ann") == 0
+        assert stage.line.standing(stage.tickets["bob"]).place == 1
+
+
+async def test_a_newcomer_is_refused_behind_those_in_line_but_not_who_was_called(stage) -> None:
+    with stage.joining("two", 2), stage.joining("ann"):
+        await stage.ends("x")
+        decision = stage.preflight.check(proposal("new"))
+        assert (refused(decision), decision.in_line) == (Reason.BUSY, 2)
+
+        await stage.ends("y")
+
+        assert isinstance(stage.preflight.check(proposal("two", 2)), Start)
+        decision = stage.preflight.check(proposal("new"))
+        assert (refused(decision), decision.in_line) == (Reason.BUSY, 1)
+
+
+async def test_a_newcomer_is_behind_those_in_line_even_if_the_clock_was_set_back(stage) -> None:
+    with stage.joining("two", 2, since=time.time() + 3600):
+        await stage.ends("x")
+
+        assert refused(stage.preflight.check(proposal("new")))
+
+
+async def test_nobody_is_called_while_the_view_isnt_live_and_nobody_loses_a_place(stage) -> None:
+    with stage.joining("ann") as ann:
+        stage.view.now, live = Reading(0), stage.view.now
+        await stage.ends("x")
+        assert not ann.done()
+        assert len(stage.line) == 1
+
+        stage.view.now = live
+        await stage.wakes()
+
+        assert ann.done()
+
+
+async def test_who_leaves_makes_room_for_the_next(stage) -> None:
+    first = ExitStack()
+    first.enter_context(stage.joining("two", 2))
+    with stage.joining("ann") as ann:
+        await stage.ends("x")
+        assert not ann.done()  # the node is kept for the first
+
+        first.close()
+        await stage.wakes()
+
+        assert ann.done()
+
+
+async def test_a_node_is_kept_for_a_server_that_fits_only_where_another_waits() -> None:
+    """It waits for all nodes that it could use, not only for those on which it fits now."""
+    stage = Stage(
+        named_node("large", 4),
+        ("Pod", pod("x", 2, on="large")),
+        named_node("small", 2),
+        ("Pod", pod("y", 2, on="small")),
+    )
+    with (
+        stage.joining("four", 4) as four,
+        stage.joining("two", 2) as two,
+        stage.joining("one", 1) as one,
+    ):
+        await stage.shows("Pod", pod("y", 1, on="small"))
+        assert not any(it.done() for it in (four, two, one))
+
+        await stage.ends("y")
+
+        assert (four.done(), two.done(), one.done()) == (False, True, False)
+
+
+async def test_who_is_kept_off_a_node_is_called_only_if_others_surely_leave_the_rest() -> None:
+    stage = Stage(named_node("large", 4), ("Pod", pod("x", 2, on="large")), named_node("small", 1))
+    promised = proposal("promised")  # it may go to either node
+    assert isinstance(await stage.preflight.begin(promised), Start)
+    with stage.joining("four", 4) as four, stage.joining("one") as one:
+        await settle()
+        assert not one.done()
+
+        stage.preflight.reservations.send(promised.key)
+        await stage.shows("Pod", pod("promised", 1, on="large"))
+
+        assert (four.done(), one.done()) == (False, True)
+        assert one.result() == ("large",)
+
+
+async def test_who_can_never_start_any_more_is_called_to_be_told_so(stage) -> None:
+    with stage.joining("ann") as ann:
+        await settle()
+        stage.view.state.remove("Node", "", "n")
+
+        assert await asyncio.wait_for(ann, 2 * UNSURE_SECONDS) == ()
+        assert stage.preflight.reservations.find(proposal("ann").key) is None
+
+
+@pytest.mark.each_python
+async def test_a_start_that_was_cancelled_in_the_same_tick_disturbs_nobody(stage) -> None:
+    with stage.joining("ann") as ann, stage.joining("bob") as bob:
+        await settle()
+        ann.cancel()
+        await stage.ends("x", "y")
+        assert bob.done()
+
+
+async def test_while_places_are_awaited_nobody_is_called_and_they_count_as_ahead() -> None:
+    kept = KeptPlaces()
+    kept.keep(("zoe", ""), KeptPlace(0.5, Wish.ANYWAY))
+    stage = Stage(*FULL, kept=kept)
+    with stage.joining("ann") as ann:
+        await stage.ends("x")
+        assert not ann.done()
+        assert stage.line.standing(stage.tickets["ann"]).place == 2
+        assert refused(stage.preflight.check(proposal("new")))
+
+        kept.take(("zoe", ""))
+        await stage.wakes()
+
+        assert ann.done()
+
+
+async def test_the_line_is_served_without_a_change_too(stage) -> None:
+    """Some promises end with time alone."""
+    with stage.joining("ann") as ann:
+        stage.view.state.remove("Pod", "jhub", "x")  # nothing is told of it
+
+        await asyncio.wait_for(ann, 5)
+
+
+@pytest.mark.parametrize(
+    "containers", ["none", [{"name": "it", "resources": {"requests": {"nvidia.com/gpu": "1x"}}}]]
+)
+async def test_a_pod_that_nobody_can_read_gets_no_ticket(stage, containers) -> None:
+    odd = proposal("odd").with_pod({"spec": {"containers": containers}})
+    assert stage.line.ticket(odd, "odd", time.time()) is None
+    assert stage.line.ahead_of(odd) == 0
+
+
+async def test_numbers_by_accelerator_name_nobody(stage) -> None:
+    with stage.joining("ann"), stage.joining("bob"):
+        assert stage.line.waiting() == {"a100": 2}
+    assert stage.line.waiting() == {}
+    assert stage.line.is_empty
+
+
+async def test_a_fault_while_the_line_is_served_ends_no_wait(stage, monkeypatch) -> None:
+    with stage.joining("ann") as ann:
+        await settle()
+        with monkeypatch.context() as patch:
+            patch.setattr(Serving, "serve", lambda *_: 1 / 0)
+            await stage.ends("x")
+        assert not ann.done()
+
+        await stage.wakes()
+
+        assert ann.done()
+
+
+async def test_who_takes_nothing_that_others_wait_for_isnt_refused_behind_them(monkeypatch) -> None:
+    """Otherwise the line would call them at once, and the gate would refuse them again."""
+    kept = KeptPlaces()
+    kept.keep(("zoe", ""), KeptPlace(2.0, Wish.ANYWAY))
+    stage = Stage(*FULL, kept=kept)
+    unknown = Start(proposal("ann").grant, (UnknownRules(("a rule",)),))
+    monkeypatch.setattr(Decider, "decide", lambda *_: unknown)
+
+    with stage.joining("ann") as ann:
+        assert await asyncio.wait_for(ann, 2 * UNSURE_SECONDS) == ()
+    assert await stage.preflight.begin(proposal("ann")) == unknown
+
+
+async def test_of_those_who_wait_for_a_pool_that_may_grow_one_at_a_time_tries_it() -> None:
+    core = labelled(node("core", 0), {"cloud.google.com/gke-nodepool": "core"})
+    stage = Stage(*FULL, ("Node", core))
+    stage.view.autoscalers.mark_known("NodePool")
+    with stage.joining("ann") as ann, stage.joining("bob") as bob, stage.joining("cid") as cid:
+        await stage.wakes()
+        assert (ann.done(), bob.done(), cid.done()) == (True, False, False)
+
+        await stage.wakes()
+        assert not bob.done()
+
+        stage.preflight.release("jhub", "ann")  # no machine has come, or ann gets one
+        await stage.wakes()
+        assert (bob.done(), cid.done()) == (True, False)
+
+
+async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line() -> None:
+    """The reservation of the failed start outlasts it, until the view shows what became of it."""
+    stage = Stage(("Node", node("n", 1)))
+    again = proposal("again")
+    assert isinstance(await stage.preflight.begin(again), Start)
+    stage.preflight.reservations.send(again.key)
+    stage.preflight.release(*again.key)
+
+    with stage.joining("ann"):
+        decision = stage.preflight.check(again)
+
+    assert (refused(decision), decision.in_line) == (Reason.BUSY, 1)
+
+
+async def test_after_a_look_the_hub_does_something_else_for_nine_times_as_long(
+    stage, clock, monkeypatch
+) -> None:
+    decide = Decider.decide
+
+    def slowly(*args):
+        clock.worked += 1
+        return decide(*args)
+
+    with stage.joining("ann") as ann:
+        await settle()
+        monkeypatch.setattr(Decider, "decide", slowly)
+        await stage.shows("Node", node("other", 0))  # the line is looked at, and nobody is called
+
+        stage.view.remove_pod("x")
+        await asyncio.sleep(8.9)
+        assert not ann.done()
+
+        assert await asyncio.wait_for(ann, 0.2) == ()
+
+
+async def test_one_whose_turn_nobody_can_decide_keeps_nobody_up(stage, monkeypatch, caplog) -> None:
+    decide = Decider.decide
+
+    def failing(self, proposal, *more):
+        if proposal.name == "odd":
+            raise RuntimeError("a fault")
+        return decide(self, proposal, *more)
+
+    with stage.joining("odd", 2) as odd, stage.joining("ann") as ann:
+        await settle()
+        monkeypatch.setattr(Decider, "decide", failing)
+
+        await stage.ends("x")
+        await stage.wakes()
+
+        assert odd.result() == ann.result() == ()
+        assert "No decision about jhub/odd in line" in caplog.text
+
+
+# Nobody in line takes, or keeps others from, more than their own part
+
+
+def home(user):
+    """A user's home directory, for one pod alone: a claim, and the volume that is bound to it."""
+    claim, volume = f"claim-{user}", f"volume-{user}"
+    modes = {"accessModes": ["ReadWriteOncePod"], "storageClassName": "standard"}
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    return [
+        (
+            "PersistentVolumeClaim",
+            {
+                "metadata": {"name": claim, "namespace": NAMESPACE, "annotations": bound},
+                "spec": {**modes, "volumeName": volume},
+                "status": {"phase": "Bound"},
+            },
+        ),
+        (
+            "PersistentVolume",
+            {
+                "metadata": {"name": volume},
+                "spec": {
+                    **modes,
+                    "capacity": {"storage": "1Gi"},
+                    "csi": {"driver": "disks", "volumeHandle": volume},
+                    "claimRef": {"namespace": NAMESPACE, "name": claim},
+                },
+                "status": {"phase": "Bound"},
+            },
+        ),
+    ]
+
+
+def with_home(user):
+    """What a pod with a user's home directory has besides."""
+    return {"volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": f"claim-{user}"}}]}
+
+
+async def test_whose_home_is_in_use_by_another_server_keeps_nobody_else_waiting() -> None:
+    stage = Stage(
+        ("Node", node("n", 2)),
+        ("Node", node("m", 1)),
+        *home("ann"),
+        *home("bob"),
+        ("Pod", pod("other-of-ann", 1, on="m", **with_home("ann"))),
+        ("Pod", pod("x", 2, on="n")),
+    )
+    for kind in KINDS:
+        stage.view.state.mark_known(kind.name)
+    with (
+        stage.joining("ann", pod=with_home("ann")) as ann,
+        stage.joining("bob", pod=with_home("bob")) as bob,
+    ):
+        await stage.ends("x")
+
+        assert (ann.done(), bob.done()) == (False, True)
+
+
+async def test_what_is_left_beside_those_who_wait_is_given_once_until_the_view_shows_it() -> None:
+    def asks(gpus, memory):
+        amounts = {GPU: str(gpus), "memory": memory}
+        return {"containers": [{"name": "c", "resources": {"requests": amounts}}]}
+
+    stage = Stage(("Node", node("n", 4)), ("Pod", pod("x", on="n", **asks(0, "200Gi"))))
+    with (
+        stage.joining("large", pod=asks(3, "100Gi")) as large,
+        stage.joining("one", pod=asks(1, "0")) as one,
+        stage.joining("other", pod=asks(1, "0")) as other,
+    ):
+        await settle()
+
+        assert [it.done() for it in (large, one, other)] == [False, True, False]

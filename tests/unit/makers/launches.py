@@ -1,0 +1,65 @@
+"""Starts as they are seen, and what a page shows of them."""
+
+from collections.abc import Iterable, Sequence
+
+from gpuspawner.launch.course import Course
+from gpuspawner.launch.sight import Seen
+from gpuspawner.launch.steps import Stage
+from gpuspawner.launch.story import Story
+from gpuspawner.launch.telling import Telling
+from gpuspawner.launch.trouble import Trouble
+from gpuspawner.launch.usual import UsualSteps
+from gpuspawner.messages import Message, with_details_in_log
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.scheduling.node_images import NodeImages
+
+
+class Page(Story):
+    """A story, and what a page shows of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Message] = []
+        self.bar: list[int] = []
+
+    @property
+    def texts(self) -> list[str]:
+        return [it.text for it in self.told]
+
+    def tell(self, message: Message, percent: int, texts: Iterable[str] = ()) -> None:
+        self.told.append(with_details_in_log(message, texts))
+        self.move(percent)
+
+    def tell_instead(self, message: Message, percent: int) -> None:
+        self.tell(message, percent)
+
+    def move(self, percent: int) -> None:
+        self.bar.append(percent)
+
+
+class Launch:
+    """One start, as it is seen, and the page that follows it."""
+
+    def __init__(
+        self, decision: Start | Wait | None = None, usual: UsualSteps | None = None
+    ) -> None:
+        self.page = Page()
+        usual = usual or UsualSteps()
+        self._telling = Telling(self.page, decision or Start(Grant()), usual, NodeImages())
+        self._course = Course()
+        self._now = 1000.0
+
+    def see(
+        self,
+        *stages: Stage,
+        after: float = 0,
+        troubles: Sequence[Trouble] = (),
+        texts: Sequence[str] = (),
+    ) -> None:
+        self.look(Seen(stages, tuple(troubles), tuple(texts)), after)
+
+    def look(self, seen: Seen, after: float = 0) -> None:
+        self._now += after
+        self._course.note(seen.stages, seen.troubles, self._now)
+        self._telling.tell(seen, self._course)

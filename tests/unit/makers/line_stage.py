@@ -1,0 +1,54 @@
+"""A preflight with people who wait in line, on a view that a test changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.ticket import Ticket
+from gpuspawner.preflight.preflight import Preflight
+from tests.unit.makers.worlds import Plain, StillView, node, pod, proposal, settle
+
+FULL = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")), ("Pod", pod("y", 1, on="n"))]
+
+
+class Stage:
+    """A preflight on a view that a test changes, and people who wait."""
+
+    def __init__(self, *objects: tuple[str, Any], kept: KeptPlaces | None = None) -> None:
+        self.view = StillView(*objects)
+        self.preflight = Preflight(self.view, kept=kept)
+        self.line = self.preflight.line
+        self.tickets: dict[str, Ticket] = {}
+        """Of those who have joined, by name."""
+
+    def joining(
+        self, name: str, gpus: int = 1, since: float | None = None, pod: Any = None, **more: Any
+    ) -> Any:
+        """Join the line while the context is open, last unless *since* says otherwise.
+
+        *pod* has what the pod's spec has besides.
+        """
+        wanted = proposal(name, gpus, **(pod or {}))
+        place = len(self.tickets) + 1.0 if since is None else since
+        ticket = self.line.ticket(wanted, name, place)
+        assert ticket is not None
+        self.tickets[name] = ticket
+        return self.line.join(ticket, wanted, **more)
+
+    async def shows(self, kind: str, plain: Plain) -> None:
+        """Let the view show an object to those who wait by now."""
+        await settle()
+        self.view.put(kind, plain)
+        await settle()
+
+    async def ends(self, *pods: str) -> None:
+        await settle()
+        for it in pods:
+            self.view.remove_pod(it)
+        await settle()
+
+    async def wakes(self) -> None:
+        await settle()
+        self.view.wake()
+        await settle()

@@ -1,0 +1,69 @@
+"""A small cluster, and the availability of its accelerators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gpuspawner.cluster.health import Live
+from gpuspawner.offers import Offers
+from gpuspawner.offers.manifest import PodRules
+from gpuspawner.preflight.availability import Availability, survey
+from gpuspawner.preflight.placement import Later, Placements
+from gpuspawner.scaling.nodes_to_come import NodesToCome
+from gpuspawner.scheduling import ClusterState
+from tests.unit.makers.outlooks import Cluster
+
+Plain = dict[str, Any]
+LIVE = Live(0.5)
+LATER = Later(Placements())
+T4 = {"counts": [2, 1], "node_selector": {"gpu": "t4"}}
+OFFERS = Offers.parse(accelerators={"t4": T4})
+STOCK: Plain = {
+    "metadata": {"name": "jupyter-anna", "namespace": "hub"},
+    "spec": {"containers": [{"name": "notebook", "image": "x"}]},
+}
+
+
+def node(
+    name: str,
+    gpus: int,
+    *,
+    spec: Plain | None = None,
+    memory: str = "16Gi",
+    capacity: int | None = None,
+) -> Plain:
+    amounts = {"cpu": "8", "memory": memory, "pods": "110", "nvidia.com/gpu": str(gpus)}
+    has = {**amounts, "nvidia.com/gpu": str(gpus if capacity is None else capacity)}
+    return {
+        "metadata": {"name": name, "labels": {"gpu": "t4"}},
+        "spec": spec or {},
+        "status": {"allocatable": amounts, "capacity": has},
+    }
+
+
+def pod(name: str, on: str, gpus: int = 0, memory: str = "0") -> Plain:
+    requests = {"nvidia.com/gpu": str(gpus), "memory": memory}
+    return {
+        "metadata": {"name": name, "namespace": "other"},
+        "spec": {
+            "nodeName": on,
+            "containers": [{"name": "c", "image": "x", "resources": {"requests": requests}}],
+        },
+        "status": {"phase": "Running"},
+    }
+
+
+def look(
+    nodes: list[Plain], pods: Iterable[Plain] = (), offers: Offers = OFFERS, stock: Plain = STOCK
+) -> tuple[Availability, Availability]:
+    """Return the availability of the first accelerator and of servers without one."""
+    state = ClusterState.from_objects(
+        nodes=nodes, pods=list(pods), deviceClasses=[], priorityClasses=[]
+    )
+    first, *_, plain = survey(state, to_come(state), LIVE, offers, stock, PodRules(), LATER)
+    return first, plain
+
+
+def to_come(state: ClusterState) -> NodesToCome:
+    return Cluster(state).to_come

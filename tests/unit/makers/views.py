@@ -1,0 +1,40 @@
+"""A started view of a scripted server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from gpuspawner.cluster.kinds import NODES, PODS, Kind
+from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.view import ClusterView
+from tests.unit.makers.scripted import FAST, ScriptedServer, Step, obj, page, watch
+from tests.waiting import UNIT_PATIENCE as PATIENCE
+
+NODE = obj("n1", status={"allocatable": {"nvidia.com/gpu": "1", "pods": "110"}})
+POD = obj("a", namespace="jhub", spec={"nodeName": "n1"})
+
+
+@asynccontextmanager
+async def viewing(
+    kinds: tuple[Kind, ...] = (NODES, PODS),
+    backoff: Backoff = FAST,
+    scaling_kinds: tuple[Kind, ...] = (),
+    **scripts: list[Step],
+) -> AsyncIterator[tuple[ClusterView, ScriptedServer]]:
+    """Start a view of a scripted server; a kind without a script has no objects and no events."""
+    for plural in ("nodes", "pods"):
+        scripts.setdefault(plural, [page(), watch(hold=True)])
+    server = ScriptedServer(**scripts)
+    async with server.serving():
+        view = ClusterView(server.configuration, kinds, backoff, scaling_kinds=scaling_kinds)
+        view.start()
+        try:
+            yield view, server
+        finally:
+            await view.stop()
+
+
+async def until(view: ClusterView, true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not true():
+            await view.changed(0.05)

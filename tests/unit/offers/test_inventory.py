@@ -1,0 +1,122 @@
+"""Nodes and GPUs are counted by the selectors of accelerators, profiles and choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuspawner.offers import Offers
+from gpuspawner.offers.inventory import (
+    Stock,
+    nodes_with_gpus,
+    of_accelerators,
+    of_profiles,
+    take_stock,
+)
+from gpuspawner.scheduling import ClusterState
+from tests.unit.makers.surveyed import node, pod
+
+T4 = {"node_selector": {"gpu": "t4"}}
+GPU = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
+PLAIN = {
+    "metadata": {"name": "cpu"},
+    "status": {"allocatable": {"cpu": "8"}, "capacity": {"cpu": "8"}},
+}
+
+
+def cluster(*pods: dict[str, Any]) -> ClusterState:
+    """Two nodes with four T4 each, and one without a GPU."""
+    nodes = [node("a", 4), node("b", 4), PLAIN]
+    return ClusterState.from_objects(nodes=nodes, pods=list(pods))
+
+
+def of(profiles: object, **everywhere: object) -> tuple[Stock, ...]:
+    return tuple(take_stock(cluster(pod("x", "a", 3)), of_profiles(profiles, everywhere)))
+
+
+def test_gpus_of_an_accelerator_are_counted_on_its_nodes() -> None:
+    accelerators = Offers.parse(accelerators={"t4": T4, "h100": {"node_selector": {"gpu": "h100"}}})
+    selections = of_accelerators(accelerators.accelerators.values(), {})
+
+    assert tuple(take_stock(cluster(pod("x", "a", 3)), selections)) == (
+        Stock("t4", nodes=2, gpus=8, free=5),
+        Stock("h100", nodes=0, gpus=0, free=0),
+    )
+
+
+def test_settings_for_every_pod_narrow_the_nodes() -> None:
+    accelerators = Offers.parse(accelerators={"t4": T4}).accelerators.values()
+    terms = [{"matchExpressions": [{"key": "purpose", "operator": "In", "values": ["user"]}]}]
+
+    for everywhere in ({"node_selector": {"pool": "b"}}, {"node_affinity_required": terms}):
+        selections = of_accelerators(accelerators, everywhere)
+        assert tuple(take_stock(cluster(), selections)) == (Stock("t4", nodes=0, gpus=0, free=0),)
+
+
+def test_a_profile_that_sets_its_gpus_to_zero_is_not_counted() -> None:
+    none = {"extra_resource_limits": {"nvidia.com/gpu": "0"}}
+    cpu = {"display_name": "CPU", "kubespawner_override": none}
+
+    assert of([cpu]) == of([cpu], **GPU) == ()
+
+
+def test_an_accelerator_s_affinity_selects_nodes() -> None:
+    terms = [{"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["t4"]}]}]
+    accelerators = Offers.parse(accelerators={"t4": {"node_affinity": terms}}).accelerators
+
+    [stock] = take_stock(cluster(), of_accelerators(accelerators.values(), {}))
+
+    assert stock.nodes == 2
+
+
+def test_nodes_with_gpus_are_counted_even_if_their_gpus_are_not_healthy() -> None:
+    state = ClusterState.from_objects(nodes=[node("a", 0, capacity=4), PLAIN], pods=[])
+
+    assert nodes_with_gpus(state) == 1
+
+
+def test_gpus_that_are_not_healthy_are_not_counted() -> None:
+    state = ClusterState.from_objects(nodes=[node("a", 3, capacity=4)], pods=[])
+    accelerators = Offers.parse(accelerators={"t4": T4}).accelerators.values()
+
+    assert tuple(take_stock(state, of_accelerators(accelerators, {}))) == (Stock("t4", 1, 3, 3),)
+
+
+def test_a_profile_with_gpus_is_counted_on_its_nodes() -> None:
+    profile = {
+        "display_name": "T4",
+        "kubespawner_override": {"node_selector": {"gpu": "t4"}, **GPU},
+    }
+
+    assert of([profile]) == of({"t4": profile}) == (Stock("T4", nodes=2, gpus=8, free=5),)
+
+
+def test_a_profile_without_gpus_is_not_counted() -> None:
+    assert of([{"display_name": "Small", "kubespawner_override": {"mem_limit": "1G"}}]) == ()
+
+
+def test_choices_with_nodes_of_their_own_are_counted_each() -> None:
+    choices = {
+        "t4": {"display_name": "T4", "kubespawner_override": {"node_selector": {"gpu": "t4"}}},
+        "a100": {"display_name": "A100", "kubespawner_override": {"node_selector": {"gpu": "a"}}},
+    }
+    profile = {
+        "display_name": "GPU",
+        "kubespawner_override": GPU,
+        "profile_options": {"model": {"display_name": "Model", "choices": choices}},
+    }
+
+    assert of([profile]) == (Stock("GPU: T4", 2, 8, 5), Stock("GPU: A100", 0, 0, 0))
+
+
+def test_a_choice_that_only_adds_gpus_belongs_to_its_profile() -> None:
+    profile = {
+        "display_name": "GPU",
+        "kubespawner_override": {"node_selector": {"gpu": "t4"}},
+        "profile_options": {"count": {"choices": {"one": {"kubespawner_override": GPU}}}},
+    }
+
+    assert of([profile]) == (Stock("GPU", 2, 8, 5),)
+
+
+def test_what_cannot_be_known_before_a_form_is_open_is_not_counted() -> None:
+    assert of(lambda _: []) == of(None) == of([None, "profile"]) == ()

@@ -1,0 +1,58 @@
+"""Administrators' expressions match as with `re`, but in bounded time."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpuspawner.offers import patterns
+
+pytestmark = pytest.mark.each_python
+
+
+@pytest.mark.timeout(60)  # it would take years
+def test_matching_a_text_that_takes_too_long_stops() -> None:
+    with pytest.raises(patterns.TooLongError):
+        patterns.begins("^(a|aa)+$", "a" * 60 + "!")
+
+
+def test_a_text_that_is_too_long_is_not_matched() -> None:
+    assert patterns.begins("a*", "a" * patterns.LONGEST)
+    with pytest.raises(patterns.TooLongError):
+        patterns.begins("a*", "a" * (patterns.LONGEST + 1))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^quay.io/.+",
+        r"quay\.io/(?!secret)[a-z]+",
+        r"(?i)QUAY\.IO/",
+        "[[a-z]+",
+        r"(?P<host>\w+)\.(?P=host)",
+        "",
+        r"\Aquay|ghcr\Z",
+        r"^[a-z.]+/\w+(:[\w.-]+)?$",
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Possible nested set")
+def test_an_expression_matches_as_with_re(pattern: str) -> None:
+    for text in (
+        "quay.io/a",
+        "quay.io/secret",
+        "ghcr",
+        "ghcr\n",
+        "io.io",
+        "[a",
+        "",
+        "é",
+        "quay.io/é",
+    ):
+        assert patterns.begins(pattern, text) == bool(re.match(pattern, text)), text
+
+
+@pytest.mark.parametrize("pattern", ["(", r"\p{L}", "a{2,1}", "[z-a]"])
+def test_an_expression_that_re_cannot_read_is_refused(pattern: str) -> None:
+    with pytest.raises(re.error):
+        patterns.check(pattern)

@@ -1,0 +1,196 @@
+"""Whether the servers of a namespace can be counted, and if not, why."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gpuspawner.cluster.contact import Contact
+from gpuspawner.cluster.health import Reading, Stale
+from gpuspawner.cluster.retries import Backoff
+from gpuspawner.policies.accounts import Accounts
+from gpuspawner.policies.charges import Charge, Meter
+from gpuspawner.policies.claims import AsAnnotated, Claims
+from gpuspawner.policies.pledges import LEFT_SECONDS
+from gpuspawner.policies.policies import Measure, What
+from gpuspawner.scheduling import Rules
+from tests.unit.makers.clocks import Clock
+from tests.unit.makers.policy_pods import container, plain
+from tests.unit.makers.scripted import ScriptedServer, Step, event, failure, page, watch
+from tests.waiting import UNIT_PATIENCE as PATIENCE
+
+GPUS = Measure(What.GPUS)
+KEY = ("jhub", "jupyter-ann")
+METER = Meter(Rules.of_version("1.36"))
+
+
+@asynccontextmanager
+async def reading(*script: Step, namespace: str = "jhub") -> AsyncIterator[Accounts]:
+    """Accounts that read the servers of a scripted API server."""
+    server = ScriptedServer(pods=list(script))
+    async with server.serving():
+        accounts = Accounts(server.configuration, namespace, lambda: METER, Contact())
+        accounts.ledger.claims = AsAnnotated(namespace)
+        accounts.following.start()
+        try:
+            await accounts.following.live(PATIENCE)
+            yield accounts
+        finally:
+            await accounts.following.stop()
+
+
+def start(accounts: Accounts) -> None:
+    """Start a server of four GPUs, whose pod isn't shown yet."""
+    accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
+    accounts.pledges.send(KEY)
+    accounts.pledges.release(KEY)
+
+
+def gpus(accounts: Accounts) -> object:
+    found = accounts.usage.of_owner({"ann"}).values()
+    return sum(charge.of(GPUS) for charges in found for charge in charges)
+
+
+async def test_a_namespace_whose_pods_are_watched_can_be_counted() -> None:
+    async with reading(page(plain()), watch(hold=True)) as accounts:
+        assert accounts.trouble() == ""
+        assert gpus(accounts) == 1
+
+
+async def test_pods_are_read_again_as_soon_as_the_server_is_back_for_others(monkeypatch) -> None:
+    monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
+    server = ScriptedServer(pods=[failure(503), page(plain()), watch(hold=True)])
+    async with server.serving():
+        contact = Contact()
+        accounts = Accounts(server.configuration, "jhub", lambda: METER, contact)
+        accounts.following.start()
+        try:
+            assert await accounts.following.changed(PATIENCE)
+            assert "503" in accounts.trouble()
+
+            contact.wake()
+
+            while accounts.trouble():
+                assert await accounts.following.changed(PATIENCE)
+        finally:
+            await accounts.following.stop()
+
+
+async def test_changes_that_the_watch_shows_count() -> None:
+    added = event("ADDED", plain(server="b"))
+    async with reading(page(plain()), watch(added, hold=True)) as accounts:
+        while gpus(accounts) != 2:
+            assert await accounts.following.changed(PATIENCE)
+        assert accounts.trouble() == ""
+
+
+async def test_a_pledge_whose_pod_the_watch_shows_ends() -> None:
+    pod = plain(name="jupyter-ann")
+    async with reading(page(), watch(event("ADDED", pod), hold=True)) as accounts:
+        start(accounts)
+        while gpus_of(accounts, KEY) != [1]:
+            assert await accounts.following.changed(PATIENCE)
+
+
+def gpus_of(accounts: Accounts, key: tuple[str, str]) -> list[object]:
+    """What the pod of a name takes, and what is pledged to it."""
+    return [it.of(GPUS) for it in accounts.usage.of_owner({"ann"}).get(key, ())]
+
+
+async def test_a_pledge_whose_pod_never_comes_ends_without_any_change(monkeypatch) -> None:
+    monkeypatch.setattr("gpuspawner.policies.pledges.time", clock := Clock())
+    async with reading(page(), watch(hold=True)) as accounts:
+        start(accounts)
+        clock.now += LEFT_SECONDS + 1
+
+        assert accounts.trouble() == ""
+        assert gpus(accounts) == 0
+
+
+async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(monkeypatch) -> None:
+    """A firewall may drop a connection, and tell neither side."""
+    clock = Clock(time.monotonic())
+    for module in ("policies.pledges", "cluster.health"):
+        monkeypatch.setattr(f"gpuspawner.{module}.time", clock)
+    async with reading(page(), watch(hold=True)) as accounts:
+        start(accounts)
+        while accounts.trouble() == "":
+            assert gpus(accounts) == 4
+            clock.now += 1
+
+        assert "has fallen silent" in accounts.trouble()
+
+
+async def test_a_list_in_pages_ends_no_pledge_before_it_has_shown_all_pods(monkeypatch) -> None:
+    """The connection is lost right after a start, for longer than a pledge lasts."""
+    monkeypatch.setattr("gpuspawner.policies.pledges.time", clock := Clock())
+    lost = asyncio.Event()
+
+    async def breaks(request):
+        await lost.wait()
+        return await failure(410, "Expired")(request)
+
+    pages = page(plain("bob"), then="more"), page(plain(name="jupyter-ann"))
+    async with reading(page(), breaks, *pages, watch(hold=True)) as accounts:
+        accounts.ledger.claims = Claims("jhub")
+        start(accounts)
+        clock.now += LEFT_SECONDS + 1
+        lost.set()
+
+        while gpus_of(accounts, KEY) != [1]:
+            assert await accounts.following.changed(PATIENCE)
+        assert accounts.trouble() == ""
+
+
+@pytest.mark.parametrize(("status", "why"), [(403, "pods is forbidden"), (500, "etcd is away")])
+async def test_pods_that_cannot_be_read_cannot_be_counted(status, why) -> None:
+    async with reading(*[failure(status, why)] * 1000) as accounts:
+        assert accounts.trouble().startswith("the servers' pods can't be read: ")
+        assert why in accounts.trouble()
+
+
+@pytest.mark.parametrize(
+    ("health", "why"),
+    [
+        (Reading(7.0), "the first list isn't complete yet"),
+        (Stale(12.4, "a watch broke"), "the last answer is 12 s old: a watch broke"),
+    ],
+)
+def test_pods_that_may_have_changed_cannot_be_counted(health, why) -> None:
+    accounts = Accounts(ScriptedServer().configuration, "jhub", lambda: METER, Contact())
+    accounts.following.health = lambda: health  # type: ignore[method-assign]
+
+    assert accounts.trouble() == f"the servers' pods can't be read: {why}"
+
+
+async def test_nothing_can_be_counted_before_reading_begins() -> None:
+    server = ScriptedServer()
+    accounts = Accounts(server.configuration, "jhub", lambda: METER, Contact())
+
+    assert "nothing is read yet" in accounts.trouble()
+
+
+@pytest.mark.parametrize(
+    "broken", [plain(name="odd", containers=7), plain(name="odd", containers=[container(gpu="x")])]
+)
+async def test_one_pod_that_cannot_be_understood_is_named(broken) -> None:
+    async with reading(page(plain(), broken), watch(hold=True)) as accounts:
+        assert accounts.trouble() == "nobody can tell what the pod jhub/odd takes"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "path"), [("jhub", "/api/v1/namespaces/jhub/pods"), ("", "/api/v1/pods")]
+)
+async def test_only_the_hub_s_namespace_is_read_unless_each_user_has_one(namespace, path) -> None:
+    asked = []
+
+    async def listed(request):
+        asked.append(request.path)
+        return await page()(request)
+
+    async with reading(listed, watch(hold=True), namespace=namespace):
+        assert asked == [path]

@@ -1,0 +1,204 @@
+"""What policies grant is judged by the pod that is sent, and written on it."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from gpuspawner.compat import pods
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.kube.servers import GRANT
+from tests.unit.makers.courses import T4, begin, refused, sends
+from tests.unit.makers.policy_pods import GPU
+
+
+async def test_the_pod_says_by_which_policies_and_for_which_groups_it_was_granted(course) -> None:
+    policies = {
+        "course": {"groups": ["course"], "gpus_per_group": 8, "lifetime": "4h"},
+        "size": {"gpus_per_server": 4, "lifetime": "8h"},
+        "others": {"users": ["bob"], "gpus_per_server": 1},
+    }
+    spawner = course.spawner(policies)
+    await begin(spawner, gpus=2)
+
+    pod = await spawner.get_pod_manifest()
+
+    assert json.loads(pod.metadata.annotations[GRANT]) == {
+        "accelerator": "t4",
+        "policies": ["course", "size"],
+        "groups": ["course"],
+        "lifetime": 4 * 3600,
+    }
+    assert pod.metadata.annotations["hub.jupyter.org/username"] == "alice"
+
+
+async def test_a_shorter_deadline_of_the_administrator_is_the_lifetime_that_is_told(course) -> None:
+    spawner = course.spawner(
+        {"course": {"lifetime": "4h"}}, extra_pod_config={"activeDeadlineSeconds": 600}
+    )
+    await begin(spawner)
+
+    pod = await spawner.get_pod_manifest()
+
+    assert pod.spec.active_deadline_seconds == 600
+    told = {it["name"]: it["value"] for it in pods.plain(pod.spec.containers[0].env)}
+    assert told["GPUSPAWNER_LIFETIME_SECONDS"] == "600"
+    assert json.loads(pod.metadata.annotations[GRANT])["lifetime"] == 600
+    assert "ends 10 minutes after it starts" in spawner.gpuspawner_gates.attempt.news()[0].text
+
+
+async def test_a_server_without_a_gpu_has_no_lifetime(course) -> None:
+    spawner = course.spawner({"course": {"lifetime": "4h"}})
+    await begin(spawner, accelerator=None)
+
+    pod = await spawner.get_pod_manifest()
+
+    assert "lifetime" not in json.loads(pod.metadata.annotations[GRANT])
+
+
+async def test_the_last_gate_judges_the_pod_that_is_really_sent(course) -> None:
+    """A hook of the administrator's, or a profile's, may have changed it."""
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner, gpus=2)
+    assert course.counted(spawner) == 2
+    sent = sends(spawner, limits={GPU: "8"})
+
+    with pytest.raises(Refusal) as raised:
+        await spawner.gpuspawner_gates.run_start()
+
+    assert raised.value.status_code == 403
+    assert "this server would have 8 GPUs" in raised.value.text
+    assert not sent
+    assert course.counted(spawner) == 0
+
+
+async def test_what_is_counted_is_what_is_really_sent(course) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner, gpus=2)
+    counts: list[int] = []
+    sent = sends(spawner, lambda: counts.append(course.counted(spawner)), limits={GPU: "3"})
+
+    await spawner.gpuspawner_gates.run_start()
+
+    assert counts == [3]
+    assert len(sent) == 1
+
+
+async def test_the_last_gate_sends_no_pod_of_which_nobody_can_tell_what_it_takes(
+    course, caplog
+) -> None:
+    caplog.set_level(logging.INFO)
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(spawner)
+    sent = sends(spawner, limits={GPU: "lots"})
+
+    with pytest.raises(Refusal, match="an error in the hub's configuration"):
+        await spawner.gpuspawner_gates.run_start()
+
+    assert not sent
+    assert "nobody can tell what the pod takes" in caplog.text
+    assert course.counted(spawner) == 0
+
+
+async def test_a_pod_that_cannot_be_made_before_the_hook_is_judged_when_it_is_sent(course) -> None:
+    spawner = course.spawner({"course": {"gpus_per_user": 4}})
+    made = spawner.gpuspawner_stock.kubespawner.get_pod_manifest
+    spawner.gpuspawner_stock.kubespawner = _WithoutPods(spawner.gpuspawner_stock.kubespawner)
+
+    await begin(spawner, gpus=8)
+    assert course.counted(spawner) == 0
+    spawner.gpuspawner_stock.kubespawner.get_pod_manifest = made
+    sends(spawner)
+
+    with pytest.raises(Refusal, match="this server would have 8 GPUs"):
+        await spawner.gpuspawner_gates.run_start()
+
+
+async def test_a_server_whose_pod_cannot_be_made_before_the_hook_ends_after_its_lifetime(
+    course,
+) -> None:
+    spawner = course.spawner({"course": {"groups": ["course"], "lifetime": "4h"}})
+    made = spawner.gpuspawner_stock.kubespawner.get_pod_manifest
+    spawner.gpuspawner_stock.kubespawner = _WithoutPods(spawner.gpuspawner_stock.kubespawner)
+    await begin(spawner)
+    spawner.gpuspawner_stock.kubespawner.get_pod_manifest = made
+    sent = sends(spawner)
+
+    await spawner.gpuspawner_gates.run_start()
+
+    assert sent[0].spec.active_deadline_seconds == 4 * 3600
+    assert json.loads(sent[0].metadata.annotations[GRANT])["lifetime"] == 4 * 3600
+
+
+async def test_a_policy_that_leaves_no_accelerator_denies_a_gpu_that_every_server_has(
+    course,
+) -> None:
+    none = {"guests": {"accelerators": [], "explanation": "Guests get no GPU"}}
+    spawner = course.spawner(none, extra_resource_limits={GPU: "1"}, accelerators={}, images={})
+
+    refusal = await refused(spawner, accelerator=None)
+
+    assert refusal.status_code == 403
+    assert "Guests get no GPU. GPU isn't offered to you." in refusal.text
+
+
+async def test_a_policy_that_leaves_no_accelerator_denies_a_gpu_that_a_hook_adds(course) -> None:
+    spawner = course.spawner({"guests": {"accelerators": []}})
+    await begin(spawner, accelerator=None)
+    sent = sends(spawner, limits={GPU: "1"})
+
+    with pytest.raises(Refusal, match="isn't offered to you"):
+        await spawner.gpuspawner_gates.run_start()
+
+    assert not sent
+
+
+async def test_a_gpu_that_a_hook_adds_has_a_lifetime(course) -> None:
+    spawner = course.spawner({"course": {"lifetime": "4h"}})
+    await begin(spawner, accelerator=None)
+    sent = sends(spawner, limits={GPU: "1"})
+
+    await spawner.gpuspawner_gates.run_start()
+
+    assert sent[0].spec.active_deadline_seconds == 4 * 3600
+
+
+class _WithoutPods:
+    """KubeSpawner, as long as it can't make the pod."""
+
+    def __init__(self, stock: Any) -> None:
+        self._stock = stock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stock, name)
+
+    async def get_pod_manifest(self) -> Any:
+        raise KeyError("pre_spawn_hook hasn't set it")
+
+
+async def test_a_start_that_skips_the_second_gate_is_judged_by_the_last(course) -> None:
+    """Another program's spawner may call `start` alone."""
+    spawner = course.spawner(
+        {"course": {"gpus_per_user": 1}}, extra_resource_limits={GPU: "2"}, accelerators={}
+    )
+    sent = sends(spawner)
+
+    with pytest.raises(Refusal, match="this server would have 2 GPUs"):
+        await spawner.gpuspawner_gates.run_start()
+
+    assert not sent
+
+
+async def test_a_limit_of_one_accelerator_leaves_another_on_the_same_nodes_alone(course) -> None:
+    """Two entries may differ in nothing that a pod selects; the choice tells which is meant."""
+    both = {"small": T4, "large": {**T4, "display_name": "Large"}}
+    spawner = course.spawner({"course": {"gpus_per_server": {"large": 0}}}, accelerators=both)
+
+    await spawner.options_from_query({"opt-accelerator": ["small"], "opt-gpus": ["2"]})
+    await begin(spawner, accelerator="small", gpus=2)
+    sent = sends(spawner)
+    await spawner.gpuspawner_gates.run_start()
+
+    assert len(sent) == 1
+    assert (await refused(spawner, accelerator="large")).status_code == 403

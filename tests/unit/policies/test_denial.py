@@ -1,0 +1,184 @@
+"""What policies withhold, and which limits a server breaks; as facts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from msgspec.structs import replace
+
+from gpuspawner.policies.denial import Choice, OverLimit, Wanted, Withheld, over_limits, withheld
+from gpuspawner.policies.owner import Owner
+from gpuspawner.policies.policies import Limit, Per, Policy
+from gpuspawner.policies.usage import Usage
+from tests.unit.makers.policy_worlds import (
+    GPUS,
+    T4S,
+    amounts,
+    charge,
+    counts,
+    key,
+    owners,
+    people,
+    policies,
+    servers,
+    usage_of,
+)
+
+ANN = Owner("ann", frozenset({"course"}))
+EVERYTHING = Wanted("t4", "pytorch", "large")
+
+
+@pytest.mark.parametrize(
+    ("policy", "denied"),
+    [
+        (Policy("p"), []),
+        (Policy("p", accelerators=frozenset({"t4"})), []),
+        (Policy("p", accelerators=frozenset({"a100"})), [Choice.ACCELERATOR]),
+        (Policy("p", images=frozenset()), [Choice.IMAGE]),
+        (Policy("p", profiles=frozenset({"small"})), [Choice.PROFILE]),
+        (
+            Policy("p", accelerators=frozenset(), images=frozenset(), profiles=frozenset()),
+            [Choice.ACCELERATOR, Choice.IMAGE, Choice.PROFILE],
+        ),
+    ],
+)
+def test_what_a_policy_does_not_leave_on_offer_is_withheld(policy, denied) -> None:
+    keys = {Choice.ACCELERATOR: "t4", Choice.IMAGE: "pytorch", Choice.PROFILE: "large"}
+
+    expected = [Withheld(policy, it, keys[it]) for it in denied]
+    assert list(withheld([policy], EVERYTHING)) == expected
+
+
+def test_a_server_without_a_choice_of_a_kind_is_not_denied_one() -> None:
+    nothing = Policy("p", accelerators=frozenset(), images=frozenset(), profiles=frozenset())
+
+    assert not list(withheld([nothing], Wanted()))
+
+
+def test_each_policy_that_withholds_something_says_so() -> None:
+    none, also_none = (Policy(name, accelerators=frozenset()) for name in "ab")
+
+    assert [it.policy.name for it in withheld([none, also_none], EVERYTHING)] == ["a", "b"]
+
+
+def over(policy: Policy, asked: int | Fraction, running: int = 0) -> list[OverLimit]:
+    usage = usage_of([(replace(ANN, server="other"), {GPUS: running})])
+    return list(over_limits([policy], ANN, counts(usage, ANN), charge(ANN, {GPUS: asked})))
+
+
+@pytest.mark.parametrize(
+    ("most", "running", "asked", "denied"),
+    [
+        (2, 0, 2, False),
+        (2, 0, 3, True),
+        (2, 1, 1, False),
+        (2, 1, 2, True),
+        (2, 2, 1, True),
+        (2, 5, 1, True),  # as after its policy has become narrower
+        (0, 0, 1, True),
+        (1, 0, Fraction(8, 7), True),
+        (1, 0, Fraction(7, 7), False),
+        (Fraction(3, 7), 0, Fraction(3, 7), False),
+    ],
+)
+def test_a_server_is_over_a_limit_if_it_takes_more_than_is_left(
+    most, running, asked, denied
+) -> None:
+    policy = Policy("p", limits=(Limit(Per.USER, GPUS, most),))
+
+    found = over(policy, asked, running)
+
+    assert bool(found) is denied
+    for it in found:
+        assert (it.asked, it.standing.used, it.policy) == (asked, running, policy)
+        assert it.standing.left == max(0, most - running)
+        assert it.may_pass is (asked <= most)
+
+
+def test_a_limit_per_server_counts_no_other_server_and_never_passes() -> None:
+    policy = Policy("p", limits=(Limit(Per.SERVER, GPUS, 2),))
+
+    assert not over(policy, 2, running=8)
+    [denial] = over(policy, 3)
+    assert not denial.may_pass
+
+
+def test_what_never_passes_comes_first() -> None:
+    policy = Policy(
+        "p",
+        people(groups=("course",)),
+        limits=(
+            Limit(Per.USER, GPUS, 4),
+            Limit(Per.GROUP, GPUS, 4),
+            Limit(Per.SERVER, GPUS, 1),
+            Limit(Per.USER, T4S, 0),
+        ),
+    )
+
+    found = over(policy, 2, running=3)
+
+    assert [(it.standing.limit.per, it.may_pass) for it in found] == [
+        (Per.SERVER, False),
+        (Per.USER, True),
+        (Per.GROUP, True),
+    ]
+
+
+def test_a_limit_of_an_accelerator_leaves_others_alone() -> None:
+    policy = Policy("p", limits=(Limit(Per.SERVER, T4S, 0),))
+
+    assert not over(policy, 4)
+
+
+def denied(known: list[Policy], owner: Owner, usage: Usage, taken: dict) -> set:
+    """Return which limits a server would break."""
+    found = over_limits(known, owner, counts(usage, owner), charge(owner, taken))
+    return {(it.policy.name, it.standing.limit, it.standing.group) for it in found}
+
+
+@given(policies, servers, owners, amounts)
+def test_every_denial_is_more_than_is_left_of_its_limit(known, running, owner, taken):
+    usage = usage_of(running)
+
+    for denial in over_limits(known, owner, counts(usage, owner), charge(owner, taken)):
+        standing = denial.standing
+        assert denial.asked > standing.left >= 0
+        assert standing.left == max(0, standing.limit.most - standing.used)
+        assert bool(standing.group) is (standing.limit.per is Per.GROUP)
+
+
+@given(policies, servers, owners, amounts)
+def test_a_smaller_server_is_never_denied_what_a_larger_one_gets(known, running, owner, taken):
+    usage = usage_of(running)
+    smaller = {measure: amount - 1 for measure, amount in taken.items() if amount}
+
+    assert denied(known, owner, usage, smaller) <= denied(known, owner, usage, taken)
+
+
+@given(policies, servers, owners, amounts)
+def test_a_server_that_ends_never_makes_a_denial(known, running, owner, taken):
+    usage = usage_of(running)
+    before = denied(known, owner, usage, taken)
+    for other, _ in running:
+        usage.remove(key(other))
+        after = denied(known, owner, usage, taken)
+        assert after <= before
+        before = after
+
+
+def test_a_named_server_of_the_owner_is_told_only_if_it_takes_part_of_the_limit() -> None:
+    other = Owner("bob", frozenset({"course"}), server="secret")
+    taken = {"gpu": {GPUS: 1}, "cpu": {}}
+    hers = ((replace(ANN, server=name), it) for name, it in taken.items())
+    usage = usage_of([*hers, (other, {GPUS: 1})])
+    policy = Policy(
+        "p",
+        people(groups=("course",)),
+        limits=(Limit(Per.USER, GPUS, 1), Limit(Per.GROUP, GPUS, 2)),
+    )
+
+    found = over_limits([policy], ANN, counts(usage, ANN), charge(ANN, {GPUS: 1}))
+
+    assert [it.standing.servers for it in found] == [("gpu",), ("gpu",)]

@@ -1,0 +1,127 @@
+"""What policies leave to a server's owner: what the form shows, and what is proposed instead."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpuspawner.cluster.health import Stale
+from gpuspawner.gates.preview import preview
+from tests.unit.makers.courses import T4, Course, refused
+from tests.unit.makers.hubs import StillHub, rows_of
+from tests.unit.makers.policy_pods import GPU, container, server_pod
+from tests.unit.makers.worlds import labelled, node, pod
+
+
+async def surveyed(spawner: Any) -> dict[str, tuple[str, int | None]]:
+    """Return the state and what is left of each accelerator, as the form shows it."""
+    rows = await rows_of(spawner.gpuspawner_gates.sources.accelerators)
+    keys = [row.accelerator.key if row.accelerator else "" for row in rows]
+    return {key: (row.state.value, row.left) for key, row in zip(keys, rows, strict=True)}
+
+
+async def test_the_form_says_which_accelerators_a_limit_leaves(course) -> None:
+    """The cluster has them free; what keeps alice from them is her own limit."""
+    spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
+    assert (await surveyed(spawner))["t4"] == ("free", None)
+    course.put(spawner, "alice", "train", 1)
+    assert (await surveyed(spawner))["t4"] == ("free", 1)
+    course.put(spawner, "alice", "demo", 1)
+    assert await surveyed(spawner) == {
+        "t4": ("limited", 0),
+        "v100": ("absent", None),
+        "": ("free", None),
+    }
+
+
+async def test_what_is_left_is_not_guessed_while_nothing_can_be_counted(course) -> None:
+    spawner = course.spawner({"two": {"gpus_per_user": 2}})
+    course.put(spawner, "alice", "train", 2)
+    course.health = Stale(60.0, "gone")
+    assert (await surveyed(spawner))["t4"] == ("free", None)
+
+
+async def test_a_server_that_does_not_exist_yet_has_what_policies_leave_to_its_name(course) -> None:
+    spawner = course.spawner({"default": {"servers": [""], "accelerators": []}})
+    accelerators = spawner.gpuspawner_gates.sources.accelerators
+    rows = await rows_of(accelerators.of("train"))
+
+    found, _ = await preview(accelerators, {}, "train")
+    of_default, _ = await preview(accelerators, {}, "")
+
+    assert [row.accelerator.key for row in rows if row.accelerator] == ["t4", "v100"]
+    assert found.grant.accelerator.key == "t4"
+    assert of_default.grant.accelerator is None
+
+
+async def test_the_default_server_counts_for_a_server_that_does_not_exist_yet(course) -> None:
+    spawner = course.spawner({"two": {"gpus_per_user": 2}})
+    course.show(spawner, 2)
+    accelerators = spawner.gpuspawner_gates.sources.accelerators
+
+    own = await rows_of(accelerators)
+    others = await rows_of(accelerators.of("train"))
+
+    assert (own[0].state.value, others[0].state.value) == ("free", "limited")
+
+
+# What is proposed instead of a busy accelerator
+
+
+L4 = {**T4, "display_name": "L4", "node_selector": {"gpu": "l4"}, "counts": [1, 2]}
+L4_NODE = ("Node", labelled(node("b", 4), {"gpu": "l4"}))
+FULL = ("Node", node("a", 1)), ("Pod", pod("somebody-s", 1, on="a"))
+TRAITS: dict[str, Any] = {"accelerators": {"t4": T4, "l4": L4}, "autoscaling": "none"}
+
+
+def course_of(hub_with: Callable[..., StillHub]) -> Course:
+    return Course(hub_with(*FULL, L4_NODE))
+
+
+@pytest.mark.parametrize(
+    ("policy", "proposed"),
+    [
+        ({"gpus_per_user": 2}, ["l4", None]),
+        ({"gpus_per_user": {"l4": 1}}, [None]),
+        ({"gpu_servers_per_user": 2}, ["l4", None]),
+        ({"groups": ["course"], "gpus_per_group": {"l4": 1}}, [None]),
+        ({"accelerators": ["t4"]}, [None]),
+    ],
+    ids=str,
+)
+async def test_no_alternative_is_one_that_a_policy_denies(policy, proposed, hub_with) -> None:
+    course = course_of(hub_with)
+    spawner = course.spawner({"course": policy}, **TRAITS)
+    running = server_pod(
+        "alice", "train", containers=[container(gpu=1)], nodeSelector={"gpu": "l4"}
+    )
+    course.put_pod(spawner, "alice", "train", running)
+
+    refusal = await refused(spawner)
+
+    found = [it.grant.accelerator for it in refusal.on_form.alternatives]
+    assert [it and it.key for it in found] == proposed
+
+
+async def test_a_question_gets_the_same_alternatives_as_the_start(hub_with) -> None:
+    course = course_of(hub_with)
+    spawner = course.spawner({"course": {"gpus_per_user": {"l4": 0}}}, **TRAITS)
+    accelerators = spawner.gpuspawner_gates.sources.current
+
+    found, _offers = await preview(accelerators, {"accelerator": "t4"}, "")
+
+    assert [it.grant.accelerator for it in found.alternatives] == [None]
+
+
+async def test_alternatives_have_no_more_gpus_than_are_left(course) -> None:
+    async def proposed() -> list[str]:
+        refusal = await refused(spawner, accelerator="v100", gpus=2)
+        found = [it.grant for it in refusal.on_form.alternatives]
+        return [f"{it.gpus} {it.accelerator.key if it.accelerator else ''}" for it in found]
+
+    spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
+    assert await proposed() == ["2 t4", "0 "]
+    course.put(spawner, "alice", "train", 1)
+    assert await proposed() == ["1 t4", "0 "]
+    course.put(spawner, "alice", "demo", 1)
+    assert await proposed() == ["0 "]

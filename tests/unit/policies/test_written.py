@@ -1,0 +1,258 @@
+"""What administrators write in `policies` and `gpu_weights`, and what it means."""
+
+from __future__ import annotations
+
+import ast
+import json
+from datetime import UTC, datetime, time
+from fractions import Fraction
+from itertools import takewhile
+from textwrap import dedent
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner import traits
+from gpuspawner.offers import Offers
+from gpuspawner.policies.hours import Hours
+from gpuspawner.policies.owner import Names, Owner
+from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
+from gpuspawner.policies.written import WrittenPolicy, read_policies, read_weights
+from tests.unit.makers.policy_worlds import people
+from tests.unit.makers.writing import EVERY_KEY, GIB, MIG, OFFERS, gpus, limits, policy
+
+
+def test_the_example_has_every_key() -> None:
+    assert EVERY_KEY.keys() == set(WrittenPolicy.__struct_encode_fields__)
+
+
+def test_a_policy_says_what_its_keys_say() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    read = policy(**EVERY_KEY)
+
+    assert set(read.limits) == {
+        gpus(1, per=Per.SERVER),
+        gpus(2),
+        gpus(8, per=Per.GROUP),
+        Limit(Per.SERVER, Measure(What.MEMORY), 16 * GIB),
+        Limit(Per.USER, Measure(What.MEMORY), 32 * GIB),
+        Limit(Per.GROUP, Measure(What.MEMORY), 1024 * GIB),
+        Limit(Per.SERVER, Measure(What.CPU), 2000),
+        Limit(Per.USER, Measure(What.CPU), 2500),
+        Limit(Per.GROUP, Measure(What.CPU), 500),
+        Limit(Per.USER, Measure(What.GPU_SERVERS), 1),
+        Limit(Per.GROUP, Measure(What.GPU_SERVERS), 20),
+    }
+    assert read == Policy(
+        name="course",
+        people=people(users=["ann", "tutor-*"], groups=["ml-*"], roles=["admin"]),
+        excepted=people(users=["bob"], groups=["staff"], roles=["grader"]),
+        servers=Names.of(["", "exp-*"]),
+        excepted_servers=Names.of(["exp-0"]),
+        hours=(
+            Hours(frozenset(range(5)), time(8), time(18), berlin),
+            Hours(frozenset({5}), time(), time(), berlin),
+        ),
+        accelerators=frozenset({"t4"}),
+        profiles=frozenset({"large"}),
+        images=frozenset({"pytorch"}),
+        limits=read.limits,
+        lifetime=8 * 3600,
+        explanation="The course shares eight GPUs.",
+        shows_withheld=True,
+    )
+
+
+def test_a_policy_without_keys_is_for_everybody_and_allows_everything() -> None:
+    assert policy() == Policy("course")
+    assert policy().applies(Owner("anyone"), datetime.now(UTC))
+
+
+def test_policies_are_sorted_by_name_and_keep_the_weights() -> None:
+    read = read_policies({"b": {}, "a": {}}, {MIG: "1/7"}, OFFERS)
+
+    assert [it.name for it in read.policies] == ["a", "b"]
+    assert read.weights == {MIG: Fraction(1, 7)}
+
+
+@pytest.mark.parametrize("written", [{}, {"a": None}])
+def test_there_may_be_no_policies(written: object) -> None:
+    assert not read_policies(written, {}, OFFERS)
+    assert not Policies()
+
+
+@pytest.mark.parametrize("key", EVERY_KEY)
+def test_a_key_with_null_counts_as_left_out(key: str) -> None:
+    assert policy(**{key: None}) == policy()
+
+
+def test_null_deeper_in_a_policy_counts_as_left_out_too() -> None:
+    assert policy(**{"except": {"users": None, "groups": ["staff"]}}).excepted == people(
+        groups=["staff"]
+    )
+    assert limits(gpus_per_user={"all": None, "t4": 1}) == (gpus(1, "t4"),)
+
+
+@pytest.mark.parametrize("load", [yaml.safe_load, json.loads], ids=["YAML", "JSON"])
+def test_values_of_the_chart_mean_the_same_as_in_python(load: Any) -> None:
+    """The chart hands its values on as YAML or JSON, where tuples and sets don't exist."""
+    text = json.dumps({"policies": {"course": EVERY_KEY}, "gpu_weights": {MIG: "1/7"}})
+    values = load(text)
+
+    read = read_policies(values["policies"], values["gpu_weights"], OFFERS)
+
+    assert read == read_policies({"course": EVERY_KEY}, {MIG: "1/7"}, OFFERS)
+
+
+def test_a_policy_of_the_chart_is_as_short_as_in_python() -> None:
+    values = yaml.safe_load(
+        """
+        course:
+          groups: [ml-2026]
+          except: {groups: [staff]}
+          hours: [Mon-Fri 08:00-18:00]
+          gpus_per_user: {all: 2, t4: 1, nvidia.com/gpu: "1"}
+          gpus_per_group: 8
+          lifetime: 4h
+        """
+    )
+    [read] = read_policies(values, {}, OFFERS).policies
+
+    assert read.limits == (
+        gpus(2),
+        gpus(1, "t4"),
+        gpus(1, "nvidia.com/gpu"),
+        gpus(8, per=Per.GROUP),
+    )
+    assert read.lifetime == 4 * 3600
+
+
+def test_the_examples_in_the_traits_help_can_be_read() -> None:
+    def example(trait: str) -> Any:
+        text = dedent(getattr(traits, trait).help).partition(f"c.GPUSpawner.{trait} = ")[2]
+        lines = takewhile(lambda line: not line or line.startswith(" "), text.splitlines()[1:])
+        return ast.literal_eval("\n".join([text.splitlines()[0], *lines]))
+
+    assert read_policies(example("policies"), example("gpu_weights"), Offers.parse())
+
+
+# Limits
+
+
+def test_a_limit_is_for_all_gpus_for_an_accelerator_or_for_a_resource() -> None:
+    by_kind = {"all": 4, "t4": 2, "nvidia.com/gpu": 1, MIG: "500m"}
+
+    assert limits(gpus_per_user=by_kind) == (
+        gpus(4),
+        gpus(2, "t4"),
+        gpus(1, "nvidia.com/gpu"),
+        gpus(Fraction(1, 2), MIG),
+    )
+    assert limits(gpus_per_user=4) == limits(gpus_per_user={"all": "4"}) == (gpus(4),)
+
+
+def test_a_limit_of_nothing_is_a_limit() -> None:
+    assert limits(gpus_per_user=0, gpu_servers_per_user=0) == (
+        gpus(0),
+        Limit(Per.USER, Measure(What.GPU_SERVERS), 0),
+    )
+
+
+def test_a_limit_may_name_a_resource_of_an_accelerator_or_with_a_weight() -> None:
+    fpga = "example.com/fpga"
+
+    assert limits(gpus_per_user={"example.com/t4": 1}) == (gpus(1, "example.com/t4"),)
+    found = policy(weights={fpga: 0}, gpus_per_user={fpga: 1})
+    assert found.limits == (gpus(1, fpga),)
+
+
+def test_whole_amounts_are_ints_so_that_sums_of_them_are_fast() -> None:
+    [limit] = limits(gpus_per_user="2.0")
+    [fraction] = limits(gpus_per_user=0.5)
+
+    assert type(limit.most) is int
+    assert fraction.most == Fraction(1, 2)
+
+
+# Keys of accelerators and images
+
+
+def test_keys_may_be_written_as_people_confuse_them() -> None:
+    read = policy(accelerators=["a100-80", "T4"], gpus_per_user={"a100-80": 1})
+
+    assert read.accelerators == {"A100_80", "t4"}
+    assert read.limits == (gpus(1, "A100_80"),)
+
+
+def test_any_accelerator_may_be_named_if_the_hub_discovers_them() -> None:
+    read = policy(Offers.parse(), accelerators=["h100"], gpus_per_user={"h100": 1})
+
+    assert read.accelerators == {"h100"}
+    assert read.limits == (gpus(1, "h100"),)
+
+
+def test_an_empty_list_leaves_nothing_on_offer() -> None:
+    read = policy(accelerators=[], images=[], profiles=[])
+
+    assert read.accelerators == read.images == read.profiles == frozenset()
+
+
+def test_an_image_that_users_enter_can_stay_on_offer() -> None:
+    entered = Offers.parse(unlisted_image={"validation_regex": "^quay.io/.+"})
+
+    assert policy(entered, images=["quay.io/x:1"]).images == {"quay.io/x:1"}
+
+
+# Lifetimes
+
+
+@pytest.mark.each_python
+@pytest.mark.parametrize(
+    ("written", "minutes"),
+    [("90m", 90), ("8h", 480), ("1h30m", 90), ("2d", 2880), ("2d12h", 3600), ("1d1h1m", 1501)],
+)
+def test_a_lifetime_is_days_hours_and_minutes(written: str, minutes: int) -> None:
+    assert policy(lifetime=written).lifetime == minutes * 60
+
+
+@pytest.mark.each_python
+@given(*[st.integers(0, 9999)] * 3)
+def test_every_lifetime_is_read_exactly(days: int, hours: int, minutes: int) -> None:
+    parts = zip((days, hours, minutes), "dhm", strict=True)
+    written = "".join(f"{count}{unit}" for count, unit in parts if count)
+
+    if written:
+        whole = (days * 24 + hours) * 60 + minutes
+        assert policy(lifetime=written).lifetime == whole * 60
+
+
+# Weights
+
+
+@pytest.mark.each_python
+@pytest.mark.parametrize(
+    ("written", "weight"),
+    [
+        ("1/7", Fraction(1, 7)),
+        (0.25, Fraction(1, 4)),
+        ("0.1", Fraction(1, 10)),
+        (0.1, Fraction(1, 10)),
+        (2, 2),
+        ("14/7", 2),
+        (0, 0),
+    ],
+)
+def test_a_weight_is_exact(written: object, weight: Fraction) -> None:
+    assert read_weights({MIG: written}) == {MIG: weight}
+
+
+def test_seven_slices_of_a_seventh_are_one_gpu() -> None:
+    assert 7 * read_weights({MIG: "1/7"})[MIG] == 1
+
+
+def test_a_weight_of_null_counts_as_left_out() -> None:
+    assert read_weights({MIG: None, "x.com/gpu": 2}) == {"x.com/gpu": 2}

@@ -1,0 +1,254 @@
+"""The availability of the accelerators of a cluster."""
+
+import pytest
+
+from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
+from gpuspawner.kube.objects import convert
+from gpuspawner.offers import Offers
+from gpuspawner.offers.manifest import PodRules
+from gpuspawner.policies.denial import OverLimit
+from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
+from gpuspawner.policies.remaining import Remaining
+from gpuspawner.preflight.availability import Availability, State, Surveys, survey
+from gpuspawner.preflight.decision import CanScaleUp, Room
+from gpuspawner.preflight.placement import Placements
+from gpuspawner.scheduling import ClusterState
+from tests.unit.makers.surveyed import LATER, LIVE, OFFERS, STOCK, T4, look, node, pod, to_come
+from tests.unit.makers.worlds import having
+
+
+def gpus(most_free, free, most, total):
+    return Room("nvidia.com/gpu", 1, most_free, free, most, total)
+
+
+def test_free_gpus_are_counted_for_one_node_and_in_total():
+    here, _ = look([node("a", 4), node("b", 2)], [pod("x", "a", 3)])
+
+    assert (here.state, here.gpus) == (State.FREE, gpus(2, 3, 4, 6))
+
+
+def test_an_accelerator_whose_gpus_are_all_taken_is_busy():
+    here, _ = look([node("a", 1)], [pod("x", "a", 1)])
+
+    assert (here.state, here.gpus) == (State.BUSY, gpus(0, 0, 1, 1))
+
+
+def test_free_gpus_on_a_node_without_free_memory_are_busy():
+    offers = Offers.parse(accelerators={"t4": T4}, memory_choices=["12Gi", "8Gi"])
+    here, plain = look([node("a", 2)], [pod("x", "a", memory="10Gi")], offers)
+
+    assert (here.state, here.gpus) == (State.BUSY, gpus(2, 2, 2, 2))
+    assert plain.state is State.BUSY
+
+
+def test_only_the_smallest_size_must_fit():
+    offers = Offers.parse(accelerators={"t4": T4}, memory_choices=["12Gi", "8Gi"])
+    here, plain = look([node("a", 2)], [pod("x", "a", memory="6Gi")], offers)
+
+    assert {here.state, plain.state} == {State.FREE}
+
+
+def test_a_full_pool_that_can_grow_can_scale_up():
+    growing = {**T4, "scale_up": {"max_nodes": 2, "minutes": 8}}
+    here, _ = look([node("a", 1)], [pod("x", "a", 1)], Offers.parse(accelerators={"t4": growing}))
+
+    assert (here.state, here.scale_up) == (
+        State.CAN_SCALE_UP,
+        CanScaleUp(1, 2, 8, pool="gpu=t4"),
+    )
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        node("a", 1, spec={"unschedulable": True}),
+        node("a", 0, capacity=1),
+        node(
+            "a",
+            1,
+            spec={"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
+        ),
+    ],
+    ids=["cordoned", "unhealthy", "not ready"],
+)
+def test_nodes_that_may_come_back_are_away(away):
+    here, _ = look([away])
+
+    assert here.state is State.AWAY
+
+
+def test_an_accelerator_that_no_node_has_is_absent():
+    here, plain = look([{**node("a", 0), "metadata": {"name": "a"}}])
+
+    assert (here.state, here.gpus) == (State.ABSENT, gpus(0, 0, 0, 0))
+    assert plain == Availability(None, State.FREE)
+
+
+CLAIM = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-anna"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "state"),
+    [
+        ({"nodeSelector": {"zone": "a"}}, State.ABSENT),
+        ({"schedulerName": "their-own"}, State.UNKNOWN),
+        ({"volumes": [CLAIM]}, State.FREE),
+    ],
+    ids=["selectors of the administrator", "another scheduler", "a claim that isn't there yet"],
+)
+def test_what_every_pod_has_counts(spec, state):
+    here, plain = look([node("a", 1)], stock={**STOCK, "spec": {**STOCK["spec"], **spec}})
+
+    assert (here.state, plain.state) == (state, state)
+
+
+def test_a_pod_that_contradicts_an_accelerator_leaves_its_state_unknown():
+    stock = {**STOCK, "spec": {**STOCK["spec"], "nodeSelector": {"gpu": "other"}}}
+    here, _ = look([node("a", 1)], stock=stock)
+
+    assert here == Availability(OFFERS.accelerators["t4"], State.UNKNOWN)
+
+
+def test_rules_for_servers_without_a_gpu_count():
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
+    rules = PodRules(cpu_avoids=tuple(OFFERS.accelerators.values()))
+    *_, plain = survey(state, to_come(state), LIVE, OFFERS, STOCK, rules, LATER)
+
+    assert plain.state is State.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("health", "expected"),
+    [
+        (Reading(1), State.READING),
+        (Stale(90, "timed out"), State.UNKNOWN),
+        (Forbidden(("nodes",), "no"), State.UNKNOWN),
+        (Unreachable("refused"), State.UNKNOWN),
+    ],
+)
+def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[])
+
+    assert survey(state, to_come(state), health, OFFERS, STOCK, PodRules(), LATER) == (
+        Availability(OFFERS.accelerators["t4"], expected),
+        Availability(None, expected),
+    )
+
+
+def test_without_a_known_pod_every_availability_is_unknown():
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
+
+    assert {
+        row.state for row in survey(state, to_come(state), LIVE, OFFERS, None, PodRules(), LATER)
+    } == {State.UNKNOWN}
+
+
+def test_a_survey_is_kept_only_until_the_cluster_changes():
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
+    surveys = Surveys(state, to_come(state), Placements())
+
+    first = surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER)
+    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER) is first
+    assert (
+        surveys.survey(Stale(60, "x"), OFFERS, STOCK, PodRules(), LATER)[0].state is State.UNKNOWN
+    )
+    selecting = {**STOCK, "spec": {**STOCK["spec"], "nodeSelector": {"no": "node"}}}
+    assert surveys.survey(LIVE, OFFERS, selecting, PodRules(), LATER)[0].state is State.ABSENT
+
+    state.remove("Node", "", "a")
+    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER)[0].state is State.ABSENT
+
+
+STANDING = Standing(Policy("course"), Limit(Per.USER, Measure(What.GPUS), 2), "", 2)
+REACHED = Remaining(0, OverLimit(STANDING, 1))
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        *((it, State.LIMITED) for it in State if it not in (State.AWAY, State.ABSENT)),
+        (State.AWAY, State.AWAY),
+        (State.ABSENT, State.ABSENT),
+    ],
+)
+def test_a_limit_that_is_used_up_is_told_unless_no_node_could_hold_the_server(state, shown):
+    here = Availability(None, state).within(REACHED)
+
+    denied = REACHED.reached if shown is State.LIMITED else None
+    assert (here.state, here.left, here.denial) == (shown, 0, denied)
+
+
+def test_a_limit_that_leaves_something_changes_no_state():
+    assert Availability(None, State.FREE).within(Remaining(1)) == (
+        Availability(None, State.FREE, left=1)
+    )
+
+
+WITH_IMAGES = Offers.parse(
+    accelerators={"t4": T4}, images={"lab": {"image": "lab:1"}, "new": {"image": "new:1"}}
+)
+
+
+LAB = having(node("a", 1), "docker.io/library/lab:1")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "state", "at_hand"),
+    [
+        ([LAB, having(node("b", 1), "lab:1", "new:1")], [], State.FREE, {"lab"}),
+        (
+            [LAB, node("full", 1), node("away", 1, spec={"unschedulable": True})],
+            [pod("x", "full", 1)],
+            State.FREE,
+            {"lab"},
+        ),
+        ([LAB, node("b", 1)], [], State.FREE, set()),
+        ([LAB], [pod("x", "a", 1)], State.BUSY, set()),
+    ],
+    ids=["on each node", "on each node with room", "not on one with room", "no room"],
+)
+def test_an_image_on_every_node_with_room_needs_no_download(nodes, pods, state, at_hand):
+    here, _ = look(nodes, pods, offers=WITH_IMAGES)
+
+    assert (here.state, here.at_hand) == (state, at_hand)
+
+
+def test_the_images_of_other_containers_have_to_be_there_too():
+    sidecar = {"name": "sidecar", "image": "sidecar:1"}
+    spec = {**STOCK["spec"], "initContainers": [sidecar]}
+    stock = {**STOCK, "spec": spec}
+
+    without, _ = look([having(node("a", 1), "lab:1")], offers=WITH_IMAGES, stock=stock)
+    whole, _ = look([having(node("a", 1), "lab:1", "sidecar:1")], offers=WITH_IMAGES, stock=stock)
+
+    assert (without.at_hand, whole.at_hand) == (set(), {"lab"})
+
+
+def test_if_another_container_s_image_may_be_outdated_nothing_is_said():
+    spec = {**STOCK["spec"], "initContainers": [{"name": "sidecar", "image": "sidecar"}]}
+    nodes = [having(node("a", 1), "lab:1", "sidecar")]
+    here, _ = look(nodes, offers=WITH_IMAGES, stock={**STOCK, "spec": spec})
+
+    assert here.at_hand == set()
+
+
+def test_an_image_that_may_be_outdated_may_need_a_download():
+    offers = Offers.parse(accelerators={"t4": T4}, images={"lab": {"image": "lab"}})
+    here, _ = look([having(node("a", 1), "lab")], offers=offers)
+
+    assert here.at_hand == set()
+
+
+def test_a_survey_is_made_again_when_a_node_has_pulled_an_image():
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
+    surveys = Surveys(state, to_come(state), Placements())
+
+    def at_hand():
+        return surveys.survey(LIVE, WITH_IMAGES, STOCK, PodRules(), LATER)[0].at_hand
+
+    before, version = at_hand(), state.version
+    state.put(convert("Node", having(node("a", 1), "lab:1")))
+
+    assert (before, at_hand()) == (set(), {"lab"})
+    assert state.version == version

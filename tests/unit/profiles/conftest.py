@@ -1,0 +1,22 @@
+"""Fixtures for tests of profiles."""
+
+from typing import Any
+
+import pytest
+
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.profiles import looking
+from gpuspawner.profiles.trial import try_out
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collects the owner of each pod that KubeSpawner makes for a page."""
+    owners: list[str] = []
+
+    async def counted(spawner: Any, *rest: Any) -> Proposal:
+        owners.append(spawner.user.name)
+        return await try_out(spawner, *rest)
+
+    monkeypatch.setattr(looking, "try_out", counted)
+    return owners

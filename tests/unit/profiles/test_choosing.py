@@ -1,0 +1,202 @@
+"""A user's choice among profiles, or the errors in it."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.offers import patterns
+from gpuspawner.offers.options import FieldError
+from gpuspawner.profiles.choosing import Chosen, choose, keep, of_profile
+from gpuspawner.profiles.profile_list import read
+from tests.unit.makers.profile_lists import GPU_PROFILE, PROFILES
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = st.sampled_from(
+    ["profile", "gpus", "image", "gpus--unlisted-choice", "image--unlisted-choice", "other"]
+)
+VALUES = JSON | st.sampled_from(["gpu", "cpu-only", "one", "two", "base", "quay.io/a", ""])
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [
+        (None, "cpu-only"),
+        ({}, "cpu-only"),
+        ({"profile": ""}, "cpu-only"),
+        ({"profile": None, "gpus": "nonsense of another profile"}, "cpu-only"),
+        ({"profile": "gpu"}, "gpu"),
+        ({"profile": "gpu", "gpus": "two", "image": ""}, "gpu"),
+        ({"profile": "gpu", "image--unlisted-choice": "quay.io/a:1"}, "gpu"),
+        ({"profile": "gpu", "unknown-to-kubespawner": ["left", "alone"]}, "gpu"),
+    ],
+)
+def test_options_that_kubespawner_can_load_stay_unchanged(options, slug) -> None:
+    chosen = choose(options, PROFILES)
+
+    assert isinstance(chosen, Chosen)
+    assert chosen.profile
+    assert chosen.profile.slug == slug
+    assert chosen.options == (options or {})
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "text"),
+    [
+        ({"profile": "gqu"}, "profile", "'gqu' isn't offered. Did you mean 'gpu'? Choose"),
+        ({"profile": ["gpu"]}, "profile", "a list isn't offered. Choose cpu-only or gpu"),
+        ({"profile": True}, "profile", "true isn't offered"),
+        ({"profile": "gpu", "gpus": "three"}, "gpus", "'three' isn't offered. Choose one or two"),
+        (
+            {"profile": "gpu", "gpus": {}, "image": 1},
+            "image",
+            "1 isn't offered. Choose base or torch, or enter another value in image--unlisted",
+        ),
+        ({"profile": "gpu", "gpus": [1]}, "gpus", "a list isn't offered"),
+        (
+            {"profile": "gpu", "gpus--unlisted-choice": "9"},
+            "gpus--unlisted-choice",
+            "'9' isn't offered. Choose one or two",
+        ),
+        (
+            {"profile": "gpu", "image--unlisted-choice": "docker.io/a"},
+            "image--unlisted-choice",
+            "'docker.io/a' isn't allowed. It must come from quay.io",
+        ),
+        ({"profile": "gpu", "image--unlisted-choice": [1]}, "image--unlisted-choice", "isn't text"),
+        ([], "", "Send an object with profile, not a list."),
+        ("gpu", "", "Send an object with profile, not 'gpu'."),
+    ],
+)
+def test_options_that_kubespawner_cannot_load_are_field_errors(options, field, text) -> None:
+    (error,) = _errors(options)
+
+    assert error.field == field
+    assert text in error.text
+
+
+def test_an_option_without_choices_needs_a_written_in_value() -> None:
+    nothing_listed = _with_option({"unlisted_choice": {"enabled": True}})
+
+    (error,) = _errors({"profile": "free"}, nothing_listed)
+
+    assert error == FieldError(
+        "image", "Nothing is chosen. Enter another value in image--unlisted-choice."
+    )
+
+
+def test_without_profiles_any_options_are_accepted() -> None:
+    assert choose({"profile": "gpu"}, ()) == Chosen(None, {"profile": "gpu"})
+
+
+def test_a_broken_regex_raises() -> None:
+    broken = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "("}})
+
+    with pytest.raises(re.error):
+        choose({"profile": "free", "image--unlisted-choice": "a"}, broken)
+
+
+@pytest.mark.parametrize("written", ["a" * 60 + "!", "a" * 100_000], ids=["evil", "long"])
+def test_a_value_that_takes_too_long_to_match_is_a_field_error(written) -> None:
+    evil = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}})
+
+    (error,) = _errors({"profile": "free", "image--unlisted-choice": written}, evil)
+
+    assert error.field == "image--unlisted-choice"
+    assert "takes too long to check. Enter something shorter or simpler." in error.text
+
+
+def test_all_written_in_values_together_get_the_time_of_one(monkeypatch) -> None:
+    write_in = {"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}}
+    names = [f"option-{number}" for number in range(5)]
+    listed = {"slug": "free", "display_name": "Free", "default": True}
+    [profile] = read([{**listed, "profile_options": dict.fromkeys(names, write_in)}])
+    matched: list[str] = []
+
+    def begins(_: str, text: str) -> bool:
+        matched.append(text)
+        raise patterns.TooLongError
+
+    monkeypatch.setattr(patterns, "begins", begins)
+    evil = {f"{name}--unlisted-choice": "a" * 60 for name in names}
+
+    errors = choose({"profile": "free", **evil}, (profile,))
+
+    assert isinstance(errors, tuple)
+    assert [error.field for error in errors] == list(evil)
+    assert len(matched) == 1
+    assert keep({"profile": "free", **evil}, (profile,)) == {"profile": "free"}
+    assert len(matched) == 2
+
+
+def test_another_choice_of_an_option_replaces_the_written_in_value() -> None:
+    image = GPU_PROFILE.options[1]
+    written = Chosen(GPU_PROFILE, {"profile": "gpu", "image--unlisted-choice": "quay.io/a"})
+
+    assert written.instead(image, image.choices[0]).options == {"profile": "gpu", "image": "base"}
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({}, ["One"]),
+        ({"gpus": "two"}, ["Two"]),
+        ({"gpus": "", "gpus--unlisted-choice": "3"}, []),
+        ({"gpus": "two", "gpus--unlisted-choice": "3"}, []),
+    ],
+)
+def test_an_option_has_its_default_unless_something_is_chosen_or_written_in(options, names) -> None:
+    gpus = GPU_PROFILE.options[0]
+    chosen = Chosen(GPU_PROFILE, {"profile": "gpu", **options})
+
+    assert [it.name for it in gpus.choices if chosen.has(gpus, it)] == names
+
+
+@given(st.dictionaries(KEYS, VALUES) | JSON)
+def test_any_options_are_a_choice_or_errors_and_kept_options_are_a_choice(raw) -> None:
+    read = choose(raw, PROFILES)
+
+    assert isinstance(read, Chosen) or (read and all(it.text for it in read))
+    kept = keep(raw, PROFILES)
+    assert isinstance(choose(kept, PROFILES), Chosen)
+    if isinstance(read, Chosen):
+        assert kept == (raw or {})
+
+
+def test_wrong_options_are_dropped_and_the_rest_is_kept() -> None:
+    sent = {"profile": "gpu", "gpus": "two", "image--unlisted-choice": "docker.io/a"}
+
+    assert keep(sent, PROFILES) == {"profile": "gpu", "gpus": "two"}
+    assert keep({"profile": "gone", "gpus": "two"}, PROFILES) == {}
+
+
+def test_an_empty_field_drops_no_other_choice() -> None:
+    sizes = {"choices": {"small": {"display_name": "S"}, "large": {"display_name": "L"}}}
+    options = {"image": {"unlisted_choice": {"enabled": True}}, "size": sizes}
+    [profile] = read(
+        [{"display_name": "B", "slug": "b", "default": True, "profile_options": options}]
+    )
+
+    assert keep({"profile": "b", "size": "large"}, (profile,)) == {"profile": "b", "size": "large"}
+    assert keep({"profile": "b", "size": "huge"}, (profile,)) == {"profile": "b"}
+
+
+def test_a_profile_with_defaults_is_its_slug() -> None:
+    assert of_profile(GPU_PROFILE).options == {"profile": "gpu"}
+
+
+def _errors(options: Any, profiles: Any = PROFILES) -> tuple[FieldError, ...]:
+    read = choose(options, profiles)
+    assert not isinstance(read, Chosen)
+    return read
+
+
+def _with_option(option: dict[str, Any]) -> Any:
+    profile = {"display_name": "Free", "slug": "free", "default": True}
+    return read([{**profile, "profile_options": {"image": {"display_name": "Image", **option}}}])

@@ -1,0 +1,328 @@
+"""Profiles offered to one user: the form, with the availability of each profile."""
+
+import asyncio
+import copy
+from typing import Any
+
+import kubespawner
+import pytest
+
+from gpuspawner.cluster.health import Reading, Stale
+from gpuspawner.gates import drafts
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from tests.unit.makers.hubs import TAINT, tolerating
+from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of
+from tests.unit.makers.profile_lists import CPU, GPU
+from tests.unit.makers.worlds import having, node, pod
+
+NO_DEVICES: list[dict[str, Any]] = [
+    {**CPU, "display_name": "A <em>small</em> one"},
+    {
+        "display_name": "Big",
+        "slug": "big",
+        "default": True,
+        "kubespawner_override": {"mem_limit": "8G", "node_selector": {"disk": "fast"}},
+        "profile_options": {"image": GPU["profile_options"]["image"]},
+    },
+]
+FAST_DISK = ("Node", {**node("fast", 0), "metadata": {"name": "fast", "labels": {"disk": "fast"}}})
+SAVED: list[dict[str, Any]] = [
+    {},
+    {"profile": "big"},
+    {"profile": "big", "image": "torch", "garbage": ["</script>", {"a": 1}]},
+    {"profile": "big", "image--unlisted-choice": "quay.io/<b>"},
+]
+
+
+async def test_a_page_asks_admission_once_if_it_does_not_answer(hub_with) -> None:
+    """If a webhook hangs, each question takes its full timeout, and there are many profiles."""
+    hub = hub_with()
+    spawner = hub.spawner(profile_list=[GPU, {**GPU, "slug": "other"}])
+
+    assert "Not available" in await profiles_of(spawner).form()
+    assert len(hub.admission.asked) == 1
+
+
+async def test_too_many_dry_runs_make_the_state_unknown(hub_with) -> None:
+    def no_turn(_: Manifest) -> None:
+        raise TooManyDryRunsError
+
+    hub = hub_with()
+    hub.admission.answer = no_turn
+    spawner = hub.spawner(profile_list=[GPU, {**GPU, "slug": "another", "default": False}])
+
+    assert "Not available" not in await profiles_of(spawner).form()
+    assert (
+        len(hub.admission.asked) == 1
+    )  # each waits for seconds, too long for a page to wait for several
+
+
+@pytest.mark.parametrize("saved", SAVED, ids=str)
+async def test_without_devices_the_form_is_exactly_kubespawner_s(saved, hub_with) -> None:
+    hub = hub_with(TWO_GPUS, FAST_DISK)
+    stock = hub.stock_spawner(profile_list=NO_DEVICES)
+    spawner = hub.spawner(profile_list=NO_DEVICES)
+    stock.user_options = spawner.user_options = saved
+
+    assert await profiles_of(spawner).form() == stock._options_form_default()
+
+
+async def test_an_administrator_s_own_template_shows_the_states_too(hub_with) -> None:
+    template = (
+        "{% for profile in profile_list %}<article>{{ profile.description }}"
+        "{% for option in (profile.profile_options or {}).values() %}"
+        "{% for choice in option.choices.values() %}<i>{{ choice.display_name }}</i>{% endfor %}"
+        "{% endfor %}</article>{% endfor %}"
+    )
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU], profile_form_template=template)
+
+    form = await profiles_of(spawner).form()
+
+    assert form.startswith("<article>For <i>courses</i></article>")
+    assert "Free</span> 2 of 2 free" in form
+    assert "<i>Two (Free: 2 of 2 free)</i><i>Base</i><i>Torch</i>" in form
+
+
+async def test_each_choice_that_makes_a_difference_has_its_own_state(hub_with) -> None:
+    spawner = hub_with(TWO_GPUS, ONE_TAKEN).spawner(profile_list=[CPU, GPU])
+
+    form = await profiles_of(spawner).form()
+
+    assert ">One (Free: 1 of 2 free)<" in form
+    assert ">Two (In use: 1 of 2 free)<" in form
+    assert ">Base<" in form
+    assert ">Torch<" in form
+
+
+async def test_a_profile_without_devices_has_a_state_only_if_it_cannot_start(hub_with) -> None:
+    size = {
+        "display_name": "Memory",
+        "choices": {
+            "s": {"display_name": "8 GB", "kubespawner_override": {"mem_guarantee": "8G"}},
+            "l": {"display_name": "900 GB", "kubespawner_override": {"mem_guarantee": "900G"}},
+        },
+    }
+    large = {**CPU, "slug": "l", "kubespawner_override": {"cpu_guarantee": 90}}
+    spawner = hub_with(TWO_GPUS).spawner(
+        profile_list=[{**CPU, "profile_options": {"size": size}}, large]
+    )
+
+    form = await profiles_of(spawner).form()
+
+    assert "<p>For <i>courses</i></p>" in form
+    assert ">8 GB<" in form
+    assert ">900 GB (Not available: no machine here can provide it)<" in form
+    assert form.count("Not available</span> no machine here can provide it") == 1
+
+
+async def test_the_states_of_an_open_form_are_those_of_a_page(hub_with) -> None:
+    hub = hub_with(TWO_GPUS, ONE_TAKEN)
+
+    cpu, gpu = await profiles_of(hub.spawner(profile_list=[CPU, GPU])).states()
+
+    assert cpu == {
+        "profile": "cpu-only",
+        "state": None,
+        "word": "",
+        "detail": "",
+        "gpus": None,
+        "choices": [],
+        "images": [],
+    }
+    assert (gpu["profile"], gpu["state"], gpu["detail"]) == ("gpu", "free", "1 of 2 free")
+    assert gpu["gpus"]["most_free"] == 1
+    assert [(it["option"], it["choice"], it["label"]) for it in gpu["choices"]] == [
+        ("gpus", "one", "One (Free: 1 of 2 free)"),
+        ("gpus", "two", "Two (In use: 1 of 2 free)"),
+    ]
+    assert gpu["images"] == [
+        {"option": "image", "choice": "base", "label": "Base"},
+        {"option": "image", "choice": "torch", "label": "Torch"},
+    ]
+
+
+async def test_a_state_asks_admission_once_in_some_minutes(hub_with) -> None:
+    hub = hub_with(TAINTED)
+    hub.admission.answer = tolerating
+    spawner = hub.spawner(profile_list=[{**GPU, "profile_options": {}}])
+
+    for _ in range(3):
+        [gpu] = await profiles_of(spawner).states()
+        assert gpu["detail"] == "2 of 2 free"
+    assert len(hub.admission.asked) == 1
+
+
+async def test_availability_is_added_after_the_administrator_s_text(hub_with) -> None:
+    listed = [{**GPU, "description": "With <a href='/docs'>a card</a>"}, CPU]
+    before = copy.deepcopy(listed)
+
+    form = await profiles_of(hub_with(TWO_GPUS).spawner(profile_list=listed)).form()
+
+    assert "<p>With <a href='/docs'>a card</a><br><span" in form
+    assert listed == before
+
+
+async def test_the_form_says_that_the_cluster_is_being_read(hub_with) -> None:
+    hub = hub_with(TWO_GPUS)
+    hub.view.now = Reading(1.0)
+
+    form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
+
+    assert "Checking</span> still reading the cluster" in form
+
+
+async def test_a_redrawn_form_keeps_the_choices_on_every_kubespawner(hub_with) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
+    drafts.keep({"profile": "gpu", "gpus": "two", "image--unlisted-choice": "quay.io/</script>'"})
+
+    form = " ".join((await profiles_of(spawner).form()).split())
+
+    assert 'value="gpu" checked' in form
+    assert 'value="cpu-only" checked' not in form
+    assert '<option value="two" selected>' in form
+    assert r'--image--unlisted-choice", "quay.io/\u003c/script\u003e\u0027"]]' in form
+
+
+async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(hub_with) -> None:
+    """A function's list isn't checked when the hub starts."""
+    write_in = {"enabled": True, "validation_regex": "quay.io/("}
+    image = {"choices": {"base": {"display_name": "Base"}}, "unlisted_choice": write_in}
+    broken = {"display_name": "B", "profile_options": {"image": image}}
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=lambda _: [CPU, broken])
+    sent = {"profile": ["b"], "profile-option-b--image--unlisted-choice": ["quay.io/a"]}
+
+    with pytest.raises(Refusal, match="an error in the hub's configuration"):
+        await spawner.run_options_from_form(sent)
+
+    assert 'value="b" checked' in " ".join((await spawner.get_options_form()).split())
+
+
+async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
+
+    for saved in ({"profile": "gone"}, {"profile": "gpu", "gpus": "nine"}, ["gpu"]):
+        spawner.user_options = saved
+        form = await profiles_of(spawner).form()
+        assert "Some of your last choices are no longer offered." in form
+    spawner.user_options = {"profile": "gpu"}
+    assert "no longer offered" not in await profiles_of(spawner).form()
+
+
+async def test_a_profile_s_state_counts_what_admission_adds(hub_with) -> None:
+    spawner = hub_with(TAINTED).spawner(profile_list=[GPU])
+    assert "Not available</span>" in await profiles_of(spawner).form()
+
+    hub = hub_with(TAINTED)
+    hub.admission.answer = tolerating
+
+    form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
+    assert "Free</span> 2 of 2 free</span>" in form
+
+
+async def test_a_profile_is_free_if_admission_lets_it_on_a_node_of_a_pool_that_may_grow(
+    hub_with,
+) -> None:
+    on_a_cloud = ("Node", node("a", 2, taints=[TAINT], providerID="gce://project/zone/a"))
+    spawner = hub_with(on_a_cloud).spawner(profile_list=[GPU])
+    assert "Perhaps</span>" in await profiles_of(spawner).form()
+
+    hub = hub_with(on_a_cloud)
+    hub.admission.answer = tolerating
+
+    form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
+    assert "Free</span> 2 of 2 free</span>" in form
+
+
+@pytest.mark.each_hub
+@pytest.mark.skipif(
+    kubespawner.version_info < (7, 1), reason="version: KubeSpawner 7.1 brought dictionaries"
+)
+async def test_profiles_may_be_a_dictionary(hub_with) -> None:
+    hub = hub_with(TWO_GPUS)
+    as_list = await hub.spawner(profile_list=[CPU, GPU]).get_options_form()
+
+    assert await hub.spawner(profile_list={"1": CPU, "2": GPU}).get_options_form() == as_list
+
+
+async def test_a_form_after_a_refused_start_ignores_the_loaded_profile(hub_with) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
+    before = await spawner.get_options_form()
+
+    profiles_of(spawner).begin()
+    spawner.user_options = {"profile": "gpu"}
+    await spawner.load_user_options()
+    assert spawner.extra_resource_limits == {"nvidia.com/gpu": "1"}
+    spawner.user_options = {}
+
+    assert await spawner.get_options_form() == before
+
+
+async def test_a_successful_start_drops_the_copy_kept_for_the_form(hub_with) -> None:
+    profiles = profiles_of(hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU]))
+    started: asyncio.Future[object] = asyncio.Future()
+
+    profiles.begin()
+    started.set_exception(ValueError())
+    profiles.end(started)
+    assert profiles._unloaded is not None
+
+    started = asyncio.Future()
+    started.set_result(None)
+    profiles.end(started)
+    assert profiles._unloaded is None
+
+
+WITH_TORCH = ("Node", having(TWO_GPUS[1], "docker.io/library/torch:1"))
+WITH_SIDECAR = ("Node", having(TWO_GPUS[1], "torch:1", "sidecar:1"))
+SIDECAR = {"extra_containers": [{"name": "sidecar", "image": "sidecar:1"}]}
+READY = ">Torch (no download needed)<"
+
+
+@pytest.mark.parametrize(
+    ("objects", "traits", "torch"),
+    [
+        pytest.param([WITH_TORCH], {}, READY, id="on the only node"),
+        pytest.param([WITH_TORCH, ("Node", node("b", 1))], {}, ">Torch<", id="not on another node"),
+        pytest.param([WITH_TORCH, ("Pod", pod("x", 2, on="a"))], {}, ">Torch<", id="no room"),
+        pytest.param([WITH_TORCH], SIDECAR, ">Torch<", id="without the sidecar's"),
+        pytest.param([WITH_SIDECAR], SIDECAR, READY, id="with the sidecar's"),
+    ],
+)
+async def test_an_image_that_every_node_with_room_has_needs_no_download(
+    objects, traits, torch, hub_with
+) -> None:
+    spawner = hub_with(*objects).spawner(profile_list=[CPU, GPU], **traits)
+
+    form = await profiles_of(spawner).form()
+
+    assert torch in form
+    assert ">Base<" in form
+
+
+async def test_an_open_form_takes_back_what_is_no_longer_known_of_an_image(hub_with) -> None:
+    hub = hub_with(WITH_TORCH)
+    source = profiles_of(hub.spawner(profile_list=[CPU, GPU]))
+
+    async def labels() -> list[str]:
+        _, gpu = await source.states()
+        return [it["label"] for it in gpu["images"]]
+
+    assert await labels() == ["Base", "Torch (no download needed)"]
+    hub.view.put(*TWO_GPUS)
+    assert await labels() == ["Base", "Torch"]
+    hub.view.put("Node", having(TWO_GPUS[1], "base:1"))
+    assert await labels() == ["Base (no download needed)", "Torch"]
+    hub.view.now = Stale(99.0, "the API server is gone")
+    assert await labels() == ["Base", "Torch"]
+
+
+async def test_the_default_choices_of_the_default_profile_may_need_no_download_either(
+    hub_with,
+) -> None:
+    with_base = ("Node", having(TWO_GPUS[1], "base:1"))
+    form = await profiles_of(hub_with(with_base).spawner(profile_list=[GPU])).form()
+
+    assert ">Base (no download needed)<" in form
+    assert ">Torch<" in form

@@ -1,0 +1,224 @@
+"""N users, K GPUs: in no order of events is room promised to one pod and taken by another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
+from gpuspawner.preflight.preflight import Preflight
+from tests.unit.makers.worlds import NAMESPACE, World, proposal, settle, waiting
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+Asking = dict[str, "asyncio.Task[Decision]"]
+
+
+def decided(asking: Asking, kind: type) -> list[str]:
+    done = {name: task.result() for name, task in asking.items() if task.done()}
+    return [name for name, decision in done.items() if isinstance(decision, kind)]
+
+
+class Promises(RuleBasedStateMachine):
+    """Users ask, starts end in every way, the scheduler binds, pods end, and the view lags.
+
+    The model is the true cluster beside the view: every pod with a reservation must be bound there
+    in the end, unless its start, and with it the promise, ended before. When everything is over and
+    in view, no reservation may be left.
+    """
+
+    @initialize(nodes=st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=4))
+    def begin(self, nodes: list[int]) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.world = World(nodes)
+        self.preflight = Preflight(self.world.view)
+        self.asking: Asking = {}
+        self.promised: set[str] = set()
+        self.sent: set[str] = set()
+        self.failed: set[str] = set()
+        self.people = 0
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        async def and_settle() -> Any:
+            result = await coroutine
+            await settle()
+            return result
+
+        result = self.loop.run_until_complete(and_settle())
+        for name, task in list(self.asking.items()):
+            if task.done():
+                del self.asking[name]
+                if isinstance(task.result(), Start):
+                    self.promised.add(name)
+        return result
+
+    @rule(gpus=st.sampled_from([1, 1, 2, 3]))
+    def come(self, gpus: int) -> None:
+        name, self.people = f"u{self.people}-{gpus}", self.people + 1
+
+        async def asks() -> None:
+            self.asking[name] = asyncio.ensure_future(self.preflight.begin(proposal(name, gpus)))
+
+        self.run(asks())
+
+    @precondition(lambda self: self.promised)
+    @rule(data=st.data())
+    def send(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.promised)))
+        self.send_one(name)
+        if data.draw(st.booleans()):  # the start ends at once, while the view lags
+            self.end(name)
+
+    def end(self, name: str) -> None:
+        if not self.world.is_bound(name):
+            self.failed.add(name)
+        self.preflight.release(NAMESPACE, name)
+        self.run(settle())
+
+    def send_one(self, name: str) -> None:
+        gpus = int(name.rpartition("-")[2])
+        assert isinstance(self.run(self.preflight.confirm(proposal(name, gpus))), Start)
+        self.promised.remove(name)
+        self.preflight.reservations.send((NAMESPACE, name))
+        self.world.create(name, gpus)
+        self.sent.add(name)
+
+    @precondition(lambda self: self.promised)
+    @rule(data=st.data())
+    def give_up(self, data: st.DataObject) -> None:
+        """A hook fails, or a user presses Stop, before a pod was sent."""
+        name = data.draw(st.sampled_from(sorted(self.promised)))
+        self.promised.remove(name)
+        self.preflight.release(NAMESPACE, name)
+        self.run(settle())
+
+    @precondition(lambda self: self.asking)
+    @rule(data=st.data())
+    def stop_waiting(self, data: st.DataObject) -> None:
+        self.asking.pop(data.draw(st.sampled_from(sorted(self.asking)))).cancel()
+        self.run(settle())
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def start_ends(self, data: st.DataObject) -> None:
+        """The start succeeds or fails; the view may not have seen the pod."""
+        self.end(data.draw(st.sampled_from(sorted(self.sent))))
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def pod_ends(self, data: st.DataObject) -> None:
+        """Its owner stops the pod, or others delete or evict it; the start is over before."""
+        name = data.draw(st.sampled_from(sorted(self.sent)))
+        self.sent.remove(name)
+        self.world.delete(name)
+        self.preflight.release(NAMESPACE, name)
+        if data.draw(st.booleans()):
+            self.preflight.reservations.see_out((NAMESPACE, name))
+        self.run(settle())
+
+    @rule(data=st.data())
+    def bind(self, data: st.DataObject) -> None:
+        if bindable := self.world.bindable():
+            self.world.bind(*data.draw(st.sampled_from(bindable)))
+
+    @rule(events=st.integers(1, 4))
+    def see(self, events: int) -> None:
+        for _ in range(events):
+            self.world.see(1)
+            self.run(settle())
+
+    def teardown(self) -> None:
+        if not hasattr(self, "loop"):
+            return
+        while self.asking:
+            self.asking.popitem()[1].cancel()
+        while self.promised:
+            self.send_one(min(self.promised))
+        while bindable := self.world.bindable():
+            self.world.bind(*bindable[0])
+        waiting = {pod.metadata.name for pod in self.world.truth.unbound_pods.values()}
+        assert waiting <= self.failed
+        for name in self.sent:
+            self.preflight.release(NAMESPACE, name)
+        while self.world.is_behind():
+            self.see(1)
+        assert len(self.preflight.reservations) == 0
+        self.loop.close()
+
+
+TestPromises = Promises.TestCase
+TestPromises.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+async def test_a_pod_that_could_take_promised_room_waits() -> None:
+    """One GPU fits on both nodes, two only on one: the view must first show where two GPUs go."""
+    world = World([2, 1])
+    preflight = Preflight(world.view)
+    assert isinstance(await preflight.begin(proposal("two", 2)), Start)
+    newcomer = await waiting(preflight.begin(proposal("one", 1)))
+
+    preflight.reservations.send((NAMESPACE, "two"))
+    world.create("two", 2, on="n0")
+    world.see()
+    assert isinstance(await newcomer, Start)
+
+
+async def test_room_of_a_stopped_pod_is_promised_only_after_the_view_has_shown_the_pod() -> None:
+    world = World([4])
+    preflight = Preflight(world.view)
+    assert isinstance(await preflight.begin(proposal("old", 2)), Start)
+    preflight.reservations.send((NAMESPACE, "old"))
+    world.create("old", 2)
+    world.bind("old", "n0")
+    world.delete("old")
+    preflight.release(NAMESPACE, "old")
+    preflight.reservations.see_out((NAMESPACE, "old"))
+
+    newcomer = await waiting(preflight.begin(proposal("new", 3)))
+
+    world.see()
+    assert isinstance(await newcomer, Start)
+    assert isinstance(await preflight.confirm(proposal("new", 3)), Start)
+
+
+SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIZES, st.integers(1, 20), st.randoms())
+def test_as_many_simultaneous_starts_succeed_as_there_are_gpus(nodes, people, dice) -> None:
+    async def check() -> None:
+        world = World(nodes)
+        preflight = Preflight(world.view)
+        asking: Asking = {
+            f"u{i}": asyncio.create_task(preflight.begin(proposal(f"u{i}"))) for i in range(people)
+        }
+        await settle()
+        started = decided(asking, Start)
+        assert len(started) == min(people, sum(nodes))
+        assert not decided(asking, Refuse)
+
+        for name in started:
+            preflight.reservations.send((NAMESPACE, name))
+            world.create(name, 1)
+        while bindable := world.bindable():
+            world.bind(*dice.choice(bindable))
+        world.see()
+        await asyncio.gather(*asking.values())
+
+        assert len(decided(asking, Refuse)) == max(0, people - sum(nodes))
+        assert all(
+            task.result().reason is Reason.BUSY
+            for task in asking.values()
+            if isinstance(task.result(), Refuse)
+        )
+        assert len(preflight.reservations) == 0
+
+    with asyncio.Runner() as runner:
+        runner.run(check())

@@ -1,0 +1,220 @@
+"""A start counts from its grant on, and its pledge ends however the start ends."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
+from jupyterhub.objects import Server
+
+from gpuspawner.gates.refusal import Refusal
+from tests.unit.makers.courses import Course, Train, begin, refused, sends
+from tests.unit.makers.worlds import node
+
+
+@pytest.fixture
+async def spawner(course) -> Any:
+    """A spawner whose start has got all that a policy allows."""
+    made = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(made, gpus=4)
+    return made
+
+
+async def test_a_start_that_the_preflight_refuses_leaves_no_pledge(hub_with) -> None:
+    course = Course(hub_with(("Node", node("a", 1))))
+    spawner = course.spawner({"course": {"gpus_per_user": 4}}, autoscaling="none")
+
+    refusal = await refused(spawner, gpus=4)
+
+    assert refusal.slug == "impossible"
+    assert course.counted(spawner) == 0
+
+
+async def test_a_start_whose_hook_fails_leaves_no_pledge(course) -> None:
+    def hook(_: Any) -> None:
+        raise ValueError("the file server is away")
+
+    spawner = course.spawner({"course": {"gpus_per_user": 4}}, pre_spawn_hook=hook)
+    with pytest.raises(ValueError, match="away"):
+        await begin(spawner, gpus=4)
+    assert course.counted(spawner) == 4
+
+    spawner.clear_state()  # as the hub does after each start
+
+    assert course.counted(spawner) == 0
+
+
+async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course, spawner) -> None:
+
+    async def run_start() -> None:
+        assert course.counted(spawner) == 4
+        raise TimeoutError("no home directory")
+
+    spawner.gpuspawner_stock.run_start = run_start
+    with pytest.raises(Refusal, match="isn't connected to a cluster"):
+        await spawner.gpuspawner_gates.run_start()
+
+    assert course.counted(spawner) == 0
+
+
+def sends_and_waits(spawner: Train) -> asyncio.Event:
+    """Make KubeSpawner's start wait once its pod is sent; return what says that it is."""
+    was_sent = asyncio.Event()
+
+    async def wait_forever() -> None:
+        was_sent.set()
+        await asyncio.Event().wait()
+
+    sends(spawner, wait_forever)
+    return was_sent
+
+
+async def cancel(spawner: Train, was_sent: asyncio.Event) -> None:
+    start = spawner.gpuspawner_gates.start()
+    await was_sent.wait()
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+
+
+@pytest.mark.each_python
+async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_is_shown(
+    course, spawner
+) -> None:
+    await cancel(spawner, sends_and_waits(spawner))
+    assert course.counted(spawner) == 4
+
+    course.show(spawner, 4)
+    assert course.counted(spawner) == 4
+    course.of(spawner).accounts.pledges.look()
+    course.hide(spawner)
+
+    assert course.counted(spawner) == 0
+
+
+@pytest.mark.each_python
+async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course, spawner) -> None:
+    """The hub would call a server ready whose start was cancelled."""
+    was_sent, deleted = sends_and_waits(spawner), []
+
+    async def delete_pod(*_: Any) -> bool:
+        deleted.append(spawner.pod_name)
+        return True
+
+    spawner.gpuspawner_stock.stops_pod = lambda: True
+    spawner.gpuspawner_stock.delete_pod = delete_pod
+    spawner.server = Server()
+    await cancel(spawner, was_sent)
+
+    assert deleted == [spawner.pod_name]
+    assert course.counted(spawner) == 0
+    assert spawner.server is None
+
+
+@pytest.mark.each_python
+async def test_a_cancelled_start_whose_pod_may_exist_keeps_its_server_for_the_hub_to_stop(
+    spawner,
+) -> None:
+    spawner.server = Server()
+    await cancel(spawner, sends_and_waits(spawner))
+
+    assert spawner.server is not None
+
+
+async def test_a_class_that_cancels_kubespawner_s_start_and_starts_again_keeps_its_server(
+    spawner,
+) -> None:
+    spawner.server = server = Server()
+    was_sent = sends_and_waits(spawner)
+    spawner.gpuspawner_stock.delete_pod = AsyncMock(return_value=True)
+
+    first = asyncio.ensure_future(spawner.gpuspawner_gates.run_start())
+    await was_sent.wait()
+    first.cancel()
+    with suppress(asyncio.CancelledError):
+        await first
+    sends(spawner)
+    await spawner.gpuspawner_gates.run_start()
+
+    assert spawner.server is server
+
+
+async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(course, spawner) -> None:
+
+    def fail() -> None:
+        raise TimeoutError("the container doesn't start")
+
+    sends(spawner, fail)
+
+    async def delete_pod(*_: Any) -> bool:
+        return True
+
+    spawner.gpuspawner_stock.delete_pod = delete_pod
+    with pytest.raises(Refusal, match="Your server didn't start in time"):
+        await spawner.gpuspawner_gates.run_start()
+
+    assert course.counted(spawner) == 0
+
+
+async def test_a_running_server_counts_by_its_pod_alone(course, spawner) -> None:
+    sends(spawner, lambda: course.show(spawner, 4))
+    await spawner.gpuspawner_gates.run_start()
+    assert course.counted(spawner) == 4
+    course.hide(spawner)
+
+    assert course.counted(spawner) == 0
+
+
+async def test_a_denied_start_ends_no_pledge_of_another_server(course) -> None:
+    policies = {"course": {"gpus_per_user": 4}}
+    default, train = course.spawner(policies), course.spawner(policies, Train)
+    await begin(default, gpus=4)
+
+    assert (await refused(train)).slug == "limit"
+    train.clear_state()
+
+    assert course.counted(default) == 4
+
+
+async def test_a_renamed_pod_counts_once(course, spawner) -> None:
+    """As a hook or a profile may rename it after the second gate."""
+    seen: list[int] = []
+
+    def show() -> None:
+        course.show(spawner, 4)
+        seen.append(course.counted(spawner))
+
+    spawner.pod_name, spawner.namespace = "lab-of-alice", "labs"
+    sends(spawner, show)
+    await spawner.gpuspawner_gates.run_start()
+
+    assert seen == [4]
+    course.hide(spawner)
+    assert course.counted(spawner) == 0
+
+
+async def test_a_renamed_pod_that_is_refused_leaves_no_pledge(course) -> None:
+    made = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(made, gpus=4)
+    made.pod_name = "lab-of-alice"
+    sends(made, limits={"nvidia.com/gpu": "8"})
+
+    with pytest.raises(Refusal, match="You can have at most 4 GPUs"):
+        await made.gpuspawner_gates.run_start()
+
+    assert course.counted(made) == 0
+
+
+async def test_what_an_earlier_start_has_left_stays_under_its_own_name(course, spawner) -> None:
+    await cancel(spawner, sends_and_waits(spawner))
+    spawner.clear_state()
+    allowed = course.spawner({"course": {"gpus_per_user": 4}})
+    await begin(allowed, gpus=4)
+    allowed.pod_name = "lab-of-alice"
+
+    sends(allowed)
+    with pytest.raises(Refusal, match="You can have 4 GPUs at a time"):
+        await allowed.gpuspawner_gates.run_start()
+
+    assert course.counted(allowed) == 4

@@ -1,0 +1,417 @@
+"""A start whose pod waits for a node ends with the autoscaler's no, its own end, or its time's."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim
+from gpuspawner.preflight.decision import Reason, Refuse, Wait
+from gpuspawner.reservations.in_view import UNSEEN_SECONDS
+from gpuspawner.scaling.node_waits import LASTING_SECONDS, TRIAL_SECONDS, NodeWaits, longest_wait
+from gpuspawner.scaling.objects import STATUS
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
+from tests.unit.makers.outlooks import status_map
+from tests.unit.makers.waits import AT_MAXIMUM, SCALE_UP, UNKNOWN, World, whys
+from tests.unit.makers.worlds import GPU, NAMESPACE, labelled, node, pod, proposal, settle
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+async def test_the_autoscalers_no_ends_the_wait_at_once_and_is_remembered_for_the_next(
+    clock,
+) -> None:
+    async with World() as world:
+        began = clock.now
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+
+        assert whys(await world.refusal()) == [Why.AT_MAXIMUM]
+        assert clock.now == began
+        decision = world.preflight.check(proposal("b"))
+        assert isinstance(decision, Refuse)
+        assert whys(decision) == [Why.AT_MAXIMUM]
+        assert isinstance(world.preflight.check(proposal("c", 0, nodeSelector={"x": "y"})), Wait)
+
+
+async def test_without_an_answer_the_trial_ends(clock) -> None:
+    async with World() as world:
+        began = clock.now
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert TRIAL_SECONDS <= clock.now - began <= TRIAL_SECONDS + 1
+
+
+# Whether the autoscaler has looked
+
+
+def written(
+    world: World, number: int, target: int = 1, health: str = "Healthy", group: str = "Healthy"
+) -> None:
+    """Let Cluster Autoscaler write the status of a group that may have one node, after a look."""
+    at = datetime.now(UTC) + timedelta(seconds=number)
+    text = (
+        f"time: {at:%Y-%m-%d %H:%M:%S} +0000 UTC\nautoscalerStatus: Running\nclusterWide:\n"
+        f"  health:\n    status: {health}\nnodeGroups:\n- name: g\n"
+        f"  health:\n    status: {group}\n    nodeCounts: {{registered: {{total: {target}}}}}\n"
+        f"    cloudProviderTarget: {target}\n    maxSize: 1\n"
+    )
+    world.view.autoscalers.put(status_map(text))
+    world.view.wake()
+
+
+def on_gke() -> World:
+    """A world whose status lists a group at its maximum, where the autoscaler may make others."""
+    world = World()
+    world.view.put("Node", labelled(node("m", 0), {"cloud.google.com/gke-nodepool": "core"}))
+    written(world, 0)
+    return world
+
+
+async def test_a_listed_pool_below_its_maximum_is_waited_for_as_long_as_for_a_node(clock) -> None:
+    world, began = World(MayScaleUp(Source.CLUSTER_AUTOSCALER), provider=""), clock.now
+    written(world, 0, target=0)
+    async with world:
+        assert await world.still_waits(10 * TRIAL_SECONDS)
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+        assert await world.still_waits(5 * TRIAL_SECONDS)
+
+        assert whys(await world.refusal()) == [Why.IN_VAIN]
+        assert clock.now - began >= longest_wait(world.wait.scale_up)
+
+
+@pytest.mark.parametrize("source", [Source.CLUSTER_AUTOSCALER, Source.KARPENTER])
+async def test_an_autoscaler_that_is_silent_about_a_pool_that_may_be_ill_is_only_tried(
+    clock, source
+) -> None:
+    world = World(MayScaleUp(source), provider="")
+    if source is Source.KARPENTER:
+        world.grows()
+    else:
+        written(world, 0, target=0, group="Unhealthy")
+    async with world:
+        began = clock.now
+        for number in (30, 60):
+            assert await world.still_waits(TRIAL_SECONDS / 3)
+            if source is Source.CLUSTER_AUTOSCALER:
+                written(world, number, target=0, group="Unhealthy")
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert clock.now - began <= TRIAL_SECONDS + 1
+
+
+async def test_an_autoscaler_that_comes_back_in_a_trial_has_to_look_twice() -> None:
+    world = on_gke()
+    written(world, -3600)  # it has been away for an hour
+    async with world:
+        assert await world.still_waits(TRIAL_SECONDS - 10)
+        written(world, 50)  # it may have begun before the pod was there
+        assert await world.still_waits(2 * TRIAL_SECONDS)
+        written(world, 180)
+        assert await world.still_waits(10)
+        written(world, 190)
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert isinstance(world.preflight.check(proposal("b")), Refuse)
+
+
+async def test_a_status_that_is_read_again_shows_no_further_look() -> None:
+    async with on_gke() as world:
+        text = world.view.autoscalers.autoscaler_status
+        for _ in range(3):  # as after lost watches
+            world.view.autoscalers.remove("ConfigMap", *STATUS)
+            assert await world.still_waits(2)
+            world.view.autoscalers.put(status_map(text))
+            assert await world.still_waits(TRIAL_SECONDS / 2)
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert isinstance(world.preflight.check(proposal("b")), Wait)
+
+
+async def test_a_trial_goes_on_until_the_autoscaler_has_looked_while_the_pod_was_there() -> None:
+    async with on_gke() as world:
+        assert await world.still_waits(95)
+        written(world, 95)  # it may have begun before the pod came
+        assert await world.still_waits(95)
+        written(world, 190)
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert isinstance(world.preflight.check(proposal("b")), Refuse)
+
+
+async def test_nothing_is_remembered_of_a_trial_in_which_the_autoscaler_did_not_look() -> None:
+    async with on_gke() as world:
+        assert await world.still_waits(10 * TRIAL_SECONDS)
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert isinstance(world.preflight.check(proposal("b")), Wait)
+
+
+async def test_an_autoscaler_of_an_ill_cluster_does_not_look() -> None:
+    async with on_gke() as world:
+        for number in range(1, 5):
+            written(world, number, health="Unhealthy")
+            assert await world.still_waits(TRIAL_SECONDS)
+
+
+async def test_an_autoscaler_that_has_gone_is_not_waited_for_nor_taken_for_one_that_looked(
+    clock,
+) -> None:
+    async with on_gke() as world:
+        assert await world.still_waits(TRIAL_SECONDS / 2)
+        world.view.autoscalers.remove("ConfigMap", *STATUS)
+        began = clock.now
+
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert clock.now - began <= TRIAL_SECONDS
+        assert isinstance(world.preflight.check(proposal("b")), Wait)
+
+
+async def test_the_administrator_says_how_long_a_trial_takes(clock) -> None:
+    world, began = World(), clock.now
+    world.waits = NodeWaits(world.view, world.preflight.to_come, world.preflight.check, trial=300)
+    async with world:
+        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert 300 <= clock.now - began <= 301
+
+
+async def test_without_the_right_to_read_events_silence_ends_nothing() -> None:
+    async with World() as world:
+        world.view.events.end(NAMESPACE)
+
+        assert await world.still_waits(2 * TRIAL_SECONDS)
+
+
+async def test_a_toleration_that_admission_adds_counts_while_the_pod_waits() -> None:
+    async with World(provider="") as world:
+        world.grows(taints=[{"key": GPU, "effect": "NoSchedule"}])
+        world.view.put("Pod", pod("a", tolerations=[{"key": GPU, "operator": "Exists"}]))
+
+        assert await world.still_waits(2 * LASTING_SECONDS)
+
+
+async def test_an_older_pods_events_say_nothing() -> None:
+    async with World() as world:
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM, uid="older")
+
+        assert await world.still_waits()
+
+
+async def test_a_scale_up_ends_the_trial() -> None:
+    async with World() as world:
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+
+        assert await world.still_waits(2 * TRIAL_SECONDS)
+
+
+async def test_a_later_no_ends_a_wait_for_a_node_that_was_coming() -> None:
+    async with World() as world:
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+        await world.hears("NotTriggerScaleUp", "1 in backoff after failed scale-up")
+
+        assert whys(await world.refusal()) == [Why.STOCK_OUT]
+
+
+async def test_one_autoscalers_no_does_not_end_a_wait_for_anothers_node() -> None:
+    async with World() as world:
+        await world.hears("Nominated", "Pod should schedule on: nodeclaim/x")
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+
+        assert await world.still_waits()
+
+
+OVER_LIMIT = (
+    "Failed to schedule pod, all available instance types exceed limits for nodepool (NodePool=b)"
+)
+
+
+@pytest.mark.parametrize(
+    ("claims", "seconds", "why"),
+    [([], 290, Why.STOCK_OUT), ([], 310, Why.IN_VAIN), (["a-x"], 290, Why.LIMIT)],
+    ids=["the cloud had none", "the machine never joined", "another pod took it"],
+)
+async def test_karpenters_no_after_a_nodeclaim_says_what_became_of_the_claim(
+    claims, seconds, why
+) -> None:
+    """The no itself is only about the other pools."""
+    async with World(provider="") as world:
+        for name in claims:
+            plain = {"metadata": {"name": name}}
+            world.view.autoscalers.put(msgspec.convert(plain, NodeClaim))
+        await world.hears("Nominated", "Pod should schedule on: nodeclaim/a-x, node/n")
+        assert await world.still_waits(seconds)
+        await world.hears("FailedScheduling", OVER_LIMIT)
+
+        assert whys(await world.refusal()) == [why]
+
+
+async def test_one_autoscalers_no_leaves_the_others_pools() -> None:
+    async with World() as world:
+        world.grows()
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+
+        assert await world.still_waits()
+        assert isinstance(world.preflight.check(world.asked), Wait)
+
+
+async def test_after_anothers_no_a_moment_without_hope_ends_nothing() -> None:
+    async with World(provider="") as world:
+        world.grows("True")
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+        for ready in ("False", "True"):
+            world.grows(ready)
+            world.view.wake()
+            await settle()
+
+        assert await world.still_waits()
+
+
+async def test_anothers_no_does_not_end_a_wait_whose_node_is_coming() -> None:
+    async with World() as world:
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+        subject, obstacle = proposal("b").subject, Obstacle(Why.AT_MAXIMUM)
+        world.preflight.to_come.remember(subject, Source.CLUSTER_AUTOSCALER, obstacle)
+
+        assert await world.still_waits(2 * LASTING_SECONDS)
+
+
+async def test_many_changes_in_one_moment_are_no_reason_to_give_up() -> None:
+    async with World(CanScaleUp(0, 1, 5), provider="") as world:
+        for _ in range(30):
+            world.view.wake()
+            await settle()
+
+        assert await world.still_waits()
+
+
+async def test_long_looks_leave_the_hub_most_of_its_time(clock) -> None:
+    world, began = World(), clock.now
+    spent = 0.0
+
+    def slowly(_):
+        nonlocal spent
+        clock.now += 0.02
+        spent += 0.02
+        return world.wait
+
+    world.waits = NodeWaits(world.view, world.preflight.to_come, slowly)
+    others = [world.waits.until_in_vain(proposal(name), world.wait) for name in "bcd"]
+    for name in "bcd":
+        world.view.put("Pod", pod(name))
+    async with world, asyncio.TaskGroup() as group:
+        waiting = [group.create_task(it) for it in others]
+        while clock.now - began < 10:
+            world.view.wake()
+            await asyncio.sleep(0.001)
+        for it in waiting:
+            it.cancel()
+
+    assert 0 < spent <= (clock.now - began) / 9
+
+
+async def test_the_end_of_all_pools_ends_the_wait(clock) -> None:
+    async with World(CanScaleUp(0, 1, 5), provider="") as world:
+        began = clock.now
+
+        assert whys(await world.refusal()) == []
+        assert LASTING_SECONDS <= clock.now - began <= LASTING_SECONDS + 2
+
+
+async def test_a_node_that_stays_on_its_way_forever_ends_in_vain() -> None:
+    async with World(CanScaleUp(0, 1, minutes=1)) as world:
+        status = (
+            "autoscalerStatus: Running\nnodeGroups:\n- name: g\n"
+            "  health: {cloudProviderTarget: 1, maxSize: 1}\n"
+        )
+        meta = {"namespace": STATUS[0], "name": STATUS[1]}
+        plain = {"metadata": meta, "data": {"status": status}}
+        world.view.autoscalers.put(msgspec.convert(plain, ConfigMap))
+
+        assert Why.IN_VAIN in whys(await world.refusal())
+
+
+async def test_a_wait_that_the_hub_is_about_to_end_says_nothing_about_others() -> None:
+    async with World(CanScaleUp(0, 1, 5)) as world:
+        refusal = await world.waits.until_in_vain(world.asked, world.wait, most=60)
+
+        assert (refusal.reason, whys(refusal)) == (Reason.BUSY, [Why.IN_VAIN])
+        assert isinstance(world.preflight.check(proposal("b")), Wait)
+
+
+async def test_a_pod_that_gets_its_node_waits_no_longer_and_its_time_is_measured() -> None:
+    async with World() as world:
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+        await asyncio.sleep(120)
+        young = node("new", 1)
+        young["metadata"] = {"name": "new", "creationTimestamp": datetime.now(UTC).isoformat()}
+        world.view.put("Node", young)
+        world.view.put("Pod", pod("a", on="new"))
+
+        assert await world.still_waits()
+        usual = world.preflight.to_come.pools.usual
+        assert usual.minutes("gpus") == usual.minutes("") == 2
+
+
+async def test_an_older_node_says_nothing_about_the_time_of_a_new_one() -> None:
+    async with World() as world:
+        world.view.remove_pod("x")
+        world.view.put("Pod", pod("a", on="n"))
+        await settle()
+
+        assert world.preflight.to_come.pools.usual.minutes("") is None
+
+
+@pytest.mark.parametrize(
+    ("scale_up", "minutes"),
+    [(CanScaleUp(0, 1, 15), 30), (CanScaleUp(0, 1, 0.2), 20), (UNKNOWN, 20)],
+)
+def test_the_longest_wait_is_twice_the_usual_time_but_at_least_twenty_minutes(
+    scale_up, minutes
+) -> None:
+    """A node that others awaited for seconds may take minutes the next time."""
+    assert longest_wait(scale_up) == minutes * 60 + TRIAL_SECONDS
+
+
+# Whether the pod is still there, as far as is known
+
+
+@pytest.mark.parametrize("nodes", [(), ("n",)])
+async def test_a_start_ends_with_its_pod_before_and_after_it_gets_a_node(nodes) -> None:
+    async with World() as world:
+        for name in nodes:
+            world.view.put("Pod", pod("a", on=name))
+            await settle()
+        world.view.remove_pod("a")
+
+        assert (await world.refusal()).reason is Reason.DELETED
+
+
+async def test_after_a_long_rest_the_first_look_ends_no_wait() -> None:
+    async with World() as world:
+        await asyncio.sleep(2 * UNSEEN_SECONDS)
+        world.view.remove_pod("a")
+
+        assert await world.still_waits()
+
+
+async def test_a_pod_that_came_and_went_unseen_is_gone() -> None:
+    world = World()
+
+    refusal = await world.waits.until_in_vain(world.asked, world.wait)
+
+    assert refusal.reason is Reason.DELETED
+
+
+async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits() -> None:
+    world = World()
+    older = pod("a", on="n")
+    older["metadata"] |= {"uid": "older", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    world.view.put("Pod", older)
+    task = asyncio.create_task(world.waits.until_in_vain(world.asked, world.wait))
+    await settle()
+    world.view.remove_pod("a")
+    world.view.put("Pod", pod("a"))
+
+    assert whys(await task) == [Why.NO_ANSWER]
