@@ -15,7 +15,7 @@ from gpuspawner.gates.source import Choice
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message
 from gpuspawner.offers.elsewhere import off
-from gpuspawner.offers.last_words import with_last_words
+from gpuspawner.offers.manifest import with_last_words
 from gpuspawner.offers.parsing import Gone
 from gpuspawner.policies.granted import Granted
 from gpuspawner.policies.lifetime import mark

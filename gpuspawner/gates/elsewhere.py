@@ -9,7 +9,7 @@ import msgspec
 from gpuspawner.gates.host import Host
 from gpuspawner.gates.source import Choice
 from gpuspawner.offers.elsewhere import HOSTNAME, off, rather_off
-from gpuspawner.offers.limits import server_limits
+from gpuspawner.offers.manifest import server_limits
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.runtime import Runtime
 from gpuspawner.traits import OFF

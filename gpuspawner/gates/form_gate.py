@@ -1,13 +1,17 @@
 """The first gate, for a form or a query: the hub shows its refusal on the form."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
 
 from jupyterhub.utils import maybe_future
 from msgspec.structs import replace
 
+from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.gates import administrators_form, connection, drafts, one_request, request_options
+from gpuspawner.gates import administrators_form, connection, drafts, request_options
 from gpuspawner.gates.decisions import decide, may_wait
 from gpuspawner.gates.host import Host
 from gpuspawner.gates.locale import set_locale
@@ -64,14 +68,14 @@ class FormGate:
             await administrators_form.run(self._spawner)
             raw = await maybe_future(read())
             await self._runtime.view.first_list(FORM_PATIENCE)
-            one_request.check(self._spawner)
+            check(self._spawner)
             choice = await self._sources.resolve(wishes.without(raw, self._runtime.queue))
-            one_request.check(self._spawner)
+            check(self._spawner)
             wish = wish if self._runtime.queue.is_on else Wish.NOT
             await self._ask_policies(choice, wish)
             if setting(self._spawner, "preflight") == ENFORCE:
                 await self._examine(choice, wish)
-            one_request.go_on(self._spawner)
+            go_on(self._spawner)
             return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}
 
     async def _ask_policies(self, choice: Choice, wish: Wish) -> None:
@@ -80,7 +84,7 @@ class FormGate:
             await self._policing.examine(choice)
         except Refusal as refusal:
             may = refusal.slug == LIMIT and await may_wait(self._spawner, choice)
-            one_request.check(self._spawner)
+            check(self._spawner)
             if not may:
                 raise
             if wish is Wish.NOT:
@@ -100,6 +104,52 @@ class FormGate:
         except Refusal as refusal:
             can_wait = partial(may_wait, self._spawner, choice)
             goes_on = wish is not Wish.NOT and await offers_line(refusal, can_wait)
-            one_request.check(self._spawner)
+            check(self._spawner)
             if not goes_on:
                 raise
+
+
+# Let only one request at a time start a server.
+#
+# Some ticks pass between the gate's answer and the moment the hub marks the server as starting. If
+# another request starts it meanwhile, the hub finds out too late and answers HTTP 500.
+
+_passed: WeakValueDictionary[tuple[str, str], asyncio.Task[Any]] = WeakValueDictionary()
+"""Requests whose form or query has passed the gate, by user and server, until they end."""
+
+
+class AlreadyStartedError(Refusal):
+    """Refuses only this request: the current start goes on, and the hub counts no failure."""
+
+    def __init__(self) -> None:
+        super().__init__(messages.already_started(), reason="already-started", status=400)
+        self.is_reported = True  # nothing about the server has been refused
+
+
+def check(spawner: Host) -> None:
+    """Check that no other request has started the server, or is about to.
+
+    Raises:
+        AlreadyStartedError: One has.
+    """
+    current = spawner.user.spawners.get(spawner.name)
+    other = _passed.get((spawner.user.name, spawner.name))
+    another_starts_it = other is not None and not other.done() and other is not _request()
+    if another_starts_it or (current is not None and current.active):
+        raise AlreadyStartedError
+
+
+def go_on(spawner: Host) -> None:
+    """Let this request start the server, and no other until this one ends.
+
+    Raises:
+        AlreadyStartedError: As :func:`check`.
+    """
+    check(spawner)
+    if (request := _request()) is not None:
+        _passed[spawner.user.name, spawner.name] = request
+
+
+def _request() -> asyncio.Task[Any] | None:
+    draft = drafts.current()
+    return draft.request if draft is not None else None

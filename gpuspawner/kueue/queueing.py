@@ -1,12 +1,13 @@
 """Lets servers wait in a queue of Kueue, if there is one for them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from gpuspawner.compat import pods
 from gpuspawner.gates.host import Host
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kueue.objects import DEFAULT_QUEUE
-from gpuspawner.kueue.queued import queued
+from gpuspawner.kueue.pods import PRIORITY, QUEUE
 from gpuspawner.runtime import Runtime
 from gpuspawner.traits.trait_types import setting
 
@@ -30,3 +31,25 @@ def queue_for(spawner: Host, runtime: Runtime) -> str:
         return named
     default = runtime.view.queues.local_queue(spawner.namespace, DEFAULT_QUEUE)
     return DEFAULT_QUEUE if default else ""
+
+
+# Writes into a pod in which of Kueue's queues it waits.
+
+
+def queued(pod: Mapping[str, Any], queue: str, priority_class: str = "") -> dict[str, Any]:
+    """Return a pod with a queue and a priority; those that it has already stay.
+
+    Args:
+        pod: As the API writes it.
+        queue: A LocalQueue of the pod's namespace; "" for none, unless the pod names one.
+        priority_class: A WorkloadPriorityClass; "" for the pod's own priority.
+    """
+    metadata = pod.get("metadata") or {}
+    labels = dict(metadata.get("labels") or {})
+    if queue:
+        labels.setdefault(QUEUE, queue)
+    if QUEUE not in labels:
+        return dict(pod)
+    if priority_class:
+        labels.setdefault(PRIORITY, priority_class)
+    return {**pod, "metadata": {**metadata, "labels": labels}}

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 from gpuspawner import messages
-from gpuspawner.launch.bar import percent
-from gpuspawner.launch.course import Course
-from gpuspawner.launch.marks import last_mark
+from gpuspawner.launch.course import Course, last_mark, percent
 from gpuspawner.launch.sight import Seen
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.story import Story

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.moments import moment
 from gpuspawner.kube.startup import ContainerState, StartingPod
-from gpuspawner.kueue.queue_faults import CONDITION, of_termination
+from gpuspawner.kueue.pods import CONDITION, of_termination
+from gpuspawner.launch.container_faults import of_devices, of_end, of_waiting
 from gpuspawner.launch.event_faults import Until, cancels, of_event
 from gpuspawner.launch.evidence import Container, container_of, containers, earliest, latest, own
 from gpuspawner.launch.node_faults import of_disruption, of_failed_status
-from gpuspawner.launch.status_faults import of_devices, of_end, of_waiting
 from gpuspawner.launch.steps import Place, stages
 from gpuspawner.launch.trouble import IMAGE, VAGUE, About, Exit, Fault, Kind, Trouble
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
-from gpuspawner.offers.limits import server_limits
+from gpuspawner.offers.manifest import server_limits
 from gpuspawner.offers.visible_gpus import CONTAINER, FEWER
 
 PRODUCT = "nvidia.com/gpu.product"

@@ -264,3 +264,34 @@ def _add_mount(spec: dict[str, Any], mount: Any, accelerator: Accelerator) -> No
 def _mounts_at(spec: Mapping[str, Any], path: str) -> list[Any]:
     mounts = spec["containers"][0].get("volumeMounts") or ()
     return [mount for mount in mounts if mount["mountPath"].rstrip("/") == path.rstrip("/")]
+
+
+# Lets a container that crashes leave the end of its log, which the hub may read in its status.
+#
+# The hub's role in Zero-to-JupyterHub 4.4 doesn't let it read logs.
+
+_POLICY = "terminationMessagePolicy"
+_KINDS = ("initContainers", "containers")
+
+
+def with_last_words(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pod whose containers end with their log's last lines as their message.
+
+    That is so only if they end with an error and write no message of their own (Kubernetes
+    documentation, Pod API, ``terminationMessagePolicy``). What the administrator has set stays.
+    """
+    spec = dict(pod["spec"])
+    for kind in _KINDS:
+        if spec.get(kind):
+            spec[kind] = [{_POLICY: "FallbackToLogsOnError", **it} for it in spec[kind]]
+    return {**pod, "spec": spec}
+
+
+# The limits of a server, read from its pod.
+
+
+def server_limits(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the limits of a pod's server, which is its first container, by resource."""
+    resources = pod["spec"]["containers"][0].get("resources") or {}
+    limits: Mapping[str, Any] = resources.get("limits") or {}
+    return limits

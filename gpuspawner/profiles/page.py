@@ -7,7 +7,7 @@ template shows, even an administrator's own or that of jupyterhub-fancy-profiles
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
@@ -25,8 +25,37 @@ from gpuspawner.messages import (
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.profile_list import WRITTEN_IN, Complete, Profile, text
-from gpuspawner.profiles.texts import PageText
 from gpuspawner.web.form import Live
+
+# Texts that a template may either print into its page, or pass on to a script as JSON.
+
+
+class PageText(str):
+    """A text that prints as HTML, and that JSON shows as plain text.
+
+    KubeSpawner's template prints names and descriptions into its page, where they are HTML. Others,
+    such as that of jupyterhub-fancy-profiles, pass the profiles to a script, which draws text.
+    """
+
+    __slots__ = ("_html",)
+    _html: str
+
+    def __new__(cls, text: str, html: str) -> Self:
+        """Make a text; *html* says the same."""
+        made = super().__new__(cls, text)
+        made._html = html
+        return made
+
+    def __str__(self) -> str:
+        return self._html
+
+    def __html__(self) -> str:
+        return self._html
+
+    def __deepcopy__(self, _: object) -> Self:
+        """KubeSpawner copies the profiles before it draws them."""
+        return self
+
 
 _COLOURS = {
     State.FREE: "success",

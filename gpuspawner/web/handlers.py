@@ -4,17 +4,23 @@ Like the hub's own REST API, they accept a token, or a login cookie together wit
 They require the scope ``servers`` for the user, and change nothing.
 """
 
+import time
 from typing import Any
+from urllib.parse import quote
 
+from jupyterhub.handlers import BaseHandler
 from jupyterhub.scopes import needs_scope
 from tornado import web
 
+from gpuspawner import runtime
 from gpuspawner.compat.jupyterhub import add_handlers
 from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.host import Host
 from gpuspawner.gates.preview import preview
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.line.wishes import in_schema
 from gpuspawner.offers import options
+from gpuspawner.policies.accounts import Accounts
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.web.about_a_server import AboutAServer, counted
 from gpuspawner.web.answers import decision, profile_states, states
@@ -27,14 +33,49 @@ from gpuspawner.web.form.addresses import (
     STATES,
     STOP,
     STREAM,
+    USAGE,
     WAITING,
     is_served,
     version,
 )
 from gpuspawner.web.line import LineHandler, WaitingHandler
 from gpuspawner.web.request_limits import Questions
-from gpuspawner.web.stopping import StopHandler
 from gpuspawner.web.stream.handler import StreamHandler
+
+# Stops one's own server from the spawn form, and comes back to the form.
+
+_PATIENCE = 5.0
+"""How long the form waits until its figures don't count the stopped server, in seconds."""
+
+
+class StopHandler(BaseHandler):  # type: ignore[misc]
+    """Stops a server for a button of the form."""
+
+    @needs_scope("delete:servers")  # type: ignore[untyped-decorator, unused-ignore]
+    async def post(self, user_name: str, server_name: str) -> None:
+        """Stop the server, and send the browser back to the form."""
+        user = self.find_user(user_name)
+        if user is None:
+            raise web.HTTPError(404, "No such user")
+        spawner = user.spawners.get(server_name)
+        if spawner is not None and spawner.ready:
+            await self.stop_single_user(user, server_name)
+            await _until_not_counted(runtime.current(spawner).accounts, spawner)
+        form = self.get_query_argument("form", "")
+        names = [user.name, form] if form else [user.name]
+        path = "/".join(quote(name, safe="") for name in names)
+        # The fragment moves the focus to the figures, which have changed.
+        self.redirect(f"{self.hub.base_url}spawn/{path}#{USAGE}")
+
+
+async def _until_not_counted(accounts: Accounts, spawner: Host) -> None:
+    """Wait a moment until the hub sees that the pod is gone: KubeSpawner may see it earlier."""
+    key = (spawner.namespace, spawner.pod_name)
+    deadline = time.monotonic() + _PATIENCE
+    while accounts.usage.shows(key):
+        if not await accounts.following.changed(deadline - time.monotonic()):
+            return
+
 
 MOST_BYTES = 64 * 1024
 """The largest question, in bytes; a form's options take some hundred."""

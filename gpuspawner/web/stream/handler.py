@@ -16,9 +16,8 @@ from gpuspawner.runtime import Runtime, running
 from gpuspawner.web.about_a_server import AboutAServer, TooManyQuestions, counted
 from gpuspawner.web.request_limits import Questions
 from gpuspawner.web.stream.broadcast import Broadcast
-from gpuspawner.web.stream.crowd import Crowd, TooManyStreamsError
 from gpuspawner.web.stream.open_form import OpenForm, opened
-from gpuspawner.web.stream.stream import Stream
+from gpuspawner.web.stream.stream import Crowd, Stream, TooManyStreamsError
 
 _SCOPE = "servers"
 _broadcasts: WeakKeyDictionary[Runtime, Broadcast] = WeakKeyDictionary()

@@ -1,13 +1,132 @@
-"""One open stream: a form, its client, and its end."""
+"""One open stream: a form, its client, and its end; and how many streams there are."""
 
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.web.stream.open_form import OpenForm
-from gpuspawner.web.stream.outlet import Outlet, Send
+
+# Sends one client the latest of what changes; a client that reads slowly skips what is between.
+
+Send = Callable[[bytes], "asyncio.Future[None]"]
+"""Begins to send bytes to a client; the future is done when all of them are on their way."""
+
+KEEP_ALIVE = b":\n\n"
+"""A comment, which clients ignore (WHATWG HTML, 9.2.6)."""
+
+
+class Outlet:
+    """What one client has got, and what it is to get.
+
+    At most one message is under way and one waits, however slowly the client reads.
+
+    Attributes:
+        lost: Called once if nothing can be sent any more.
+    """
+
+    def __init__(self, send: Send, lost: Callable[[], None], clock: Clock = time.monotonic) -> None:
+        self._send = send
+        self._lost = lost
+        self._clock = clock
+        self._shown: bytes | None = None
+        self._next: tuple[bytes, bytes] | None = None
+        self._sending: asyncio.Future[None] | None = None
+        self._since = clock()
+
+    def show(self, message: bytes, before: bytes = b"") -> None:
+        """Send a message, unless the client has just got it; *before* goes ahead of it."""
+        if message != (self._next[0] if self._next else self._shown):
+            self._next = message, before
+            self._pump()
+
+    def keep_alive(self, silent: float) -> None:
+        """Send a comment if nothing was sent for so many seconds."""
+        if self._sending is None and self._clock() - self._since >= silent:
+            self._begin(KEEP_ALIVE)
+
+    def waited(self) -> float:
+        """Return for how many seconds the client has not read what was sent; 0 if it has."""
+        return 0.0 if self._sending is None else self._clock() - self._since
+
+    def _pump(self) -> None:
+        if self._sending is None and self._next is not None:
+            (message, before), self._next = self._next, None
+            self._shown = message
+            self._begin(before + message)
+
+    def _begin(self, sent: bytes) -> None:
+        self._since = self._clock()
+        try:
+            sending = self._send(sent)
+        except Exception:  # noqa: BLE001, whatever it is, the client is gone
+            self._lost()
+            return
+        if sending.done():
+            self._end(sending)
+        else:
+            self._sending = sending
+            sending.add_done_callback(self._end)
+
+    def _end(self, sending: "asyncio.Future[None]") -> None:
+        self._sending = None
+        if sending.cancelled() or sending.exception() is not None:
+            self._lost()
+        else:
+            self._pump()
+
+
+# Limits how many streams are open, in total and for each client.
+
+MOST_OF_ONE = 4
+"""Streams for one client. Over HTTP/1.1 a browser has six connections to a host for all its
+windows: some must stay free for pages and questions."""
+MOST = 5_000
+"""Streams in all. Each takes about 35 kB of the hub's memory."""
+
+
+class TooManyStreamsError(Exception):
+    """No more streams can be open right now."""
+
+
+class Crowd:
+    """The open streams by client. Another one of the same client ends the client's oldest."""
+
+    def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
+        self._most = most
+        self._most_of_one = most_of_one
+        self._of: dict[object, deque[Callable[[], None]]] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @contextmanager
+    def place(self, client: object, leave: Callable[[], None]) -> Iterator[None]:
+        """Count a stream while the block runs; *leave* tells it to end early.
+
+        Raises:
+            TooManyStreamsError: There are too many in all.
+        """
+        if self._size >= self._most:
+            raise TooManyStreamsError
+        theirs = self._of.setdefault(client, deque())
+        theirs.append(leave)
+        self._size += 1
+        try:
+            if len(theirs) > self._most_of_one:
+                theirs.popleft()()
+            yield
+        finally:
+            self._size -= 1
+            if leave in theirs:
+                theirs.remove(leave)
+            if not theirs and self._of.get(client) is theirs:
+                del self._of[client]
+
 
 LIFE_SECONDS = 600.0
 """After this time at most, the client has to open another one. Its request does what no check does:

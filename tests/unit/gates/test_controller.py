@@ -10,7 +10,7 @@ import pytest
 from kubespawner import KubeSpawner
 
 from gpuspawner.gates.attempt import CLEANUP_SECONDS, Phase
-from gpuspawner.gates.one_request import AlreadyStartedError
+from gpuspawner.gates.form_gate import AlreadyStartedError
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Start, Wait

@@ -1,8 +1,13 @@
 """The first gate, without a hub."""
 
+import asyncio
+import logging
+
 import pytest
 
-from gpuspawner.gates.refusal import Refusal
+from gpuspawner.gates import drafts, form_gate
+from gpuspawner.gates.form_gate import AlreadyStartedError
+from gpuspawner.gates.refusal import Refusal, reporting
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.proposal import Proposal
@@ -51,3 +56,46 @@ async def test_a_form_refuses_although_a_class_has_an_attribute_of_that_name(hub
 
     with pytest.raises(Refusal):
         await spawner.run_options_from_form(FIELDS)
+
+
+pytestmark = pytest.mark.each_python
+
+
+async def test_only_one_of_several_concurrent_requests_starts_the_server(hub_with) -> None:
+    spawner = hub_with().spawner()
+    end = asyncio.Event()
+
+    async def request() -> None:
+        drafts.keep({})
+        form_gate.go_on(spawner)
+        await end.wait()
+
+    first = asyncio.create_task(request())
+    second = asyncio.create_task(request())
+    with pytest.raises(Refusal, match="already starting"):
+        await second
+
+    end.set()
+    await first
+    await asyncio.create_task(request())
+
+
+async def test_a_request_is_too_late_for_a_server_that_is_starting(hub_with) -> None:
+    spawner = hub_with().spawner()
+    form_gate.check(spawner)
+
+    spawner._spawn_pending = True
+
+    with pytest.raises(AlreadyStartedError):
+        form_gate.check(spawner)
+
+
+async def test_a_request_that_is_too_late_is_not_reported_as_a_refusal(hub_with, caplog) -> None:
+    caplog.set_level(logging.INFO)
+    draft = drafts.keep({})
+
+    with pytest.raises(AlreadyStartedError), reporting(hub_with().spawner()):
+        raise AlreadyStartedError
+
+    assert caplog.messages == []
+    assert draft.refused is None

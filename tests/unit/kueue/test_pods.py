@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpuspawner.kube.kueue import ResourceFlavor
 from gpuspawner.kueue.pods import is_gated, placed, queue_of, without_gates
+from gpuspawner.launch.ending import ending_of, utc_now
+from gpuspawner.launch.steps import Step, stages
+from gpuspawner.launch.trouble import Kind
+from gpuspawner.launch.troubles import troubles
 from tests.unit.makers.kueue_worlds import flavor, known, pod
+from tests.unit.makers.starts import at, start
 
 GATES = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
 
@@ -35,3 +42,75 @@ def test_a_pod_gets_the_labels_and_tolerations_of_its_flavors() -> None:
     made = placed(pod(nodeSelector={"zone": "a"}), t4)
 
     assert made == pod(nodeSelector={"zone": "a", "gpu": "t4"}, tolerations=tolerated)
+
+
+ADMISSION = "kueue.x-k8s.io/admission"
+MANAGED = {"labels": {"kueue.x-k8s.io/managed": "true"}}
+DUE = "Preempted to accommodate a workload (UID: 5b92, JobUID: 0ea0) due to "
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "kind"),
+    [
+        (
+            "WorkloadEvictedDueToPreempted",
+            f"{DUE}prioritization in the ClusterQueue; preemptor path: /team",
+            Kind.QUEUE_PREEMPTED,
+        ),
+        (
+            "WorkloadEvictedDueToPreempted",
+            f"{DUE}reclamation within the cohort; preemptor path: /all/b",
+            Kind.QUEUE_RECLAIMED,
+        ),
+        (
+            "WorkloadEvictedDueToPreempted",
+            f"{DUE}Fair Sharing within the cohort; preemptor path: /all/b",
+            Kind.QUEUE_RECLAIMED,
+        ),
+        (
+            "WorkloadEvictedDueToClusterQueueStopped",
+            "The ClusterQueue is stopped",
+            Kind.QUEUE_STOPPED,
+        ),
+        ("WorkloadEvictedDueToLocalQueueStopped", "", Kind.QUEUE_STOPPED),
+        ("WorkloadEvictedDueToPodsReadyTimeout", "", Kind.QUEUE_EVICTED),
+        ("WorkloadDeleted", "Workload is deleted", Kind.QUEUE_EVICTED),
+        ("", "", Kind.QUEUE_EVICTED),
+    ],
+)
+def test_the_pod_itself_says_why_kueue_ends_it(reason: str, message: str, kind: Kind) -> None:
+    condition = {
+        "type": "TerminationTarget",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": at(5),
+    }
+    deleted = {"deletionTimestamp": at(35)}
+    pod = start(node="n", phase="Running", conditions=[condition], metadata=deleted)
+
+    first = troubles(pod, ())[0]
+    ending = ending_of(pod, utc_now())
+
+    assert (first.kind, first.is_final) == (kind, True)
+    assert first.text == (message or reason)
+    assert ending.kind is kind
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"metadata": MANAGED, "gates": [ADMISSION]}, [(Step.QUEUED, 0)]),
+        ({"metadata": MANAGED}, [(Step.QUEUED, 0), (Step.SCHEDULING, None)]),
+        ({"gates": ["example.com/mine"]}, [(Step.SCHEDULING, 0)]),
+    ],
+    ids=[
+        "Kueue holds it back",
+        "it has left the queue at an unknown time",
+        "gates of others are no queue",
+    ],
+)
+def test_nobody_looks_for_a_node_while_kueue_holds_a_pod_back(fields, expected) -> None:
+    found = stages(start(**fields), ())
+
+    assert [(it.step, it.since and it.since.second) for it in found] == expected

@@ -1,10 +1,38 @@
 """What the kubelet says of an image that is pulled; an id names the public thread or version."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.launch.pulls import Pulled, Pulling, read
+from gpuspawner.launch.pulls import DURATION, Pulled, Pulling, read, seconds
+
+pytestmark = pytest.mark.each_python
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3m53.352084967s", 233.352084967),
+        ("679.368724ms", 0.679368724),
+        ("1h0m3s", 3603),
+        ("12.5µs", 12.5e-6),  # the sign for micro
+        ("12.5μs", 12.5e-6),  # the Greek letter
+        ("12us", 12e-6),
+        ("7ns", 7e-9),
+        ("0s", 0),
+    ],
+)
+def test_each_unit_counts(text: str, expected: float) -> None:
+    assert re.fullmatch(DURATION, text)
+    assert seconds(text) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("text", ["", "3", "s", "3 s", "-3s", "9" * 400 + "s"])
+def test_another_text_is_no_duration(text: str) -> None:
+    assert re.fullmatch(DURATION, text) is None
+
 
 NETWORK_TOOLS = "jupyterhub/k8s-network-tools:2.0.1-0.dev.git.6000.h3053d41b"
 

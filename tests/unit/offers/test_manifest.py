@@ -1,5 +1,7 @@
 """How a grant changes KubeSpawner's pod, and what of the pod contradicts it."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +16,14 @@ from kubespawner.objects import make_pod
 
 from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Grant
-from gpuspawner.offers.manifest import MOST_TERMS, ManifestError, PodRules, apply, off
+from gpuspawner.offers.manifest import (
+    MOST_TERMS,
+    ManifestError,
+    PodRules,
+    apply,
+    off,
+    with_last_words,
+)
 from gpuspawner.offers.node_affinity import write
 
 Plain = dict[str, Any]
@@ -385,3 +394,20 @@ def _matches(term: dict[str, object], node: Mapping[str, str]) -> bool:
     assert isinstance(lines, list)
     assert {line["operator"] for line in lines} == {"NotIn"}
     return all(node.get(line["key"]) not in line["values"] for line in lines)
+
+
+def test_each_container_leaves_its_last_words() -> None:
+    pod = {"spec": {"containers": [{"name": "a"}], "initContainers": [{"name": "b"}]}}
+
+    spec = with_last_words(pod)["spec"]
+
+    assert spec["containers"] == [
+        {"name": "a", "terminationMessagePolicy": "FallbackToLogsOnError"}
+    ]
+    assert spec["initContainers"][0]["terminationMessagePolicy"] == "FallbackToLogsOnError"
+    assert pod["spec"]["containers"] == [{"name": "a"}]
+
+
+def test_what_the_administrator_has_set_stays() -> None:
+    own = {"name": "a", "terminationMessagePolicy": "File"}
+    assert with_last_words({"spec": {"containers": [own]}})["spec"]["containers"] == [own]

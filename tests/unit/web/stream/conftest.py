@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from gpuspawner.web.stream import broadcast
-from gpuspawner.web.stream.rhythm import Rhythm
+from gpuspawner.web.stream.broadcast import Rhythm
 from tests.unit.makers.clocks import VirtualClock
 from tests.unit.makers.following import Form
 

@@ -6,7 +6,7 @@ import json
 from jinja2 import Environment
 from markupsafe import escape
 
-from gpuspawner.profiles.texts import PageText
+from gpuspawner.profiles.page import PageText
 
 TEXT = PageText("Free: 2 < 3", "<b>Free</b> 2 &lt; 3")
 

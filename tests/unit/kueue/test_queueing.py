@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuspawner.kueue.pods import PRIORITY, QUEUE
-from gpuspawner.kueue.queued import queued
+from gpuspawner.kueue.queueing import queued
 
 POD = {"metadata": {"name": "jupyter-ann", "labels": {"app": "hub"}}, "spec": {}}
 

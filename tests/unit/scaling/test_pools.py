@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from gpuspawner.scaling.learned import Learned
 from gpuspawner.scaling.outlook import Obstacle, Source, Why
+from gpuspawner.scaling.pools import Learned
 
 FULL = Obstacle(Why.AT_MAXIMUM)
 VAIN = Obstacle(Why.IN_VAIN)
@@ -66,7 +66,7 @@ def test_a_no_stays_forgotten_when_the_nodes_are_as_before() -> None:
 
 def test_a_no_that_ends_with_time_is_a_change_for_those_who_keep_what_they_saw(monkeypatch) -> None:
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr("gpuspawner.scaling.learned.time", clock)
+    monkeypatch.setattr("gpuspawner.scaling.pools.time", clock)
     learned = Learned(seconds=60)
     learned.refused("shape", None, VAIN, "now")
     before = learned.version
