@@ -30,8 +30,10 @@ from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.launch import announcements
 from gpuspawner.line.resuming import resume_all
 from gpuspawner.line.rules import QueueRules
-from gpuspawner.offers import OfferError, Offers, manifest
+from gpuspawner.offers import manifest
 from gpuspawner.offers.manifest import ManifestError
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.shapes import OfferError
 from gpuspawner.profiles import trial
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of

@@ -20,9 +20,9 @@ from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.ticket import Key
-from gpuspawner.offers import Offers
 from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.manifest import PodRules
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Meter
 from gpuspawner.policies.narrowing import Sizes

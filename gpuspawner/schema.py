@@ -9,7 +9,8 @@ from pathlib import Path
 
 from gpuspawner.configuration import ConfigurationError, load, offered
 from gpuspawner.line.wishes import in_schema
-from gpuspawner.offers import OfferError, options
+from gpuspawner.offers import options
+from gpuspawner.offers.shapes import OfferError
 
 DISCOVERED = (
     "GPUSpawner.accelerators is empty, so the running hub discovers the GPU models; "

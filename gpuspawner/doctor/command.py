@@ -16,7 +16,7 @@ from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.hub import NOBODY, Hub, of_files, watching
 from gpuspawner.kube.files import FileError
-from gpuspawner.offers import OfferError
+from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.owner import Owner
 
 OF_THE_CHART = Path("/usr/local/etc/jupyterhub/jupyterhub_config.py")

@@ -11,7 +11,7 @@ from gpuspawner.doctor import terminal
 from gpuspawner.doctor.checks import examine
 from gpuspawner.doctor.command import Command
 from gpuspawner.doctor.findings import Finding, Severity
-from gpuspawner.offers import OfferError
+from gpuspawner.offers.shapes import OfferError
 
 _COLOURS = {
     Severity.ERROR: terminal.Colour.RED,

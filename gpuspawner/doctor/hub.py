@@ -19,7 +19,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.configuration import check, spawner_class
 from gpuspawner.doctor.recorded import Recorded, RecordedPods
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.charges import Who
 from gpuspawner.policies.claims import AsAnnotated
 from gpuspawner.policies.memberships import Memberships

@@ -12,8 +12,10 @@ from gpuspawner.gates.source import Choice
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.messages import profile_named
-from gpuspawner.offers import Accelerator, Offers, options, parsing
+from gpuspawner.offers import options, parsing
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.admitted import rejected
 from gpuspawner.preflight.decision import Decision
 from gpuspawner.preflight.proposal import Proposal

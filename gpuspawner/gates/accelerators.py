@@ -20,9 +20,10 @@ from gpuspawner.gates.source import Choice, Options, Source, Stored
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kueue.queueing import in_queue, queue_for
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.offers import Offers, manifest, options, parsing
+from gpuspawner.offers import manifest, options, parsing
 from gpuspawner.offers.grant import Denial, Grant, decide
 from gpuspawner.offers.manifest import ManifestError
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.policies.entitlement import Entitlement

@@ -5,9 +5,10 @@ import msgspec
 from gpuspawner.compat import pods
 from gpuspawner.gates.host import Host
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.offers import Offers, manifest
+from gpuspawner.offers import manifest
 from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.manifest import ManifestError, PodRules
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.placement import Later, kind_of
 

@@ -12,9 +12,9 @@ from gpuspawner.gates.refusal import Refusal
 from gpuspawner.gates.source import Choice
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.line import wishes
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Denial, DenialReason, decide
 from gpuspawner.offers.manifest import ManifestError
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules

@@ -9,7 +9,7 @@ from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
 from gpuspawner.messages.policies import denied_in_short
 from gpuspawner.messages.scaling import may_pass, takes
-from gpuspawner.offers import Accelerator
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import Room
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Why

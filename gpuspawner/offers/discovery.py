@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.shapes import Frozen, freeze
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
 

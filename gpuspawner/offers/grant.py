@@ -4,8 +4,9 @@ from enum import StrEnum
 
 import msgspec
 
-from gpuspawner.offers import Accelerator, Image, Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.types import Accelerator, Image
 
 
 class Grant(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ import msgspec
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.shapes import thaw
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice
 from gpuspawner.scheduling.requests import is_extended
 from gpuspawner.scheduling.state import ClusterState

@@ -12,9 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuspawner.kube.quantity import exact_bytes
-from gpuspawner.offers import Accelerator, node_affinity
+from gpuspawner.offers import node_affinity
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.shapes import thaw
+from gpuspawner.offers.types import Accelerator
 
 MOST_TERMS = 64
 """More node selector terms than this in every pod would slow the scheduler and the hub down."""

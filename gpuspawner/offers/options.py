@@ -10,9 +10,12 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from gpuspawner.offers import Accelerator, Choices, Image, Memory, Offers, wording
+from gpuspawner.offers import wording
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.shapes import Memory
 from gpuspawner.offers.spelling import Key, Number, Schema, Size, Spelling, is_number
 from gpuspawner.offers.texts import LONGEST, REFERENCE, whole
+from gpuspawner.offers.types import Accelerator, Choices, Image
 
 T = TypeVar("T")
 

@@ -9,10 +9,12 @@ from msgspec import convert
 from msgspec.structs import asdict
 
 from gpuspawner.kube.quoting import quote
-from gpuspawner.offers import Accelerator, Offers, wording
+from gpuspawner.offers import wording
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import ACCELERATOR, GPUS, NAMES, OPTIONS, FieldError, Written
 from gpuspawner.offers.shapes import same_key
 from gpuspawner.offers.spelling import Number
+from gpuspawner.offers.types import Accelerator
 
 OF = "--"
 """In a form, `gpus--a100` is the option `gpus` if the accelerator `a100` is chosen."""

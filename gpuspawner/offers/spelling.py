@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gpuspawner.offers import Memory
+from gpuspawner.offers.shapes import Memory
 from gpuspawner.offers.texts import whole
 
 Schema: TypeAlias = dict[str, object]

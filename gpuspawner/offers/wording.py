@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gpuspawner.kube.quoting import nearest, quote
 from gpuspawner.language import N_, all_of, ngettext, one_of
 from gpuspawner.language import gettext as _
-from gpuspawner.offers import UnlistedImage, UnlistedMemory
+from gpuspawner.offers.types import UnlistedImage, UnlistedMemory
 
 _MOST_NAMED = 3
 _TYPES = frozenset({N_("a list"), N_("an object"), N_("a very large number")})

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from gpuspawner.kube.pods import Pod, PodSpec
 from gpuspawner.kube.servers import SERVER, USER, ServerAnnotations, ServerPod
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.discovery import is_gpu
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies import granted
 from gpuspawner.policies.granted import Granted
 from gpuspawner.policies.policies import Amount, Measure, What

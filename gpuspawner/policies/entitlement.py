@@ -5,7 +5,8 @@ from functools import cached_property
 import msgspec
 
 from gpuspawner.kube.objects import UNDECODABLE
-from gpuspawner.offers import Accelerator, Offers
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.allowance import Allowance, tightest
 from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.denial import PolicyDenial

@@ -8,8 +8,9 @@ from types import MappingProxyType
 
 import msgspec
 
-from gpuspawner.offers import Accelerator, Memory, Offers
-from gpuspawner.offers.types import Default
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.shapes import Memory
+from gpuspawner.offers.types import Accelerator, Default
 from gpuspawner.policies.policies import Amount, Measure, Policy, What
 
 

@@ -6,7 +6,8 @@ from types import MappingProxyType
 import msgspec
 from msgspec.structs import replace
 
-from gpuspawner.offers import Accelerator, Offers
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import OverLimit, over_limits
 from gpuspawner.policies.judging import Counts, Standing

@@ -12,7 +12,8 @@ from msgspec import Meta
 
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.kube.quoting import did_you_mean, listing, quote
-from gpuspawner.offers import Offers, texts
+from gpuspawner.offers import texts
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import (
     MOST,
     OfferError,

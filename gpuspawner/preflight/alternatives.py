@@ -8,10 +8,11 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import in_cores
 from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import Alternative, Difference
 
 MOST = 3

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from gpuspawner.cluster.health import Health, Live, Reading
 from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod
-from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules, apply
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight import facts

@@ -3,8 +3,8 @@
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.messages import device
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import is_extended, pod_requests
 

@@ -11,9 +11,8 @@ import msgspec
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.shapes import Frozen, thaw
-from gpuspawner.offers.types import ScaleUp
+from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.scaling.growth import Growth, Machine, arriving, kind, like, new_node
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scaling.starting import is_starting

@@ -9,8 +9,8 @@ from gpuspawner.cluster import user_scheduler as chart
 from gpuspawner.cluster.schedulers import Schedulers
 from gpuspawner.compat import zero_to_jupyterhub
 from gpuspawner.line.rules import QueueRules, read_queue
-from gpuspawner.offers import Offers
 from gpuspawner.offers.discovery import is_gpu
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.policies import Policies
 from gpuspawner.policies.written import read_policies
 from gpuspawner.scheduling import Rules

@@ -9,8 +9,8 @@ from gpuspawner.gates.preview import Found
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages.starts import preview
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Denial
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import user_options
 from gpuspawner.policies.entitlement import Entitlement

@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.manifest import PodRules
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.availability import Trials
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.scheduling.filters import Filters

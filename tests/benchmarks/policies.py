@@ -22,8 +22,8 @@ from gpuspawner.compat.people import person
 from gpuspawner.gates.source import Choice
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Meter, as_annotated
 from gpuspawner.policies.granted import STORED, Granted

@@ -12,8 +12,8 @@ from typing import Any
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Refuse

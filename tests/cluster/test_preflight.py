@@ -16,8 +16,8 @@ from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal

@@ -11,9 +11,10 @@ from gpuspawner import messages
 from gpuspawner.launch.limits import Failure, Phase
 from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.messages.scaling import no_more
-from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.offers.grant import DenialReason, Grant
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import parse
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from traitlets.config import Config
 
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.narrowing import Sizes, narrow
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Measure, Policies, What, lifetime

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from tests.hub.option_sets import GPU, OFFERS
 
 _OFFERS = Offers.parse(**OFFERS)

@@ -7,7 +7,7 @@ from traitlets.config import Config
 
 from gpuspawner import GPUSpawner
 from gpuspawner.configuration import ConfigurationError
-from gpuspawner.offers import OfferError
+from gpuspawner.offers.shapes import OfferError
 from tests.helm.chart import CLOUDS, Values, merged, read
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.offers import Accelerator, Offers
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import apply
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from localcluster import fleet
 from localcluster.nodes import node_objects

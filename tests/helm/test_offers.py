@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.scheduling import ClusterState, evaluate
 from localcluster import fleet
 from localcluster.nodes import node_objects

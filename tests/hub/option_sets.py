@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import CPU, GPUS, IMAGE, Option
 from localcluster import Fleet, NodeGroup
 

@@ -10,7 +10,7 @@ from traitlets.config import Config
 
 from gpuspawner import GPUSpawner, configuration, configure, runtime
 from gpuspawner.configuration import ConfigurationError, check
-from gpuspawner.offers import OfferError
+from gpuspawner.offers.shapes import OfferError
 
 A100 = {"node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100"}}
 

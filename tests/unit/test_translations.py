@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from gpuspawner import messages
 from gpuspawner.messages import OnForm
 from gpuspawner.messages.starts import preview
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Denial, DenialReason, Grant
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import NAMES
 from gpuspawner.offers.parsing import Gone, GPURequest, parse
 from gpuspawner.policies import denial as policy_denial

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.words import cores, memory, no_download
-from gpuspawner.offers import Choices, Image, Memory
 from gpuspawner.offers.options import CPU, GPUS, IMAGE, MEMORY, Option, Written
+from gpuspawner.offers.shapes import Memory
+from gpuspawner.offers.types import Choices, Image
 from gpuspawner.offers.wording import label
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.web.form.view_model import Choice

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gpuspawner.language import gettext, language_tag, ngettext
 from gpuspawner.messages import OnForm, no_download, stale, would_be
 from gpuspawner.messages.corrections import replaced
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest, fall_back, user_options
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.web.form.alternative_button import INSTEAD, profile_value

@@ -9,7 +9,7 @@ from gpuspawner import language
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod, Volume
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import what_decides
 from gpuspawner.preflight.downloads import containers
 from gpuspawner.web.answers import states_of

@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 import requests
 
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest, parse
 from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes

@@ -14,11 +14,12 @@ from kubespawner.objects import make_pod
 from gpuspawner.compat import pods
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kueue.queueing import queued
-from gpuspawner.offers import Offers, manifest
+from gpuspawner.offers import manifest
 from gpuspawner.offers.elsewhere import off, rather_off
 from gpuspawner.offers.gpu_check import with_gpu_check
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import with_last_words
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.granted import Granted
 from gpuspawner.policies.lifetime import mark
 from tests.stock.looking import look

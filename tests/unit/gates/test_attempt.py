@@ -8,9 +8,9 @@ import pytest
 
 from gpuspawner.gates.attempt import Attempt, Phase
 from gpuspawner.gates.source import Choice
-from gpuspawner.offers import ScaleUp
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.parsing import Gone
+from gpuspawner.offers.types import ScaleUp
 from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.node_waits import longest_wait

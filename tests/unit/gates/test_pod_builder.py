@@ -4,9 +4,9 @@ import pytest
 
 from gpuspawner.gates.pod_builder import PodBuilder
 from gpuspawner.kube.objects import Manifest, Undecodable
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.preflight.proposal import Proposal

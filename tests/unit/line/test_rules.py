@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from gpuspawner.line.rules import QueueRules, read_queue
-from gpuspawner.offers import OfferError, Offers
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.shapes import OfferError
 from tests.unit.makers.configured import offers
 
 MISTAKES: list[tuple[Any, str]] = [

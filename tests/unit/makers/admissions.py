@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.preflight import Preflight

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 
 T4 = {"node_selector": {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}}
 A100 = {

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import Alternative, Difference, Room
 from gpuspawner.web.form import render

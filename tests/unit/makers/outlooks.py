@@ -9,7 +9,7 @@ import msgspec
 from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim, NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
-from gpuspawner.offers import Accelerator
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.declared import DeclaredPool

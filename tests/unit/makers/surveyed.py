@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpuspawner.cluster.health import Live
-from gpuspawner.offers import Offers
 from gpuspawner.offers.manifest import PodRules
+from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Availability, survey
 from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.scaling.nodes_to_come import NodesToCome

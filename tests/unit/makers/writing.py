@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.offers import OfferError, Offers
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policies.written import read_policies
 

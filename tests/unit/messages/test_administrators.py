@@ -6,8 +6,8 @@ import pytest
 
 from gpuspawner.cluster.health import Unreachable
 from gpuspawner.messages import explain_refusal, explain_unknown
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Reason,

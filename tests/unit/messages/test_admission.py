@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpuspawner.messages import OnForm, explain_refusal, refusal
 from gpuspawner.messages.starts import preview
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import Overruled, Reason, Refuse, Start
 from gpuspawner.preflight.rejection import (
     Bound,

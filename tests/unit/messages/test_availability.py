@@ -3,7 +3,7 @@
 import pytest
 
 from gpuspawner.messages import StateText, state_text
-from gpuspawner.offers import Accelerator
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.denial import Choice, OverLimit, Withheld
 from gpuspawner.policies.judging import Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What

@@ -8,8 +8,8 @@ from gpuspawner import messages
 from gpuspawner.launch.limits import Failure
 from gpuspawner.launch.trouble import About, Exit, Kind, Trouble
 from gpuspawner.messages.causes import cause
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.types import Accelerator
 
 T4 = Accelerator("t4", "NVIDIA T4", "nvidia.com/gpu", counts=(1, 2))
 

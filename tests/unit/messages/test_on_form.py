@@ -3,9 +3,9 @@
 import pytest
 
 from gpuspawner.messages import OnForm
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
 from gpuspawner.scaling.outlook import Obstacle, Why
 

@@ -6,8 +6,8 @@ import pytest
 
 from gpuspawner.line.estimate import Range
 from gpuspawner.messages import in_line, may_go, stay_here, waits_already, waits_in_line, would_be
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.types import Accelerator
 
 A100 = Grant(Accelerator("a100", "NVIDIA A100", "nvidia.com/gpu", counts=(1, 2)), 2)
 NO_GPU = Grant(None, 0)

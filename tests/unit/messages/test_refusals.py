@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.messages import denied, misconfigured, profile_refused, refusal
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.grant import Denial, DenialReason, Grant
 from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import (
     Alternative,
     Difference,

@@ -3,8 +3,8 @@
 from gpuspawner.cluster.health import Reading
 from gpuspawner.messages import progress
 from gpuspawner.messages.starts import preview
-from gpuspawner.offers import Accelerator
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     CanScaleUp,

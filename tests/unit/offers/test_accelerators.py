@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.offers import OfferError
+from gpuspawner.offers.shapes import OfferError
 from tests.unit.makers.configured import A100, accelerator
 
 X = {"x": object()}

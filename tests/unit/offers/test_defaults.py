@@ -2,7 +2,9 @@
 
 import pytest
 
-from gpuspawner.offers import Default, Memory, OfferError, Offers
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.shapes import Memory, OfferError
+from gpuspawner.offers.types import Default
 from tests.unit.makers.configured import accelerator, offers
 
 GI = 1024**3

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Denial, DenialReason, Grant, decide
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest, parse
 
 OFFERS = Offers.parse(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuspawner.offers import Offers
 from gpuspawner.offers.inventory import (
     Stock,
     nodes_with_gpus,
@@ -12,6 +11,7 @@ from gpuspawner.offers.inventory import (
     of_profiles,
     take_stock,
 )
+from gpuspawner.offers.offers import Offers
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.surveyed import node, pod
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuspawner.offers import OfferError
+from gpuspawner.offers.shapes import OfferError
 from tests.unit.makers.configured import accelerator
 
 EXPRESSIONS = [

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from kubernetes_asyncio.client import ApiClient
 from kubespawner.objects import make_pod
 
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import (
     MOST_TERMS,
@@ -25,6 +24,7 @@ from gpuspawner.offers.manifest import (
     with_last_words,
 )
 from gpuspawner.offers.node_affinity import write
+from gpuspawner.offers.offers import Offers
 
 Plain = dict[str, Any]
 

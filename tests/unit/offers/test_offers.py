@@ -7,7 +7,9 @@ from types import MappingProxyType
 import pytest
 from traitlets.config import Config
 
-from gpuspawner.offers import Default, Image, Memory, OfferError, Offers, ScaleUp
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.shapes import Memory, OfferError
+from gpuspawner.offers.types import Default, Image, ScaleUp
 from tests.unit.makers.configured import A100, IMAGES, T4, accelerator, offers
 
 GI = 1024**3

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import (
     Gone,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.servers import USER, ServerPod
-from gpuspawner.offers import Accelerator
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies import granted
 from gpuspawner.policies.charges import Charge, Meter, as_annotated, counts_as_gpu, owner_names
 from gpuspawner.policies.policies import Measure, What

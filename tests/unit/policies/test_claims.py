@@ -11,7 +11,7 @@ from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Health, Live, Reading
 from gpuspawner.compat.people import Person, person
 from gpuspawner.kube.servers import GRANT, SERVER, USER
-from gpuspawner.offers import Accelerator
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Charge, Meter
 from gpuspawner.policies.granted import STORED, Granted

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 from gpuspawner.kube.servers import USER
-from gpuspawner.offers import Accelerator
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.charges import Meter, owner_names
 from gpuspawner.policies.claims import AsAnnotated
 from gpuspawner.policies.ledger import Ledger

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Grant, decide
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest, parse, user_options
 from gpuspawner.policies.narrowing import Sizes, narrow, shown_withheld
 from gpuspawner.policies.owner import Owner

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import Wanted, over_limits, withheld
 from gpuspawner.policies.hours import Hours

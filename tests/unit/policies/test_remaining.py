@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import over_limits
 from gpuspawner.policies.narrowing import Sizes, narrow

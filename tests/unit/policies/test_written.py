@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner import traits
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.hours import Hours
 from gpuspawner.policies.owner import Names, Owner
 from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.offers import OfferError, Offers
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.written import read_policies, read_weights
 from tests.unit.makers.writing import EVERY_KEY, MIG, OFFERS, error, policy
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Denial, Grant, decide
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.alternatives import Variant, nearest
 from gpuspawner.preflight.decision import Alternative, Difference

@@ -4,8 +4,8 @@ import pytest
 
 from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.kube.objects import convert
-from gpuspawner.offers import Offers
 from gpuspawner.offers.manifest import PodRules
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.denial import OverLimit
 from gpuspawner.policies.judging import Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What

@@ -11,8 +11,8 @@ import pytest
 
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import KINDS
-from gpuspawner.offers import Offers
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import (
     AfterPreemption,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpuspawner.offers import Accelerator, ScaleUp
+from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
 from tests.unit.makers.outlooks import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
-from gpuspawner.offers import Accelerator, ScaleUp
+from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.future import Future, Judged, could_serve
 from gpuspawner.scaling.growth import Growth, like

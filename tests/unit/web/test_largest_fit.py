@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from gpuspawner.offers import Offers
 from gpuspawner.offers.manifest import EVERYWHERE, PodRules
+from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Trials
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from gpuspawner.web.largest_fit import Fit, largest, largest_fits

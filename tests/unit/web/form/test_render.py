@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest, from_form, keep, parse
 from gpuspawner.policies.remaining import Remaining

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.offers import Offers
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.preflight.availability import Availability, State
 from tests.unit.makers.drawing import card, drawn
