@@ -1,4 +1,6 @@
-"""Kueue's quotas and queues, read as Kueue itself decides.
+"""Kueue's queues and quotas, read as Kueue itself decides, for pods that name one.
 
-Pure: it knows neither the hub nor the cluster's nodes.
+Nothing here writes to Kueue or reserves for it: a pod waits in Kueue's line, and in no other.
+
+Begin with `queues`, then `judging`.
 """

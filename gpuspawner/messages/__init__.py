@@ -1,4 +1,10 @@
-"""Turns decisions and facts into sentences for users and administrators."""
+"""Turns decisions and facts into sentences for users and administrators.
+
+Only sentences are here, and each is made once: what is so, why, and what somebody can have instead.
+Names and texts of people and of the cluster are escaped here. Nothing here decides.
+
+Begin with `refusals`, then `words`.
+"""
 
 from gpuspawner.messages.administrators import (
     advise_on_scheduler,

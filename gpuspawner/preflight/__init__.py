@@ -1,1 +1,8 @@
-"""Decides before a pod exists: start it, let it wait for a new node, or refuse it."""
+"""Decides about a pod before it exists: start it, let it wait for a node, or refuse it.
+
+A no only if no node can come; whatever isn't known is a start. Verdicts are computed from the state
+of one moment, and nothing here awaits between a verdict and its promise. Only the dry run asks the
+API server.
+
+Begin with `decision`, then `decider`.
+"""

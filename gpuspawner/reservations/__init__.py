@@ -1,1 +1,7 @@
-"""What is promised to one start: room on nodes and a part of limits, until its pod shows both."""
+"""What is promised to one start, on nodes and of limits, until the view shows its pod.
+
+A promise is made only if its pod has room wherever the other promised pods go. However a start
+ends, its promise ends once: nothing may be left behind.
+
+Begin with `reservations`, then `sending`.
+"""
