@@ -19,7 +19,7 @@ from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.kept import KeptPlaces
-from gpuspawner.line.ticket import Key
+from gpuspawner.line.line import Key
 from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers

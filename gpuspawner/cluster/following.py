@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import Client, ConfigurationFactory
-from gpuspawner.cluster.contact import Contact
+from gpuspawner.cluster.contact import Changes, Contact
 from gpuspawner.cluster.health import Health, Live, Reading, Stale, Unreachable, health_of
 from gpuspawner.cluster.kinds import Kind
 from gpuspawner.cluster.reflector import Reflector, Store

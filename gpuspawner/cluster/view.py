@@ -13,7 +13,6 @@ import msgspec
 
 from gpuspawner.cluster.api_groups import ApiGroup
 from gpuspawner.cluster.background import Background
-from gpuspawner.cluster.changes import Changes
 from gpuspawner.cluster.client import (
     Client,
     ConfigurationFactory,
@@ -21,7 +20,7 @@ from gpuspawner.cluster.client import (
     RequestError,
     load_configuration,
 )
-from gpuspawner.cluster.contact import Contact
+from gpuspawner.cluster.contact import Changes, Contact
 from gpuspawner.cluster.following import follow
 from gpuspawner.cluster.health import (
     Health,

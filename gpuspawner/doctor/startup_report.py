@@ -27,7 +27,7 @@ from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.profiles.requested import requested
+from gpuspawner.profiles.trial import requested
 from gpuspawner.runtime import DRY_RUN_PATIENCE, Runtime
 from gpuspawner.scaling.pools import NONE
 from gpuspawner.traits.settings import Settings, known_schedulers

@@ -17,8 +17,7 @@ from gpuspawner.messages import Message
 from gpuspawner.offers.elsewhere import off
 from gpuspawner.offers.manifest import with_last_words
 from gpuspawner.offers.parsing import Gone
-from gpuspawner.policies.granted import Granted
-from gpuspawner.policies.lifetime import mark
+from gpuspawner.policies.granted import Granted, mark
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.node_waits import longest_wait
 

@@ -30,8 +30,7 @@ from gpuspawner.gates.attempt import Attempt, Phase
 from gpuspawner.gates.decisions import Question, decide, refusing, warn
 from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.gpu_check import checked
-from gpuspawner.gates.host import Host, log_name
-from gpuspawner.gates.locale import set_locale
+from gpuspawner.gates.host import Host, log_name, set_locale
 from gpuspawner.gates.pod_builder import home_of
 from gpuspawner.gates.refusal import UNREACHABLE, Refusal, misconfigured, reporting
 from gpuspawner.gates.source import Choice
@@ -49,8 +48,7 @@ from gpuspawner.line import wishes
 from gpuspawner.line.in_line import InLine
 from gpuspawner.line.reasons_to_wait import TAKEN
 from gpuspawner.offers.grant import Grant
-from gpuspawner.policies.granted import Granted
-from gpuspawner.policies.lifetime import mark
+from gpuspawner.policies.granted import Granted, mark
 from gpuspawner.policies.policing import Policing
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.dry_run import Admission

@@ -13,8 +13,7 @@ from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates import administrators_form, connection, drafts, request_options
 from gpuspawner.gates.decisions import decide, may_wait
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.locale import set_locale
+from gpuspawner.gates.host import Host, set_locale
 from gpuspawner.gates.refusal import Refusal, reporting
 from gpuspawner.gates.source import Choice
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources

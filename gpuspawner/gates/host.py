@@ -5,10 +5,12 @@ from typing import Any, Protocol
 
 from tornado import web
 
+from gpuspawner import language
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.traits.settings import Settings
+from gpuspawner.traits.trait_types import setting
 
 
 class User(Protocol):
@@ -78,3 +80,19 @@ class Host(Settings, Protocol):
 def log_name(spawner: Host) -> str:
     """The user and the server, for a line of the log."""
     return one_line(jupyterhub.log_name(spawner))
+
+
+# The language of a spawner's messages.
+
+
+def set_locale(spawner: Host, handler: web.RequestHandler | None = None) -> None:
+    """From here on, answer this request in the language of the user who sent it.
+
+    The trait ``language`` comes first, then *handler*, then the handler that the hub has given the
+    spawner. If that is missing too, the language stays as it is: the hub removes it at the end of
+    each start, and gives none to the default server's spawner for a named server's form.
+    """
+    if chosen := setting(spawner, "language"):
+        language.set_locale(chosen)
+    elif serving := handler or spawner.handler:
+        language.set_locale(serving.request.headers.get("Accept-Language", ""))

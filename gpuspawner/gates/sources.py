@@ -7,8 +7,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates import administrators_form, own_code, request_options
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.administrators_form import PLACE
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.locale import set_locale
+from gpuspawner.gates.host import Host, set_locale
 from gpuspawner.gates.refusal import invalid, reporting
 from gpuspawner.gates.source import Choice, Source
 from gpuspawner.policies.policing import Policing

@@ -13,8 +13,8 @@ from .meta import (
     LabelSelectorRequirement,
     ObjectMeta,
     Quantities,
+    moment,
 )
-from .moments import moment
 from .nodes import Taint
 
 

@@ -5,6 +5,8 @@ collection would cause a noticeable pause, and none is part of a cycle. As in th
 absent list or mapping.
 """
 
+from datetime import UTC, datetime
+
 import msgspec
 
 Quantity = str | int | float
@@ -137,3 +139,15 @@ class RBD(KubeStruct, frozen=True):
     image: str = ""
     pool: str = ""
     read_only: bool = False
+
+
+# The API's times: RFC 3339, in UTC.
+
+
+def moment(text: str | None) -> datetime | None:
+    """Parse a time; return None if there is none, or if it can't be read."""
+    try:
+        at = datetime.fromisoformat(text or "")
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from gpuspawner.kube.kueue import ResourceGroup, Workload
-from gpuspawner.kube.meta import Condition
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import Condition, moment
 
 Order = tuple[int, datetime, str]
 """What Kueue sorts workloads by: the first one in a queue is the smallest."""

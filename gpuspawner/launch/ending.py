@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import moment
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.evidence import containers, server

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates.host import Host, log_name
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_now, written
 from gpuspawner.launch.mishaps import is_lost

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import ConditionSince, ContainerState, StartingPod
 from gpuspawner.kueue.pods import ADMISSION, MANAGED
 from gpuspawner.launch.evidence import (

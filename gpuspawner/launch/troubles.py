@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import ContainerState, StartingPod
 from gpuspawner.kueue.pods import CONDITION, of_termination
 from gpuspawner.launch.container_faults import of_devices, of_end, of_waiting

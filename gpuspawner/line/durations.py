@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import moment
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line.estimate import Occupant
+from gpuspawner.line.line import Key
 from gpuspawner.line.room import KnownEnd
 from gpuspawner.line.survival import Survival
-from gpuspawner.line.ticket import Key
 from gpuspawner.scheduling.node_info import NodeInfo
 
 _KEPT = 500

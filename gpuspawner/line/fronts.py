@@ -4,8 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 
-from gpuspawner.line.line import Line
-from gpuspawner.line.ticket import Key, LaneKey, Ticket
+from gpuspawner.line.line import Key, LaneKey, Line, Ticket
 from gpuspawner.preflight.decision import (
     Decision,
     Reason,

@@ -4,8 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from gpuspawner.line.line import Line
-from gpuspawner.line.ticket import Key, Ticket
+from gpuspawner.line.line import Key, Line, Ticket
 
 Allows = Callable[[], Awaitable[bool]]
 """Whether policies allow a server at this moment."""

@@ -18,9 +18,9 @@ from gpuspawner.launch import failures
 from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.story import Story
 from gpuspawner.line.kept import KeptPlace, Wish
+from gpuspawner.line.line import Ticket
 from gpuspawner.line.reasons_to_wait import PASSES, TAKEN, lets_join, lets_stay
 from gpuspawner.line.resuming import resume
-from gpuspawner.line.ticket import Ticket
 from gpuspawner.line.waiting_line import Hostnames
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.policies.policing import LIMIT, Policing

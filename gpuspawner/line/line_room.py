@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.line.durations import Durations
+from gpuspawner.line.line import Key, Ticket
 from gpuspawner.line.room import Amounts, KnownEnd
-from gpuspawner.line.ticket import Key, Ticket
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations

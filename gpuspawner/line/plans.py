@@ -8,9 +8,8 @@ from operator import attrgetter
 import msgspec
 
 from gpuspawner.line.holds import Holds, in_order
-from gpuspawner.line.line import Line
+from gpuspawner.line.line import LaneKey, Line, Precedence, Ticket
 from gpuspawner.line.room import Room
-from gpuspawner.line.ticket import LaneKey, Precedence, Ticket
 
 _ARRIVAL = attrgetter("arrival")
 _LOOKED_AT = 32

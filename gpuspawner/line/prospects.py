@@ -8,7 +8,7 @@ import msgspec
 
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.estimate import Forecast, Range
-from gpuspawner.line.ticket import Ticket
+from gpuspawner.line.line import Ticket
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from gpuspawner.line.ticket import Ticket
+from gpuspawner.line.line import Ticket
 
 Amounts = Mapping[str, int]
 """Amounts by resource, in the units of `gpuspawner.kube.quantity`."""

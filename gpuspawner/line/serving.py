@@ -4,10 +4,9 @@ import heapq
 from math import inf
 
 from gpuspawner.line.holds import Holds
-from gpuspawner.line.line import Line
+from gpuspawner.line.line import LaneKey, Line, Ticket
 from gpuspawner.line.plans import Plans
 from gpuspawner.line.room import Room
-from gpuspawner.line.ticket import LaneKey, Ticket
 
 _ORDER_SECONDS = 60.0
 """How often those with other weights pass each other."""

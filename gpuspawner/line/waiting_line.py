@@ -23,11 +23,10 @@ from gpuspawner.line.estimate import Range
 from gpuspawner.line.fronts import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
 from gpuspawner.line.kept import KeptPlaces
-from gpuspawner.line.line import Line
+from gpuspawner.line.line import Key, Line, Ticket
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.prospects import Prospects
 from gpuspawner.line.serving import Serving
-from gpuspawner.line.ticket import Key, Ticket
 from gpuspawner.offers.elsewhere import HOSTNAME
 from gpuspawner.preflight.decision import Decision, Wait
 from gpuspawner.preflight.proposal import Proposal

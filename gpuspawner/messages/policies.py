@@ -8,10 +8,10 @@ from gpuspawner.language import all_of, ngettext, sentence
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
-from gpuspawner.policies.allowance import Allowance
 from gpuspawner.policies.denial import Choice, OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.judging import Standing
 from gpuspawner.policies.policies import Amount, Measure, Per, Policy, What
+from gpuspawner.policies.remaining import Allowance
 
 Names = Mapping[str, str]
 """Display names of accelerators, images and profiles, by key."""

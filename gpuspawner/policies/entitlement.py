@@ -7,13 +7,12 @@ import msgspec
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies.allowance import Allowance, tightest
 from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.denial import PolicyDenial
 from gpuspawner.policies.judging import Counts
 from gpuspawner.policies.narrowing import narrow, shown_withheld
 from gpuspawner.policies.policies import Policy
-from gpuspawner.policies.remaining import Remaining, policies_left, remaining
+from gpuspawner.policies.remaining import Allowance, Remaining, policies_left, remaining, tightest
 from gpuspawner.policies.usage import Key
 from gpuspawner.preflight.proposal import Proposal
 

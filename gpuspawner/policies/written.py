@@ -26,9 +26,8 @@ from gpuspawner.offers.shapes import (
     same_key,
 )
 from gpuspawner.policies.charges import counts_as_gpu
-from gpuspawner.policies.hours import Hours
 from gpuspawner.policies.owner import NO_NAMES, Names, People
-from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policies, Policy, What
+from gpuspawner.policies.policies import Amount, Hours, Limit, Measure, Per, Policies, Policy, What
 
 _Resource = Annotated[str, Meta(pattern=texts.RESOURCE)]
 _Servers = Annotated[int, Meta(ge=0, le=MOST)]

@@ -38,7 +38,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Shape, Subject, Verdicts
-from gpuspawner.reservations.lost_room import LostRoom
+from gpuspawner.reservations.in_view import LostRoom
 from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.reservations.wait_queue import Waiter, WaitQueue

@@ -1,5 +1,6 @@
 """A server that is chosen from KubeSpawner's profiles, and what can be had instead."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -7,15 +8,56 @@ from itertools import islice
 
 from gpuspawner import messages
 from gpuspawner.gates.source import Choice
+from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm, ProfileButton
 from gpuspawner.preflight.decision import Refuse
-from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_run import Admission, Answer
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.profiles import availability
 from gpuspawner.profiles.availability import Other
 from gpuspawner.profiles.choosing import Chosen
-from gpuspawner.profiles.giving_up import GivingUp
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.looking import Looking
+
+# Admission for a page with many profiles: it stops asking after the first failure.
+
+
+class GivingUp:
+    """Asks until the first missing answer or `TooManyDryRunsError`; then repeats that result.
+
+    Args:
+        admission: What to ask.
+        seconds: How long all answers together may take; a later one is `TooManyDryRunsError`.
+    """
+
+    def __init__(self, admission: Admission, seconds: float | None = None) -> None:
+        self._admission = admission
+        self._seconds = seconds
+        self._until: float | None = None
+        self._is_unanswered = False
+        self._has_no_slot = False
+
+    async def admit(self, namespace: str, pod: Manifest) -> Answer:
+        """As `Admission`."""
+        if self._is_unanswered:
+            return None
+        if self._has_no_slot:
+            raise TooManyDryRunsError
+        try:
+            async with asyncio.timeout_at(self._deadline()):
+                admitted = await self._admission.admit(namespace, pod)
+        except (TooManyDryRunsError, TimeoutError):
+            self._has_no_slot = True
+            raise TooManyDryRunsError from None
+        self._is_unanswered = admitted is None and bool(pod.get("spec"))
+        return admitted
+
+    def _deadline(self) -> float | None:
+        """Return when the time is up, counted from the first question."""
+        if self._until is None and self._seconds is not None:
+            self._until = asyncio.get_running_loop().time() + self._seconds
+        return self._until
+
 
 _MOST_INSTEAD = 3
 # The refusal shouldn't take long, and each try asks the API server once.

@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 import msgspec
 from tornado import web
 
+from gpuspawner.cluster.background import Turn
 from gpuspawner.cluster.health import Live
-from gpuspawner.cluster.turn import Turn
 from gpuspawner.compat import kubespawner
 from gpuspawner.gates import own_code
 from gpuspawner.gates.host import Host

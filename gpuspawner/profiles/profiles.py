@@ -14,7 +14,7 @@ from markupsafe import Markup
 from tornado import web
 
 from gpuspawner import messages
-from gpuspawner.cluster.turn import Turn
+from gpuspawner.cluster.background import Turn
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates import drafts, own_code, stored_options
@@ -28,9 +28,8 @@ from gpuspawner.policies.policing import Policing
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import availability, page
-from gpuspawner.profiles.choice import ProfileChoice
+from gpuspawner.profiles.choice import GivingUp, ProfileChoice
 from gpuspawner.profiles.choosing import PROFILE, Chosen, choose, keep
-from gpuspawner.profiles.giving_up import GivingUp
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.looking import PAGE_TURN_SECONDS, REFUSAL_TURN_SECONDS, Looking, known
 from gpuspawner.profiles.sharing import Page, Rows

@@ -22,7 +22,7 @@ from gpuspawner.line.wishes import in_schema
 from gpuspawner.offers import options
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.profiles.profiles import Profiles
-from gpuspawner.web.about_a_server import AboutAServer, counted
+from gpuspawner.web.about_a_server import AboutAServer, Questions, counted
 from gpuspawner.web.answers import decision, profile_states, states
 from gpuspawner.web.form import STATIC
 from gpuspawner.web.form.addresses import (
@@ -39,7 +39,6 @@ from gpuspawner.web.form.addresses import (
     version,
 )
 from gpuspawner.web.line import LineHandler, WaitingHandler
-from gpuspawner.web.request_limits import Questions
 from gpuspawner.web.stream.handler import StreamHandler
 
 # Stops one's own server from the spawn form, and comes back to the form.

@@ -13,7 +13,7 @@ from tornado import web
 from tornado.httputil import url_concat
 
 from gpuspawner import runtime
-from gpuspawner.gates.locale import set_locale
+from gpuspawner.gates.host import set_locale
 from gpuspawner.line.in_line import InLine
 from gpuspawner.web import form
 from gpuspawner.web.form.addresses import line, live, pending, spawn

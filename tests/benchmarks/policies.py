@@ -26,8 +26,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Meter, as_annotated
-from gpuspawner.policies.granted import STORED, Granted
-from gpuspawner.policies.lifetime import mark
+from gpuspawner.policies.granted import STORED, Granted, mark
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.policies.policing import Policing
 from gpuspawner.policies.written import read_policies

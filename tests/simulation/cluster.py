@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gpuspawner.line.line import Key, Ticket
 from gpuspawner.line.room import Amounts, KnownEnd
-from gpuspawner.line.ticket import Key, Ticket
 
 GPU = "nvidia.com/gpu"
 

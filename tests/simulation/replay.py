@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from math import inf
 
-from gpuspawner.line.ticket import Key, Ticket
+from gpuspawner.line.line import Key, Ticket
 from tests.simulation.cluster import GPU, Cluster, ticket
 from tests.simulation.ways import Way
 

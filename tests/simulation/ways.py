@@ -7,9 +7,8 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
-from gpuspawner.line.line import Line
+from gpuspawner.line.line import Key, Line, Ticket
 from gpuspawner.line.serving import Serving
-from gpuspawner.line.ticket import Key, Ticket
 from tests.simulation.cluster import Cluster
 
 _NOWHERE: frozenset[str] = frozenset()

@@ -15,7 +15,7 @@ from functools import partial
 
 from tornado import web
 
-from gpuspawner.cluster.turn import Turn
+from gpuspawner.cluster.background import Turn
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.runtime import Runtime

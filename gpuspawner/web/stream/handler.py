@@ -13,8 +13,7 @@ from tornado import web
 from gpuspawner.compat.rights import Rights
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.runtime import Runtime, running
-from gpuspawner.web.about_a_server import AboutAServer, TooManyQuestions, counted
-from gpuspawner.web.request_limits import Questions
+from gpuspawner.web.about_a_server import AboutAServer, Questions, TooManyQuestions, counted
 from gpuspawner.web.stream.broadcast import Broadcast
 from gpuspawner.web.stream.open_form import OpenForm, opened
 from gpuspawner.web.stream.stream import Crowd, Stream, TooManyStreamsError

@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from gpuspawner.cluster import background
-from gpuspawner.cluster.background import Background
+from gpuspawner.cluster.background import Background, Turn
 from tests.unit.makers.clocks import Clock
 
 pytestmark = pytest.mark.each_python
@@ -145,3 +145,25 @@ async def test_a_task_that_is_cancelled_leaves_the_turn_to_others(clock) -> None
     await asyncio.wait_for(work(its, clock, done, "next"), 5)
 
     assert done[-1] == "next2"
+
+
+async def test_other_tasks_run_after_each_long_turn_and_not_before(monkeypatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(background.time, "perf_counter", lambda: now)
+    passes = 0
+
+    async def count() -> None:
+        nonlocal passes
+        while True:
+            passes += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.ensure_future(count())
+    its = Turn(2.0)
+    seen = []
+    for now in (1.0, 2.5, 3.5, 4.0, 5.0):  # noqa: B007, the clock reads it
+        await its.end_if_long()
+        seen.append(passes)
+
+    assert seen == [0, 1, 1, 1, 2]
+    other.cancel()

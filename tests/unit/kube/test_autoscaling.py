@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import moment
 
 FIRST, LAST, NEW, SEEN, MADE = (f"2026-11-21T20:39:0{it}Z" for it in range(1, 6))
 

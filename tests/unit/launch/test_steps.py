@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.pulls import Pulled, Pulling
 from gpuspawner.launch.steps import Stage, Step, merged, stages

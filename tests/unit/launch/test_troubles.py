@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.launch.trouble import About, Exit, Kind, Trouble
 from gpuspawner.launch.troubles import troubles

@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gpuspawner.line.ticket import Key, Ticket
+from gpuspawner.line.line import Key, Ticket
 from tests.simulation.cluster import ticket
 from tests.unit.makers.witness import Witness
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpuspawner.line.fronts import UNSURE_SECONDS, Fronts
-from gpuspawner.line.line import Line
-from gpuspawner.line.ticket import Key, Ticket
+from gpuspawner.line.line import Key, Line, Ticket
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules, Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from gpuspawner.line.holds import MARGIN_SECONDS, Holds, in_order
-from gpuspawner.line.ticket import Ticket
+from gpuspawner.line.line import Ticket
 from tests.simulation.cluster import GPU, Cluster, ticket
 
 NOW = 100.0

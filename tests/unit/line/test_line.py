@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.line.line import Line
-from gpuspawner.line.ticket import Ticket
+from gpuspawner.line.line import Line, Ticket
 from tests.simulation.cluster import Needs, ticket
 
 NOW = 1000.0

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from gpuspawner.line.durations import Durations
+from gpuspawner.line.line import Ticket
 from gpuspawner.line.line_room import LineRoom
-from gpuspawner.line.ticket import Ticket
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.reservations.reservations import Reservations

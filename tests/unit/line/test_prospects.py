@@ -12,8 +12,8 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line import prospects
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.estimate import Range
+from gpuspawner.line.line import Key, Ticket
 from gpuspawner.line.prospects import Prospects
-from gpuspawner.line.ticket import Key, Ticket
 from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod
 
 pytestmark = pytest.mark.usefixtures("clock")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.line.line import Line
+from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.serving import Serving
-from gpuspawner.line.ticket import Ticket
 from tests.simulation.cluster import GPU, Cluster, ticket
 
 

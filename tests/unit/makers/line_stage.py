@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuspawner.line.kept import KeptPlaces
-from gpuspawner.line.ticket import Ticket
+from gpuspawner.line.line import Ticket
 from gpuspawner.preflight.preflight import Preflight
 from tests.unit.makers.worlds import Plain, StillView, node, pod, proposal, settle
 

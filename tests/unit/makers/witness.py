@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable
 from math import inf
 
 from gpuspawner.line.holds import MARGIN_SECONDS
-from gpuspawner.line.line import Line
+from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.serving import Serving
-from gpuspawner.line.ticket import Ticket
 from tests.simulation.cluster import GPU, Cluster
 
 

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from gpuspawner import traits
 from gpuspawner.offers.offers import Offers
-from gpuspawner.policies.hours import Hours
 from gpuspawner.policies.owner import Names, Owner
-from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
+from gpuspawner.policies.policies import Hours, Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.policies.written import WrittenPolicy, read_policies, read_weights
 from tests.unit.makers.policy_worlds import people
 from tests.unit.makers.writing import EVERY_KEY, GIB, MIG, OFFERS, gpus, limits, policy

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gpuspawner import GPUSpawner
-from gpuspawner.cluster.turn import Turn
+from gpuspawner.cluster.background import Turn
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.profiles import looking, samples
 from gpuspawner.profiles.choosing import Chosen

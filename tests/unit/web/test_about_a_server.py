@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from gpuspawner.web.request_limits import (
+from gpuspawner.web.about_a_server import (
     A_SECOND,
     MOST_AT_ONCE,
     SAVED_UP,

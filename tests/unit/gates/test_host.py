@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuspawner import language
-from gpuspawner.gates.locale import set_locale
+from gpuspawner.gates.host import set_locale
 from tests.unit.makers.hubs import StillHub
 
 

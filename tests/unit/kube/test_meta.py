@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpuspawner.kube.moments import moment
+from gpuspawner.kube.meta import moment
 
 pytestmark = pytest.mark.each_python
 
