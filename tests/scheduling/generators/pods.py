@@ -55,6 +55,12 @@ def add_pod_level_resources(draw: Draw, made: Plain) -> None:
     amounts = {"cpu": draw.choice(["12", "14500m"]), "memory": draw.choice(["30Gi", "40e9"])}
     field = draw.choice(["requests", "requests", "limits"])
     made["spec"]["resources"] = {field: dict(draw.some(amounts.items(), least=1))}
+    # Of several such requests, the API server makes a default that is less than it then demands.
+    for each in (*made["spec"]["containers"][1:], *made["spec"].get("initContainers", ())):
+        requests = each["resources"].get("requests", {})
+        for name, least in (("cpu", "1e-9"), ("memory", "1n")):
+            if requests.get(name) == least:
+                requests[name] = "1"
     if draw.maybe(0.15):
         for each in ("requests", "limits"):
             made["spec"]["resources"].setdefault(each, {})["hugepages-2Mi"] = "32Mi"
