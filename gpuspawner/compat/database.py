@@ -158,7 +158,7 @@ def is_fault(error: Exception) -> bool:
     return error in _faults or isinstance(error, PendingRollbackError)
 
 
-def database_of(row: Any) -> Database | None:
-    """Return the database of a row; None if there is none, as in a command."""
-    session = getattr(inspect(row, raiseerr=False), "session", None)
+def database_of(row: object) -> Database | None:
+    """Return the database of a server's row; None if there is none, as in a command."""
+    session = inspect(row).session if isinstance(row, orm.Spawner) else None
     return Database.of(session) if session is not None else None

@@ -109,7 +109,8 @@ async def surviving(spawner: Spawner, act: Callable[[], Awaitable[T]]) -> T:
 
 def is_gone(spawner: Spawner) -> bool:
     """Whether the hub has deleted the server, perhaps with its user, since it asked for it."""
-    return spawner.orm_spawner is not None and bool(inspect(spawner.orm_spawner).was_deleted)
+    row = spawner.orm_spawner
+    return isinstance(row, orm.Spawner) and bool(inspect(row).was_deleted)
 
 
 def is_starting(spawner: Spawner) -> bool:

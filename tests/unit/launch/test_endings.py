@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from kubespawner import KubeSpawner
@@ -208,9 +209,10 @@ def test_an_ending_is_stored_beside_what_kubespawner_stores(after_restart) -> No
     assert state["pod_name"] == "other"
 
 
-async def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with) -> None:
+@pytest.mark.parametrize("row", [None, MagicMock(server=None, state={})], ids=["none", "a stand-in, as in tests"])
+async def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with, row) -> None:
     spawner = hub_with(NODE).spawner()
-    assert spawner.orm_spawner is None
+    spawner.orm_spawner = row
 
     spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}})
     await spawner.gpuspawner_gates.endings.send(Granted())
