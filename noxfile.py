@@ -33,7 +33,7 @@ UNIT = ("tests/unit", "tests/scheduling")
 CLUSTER = (
     "tests/browser",
     "tests/cluster",
-    "tests/commands",
+    "tests/doctor",
     "tests/docs",
     "tests/helm",
     "tests/hub",

@@ -76,7 +76,7 @@ async def _give_way() -> float:
     return given
 
 
-# Turns on the hub's event loop: between them, long work lets other tasks run.
+# For work outside of `Background`, such as that for a page: a limit of its own for each turn.
 
 
 class Turn:

@@ -1,10 +1,8 @@
-"""Wakes the watchers of one API server once it is back."""
+"""Wakes tasks: at the next change of something, and once an API server is back."""
 
 import asyncio
 import math
 from contextlib import suppress
-
-# Wakes the tasks that wait for the next change of something.
 
 
 class Changes:

@@ -1,6 +1,6 @@
 """What administrators ask, by `gpuspawner doctor`, `capacity` and `explain`, and in the hub's log.
 
-It changes nothing, in the hub or in the cluster, and never asks for more rights than the hub has.
+It changes no object of the cluster, and needs no more rights than the hub.
 
 Begin with `application`; each file of `checks` is one concern of the doctor.
 """

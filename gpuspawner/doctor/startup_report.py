@@ -1,4 +1,4 @@
-"""Logs once, in one block, what the hub has found when it starts.
+"""Logs once, in one block, what the hub has found when it starts, and tries pods like servers'.
 
 The block needs the first list of the cluster, which may take long or never come. It never keeps the
 hub waiting.

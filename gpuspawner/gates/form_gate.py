@@ -67,14 +67,14 @@ class FormGate:
             await administrators_form.run(self._spawner)
             raw = await maybe_future(read())
             await self._runtime.view.first_list(FORM_PATIENCE)
-            check(self._spawner)
+            refuse_if_started(self._spawner)
             choice = await self._sources.resolve(wishes.without(raw, self._runtime.queue))
-            check(self._spawner)
+            refuse_if_started(self._spawner)
             wish = wish if self._runtime.queue.is_on else Wish.NOT
             await self._ask_policies(choice, wish)
             if setting(self._spawner, "preflight") == ENFORCE:
                 await self._examine(choice, wish)
-            go_on(self._spawner)
+            claim_start(self._spawner)
             return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}
 
     async def _ask_policies(self, choice: Choice, wish: Wish) -> None:
@@ -83,7 +83,7 @@ class FormGate:
             await self._policing.examine(choice)
         except Refusal as refusal:
             may = refusal.slug == LIMIT and await may_wait(self._spawner, choice)
-            check(self._spawner)
+            refuse_if_started(self._spawner)
             if not may:
                 raise
             if wish is Wish.NOT:
@@ -103,12 +103,12 @@ class FormGate:
         except Refusal as refusal:
             can_wait = partial(may_wait, self._spawner, choice)
             goes_on = wish is not Wish.NOT and await offers_line(refusal, can_wait)
-            check(self._spawner)
+            refuse_if_started(self._spawner)
             if not goes_on:
                 raise
 
 
-# Let only one request at a time start a server.
+# Only one request at a time starts a server.
 #
 # Some ticks pass between the gate's answer and the moment the hub marks the server as starting. If
 # another request starts it meanwhile, the hub finds out too late and answers HTTP 500.
@@ -125,7 +125,7 @@ class AlreadyStartedError(Refusal):
         self.is_reported = True  # nothing about the server has been refused
 
 
-def check(spawner: Host) -> None:
+def refuse_if_started(spawner: Host) -> None:
     """Check that no other request has started the server, or is about to.
 
     Raises:
@@ -138,13 +138,13 @@ def check(spawner: Host) -> None:
         raise AlreadyStartedError
 
 
-def go_on(spawner: Host) -> None:
+def claim_start(spawner: Host) -> None:
     """Let this request start the server, and no other until this one ends.
 
     Raises:
-        AlreadyStartedError: As :func:`check`.
+        AlreadyStartedError: As `refuse_if_started`.
     """
-    check(spawner)
+    refuse_if_started(spawner)
     if (request := _request()) is not None:
         _passed[spawner.user.name, spawner.name] = request
 

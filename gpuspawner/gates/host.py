@@ -1,4 +1,4 @@
-"""The parts of a spawner that this package uses."""
+"""The spawner as a protocol: the parts of it that gpuspawner uses."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol

@@ -61,7 +61,7 @@ def _with(pod: Pod, **changes: object) -> Pod:
 # ``Stop`` in ``pkg/controller/jobs/pod/pod_controller.go``, ``stopJob`` in
 # ``pkg/controller/jobframework/reconciler.go`` and ``pkg/scheduler/preemption`` of Kueue 0.15.0.
 
-CONDITION = "TerminationTarget"
+ENDING_CONDITION = "TerminationTarget"
 _EVICTED = "WorkloadEvictedDueTo"
 _STOPPED = ("ClusterQueueStopped", "LocalQueueStopped")
 _RECLAIMED = "within the cohort"

@@ -45,6 +45,8 @@ def of_config(text: str) -> Fault | None:
     return missing(text)
 
 
+# Reads why a container isn't created or started.
+
 _PHRASES = Phrases(
     {
         Kind.OUT_OF_MEMORY: (r"OOM-killed", r"oom_kill", r"out of memory"),

@@ -32,6 +32,9 @@ def seconds(duration: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in _PARTS.findall(duration))
 
 
+# What the kubelet says of an image.
+
+
 class Pulling(msgspec.Struct, frozen=True):
     """An image is being pulled."""
 

@@ -77,7 +77,7 @@ class Run:
             raise (not_started if self.created.is_set() else not_sent)(error) from None
         if self._launch:
             self._launch.was_ready = True
-        await until_it_listens(url, self._spawner.http_timeout, self._troubles)
+        await until_reachable(url, self._spawner.http_timeout, self._troubles)
         return url
 
     def deletes_its_pod(self) -> bool:
@@ -133,13 +133,13 @@ class Run:
 #
 # The hub itself waits for the server's answer afterwards, without looking at its pod.
 
+_CONNECT_SECONDS = 5.0
 # A small server listens some 50 ms after its container runs, and the hub's page waits for it.
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.02, 0.2
 _GROWTH = 1.5
-_CONNECT_SECONDS = 5.0
 
 
-async def until_it_listens(
+async def until_reachable(
     url: object, patience: float, troubles: Callable[[], Iterable[Trouble]] = tuple
 ) -> None:
     """Wait until something accepts connections at a server's address.

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import ContainerState, StartingPod
-from gpuspawner.kueue.pods import CONDITION, of_termination
+from gpuspawner.kueue.pods import ENDING_CONDITION, of_termination
 from gpuspawner.launch.container_faults import of_devices, of_end, of_waiting
 from gpuspawner.launch.event_faults import Until, cancels, of_event
 from gpuspawner.launch.evidence import Container, container_of, containers, earliest, latest, own
@@ -133,7 +133,7 @@ def _of_pod(pod: StartingPod) -> Iterator[_Seen]:
         text = condition.message or condition.reason
         if condition.type == "DisruptionTarget" and condition.status == "True":
             yield _Seen(of_disruption(condition.reason, text), text, began=since, last=since)
-        if condition.type == CONDITION and condition.status == "True":
+        if condition.type == ENDING_CONDITION and condition.status == "True":
             fault = of_termination(condition.reason, text)
             yield _Seen(fault, text, began=since, last=since)
         if condition.type == "PodScheduled" and condition.status == "False":

@@ -1,4 +1,4 @@
-"""Writes a grant into a pod.
+"""Writes a grant, and what each server needs, into a pod; reads a server's limits back.
 
 Nothing is set on the spawner or remembered: each spawn starts from KubeSpawner's own pod, so a
 server keeps nothing of an earlier grant.
@@ -271,8 +271,8 @@ def _mounts_at(spec: Mapping[str, Any], path: str) -> list[Any]:
 #
 # The hub's role in Zero-to-JupyterHub 4.4 doesn't let it read logs.
 
-_POLICY = "terminationMessagePolicy"
-_KINDS = ("initContainers", "containers")
+_MESSAGE_POLICY = "terminationMessagePolicy"
+_CONTAINERS = ("initContainers", "containers")
 
 
 def with_last_words(pod: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,9 +282,9 @@ def with_last_words(pod: Mapping[str, Any]) -> dict[str, Any]:
     documentation, Pod API, ``terminationMessagePolicy``). What the administrator has set stays.
     """
     spec = dict(pod["spec"])
-    for kind in _KINDS:
+    for kind in _CONTAINERS:
         if spec.get(kind):
-            spec[kind] = [{_POLICY: "FallbackToLogsOnError", **it} for it in spec[kind]]
+            spec[kind] = [{_MESSAGE_POLICY: "FallbackToLogsOnError", **it} for it in spec[kind]]
     return {**pod, "spec": spec}
 
 

@@ -1,7 +1,8 @@
 """Who may have what: the administrator's policies, what counts toward limits, what is left.
 
-Policies only narrow the offers; they choose nothing. What anybody writes into a pod counts for
-nothing, and what can't be counted isn't allowed. Without policies, nothing here is asked.
+Policies only take away. Whose server a pod is, and what was granted, is never read from the pod:
+whoever may change pods could write it. What a limit has to count and can't be counted isn't
+allowed. Without policies, nothing is denied.
 
 Begin with `policies` and `policing`, then `accounts`.
 """

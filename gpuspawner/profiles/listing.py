@@ -15,7 +15,7 @@ _MOST_KEPT = 16
 
 
 class Listed(msgspec.Struct, frozen=True, eq=False):
-    """The profiles at one moment, as KubeSpawner uses them and as this package does.
+    """The profiles at one moment, as KubeSpawner uses them and as gpuspawner does.
 
     Attributes:
         has_functions: Whether overrides are computed when a profile is loaded.

@@ -57,6 +57,8 @@ class PageText(str):
         return self
 
 
+# The form itself.
+
 _COLOURS = {
     State.FREE: "success",
     State.BUSY: "warning",

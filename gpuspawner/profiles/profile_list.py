@@ -1,4 +1,4 @@
-"""Read the parts of the administrator's ``profile_list`` that this package needs.
+"""Read the parts of the administrator's ``profile_list`` that gpuspawner needs.
 
 ``KubeSpawner.profile_list`` documents the keys (``kubespawner/spawner.py`` of 7.0.0 and 7.1.0).
 Values are the administrator's: display names may be HTML, overrides may be functions.

@@ -1,4 +1,4 @@
-"""Whether a pod that was sent still exists, as far as the live view shows."""
+"""Whether a pod that was sent still exists, and whether it has lost its room to another pod."""
 
 import asyncio
 import time
@@ -56,8 +56,6 @@ class InView:
             )
         )
 
-
-# Notes when a pod that exists has lost its room to another pod.
 
 # How often in a row a pod must seem to have lost its room: the scheduler may try it again.
 _LOOKS = 3

@@ -80,6 +80,8 @@ class Learned:
                     del self._said[shape]
 
 
+# The pools, from all sources.
+
 DETECT, NONE, ALWAYS = "detect", "none", "always"
 """The values of ``GPUSpawner.autoscaling``."""
 

@@ -1,7 +1,8 @@
 """The hub's handlers for requests from open forms and from users' scripts.
 
 Like the hub's own REST API, they accept a token, or a login cookie together with the XSRF token.
-They require the scope ``servers`` for the user, and change nothing.
+Those that answer questions about a server require the scope ``servers`` for its user, and change
+nothing; `StopHandler` requires ``delete:servers``.
 """
 
 import time

@@ -1,4 +1,6 @@
-"""Tests of what touches both on main branches: `python -m tests.stock.main_branches`.
+"""Tests of what touches the hub, on its and KubeSpawner's main branches.
+
+It is `python -m tests.stock.main_branches`.
 
 JupyterHub's and KubeSpawner's main branches come from GitHub, or from a folder that
 $GPUSPAWNER_MAIN_BRANCHES names: `FOLDER/jupyterhub` and `FOLDER/kubespawner`. Their dependencies

@@ -20,4 +20,4 @@ async def _as_if_it_listened(*_: object) -> None:
 
 kubespawner.KubeSpawner = GPUSpawner
 ours: Any = run
-ours.until_it_listens = _as_if_it_listened
+ours.until_reachable = _as_if_it_listened

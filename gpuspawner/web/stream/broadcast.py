@@ -22,6 +22,8 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.web.stream.open_form import OpenForm
 from gpuspawner.web.stream.stream import Stream
 
+log = logging.getLogger(__name__)
+
 # When the hub looks at the cluster for open forms: at once after a quiet time, then seldom.
 
 LEAST_REST, MOST_REST = 0.5, 0.8
@@ -69,7 +71,7 @@ class Rhythm:
         return max(0.0, at - self._clock())
 
 
-log = logging.getLogger(__name__)
+# The looks, and what they answer.
 
 _TURN_SECONDS = 0.002
 _TEND_SECONDS = 5.0

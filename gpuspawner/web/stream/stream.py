@@ -128,6 +128,8 @@ class Crowd:
                 del self._of[client]
 
 
+# The stream itself.
+
 LIFE_SECONDS = 600.0
 """After this time at most, the client has to open another one. Its request does what no check does:
 the hub notes that the user is active, and may ask its authenticator; it fails if the browser has

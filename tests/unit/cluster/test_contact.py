@@ -1,4 +1,4 @@
-"""Waking the watchers of an API server."""
+"""Waking tasks at the next change, and the watchers of an API server."""
 
 from __future__ import annotations
 

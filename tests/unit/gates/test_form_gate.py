@@ -58,16 +58,14 @@ async def test_a_form_refuses_although_a_class_has_an_attribute_of_that_name(hub
         await spawner.run_options_from_form(FIELDS)
 
 
-pytestmark = pytest.mark.each_python
-
-
+@pytest.mark.each_python
 async def test_only_one_of_several_concurrent_requests_starts_the_server(hub_with) -> None:
     spawner = hub_with().spawner()
     end = asyncio.Event()
 
     async def request() -> None:
         drafts.keep({})
-        form_gate.go_on(spawner)
+        form_gate.claim_start(spawner)
         await end.wait()
 
     first = asyncio.create_task(request())
@@ -80,16 +78,18 @@ async def test_only_one_of_several_concurrent_requests_starts_the_server(hub_wit
     await asyncio.create_task(request())
 
 
+@pytest.mark.each_python
 async def test_a_request_is_too_late_for_a_server_that_is_starting(hub_with) -> None:
     spawner = hub_with().spawner()
-    form_gate.check(spawner)
+    form_gate.refuse_if_started(spawner)
 
     spawner._spawn_pending = True
 
     with pytest.raises(AlreadyStartedError):
-        form_gate.check(spawner)
+        form_gate.refuse_if_started(spawner)
 
 
+@pytest.mark.each_python
 async def test_a_request_that_is_too_late_is_not_reported_as_a_refusal(hub_with, caplog) -> None:
     caplog.set_level(logging.INFO)
     draft = drafts.keep({})

@@ -52,7 +52,7 @@ async def fails(hub: MortalHub, patch: pytest.MonkeyPatch) -> None:
         hub.facts.add("given up")
         raise Refusal(Message.of("It fails."), reason="bad-image")
 
-    patch.setattr("gpuspawner.launch.run.until_it_listens", failing)
+    patch.setattr("gpuspawner.launch.run.until_reachable", failing)
     await has_its_turn(hub)
     assert "given up" in hub.facts
 

@@ -1,4 +1,4 @@
-"""Why a container isn't created or started; an id with a number names the public thread."""
+"""What is wrong with a container; an id with a number names the public thread."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""For how long a start has been where it is."""
+"""For how long a start has been where it is, and what its page makes of that."""
 
 import pytest
 from hypothesis import given

@@ -209,7 +209,9 @@ def test_an_ending_is_stored_beside_what_kubespawner_stores(after_restart) -> No
     assert state["pod_name"] == "other"
 
 
-@pytest.mark.parametrize("row", [None, MagicMock(server=None, state={})], ids=["none", "a stand-in, as in tests"])
+@pytest.mark.parametrize(
+    "row", [None, MagicMock(server=None, state={})], ids=["none", "a stand-in, as in tests"]
+)
 async def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with, row) -> None:
     spawner = hub_with(NODE).spawner()
     spawner.orm_spawner = row

@@ -9,12 +9,10 @@ import pytest
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import strict_convert
-from gpuspawner.launch.run import until_it_listens
+from gpuspawner.launch.run import until_reachable
 from gpuspawner.launch.trouble import Exit, Kind, Trouble
 from tests.unit.makers.hubs import A100
 from tests.unit.makers.worlds import node
-
-pytestmark = pytest.mark.usefixtures("clock")
 
 TAKEN = (
     "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
@@ -22,6 +20,7 @@ TAKEN = (
 )
 
 
+@pytest.mark.usefixtures("clock")
 async def test_an_event_that_comes_before_the_hub_knows_that_the_pod_exists_is_heard(
     hub_with,
 ) -> None:
@@ -51,6 +50,7 @@ async def test_an_event_that_comes_before_the_hub_knows_that_the_pod_exists_is_h
         await asyncio.wait_for(following, 3600)
 
 
+@pytest.mark.usefixtures("clock")
 async def test_a_start_goes_on_if_following_it_fails_by_itself(hub_with, caplog) -> None:
     hub = hub_with(("Node", node("a", 1)))
     spawner: Any = hub.spawner(accelerators={"a100": A100})
@@ -79,11 +79,11 @@ async def port() -> AsyncIterator[int]:
 
 
 async def test_a_server_that_listens_is_up(port: int) -> None:
-    await until_it_listens(f"http://127.0.0.1:{port}", 60)
+    await until_reachable(f"http://127.0.0.1:{port}", 60)
 
 
 async def test_a_server_that_listens_only_later_is_waited_for(port: int) -> None:
-    waiting = asyncio.create_task(until_it_listens(f"http://127.0.0.2:{port}", 60))
+    waiting = asyncio.create_task(until_reachable(f"http://127.0.0.2:{port}", 60))
     await asyncio.sleep(0)
     late = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.2", port)
     async with late:
@@ -93,18 +93,18 @@ async def test_a_server_that_listens_only_later_is_waited_for(port: int) -> None
 @pytest.mark.parametrize("host", ["127.0.0.3", "no-such-host.invalid", "a" * 64])
 async def test_a_server_that_never_listens_is_refused(port: int, host: str) -> None:
     with pytest.raises(Refusal, match="Your server runs, but doesn't answer"):
-        await until_it_listens(f"http://{host}:{port}", 0.05)
+        await until_reachable(f"http://{host}:{port}", 0.05)
 
 
 async def test_a_server_that_crashes_again_and_again_is_not_called_silent(port: int) -> None:
     said = Exit(code=1, last_words="ImportError: torch")
     crashed = Trouble(Kind.CRASHED, attempts=2, exit=said)
     with pytest.raises(Refusal, match=r"crashed while it started\..*ImportError: torch"):
-        await until_it_listens(f"http://127.0.0.3:{port}", 0.05, lambda: (crashed,))
+        await until_reachable(f"http://127.0.0.3:{port}", 0.05, lambda: (crashed,))
 
 
 @pytest.mark.parametrize(
     "url", [None, ("127.0.0.1", 1), "", "unix+http://%2Fsocket", "http://[", "http://a:99999"]
 )
 async def test_another_kind_of_address_is_left_to_the_hub(url: object) -> None:
-    await until_it_listens(url, 0.05)
+    await until_reachable(url, 0.05)

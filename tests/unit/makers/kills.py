@@ -124,7 +124,7 @@ class MortalHub:
             patch.setattr(KubeSpawner, name, does)
         patch.setattr(KubeSpawner, "_make_create_pod_request", create)
         patch.setattr(Server, "wait_up", answers)
-        patch.setattr(run, "until_it_listens", answers)
+        patch.setattr(run, "until_reachable", answers)
         patch.setattr(waiting, "answers", answers)
         patch.setattr(waiting, "start", lambda _user, _server, options: self.post(options))
 

@@ -1,4 +1,4 @@
-"""What this package reads of a list: unambiguous names, and KubeSpawner's defaults."""
+"""What gpuspawner reads of a list: unambiguous names, and KubeSpawner's defaults."""
 
 from typing import Any
 

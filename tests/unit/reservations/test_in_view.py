@@ -1,4 +1,4 @@
-"""A pod is gone only if the view would show it."""
+"""A pod is gone only if the view would show it; it may also have lost its room."""
 
 from __future__ import annotations
 

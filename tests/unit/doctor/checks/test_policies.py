@@ -1,4 +1,4 @@
-"""What the doctor says of policies; tests/commands asks it about a real cluster."""
+"""What the doctor says of policies; tests/doctor asks it about a real cluster."""
 
 from __future__ import annotations
 

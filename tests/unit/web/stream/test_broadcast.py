@@ -114,9 +114,7 @@ def test_a_wished_look_waits_for_the_end_of_the_rest() -> None:
     assert rhythm.due() == LEAST_REST
 
 
-pytestmark = pytest.mark.usefixtures("streams")
-
-
+@pytest.mark.usefixtures("streams")
 async def test_a_change_reaches_each_form_and_is_found_out_once() -> None:
     hub, clients = Hub(), [Client(Form("")) for _ in range(100)]
     async with hub.following(*clients):
@@ -132,6 +130,7 @@ async def test_a_change_reaches_each_form_and_is_found_out_once() -> None:
     assert Form.asked == [""]
 
 
+@pytest.mark.usefixtures("streams")
 async def test_changes_that_no_form_shows_send_nothing() -> None:
     hub, one, other = Hub(), Client(Form("")), Client(Form("other"))
     async with hub.following(one, other):
@@ -147,6 +146,7 @@ async def test_changes_that_no_form_shows_send_nothing() -> None:
         assert one.shown == ["0"]
 
 
+@pytest.mark.usefixtures("streams")
 async def test_a_hundred_changes_in_a_row_cost_a_few_looks() -> None:
     hub, client = Hub(), Client(Form(""))
     async with hub.following(client):
@@ -163,6 +163,7 @@ async def test_a_hundred_changes_in_a_row_cost_a_few_looks() -> None:
 @pytest.mark.parametrize(
     ("for_all", "work", "rest"), [(True, 0.03, 0.6), (False, 0.2, 2.0)], ids=["for all", "alone"]
 )
+@pytest.mark.usefixtures("streams")
 async def test_the_more_work_a_look_was_the_longer_the_hub_rests(
     clock, for_all, work, rest
 ) -> None:
@@ -182,6 +183,7 @@ async def test_the_more_work_a_look_was_the_longer_the_hub_rests(
     assert clock.now - before == pytest.approx(rest)
 
 
+@pytest.mark.usefixtures("streams")
 async def test_an_answer_for_one_form_is_sent_to_no_other() -> None:
     hub, forms = Hub(), [Form("", for_all=False), Form("", for_all=False)]
     one, other = map(Client, forms)
@@ -192,6 +194,7 @@ async def test_an_answer_for_one_form_is_sent_to_no_other() -> None:
     assert Form.asked.count("") >= 2
 
 
+@pytest.mark.usefixtures("streams")
 async def test_a_form_that_cannot_be_answered_ends_and_the_others_go_on() -> None:
     hub, broken, other = Hub(), Client(Form("")), Client(Form("other"))
     Form.shows[""] = misconfigured("no profile_list")
@@ -203,6 +206,7 @@ async def test_a_form_that_cannot_be_answered_ends_and_the_others_go_on() -> Non
         await other.until("0", "1")
 
 
+@pytest.mark.usefixtures("streams")
 async def test_an_error_of_ours_ends_one_form_and_is_logged(caplog) -> None:
     hub, broken, other = Hub(), Client(Form("")), Client(Form("other"))
     Form.shows[""] = ZeroDivisionError()
@@ -213,6 +217,7 @@ async def test_an_error_of_ours_ends_one_form_and_is_logged(caplog) -> None:
     assert "An open form can't be kept current" in caplog.text
 
 
+@pytest.mark.usefixtures("streams")
 async def test_nothing_runs_and_nothing_is_kept_while_no_form_is_open() -> None:
     hub, before = Hub(), asyncio.all_tasks()
     listeners = len(hub.view._listeners)
@@ -231,6 +236,7 @@ async def test_nothing_runs_and_nothing_is_kept_while_no_form_is_open() -> None:
     hub.view.wake()
 
 
+@pytest.mark.usefixtures("streams")
 async def test_a_form_that_is_opened_after_a_quiet_time_shows_what_is_true_now() -> None:
     hub = Hub()
     async with hub.following(first := Client(Form(""))):
@@ -242,6 +248,7 @@ async def test_a_form_that_is_opened_after_a_quiet_time_shows_what_is_true_now()
         await second.until("1")
 
 
+@pytest.mark.usefixtures("streams")
 async def test_a_form_whose_time_is_over_is_asked_to_come_again() -> None:
     hub, client = Hub(), Client(Form(""), lasts=60)
     async with hub.following(client):
@@ -259,6 +266,7 @@ class Cancelled(Form):
         raise asyncio.CancelledError
 
 
+@pytest.mark.usefixtures("streams")
 @pytest.mark.each_python
 @pytest.mark.parametrize("kind", [Hanging, Cancelled])
 async def test_an_answer_that_never_comes_keeps_no_other_form_waiting(kind) -> None:
@@ -275,6 +283,7 @@ async def test_an_answer_that_never_comes_keeps_no_other_form_waiting(kind) -> N
     assert not hub.broadcast._answering
 
 
+@pytest.mark.usefixtures("streams")
 async def test_a_form_whose_answer_takes_too_long_asks_by_itself() -> None:
     hub, slow = Hub(), Client(Hanging(""))
     async with hub.following(slow):
@@ -288,6 +297,7 @@ class SlowlyRenewed(Form):
         await asyncio.get_running_loop().create_future()
 
 
+@pytest.mark.usefixtures("streams")
 async def test_administrators_functions_that_hang_keep_no_stream_beyond_its_time() -> None:
     hub, slow = Hub(), [Client(SlowlyRenewed("")) for _ in range(10)]
     short = Client(Form(""), lasts=120)
@@ -295,6 +305,7 @@ async def test_administrators_functions_that_hang_keep_no_stream_beyond_its_time
         assert await asyncio.wait_for(short.stream.ended, 130) == AGAIN
 
 
+@pytest.mark.usefixtures("streams")
 async def test_a_client_that_does_not_read_is_given_up() -> None:
     hub = Hub()
     never = asyncio.get_running_loop().create_future()
@@ -305,6 +316,7 @@ async def test_a_client_that_does_not_read_is_given_up() -> None:
         assert await stuck.stream.ended is None
 
 
+@pytest.mark.usefixtures("streams")
 async def test_a_client_that_loses_its_rights_has_to_open_another_stream_and_others_stay() -> None:
     rights, checked = {"good", "bad"}, asyncio.Event()
 
@@ -324,6 +336,7 @@ async def test_a_client_that_loses_its_rights_has_to_open_another_stream_and_oth
         assert not stays.stream.ended.done()
 
 
+@pytest.mark.usefixtures("streams")
 async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once(
     caplog, monkeypatch
 ) -> None:
@@ -344,6 +357,7 @@ async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once
     assert [it.message for it in caplog.records] == ["The rights of open forms can't be checked"]
 
 
+@pytest.mark.usefixtures("streams")
 async def test_streams_that_were_opened_together_are_checked_at_different_times() -> None:
     now = 0.0
     streams: list[Any] = [

@@ -1,4 +1,4 @@
-"""Streams are limited for each client and in all, and leave nothing behind."""
+"""What a slow client gets; how many streams there are, which leave nothing behind."""
 
 import asyncio
 from contextlib import ExitStack
@@ -113,9 +113,7 @@ async def test_a_client_that_is_gone_is_lost() -> None:
     assert client.is_lost
 
 
-pytestmark = pytest.mark.each_python
-
-
+@pytest.mark.each_python
 def test_a_client_s_newest_streams_stay() -> None:
     crowd, ended = Crowd(most=10, most_of_one=2), list[int]()
 
@@ -127,6 +125,7 @@ def test_a_client_s_newest_streams_stay() -> None:
     assert ended == [0, 1]
 
 
+@pytest.mark.each_python
 def test_nobody_is_sent_away_in_favour_of_others() -> None:
     crowd, ended = Crowd(most=2, most_of_one=2), list[str]()
 
@@ -138,6 +137,7 @@ def test_nobody_is_sent_away_in_favour_of_others() -> None:
         assert len(crowd) == 1
 
 
+@pytest.mark.each_python
 def test_nothing_is_kept_of_clients_that_are_gone() -> None:
     crowd = Crowd(most_of_one=2)
     for person in range(100):

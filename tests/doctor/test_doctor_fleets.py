@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from localcluster import Fleet, LocalCluster, NodeGroup, fleet
-from tests.commands.asking import Hub, troubles
+from tests.doctor.asking import Hub, troubles
 from tests.fixtures.cluster import AddNodes
 from tests.helm.chart import CLOUDS, Values, merged, read
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localcluster import LocalCluster
-from tests.commands.asking import Hub, hub_on
+from tests.doctor.asking import Hub, hub_on
 
 
 @pytest.fixture

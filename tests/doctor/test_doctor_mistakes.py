@@ -11,7 +11,7 @@ import pytest
 
 from gpuspawner.cluster.kinds import KINDS
 from localcluster import Fleet, LocalCluster, NodeGroup
-from tests.commands.asking import DEMO, Hub, Plain, hub_on, troubles
+from tests.doctor.asking import DEMO, Hub, Plain, hub_on, troubles
 from tests.waiting import wait_for
 
 SMALL = {"cpu": "4", "memory": "8Gi", "pods": "110"}

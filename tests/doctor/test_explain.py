@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.commands.asking import DEMO, Hub, Plain
+from tests.doctor.asking import DEMO, Hub, Plain
 from tests.fixtures.cluster import AddNodes
 from tests.unit.makers.policy_pods import container, plain
 
