@@ -17,7 +17,7 @@ from gpuspawner.compat.kubespawner import Stock, copy_of
 from gpuspawner.compat.old_homes import until_looked_for
 from gpuspawner.gates import administrators_form, connection, request_options
 from gpuspawner.gates.administrators_form import NONE_YET, PLACE
-from gpuspawner.gates.controller import Controller
+from gpuspawner.gates.gates import Gates
 from gpuspawner.gates.own_code import apply_nothing
 from gpuspawner.gates.source import FormReader
 from gpuspawner.profiles import loading
@@ -57,7 +57,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     # Administrators' code shares the spawner's attributes: those that aren't traits have names that
     # nobody else uses.
     gpuspawner_stock: Stock
-    gpuspawner_gates: Controller
+    gpuspawner_gates: Gates
     gpuspawner_has_own_options = False
     """Whether the administrator's class reads ``user_options``, as BinderHub's does.
 
@@ -211,4 +211,4 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 def _take_charge(spawner: GPUSpawner) -> None:
     """Put the gates in front of a spawner's KubeSpawner methods."""
     spawner.gpuspawner_stock = Stock(super(GPUSpawner, spawner), spawner)
-    spawner.gpuspawner_gates = Controller(spawner, spawner.gpuspawner_stock)
+    spawner.gpuspawner_gates = Gates(spawner, spawner.gpuspawner_stock)

@@ -4,5 +4,5 @@ Each gate ends in a yes or in a `Refusal` that says why. Gates are methods of th
 administrators' traits. If the preflight itself fails, the server starts unchecked. No gate may
 await between judging and pledging, or between a verdict and its reservation.
 
-Begin with `controller`, which has the gates in the order in which they are called.
+Begin with `gates`, which has them in the order in which they are called.
 """

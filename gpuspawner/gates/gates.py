@@ -4,7 +4,7 @@
 2. `begin` runs for every start. It decides, and takes the reservation in the same tick.
 3. `create_pod` checks the pod that is really sent.
 
-The controller keeps nothing between the first two gates, because JupyterHub 6.1 may run them on
+They keep nothing between the first two gates, because JupyterHub 6.1 may run them on
 different spawners.
 """
 
@@ -60,7 +60,7 @@ from gpuspawner.reservations.promises import Promises
 from gpuspawner.reservations.sending import HeldReservation
 
 
-class Controller:
+class Gates:
     """The gates of one spawner.
 
     Attributes:
