@@ -35,8 +35,8 @@ from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later, kind_of
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
-from gpuspawner.web import form
 from gpuspawner.web.form.addresses import live
+from gpuspawner.web.form.render import render
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +222,7 @@ class Accelerators(Source):
         draft = drafts.current() or self._untouched(entitlement)
         served = live(self.spawner)
         left = usage(self.spawner, self.runtime, entitlement)
-        return form.render(entitlement.offers, rows, draft.options, draft.refused, served, left)
+        return render(entitlement.offers, rows, draft.options, draft.refused, served, left)
 
     def _untouched(self, entitlement: Entitlement) -> Draft:
         gone = self._stored(entitlement.offers).gone

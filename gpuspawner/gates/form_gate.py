@@ -25,7 +25,7 @@ from gpuspawner.policies.policing import LIMIT, Policing
 from gpuspawner.runtime import Runtime
 from gpuspawner.traits import ENFORCE
 from gpuspawner.traits.trait_types import setting
-from gpuspawner.web import form
+from gpuspawner.web.form.alternative_button import pressed
 
 
 class FormGate:
@@ -48,7 +48,7 @@ class FormGate:
     def check(self, form_data: Mapping[str, list[object]]) -> Awaitable[object]:
         """Read a form; if its options can't start, refuse them on the form."""
         set_locale(self._spawner)
-        fields = form.pressed(form_data)
+        fields = pressed(form_data)
         drafts.keep(parsing.from_form(fields))
         read = partial(self._stock.kubespawner.run_options_from_form, fields)
         return self._check(read, wish=wishes.pressed(fields))

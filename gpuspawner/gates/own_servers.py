@@ -9,8 +9,8 @@ from gpuspawner.launch import failures
 from gpuspawner.launch.announcements import told_on_form
 from gpuspawner.policies.entitlement import Entitlement
 from gpuspawner.runtime import Runtime
-from gpuspawner.web.form import OwnServer, Usage, WithheldCard
 from gpuspawner.web.form.addresses import stop
+from gpuspawner.web.form.view_model import OwnServer, Usage, WithheldCard
 
 
 def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> Usage | None:

@@ -36,8 +36,8 @@ from gpuspawner.profiles.sharing import Page, Rows
 from gpuspawner.profiles.trial import try_out
 from gpuspawner.runtime import Runtime
 from gpuspawner.traits.trait_types import setting
-from gpuspawner.web import form
 from gpuspawner.web.form.addresses import live
+from gpuspawner.web.form.render import render_refusal, render_usage
 
 # How long a page waits for dry runs, in seconds. States that are unknown then come by refresh.
 PATIENCE = 1.0
@@ -213,10 +213,10 @@ class Profiles(Source):
             again = page.notice(messages.no_longer_offered())
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
-        above = form.render_refusal(told, served) if told and told.profiles else ""
+        above = render_refusal(told, served) if told and told.profiles else ""
         left = usage(spawner, self.runtime, entitlement)
         if left and left.lines:
-            above += form.render_usage(left, served)
+            above += render_usage(left, served)
         is_quiet = all(it.is_quiet for it in rows)
         below = page.live(served) if served and not is_quiet else ""
         drawn = self._drawn(spawner, listed, rows, kept, {} if draft is None else kept)

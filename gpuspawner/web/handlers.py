@@ -25,7 +25,6 @@ from gpuspawner.policies.accounts import Accounts
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.web.about_a_server import AboutAServer, Questions, counted
 from gpuspawner.web.answers import decision, profile_states, states
-from gpuspawner.web.form import STATIC
 from gpuspawner.web.form.addresses import (
     DECISION,
     FILES,
@@ -39,6 +38,7 @@ from gpuspawner.web.form.addresses import (
     is_served,
     version,
 )
+from gpuspawner.web.form.view_model import STATIC
 from gpuspawner.web.line import LineHandler, WaitingHandler
 from gpuspawner.web.stream.handler import StreamHandler
 

@@ -15,10 +15,10 @@ from tornado.httputil import url_concat
 from gpuspawner import runtime
 from gpuspawner.gates.host import set_locale
 from gpuspawner.line.in_line import InLine
-from gpuspawner.web import form
 from gpuspawner.web.form.addresses import line, live, pending, spawn
 from gpuspawner.web.form.alternative_button import INSTEAD
-from gpuspawner.web.form.view_model import Button
+from gpuspawner.web.form.render import buttons_instead, render_line
+from gpuspawner.web.form.view_model import Button, LineView
 
 _PAGE = """{% extends "page.html" %}
 {% block main %}
@@ -62,8 +62,8 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
         if self.current_user == spawner.user:
             place.see()
         token = self.xsrf_token.decode("ascii")
-        shown = form.render_line(
-            form.LineView(
+        shown = render_line(
+            LineView(
                 place.said.text,
                 await _others(place, spawner),
                 url_concat(spawner.user.progress_url(spawner.name), {"_xsrf": token}),
@@ -108,7 +108,7 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
 
 
 async def _others(place: InLine, spawner: Any) -> tuple[Button, ...]:
-    return form.buttons_instead(await place.instead(), runtime.current(spawner).offers)
+    return buttons_instead(await place.instead(), runtime.current(spawner).offers)
 
 
 async def _until_ended(spawner: Any) -> None:

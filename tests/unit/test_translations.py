@@ -46,7 +46,8 @@ from gpuspawner.preflight.rejection import (
 from gpuspawner.profiles.choosing import Chosen, choose
 from gpuspawner.profiles.profile_list import WRITTEN_IN, read
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
-from gpuspawner.web.form import Live, render
+from gpuspawner.web.form.render import render
+from gpuspawner.web.form.view_model import Live
 from tests.unit.makers.pages import Page
 from tests.unit.makers.translating import Pseudo, speaking, untranslated
 from tools.catalogue import POT, catalogue

@@ -6,7 +6,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import Alternative, Difference, Room
-from gpuspawner.web.form import render
+from gpuspawner.web.form.render import render
 from tests.unit.makers.pages import Element, Page
 
 OFFERS = Offers.parse(

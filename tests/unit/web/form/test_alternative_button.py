@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.options import NAMES
 from gpuspawner.offers.parsing import GPURequest, from_form, parse
-from gpuspawner.web.form import pressed
-from gpuspawner.web.form.alternative_button import profile_value
+from gpuspawner.web.form.alternative_button import pressed, profile_value
 from tests.unit.makers.drawing import OFFERS, alternatives_of, drawn
 
 

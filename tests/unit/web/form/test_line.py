@@ -3,7 +3,8 @@
 from typing import Any
 
 from gpuspawner.messages import Message, OnForm, ProfileButton
-from gpuspawner.web.form import LineView, Live, buttons_instead, render_line, render_refusal
+from gpuspawner.web.form.render import buttons_instead, render_line, render_refusal
+from gpuspawner.web.form.view_model import LineView, Live
 from tests.unit.makers.drawing import OFFERS, alternatives_of, drawn
 from tests.unit.makers.pages import Page
 

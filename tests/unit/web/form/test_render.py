@@ -17,7 +17,8 @@ from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import CanScaleUp
 from gpuspawner.web import form as form_package
-from gpuspawner.web.form import Live, Usage, WithheldCard, render
+from gpuspawner.web.form.render import render
+from gpuspawner.web.form.view_model import Live, Usage, WithheldCard
 from tests.unit.makers.drawing import (
     A100,
     OFFERS,
