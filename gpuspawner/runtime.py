@@ -13,8 +13,8 @@ from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.activity import unused_for
+from gpuspawner.kube.recent import Recent
 from gpuspawner.launch.avoided import AvoidedNodes
-from gpuspawner.launch.failed_starts import FailedStarts
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.line.durations import Durations
@@ -49,12 +49,16 @@ log = logging.getLogger(__name__)
 
 # How long a dry run may take before the preflight judges the pod without it, in seconds.
 DRY_RUN_PATIENCE = 2.0
+_MOST_FAILED = 10_000
+"""How many servers' last failures a hub remembers."""
 
 
 class Runtime:
     """The hub's one view of the cluster, and the offers on it.
 
     Attributes:
+        failed_starts: What the next form says of the last start that failed, by the names of its
+            owner and its server, until that server's next start.
         offers_nothing: Whether the administrator has configured none of our offers.
         gpus_for_all: Whether every server gets GPUs by `KubeSpawner.extra_resource_limits`, and
             users have nothing to choose. If they could choose among discovered GPUs, those who
@@ -106,7 +110,7 @@ class Runtime:
         self.usual_steps = UsualSteps()
         self.avoided = AvoidedNodes()
         self.farewells = Farewells()
-        self.failed_starts = FailedStarts()
+        self.failed_starts = Recent[tuple[str, str], str](_MOST_FAILED)
         self.surveys = Surveys(self.view.state, self.preflight.to_come, self.preflight.placements)
         self.policies = configured_policies(settings, self._configured)
         self.queue = configured_queue(settings, self._configured, self.policies)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from gpuspawner.kube.recent import Recent
 from gpuspawner.launch.trouble import Kind
 
 SECONDS = 1800.0
@@ -25,21 +26,15 @@ class AvoidedNodes:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._until: dict[str, dict[str, float]] = {}
+        self._until = Recent[str, Recent[str, float]](_MOST_OWNERS)
 
     def avoid(self, owner: str, node: str) -> None:
         """Let an owner's next servers avoid a node."""
-        now = self._clock()
-        known = self._until.pop(owner, {}).items()
-        nodes = {it: until for it, until in known if until > now and it != node}
-        nodes[node] = now + SECONDS
+        nodes = self._until.get(owner) or Recent(_MOST_NODES)
+        nodes[node] = self._clock() + SECONDS
         self._until[owner] = nodes
-        if len(nodes) > _MOST_NODES:
-            del nodes[next(iter(nodes))]
-        if len(self._until) > _MOST_OWNERS:
-            del self._until[next(iter(self._until))]
 
     def of(self, owner: str) -> tuple[str, ...]:
         """Return the nodes that an owner's servers avoid at this moment."""
         now = self._clock()
-        return tuple(it for it, until in self._until.get(owner, {}).items() if until > now)
+        return tuple(it for it, until in (self._until.get(owner) or {}).items() if until > now)

@@ -50,12 +50,12 @@ def _explain(
 ) -> None:
     html = messages.with_way_back(message, spawn(spawner)).html
     vars(error).update(jupyterhub_message=message.text, jupyterhub_html_message=html)
-    running.failed_starts.note((spawner.user.name, spawner.name), worded(message.text))
+    running.failed_starts[spawner.user.name, spawner.name] = worded(message.text)
 
 
 def forget(spawner: Host, running: Runtime) -> None:
     """Forget the last failure: a new start begins."""
-    running.failed_starts.forget((spawner.user.name, spawner.name))
+    running.failed_starts.pop((spawner.user.name, spawner.name), None)
 
 
 def told_on_form(spawner: Host, running: Runtime) -> str:
@@ -63,4 +63,4 @@ def told_on_form(spawner: Host, running: Runtime) -> str:
     draft = drafts.current()
     if draft is not None and draft.refused is not None:
         return ""
-    return running.failed_starts.last((spawner.user.name, spawner.name))
+    return running.failed_starts.get((spawner.user.name, spawner.name), "")

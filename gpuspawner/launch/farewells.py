@@ -4,8 +4,7 @@ A lost node, a preemption or an eviction deletes a pod within seconds, and the h
 only every 30 seconds. By then, nothing is left of the pod that could tell why.
 """
 
-from collections import OrderedDict
-
+from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.startup import read_pod
 from gpuspawner.launch.ending import Ending, ending_of, utc_now
 
@@ -20,8 +19,7 @@ class Farewells:
     """How the last pods ended that are gone; the oldest are forgotten first."""
 
     def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._endings: OrderedDict[Key, Ending] = OrderedDict()
+        self._endings = Recent[Key, Ending](most)
 
     def note(self, pod: object) -> None:
         """Note the last version of a pod that is gone."""
@@ -32,8 +30,6 @@ class Farewells:
         self.forget(key)
         if ending := ending_of(last, utc_now()):
             self._endings[key] = ending
-        while len(self._endings) > self._most:
-            self._endings.popitem(last=False)
 
     def of(self, key: Key) -> Ending | None:
         """Return how the last pod of this name ended; None if nothing told."""

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from gpuspawner.compat import people
+from gpuspawner.kube.recent import Recent
 from gpuspawner.policies.charges import Who
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policy
@@ -22,7 +23,7 @@ class Memberships:
 
     def __init__(self, kept: float = KEPT_SECONDS) -> None:
         self._kept = kept
-        self._found: dict[tuple[str, str], _Kept] = {}
+        self._found = Recent[tuple[str, str], "_Kept"](MOST)
 
     def ids(self, database: Any, policy: Policy, group: str) -> frozenset[Who]:
         """Return the ids of the members of a group to whom the policy applies."""
@@ -34,10 +35,7 @@ class Memberships:
             or (policy is not kept.policy and policy != kept.policy)
         ):
             ids = frozenset(_members(database, policy, group))
-            self._found.pop((policy.name, group), None)
             kept = self._found[policy.name, group] = _Kept(policy, now + self._kept, ids)
-            if len(self._found) > MOST:
-                del self._found[next(iter(self._found))]
         return kept.ids
 
 

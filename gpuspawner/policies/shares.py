@@ -5,6 +5,7 @@ Counting a group's servers anew for each start would take long in a namespace of
 
 from collections.abc import Iterable
 
+from gpuspawner.kube.recent import Recent
 from gpuspawner.policies.charges import Charge, Who
 from gpuspawner.policies.policies import Amount, Measure, Per, Policy
 from gpuspawner.policies.usage import Charges, Key, Usage
@@ -70,18 +71,16 @@ class Shares:
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
-        self._shares: dict[tuple[str, str], Share] = {}
+        self._shares = Recent[tuple[str, str], Share](MOST)
         usage.listen(self._see)
 
     def of(self, policy: Policy, group: str, members: frozenset[Who]) -> Share:
         """Return the share of a group with these members."""
         key = (policy.name, group)  # a policy's own hash takes long
-        share = self._shares.pop(key, None)
+        share = self._shares.get(key)
         if share is None or not share.is_of(policy, members):
             share = Share(self._usage, policy, group, members)
         self._shares[key] = share
-        if len(self._shares) > MOST:
-            del self._shares[next(iter(self._shares))]
         return share
 
     def _see(self, key: Key, charges: Charges) -> None:

@@ -5,13 +5,13 @@ comes after them. Both may add what lets a pod on a node, or send it to others.
 """
 
 import time
-from collections import OrderedDict
 
 import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod, Toleration
+from gpuspawner.kube.recent import Recent
 from gpuspawner.offers.grant import Grant
 
 Kind = tuple[str, str]
@@ -87,7 +87,7 @@ class Placements:
 
     def __init__(self) -> None:
         self.version = 0
-        self._seen: OrderedDict[tuple[Whose, bytes], tuple[float, Manifest | None]] = OrderedDict()
+        self._seen = Recent[tuple[Whose, bytes], tuple[float, Manifest | None]](_MOST)
         self._admitted: dict[Kind, tuple[Tolerations, Tolerations]] = {}
         """What admission has added to the last two pods of a kind."""
 
@@ -113,7 +113,8 @@ class Placements:
         before, after = _placement(expected), _placement(sent)
         changed = {it: after.get(it) for it in _FIELDS if before.get(it) != after.get(it)}
         if changed and not self.is_open(whose, expected):  # the code has changed its mind
-            self._seen = OrderedDict(it for it in self._seen.items() if it[0][0] != whose)
+            for key in [it for it in self._seen if it[0] == whose]:
+                del self._seen[key]
         if _requests(expected) != _requests(sent):
             self._keep((whose, placement_of(expected)), None)
         else:
@@ -131,9 +132,6 @@ class Placements:
         if key not in self._seen or self._seen[key][1] != changed:
             self.version += 1
         self._seen[key] = time.monotonic(), changed
-        self._seen.move_to_end(key)
-        if len(self._seen) > _MOST:
-            self._seen.popitem(last=False)
 
     def admit(self, kind: Kind, tolerations: Tolerations) -> None:
         """Learn which tolerations admission has added to a pod."""

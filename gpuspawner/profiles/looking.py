@@ -3,7 +3,6 @@
 import dataclasses
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -17,6 +16,7 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.gates import own_code
 from gpuspawner.gates.host import Host
 from gpuspawner.kube.objects import Manifest
+from gpuspawner.kube.recent import Recent
 from gpuspawner.policies.denial import PolicyDenial
 from gpuspawner.policies.entitlement import Entitlement
 from gpuspawner.preflight.availability import Availability
@@ -61,7 +61,7 @@ class Admitted:
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._kept: OrderedDict[object, tuple[float, Proposal]] = OrderedDict()
+        self._kept = Recent[object, tuple[float, Proposal]](_MOST_KEPT)
 
     def find(self, key: object) -> Proposal | None:
         """Return a kept proposal, without what the scheduler doesn't read."""
@@ -71,8 +71,6 @@ class Admitted:
     def keep(self, key: object, admitted: Proposal) -> None:
         """Keep a proposal for some minutes."""
         self._kept[key] = self._clock() + _SECONDS, admitted
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
 
 
 class Known(msgspec.Struct, frozen=True):

@@ -8,7 +8,6 @@ one server alone, and only for a moment.
 """
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ import msgspec
 from msgspec import msgpack
 
 from gpuspawner.kube.objects import Manifest, manifest_of
+from gpuspawner.kube.recent import Recent
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.token_bucket import Clock
@@ -111,7 +111,7 @@ class Samples:
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._kept: OrderedDict[object, _Kept] = OrderedDict()
+        self._kept = Recent[object, _Kept](_MOST_KEPT)
 
     def patterns(self, listed: Listed, base: Proposal, alone: str | None) -> Patterns:
         """Return the kept patterns of owners like that of *base*, to be read and added to.
@@ -125,6 +125,4 @@ class Samples:
             until = float("inf") if alone is None else self._clock() + _SECONDS_FOR_ONE
             kept = self._kept[key] = _Kept(listed, until, Patterns())
         self._kept.move_to_end(key)
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
         return kept.patterns

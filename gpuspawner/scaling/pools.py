@@ -5,6 +5,7 @@ from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 
 from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.recent import Recent
 from gpuspawner.scaling import declared
 from gpuspawner.scaling.cluster_autoscaler import NodeGroups
 from gpuspawner.scaling.declared import DeclaredPool
@@ -34,7 +35,7 @@ class Learned:
         self._seconds = seconds
         self._version = 0
         self._about: Hashable = None
-        self._said: dict[Hashable, _Said] = {}
+        self._said = Recent[Hashable, _Said](_MOST)
 
     @property
     def version(self) -> int:
@@ -50,9 +51,7 @@ class Learned:
         The *source* is the autoscaler that said no; None if none did, and still no node came.
         """
         self._forget_if_changed(about)
-        said = self._said.pop(shape, {})
-        if len(self._said) >= _MOST:
-            del self._said[next(iter(self._said))]
+        said = self._said.get(shape, {})
         self._said[shape] = {**said, source: (time.monotonic(), obstacle)}
         self._version += 1
 

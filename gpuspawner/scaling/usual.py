@@ -6,6 +6,8 @@ from collections.abc import Hashable
 from statistics import median
 from typing import Generic, TypeVar
 
+from gpuspawner.kube.recent import Recent
+
 _LAST = 9
 _MOST = 256
 
@@ -16,15 +18,13 @@ class UsualTimes(Generic[_Key]):
     """The median of the last times, by what decides about them: a node's pool, for example."""
 
     def __init__(self) -> None:
-        self._taken: dict[_Key, deque[float]] = {}
+        self._taken = Recent[_Key, deque[float]](_MOST)
 
     def took(self, key: _Key, seconds: float) -> None:
         """Note that it took so many seconds. Clocks that disagree make a time that is ignored."""
         if not math.isfinite(seconds) or seconds < 0:
             return
-        taken = self._taken.pop(key, None) or deque(maxlen=_LAST)
-        if len(self._taken) >= _MOST:
-            del self._taken[next(iter(self._taken))]
+        taken = self._taken.get(key) or deque(maxlen=_LAST)
         taken.append(seconds)
         self._taken[key] = taken
 

@@ -4,11 +4,13 @@ Counting 150,000 pods takes a tenth of a second, and the pods of one hub need th
 So `Tallies` makes each count once and then updates it, until it hasn't been used for a while.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
+
+from gpuspawner.kube.recent import Recent
 
 from .labels import Labels, Selector
 from .node_info import PodInfo
@@ -60,7 +62,7 @@ class Tallies:
     """The kept counts; the least recently used is dropped first."""
 
     def __init__(self) -> None:
-        self._counts: OrderedDict[Tally, Counter[str]] = OrderedDict()
+        self._counts = Recent[Tally, Counter[str]](_KEPT)
 
     def count(self, tally: Tally, pods: Iterable[PodInfo]) -> Counter[str]:
         """Return the number of matching pods on each node. Don't change the result.
@@ -74,8 +76,6 @@ class Tallies:
             if others or not tally.ending_too:
                 found = [pod for pod in found if tally.includes(pod)]
             counts = self._counts[tally] = Counter(map(_NODE, found))
-            if len(self._counts) > _KEPT:
-                self._counts.popitem(last=False)
         self._counts.move_to_end(tally)
         return counts
 

@@ -5,12 +5,14 @@ combinations of requirements. So this module keeps the result of each combinatio
 kind of nodes once, not each node.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple, TypeVar, cast
+
+from gpuspawner.kube.recent import Recent
 
 from .failures import Failure, Failures
 from .node_info import NodeInfo
@@ -162,8 +164,8 @@ class Screening:
     """The kept screens; the least recently used is dropped first."""
 
     def __init__(self) -> None:
-        self._screens: OrderedDict[bytes, Screen] = OrderedDict()
-        self._kept: OrderedDict[bytes, object] = OrderedDict()
+        self._screens = Recent[bytes, Screen](_KEPT)
+        self._kept = Recent[bytes, object](_KEPT)
 
     def screened(
         self, signature: bytes, kinds: NodeKinds, make_rules: Callable[[], StaticRules]
@@ -175,8 +177,6 @@ class Screening:
         screen = self._screens.get(signature)
         if screen is None:
             screen = self._screens[signature] = Screen(make_rules())
-            if len(self._screens) > _KEPT:
-                self._screens.popitem(last=False)
         self._screens.move_to_end(signature)
         return screen.screened(kinds)
 
@@ -184,8 +184,6 @@ class Screening:
         """Return the value kept for a signature; make it again after any change of a node."""
         if signature not in self._kept:
             self._kept[signature] = make()
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
         self._kept.move_to_end(signature)
         return cast("_T", self._kept[signature])
 

@@ -8,8 +8,8 @@ from tornado import web
 
 from gpuspawner.gates import drafts
 from gpuspawner.gates.refusal import Refusal
+from gpuspawner.kube.recent import Recent
 from gpuspawner.launch import failures
-from gpuspawner.launch.failed_starts import FailedStarts
 from gpuspawner.messages import Message, OnForm
 
 
@@ -27,7 +27,7 @@ def spawner() -> Any:
 
 @pytest.fixture
 def running() -> Any:
-    return SimpleNamespace(failed_starts=FailedStarts())
+    return SimpleNamespace(failed_starts=Recent(10))
 
 
 def fail(spawner: Any, running: Any, error: Exception) -> Any:

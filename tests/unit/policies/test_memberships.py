@@ -130,9 +130,13 @@ def test_a_policy_that_has_changed_since_is_read_anew(names, memberships) -> Non
     assert len(memberships._found) == 1
 
 
-def test_of_ever_new_policies_only_the_last_are_kept(names, memberships, monkeypatch) -> None:
+@pytest.fixture
+def _only_two(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuspawner.policies.memberships.MOST", 2)
 
+
+@pytest.mark.usefixtures("_only_two")
+def test_of_ever_new_policies_only_the_last_are_kept(names, memberships) -> None:
     for name in "abc":
         assert "ann" in names(replace(COURSE, name=name))
 
