@@ -14,7 +14,7 @@ def unused_for(seconds: float) -> frozenset[tuple[str, str]]:
     servers = (it for user in hub().users.values() for it in user.spawners.values() if it.ready)
     try:
         last = {(it.namespace, it.pod_name): it.orm_spawner.last_activity for it in servers}
-    except SQLAlchemyError:  # nobody is idle of whom nobody knows it
+    except SQLAlchemyError:  # who can't be looked up isn't idle
         hub().db.rollback()
         return frozenset()
     return frozenset(key for key, moment in last.items() if moment and moment <= before)

@@ -37,7 +37,7 @@ class RestartRule(KubeStruct, frozen=True):
 
 
 class VolumeMount(KubeStruct, frozen=True):
-    """Where a container mounts a volume; only the options that nodes must support decide."""
+    """A mount of a volume. Only options that a node has to support matter to the scheduler."""
 
     bind_mount_options: list[str] | None = None
 

@@ -21,7 +21,7 @@ class Claims:
     """The pods that are servers of this hub.
 
     Args:
-        namespace: Where the pods are for which KubeSpawner has stored no namespace.
+        namespace: The pods' namespace if KubeSpawner has stored none.
 
     Attributes:
         pods: The servers by the uids of their pods.

@@ -1,4 +1,4 @@
-"""How the scheduler may read a pod, where its version alone doesn't tell.
+"""How the scheduler may read a pod, if its version alone doesn't tell.
 
 Patch releases and feature gates differ within a version, and nobody can see them from outside. A
 verdict is certain only if it is the same for each reading.

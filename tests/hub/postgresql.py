@@ -25,7 +25,7 @@ class PostgreSQL:
     """A server.
 
     Args:
-        folder: Where its data and its socket are; its owner is the user that it runs as.
+        folder: The folder of its data and its socket. It runs as the folder's owner.
         programs: The folder of its programs.
     """
 
