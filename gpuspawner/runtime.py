@@ -3,17 +3,18 @@
 import asyncio
 import logging
 import math
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpuspawner.cluster.client import Client, load_configuration
+from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configuration
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.activity import unused_for
 from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.servers import ServerPod
 from gpuspawner.launch.avoided import AvoidedNodes
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.usual import UsualSteps
@@ -23,11 +24,6 @@ from gpuspawner.line.line import Key
 from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
-from gpuspawner.policies.accounts import Accounts
-from gpuspawner.policies.charges import Meter
-from gpuspawner.policies.narrowing import Sizes
-from gpuspawner.policies.policies import Policies
-from gpuspawner.policies.written import read_policies, read_weights
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.availability import Surveys
 from gpuspawner.preflight.dry_run import DryRun
@@ -45,6 +41,11 @@ from gpuspawner.traits.settings import (
 )
 from gpuspawner.traits.trait_types import AsSet
 
+if TYPE_CHECKING:
+    from gpuspawner.policies.accounts import Accounts
+    from gpuspawner.policies.hub_policies import HubPolicies
+    from gpuspawner.policies.policies import Policies
+
 log = logging.getLogger(__name__)
 
 # How long a dry run may take before the preflight judges the pod without it, in seconds.
@@ -57,6 +58,9 @@ class Runtime:
     """The hub's one view of the cluster, and the offers on it.
 
     Attributes:
+        policies: The administrator's policies; None without any, or for commands that leave them
+            aside.
+        accounts: What servers take; None if nothing needs it.
         failed_starts: What the next form says of the last start that failed, by the names of its
             owner and its server, until that server's next start.
         offers_nothing: Whether the administrator has configured none of our offers.
@@ -97,7 +101,7 @@ class Runtime:
         self.dry_runs = DryRuns(DryRun(self.client, DRY_RUN_PATIENCE))
         self.pools = Pools(self.view.state, self.view.autoscalers, settings.autoscaling)
         self.kept_places = KeptPlaces()
-        self.durations = Durations(lambda: self.accounts.ledger.pods, self._unused)
+        self.durations = Durations(self._servers, self._unused)
         self.preflight = AdmittedPreflight(
             Preflight(
                 self.view,
@@ -112,15 +116,12 @@ class Runtime:
         self.farewells = Farewells()
         self.failed_starts = Recent[tuple[str, str], str](_MOST_FAILED)
         self.surveys = Surveys(self.view.state, self.preflight.to_come, self.preflight.placements)
-        self.policies = configured_policies(settings, self._configured)
-        self.queue = configured_queue(settings, self._configured, self.policies)
-        self._weights = settings.gpu_weights
-        self.sizes = Sizes(
-            read_weights(settings.gpu_weights), settings.memory_requested, settings.cpu_requested
-        )
-        namespace = "" if settings.enable_user_namespaces else settings.namespace
-        self.accounts = Accounts(load, namespace, self.meter, self.view.contact)
-        self.accounts.ledger.listen(self.durations.note_end)
+        policies = configured_policies(settings, self._configured)
+        self.queue = configured_queue(settings, self._configured, policies)
+        self.accounts: Accounts | None = None
+        self.policies: HubPolicies | None = None
+        if policies or self.queue.is_on:
+            self._count_servers(policies, settings, load)
         self._discovered = self._configured
         self._discovered_at = -1
         # Users choose something else, so nobody has to configure what the hub discovers.
@@ -135,6 +136,30 @@ class Runtime:
         )
         self._last_note = ""
 
+    def _count_servers(
+        self,
+        policies: "Policies | Callable[..., Any] | None",
+        settings: Settings,
+        load: ConfigurationFactory,
+    ) -> None:
+        """Count what servers take. Only policies and the line need it; others don't load it."""
+        from gpuspawner.policies.hub_policies import HubPolicies
+        from gpuspawner.policies.policies import Policies
+        from gpuspawner.policies.policing import ByPolicies
+
+        made = HubPolicies(
+            policies or Policies(),
+            settings,
+            self._configured,
+            load,
+            self.view,
+            lambda: self.offers,
+            ByPolicies,
+        )
+        self.accounts = made.accounts
+        self.accounts.ledger.listen(self.durations.note_end)
+        self.policies = made if policies else None
+
     def start(self) -> None:
         """Start reading the cluster, and log which accelerators are discovered.
 
@@ -142,7 +167,7 @@ class Runtime:
             RuntimeError: No event loop is running.
         """
         self.view.start()
-        if self.policies or self.queue.is_on:
+        if self.accounts is not None:
             self.accounts.following.start()
         loop = asyncio.get_running_loop()
         self._tasks = {loop.create_task(it) for it in (self._announce(), self._close_at_the_end())}
@@ -164,7 +189,8 @@ class Runtime:
         finally:
             await self.client.close()
             await self.view.events.close()
-            await self.accounts.following.stop()
+            if self.accounts is not None:
+                await self.accounts.following.stop()
 
     @property
     def discovers(self) -> bool:
@@ -189,6 +215,10 @@ class Runtime:
             self._discover()
         return self._discovered
 
+    def _servers(self) -> Mapping[Key, ServerPod]:
+        """Return the pods of servers, if they are watched."""
+        return self.accounts.ledger.pods if self.accounts is not None else {}
+
     def _unused(self) -> frozenset[Key]:
         """Return the pods of servers that are idle."""
         return unused_for(self.queue.seconds_idle)
@@ -203,19 +233,6 @@ class Runtime:
         if isinstance(self.view.health(), Live):
             self._last_note = discovery.note
             log.info("%s", discovery.note)
-
-    def read_policies(self, written: object) -> Policies:
-        """Read policies that the administrator's function has returned.
-
-        Raises:
-            OfferError: They aren't usable.
-        """
-        return read_policies(written, self._weights, self._configured)
-
-    def meter(self) -> Meter:
-        """What reads from pods what they take of limits."""
-        accelerators = tuple(self.offers.accelerators.values())
-        return Meter(self.view.state.rules, accelerators, self.sizes.weights)
 
     @property
     def display_names(self) -> dict[str, str]:

@@ -22,6 +22,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.charges import Who
 from gpuspawner.policies.claims import AsAnnotated
+from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policies, Policy
@@ -45,15 +46,20 @@ class Hub(msgspec.Struct, frozen=True):
         config: The configuration file's content.
         spawner: A spawner as the hub would make one, for the owner's server.
         admission: The API server's dry runs; without a cluster, they have no answer.
-        policies: As configured; nobody in particular is judged by them.
+        written: The policies as configured, if any; nobody in particular is judged by them.
     """
 
     config: Config
     spawner: GPUSpawner
     runtime: Runtime
     admission: Admission
-    policies: Policies | Callable[..., Any]
+    written: HubPolicies | None = None
     owner: Owner = NOBODY
+
+    @property
+    def policies(self) -> Policies | Callable[..., Any]:
+        """The policies as configured."""
+        return self.written.given if self.written is not None else Policies()
 
     @property
     def view(self) -> ClusterView:
@@ -85,7 +91,8 @@ async def watching(config: Config, owner: Owner = NOBODY) -> AsyncIterator[Hub]:
         await made.view.first_list(FIRST_LIST_PATIENCE)
         yield hub
     finally:
-        await made.accounts.following.stop()
+        if made.accounts is not None:
+            await made.accounts.following.stop()
         await made.view.stop()
         await made.client.close()
 
@@ -100,7 +107,8 @@ def of_files(config: Config, folder: Path, owner: Owner = NOBODY) -> Hub:
     settings = _settings(config)
     made = Runtime(settings, Recorded(folder, scheduling_rules(settings)))
     hub = _hub(config, made, NoAdmission(), owner)
-    made.accounts.following = RecordedPods(folder, made.accounts)
+    if made.accounts is not None:
+        made.accounts.following = RecordedPods(folder, made.accounts)
     return hub
 
 
@@ -128,13 +136,14 @@ def _settings(config: Config) -> Any:
 
 
 def _hub(config: Config, made: Runtime, admission: Admission, owner: Owner) -> Hub:
-    configured = made.policies
-    made.accounts.memberships = GroupsAsCharged()
-    made.accounts.ledger.claims = AsAnnotated(made.accounts.namespace)
+    written = made.policies
+    if made.accounts is not None:
+        made.accounts.memberships = GroupsAsCharged()
+        made.accounts.ledger.claims = AsAnnotated(made.accounts.namespace)
     if owner == NOBODY:
-        made.policies = Policies()
+        made.policies = None
     runtime.use(made)
-    return Hub(config, _spawner(config, owner), made, admission, configured, owner)
+    return Hub(config, _spawner(config, owner), made, admission, written, owner)
 
 
 def _spawner(config: Config, owner: Owner) -> GPUSpawner:

@@ -2,17 +2,17 @@
 
 import msgspec
 
-from gpuspawner import messages
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.gates.source import Choice
+from gpuspawner.messages.policies import policy_figure
 from gpuspawner.messages.words import duration
 from gpuspawner.policies.judging import Standing
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Per
-from gpuspawner.policies.policing import Policing
+from gpuspawner.policies.policing import ByPolicies
 from gpuspawner.preflight.preflight import START_PATIENCE
 
 UNCOUNTED = "uncounted"
@@ -49,13 +49,14 @@ async def judge(hub: Hub, choice: Choice) -> Judged:
     Raises:
         UsageError: The administrator's function fails.
     """
-    policing = Policing(hub.spawner, hub.runtime)
+    policies = hub.runtime.policies
+    if policies is None:
+        return Judged(hub.owner)
+    policing = ByPolicies(hub.spawner, hub.runtime, policies)
     try:
         applying = await policing.applying(START_PATIENCE)
     except Refusal as failed:
         raise UsageError(failed.details or failed.text) from failed
-    if applying is None:
-        return Judged(hub.owner)
     uncounted = applying.trouble()
     found = applying.standings(choice.proposal.key)
     try:
@@ -139,8 +140,8 @@ def _row(standing: Standing) -> tuple[object, ...]:
         standing.policy.name,
         limit.key,
         f"group {standing.group}" if standing.group else limit.per,
-        "-" if alone else messages.policy_figure(limit.measure, standing.used),
-        messages.policy_figure(limit.measure, limit.most),
+        "-" if alone else policy_figure(limit.measure, standing.used),
+        policy_figure(limit.measure, limit.most),
         ", ".join(name or "(default)" for name in standing.servers),
     )
 

@@ -129,11 +129,19 @@ def _configured(
     return Report(
         [
             f"preflight: {settings.preflight}",
-            *messages.explain_policies(runtime.policies, runtime.accounts.namespace),
+            *_policies(runtime),
             *(f"scheduler: {messages.explain_scheduler(each)}" for each in judged),
         ],
         [messages.explain_conflict(each) for each in hub_limits.conflicts(limits)],
     )
+
+
+def _policies(runtime: Runtime) -> tuple[str, ...]:
+    if runtime.policies is None:
+        return ()
+    from gpuspawner.messages.policies import explain_policies  # a hub without policies lacks them
+
+    return explain_policies(runtime.policies.given, runtime.policies.accounts.namespace)
 
 
 async def _cluster(runtime: Runtime, settings: HubSettings, judged: Sequence[Judgement]) -> Report:

@@ -15,6 +15,7 @@ from gpuspawner.gates.drafts import Draft
 from gpuspawner.gates.host import Host, log_name
 from gpuspawner.gates.own_servers import usage
 from gpuspawner.gates.pod_builder import PodBuilder, home_of
+from gpuspawner.gates.policing import Entitlement, Policing
 from gpuspawner.gates.refusal import Refusal, invalid, misconfigured
 from gpuspawner.gates.source import Choice, Options, Source, Stored
 from gpuspawner.kube.objects import Manifest
@@ -26,8 +27,6 @@ from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest
-from gpuspawner.policies.entitlement import Entitlement
-from gpuspawner.policies.policing import Policing
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Refuse
@@ -205,11 +204,11 @@ class Accelerators(Source):
         self, rows: tuple[Availability, ...], entitlement: Entitlement
     ) -> tuple[Availability, ...]:
         waiting = self.runtime.preflight.line.waiting()
-        if not waiting and not entitlement.applying.policies:
+        if not waiting and not entitlement.is_limited:
             return rows
 
         def to_owner(row: Availability) -> Availability:
-            found = row.within(entitlement.remaining(row.accelerator))
+            found = entitlement.limited(row)
             in_line = waiting[row.accelerator.key] if row.accelerator else 0
             return replace(found, in_line=in_line) if in_line else found
 

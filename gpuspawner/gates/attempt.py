@@ -17,8 +17,8 @@ from gpuspawner.messages import Message
 from gpuspawner.offers.elsewhere import off
 from gpuspawner.offers.manifest import with_last_words
 from gpuspawner.offers.parsing import Gone
-from gpuspawner.policies.granted import Granted, mark
 from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.scaling.node_waits import longest_wait
 
 # So that our refusal comes before the hub's own time-out.

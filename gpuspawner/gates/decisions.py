@@ -12,11 +12,11 @@ from tornado import web
 from gpuspawner import messages, runtime
 from gpuspawner.compat.database import is_fault
 from gpuspawner.gates.host import Host, log_name
+from gpuspawner.gates.policing import policing
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.gates.source import Choice
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.messages import OnForm
-from gpuspawner.policies.policing import Policing
 from gpuspawner.preflight.admitted import rejected
 from gpuspawner.preflight.decision import (
     Decision,
@@ -142,7 +142,4 @@ async def _may_wait(spawner: Host, choice: Choice) -> bool:
         return False
     if not rules.allow(accelerator.key if accelerator else None, choice.profile):
         return False
-    if rules.policies is None:
-        return True
-    applying = await Policing(spawner, current).applying(0)
-    return applying is not None and any(it.name in rules.policies for it in applying.policies)
+    return rules.policies is None or await policing(spawner, current).applies(rules.policies)

@@ -14,6 +14,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates import administrators_form, connection, drafts, request_options
 from gpuspawner.gates.decisions import decide, may_wait
 from gpuspawner.gates.host import Host, set_locale
+from gpuspawner.gates.policing import LIMIT, Policing
 from gpuspawner.gates.refusal import Refusal, reporting
 from gpuspawner.gates.source import Choice
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
@@ -21,7 +22,6 @@ from gpuspawner.line import wishes
 from gpuspawner.line.kept import OPTION, Wish
 from gpuspawner.line.reasons_to_wait import offers_line
 from gpuspawner.offers import parsing
-from gpuspawner.policies.policing import LIMIT, Policing
 from gpuspawner.runtime import Runtime
 from gpuspawner.traits import ENFORCE
 from gpuspawner.traits.trait_types import setting

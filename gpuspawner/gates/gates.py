@@ -25,6 +25,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.pods import changed as changed_pod
 from gpuspawner.compat.pods import plain as plain_pod
 from gpuspawner.gates import administrators_form, connection, elsewhere
+from gpuspawner.gates.admitting import Admitting
 from gpuspawner.gates.at_once import at_once
 from gpuspawner.gates.attempt import Attempt, Phase
 from gpuspawner.gates.decisions import Question, decide, refusing, warn
@@ -32,6 +33,7 @@ from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.gpu_check import checked
 from gpuspawner.gates.host import Host, log_name, set_locale
 from gpuspawner.gates.pod_builder import home_of
+from gpuspawner.gates.policing import policing
 from gpuspawner.gates.refusal import UNREACHABLE, Refusal, misconfigured, reporting
 from gpuspawner.gates.source import Choice
 from gpuspawner.gates.sources import Sources
@@ -48,14 +50,12 @@ from gpuspawner.line import wishes
 from gpuspawner.line.in_line import InLine
 from gpuspawner.line.reasons_to_wait import TAKEN
 from gpuspawner.offers.grant import Grant
-from gpuspawner.policies.granted import Granted, mark
-from gpuspawner.policies.policing import Policing
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Of
-from gpuspawner.reservations.admitting import Admitting
+from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.reservations.promises import Promises
 from gpuspawner.reservations.sending import HeldReservation
 
@@ -76,11 +76,11 @@ class Gates:
         self._stock = stock
         self._runtime = runtime.current(spawner)
         database_of(spawner.orm_spawner)  # from now on, no failed commit harms others
-        self._policing = Policing(spawner, self._runtime)
+        self._policing = policing(spawner, self._runtime)
         self.sources = Sources(spawner, stock, self._runtime, self._policing)
         self.form = FormGate(spawner, stock, self._runtime, self._policing, self.sources)
-        accounts, preflight = self._runtime.accounts, self._runtime.preflight
-        self._promises = Promises(preflight.reservations, accounts.pledges)
+        accounts, reservations = self._runtime.accounts, self._runtime.preflight.reservations
+        self._promises = Promises(reservations, *([accounts.pledges] if accounts else []))
         self._held = HeldReservation(spawner, stock, self._promises)
         self._begun = asyncio.Event()
         self._story = Story()

@@ -8,9 +8,9 @@ from gpuspawner.gates import administrators_form, own_code, request_options
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.administrators_form import PLACE
 from gpuspawner.gates.host import Host, set_locale
+from gpuspawner.gates.policing import Policing
 from gpuspawner.gates.refusal import invalid, reporting
 from gpuspawner.gates.source import Choice, Source
-from gpuspawner.policies.policing import Policing
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
 

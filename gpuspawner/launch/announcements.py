@@ -19,7 +19,6 @@ from gpuspawner.kube.startup import read_pod
 from gpuspawner.launch.ending import Ending, utc_now
 from gpuspawner.launch.endings import last_of
 from gpuspawner.launch.mishaps import Mishap, mishaps
-from gpuspawner.policies.charges import Who
 from gpuspawner.runtime import Runtime
 from gpuspawner.web.form.addresses import line
 
@@ -92,20 +91,11 @@ def _mishaps(running: Runtime, spawner: Host) -> list[Mishap]:
 
 
 def _ends(running: Runtime, user: Any) -> list[Markup]:
-    if not running.policies:
+    if running.policies is None:
         return []
-    person = people.person(user)
-    ending = sorted(_ending(running, running.accounts.owners(user.db, person)))
+    found, now = running.policies.accounts.ends(user.db, people.person(user)), utc_now()
+    ending = sorted((max(0, round((end - now).total_seconds())), name) for end, name in found)
     return [messages.ends_in(name, left) for left, name in ending]
-
-
-def _ending(running: Runtime, owners: frozenset[Who]) -> Iterator[tuple[int, str]]:
-    """Yield the seconds until a server ends, and its name."""
-    accounts, now = running.accounts, utc_now()
-    for key, charges in accounts.usage.of_owner(owners).items():
-        pod = accounts.ledger.pods.get(key)
-        if pod is not None and (end := pod.ends_at) is not None:
-            yield max(0, round((end - now).total_seconds())), charges[0].server
 
 
 def told_on_form(spawner: Host) -> str:

@@ -20,9 +20,8 @@ from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_no
 from gpuspawner.launch.mishaps import is_lost
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.line.kept import KeptPlace
-from gpuspawner.policies import granted
-from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.granted import Granted
+from gpuspawner.reservations import granted
+from gpuspawner.reservations.granted import Granted
 from gpuspawner.runtime import Runtime
 
 _STATE = "gpuspawner"
@@ -175,12 +174,11 @@ class Endings:
     def _know(self, pod: object) -> None:
         """Note the uid of the server's pod: by that it counts if the hub forgets the server."""
         known = read_pod(pod)
-        if known is not None and self._runtime.policies:
+        policies, spawner = self._runtime.policies, self._spawner
+        if known is not None and policies is not None:
             self._granted = replace(self._granted, pod=known.metadata.uid)
             if self._is_up:  # else, it may be anybody's with that name
-                whose = Charge(frozenset({self._spawner.user.id}), self._spawner.name)
-                charge, uid = whose.by(self._granted), known.metadata.uid
-                self._runtime.accounts.ledger.know(self._key, charge, uid)
+                policies.accounts.know(self._key, spawner.user.id, spawner.name, self._granted)
 
     def _polled(self, status: int | None, before: object) -> int | None:
         """Note why a server has ended, if it has; return what the hub shall think of it.

@@ -10,8 +10,10 @@ from math import inf
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
 from gpuspawner.gates import connection
+from gpuspawner.gates.admitting import Admitted, Admitting
 from gpuspawner.gates.decisions import may_wait
 from gpuspawner.gates.host import Host, log_name
+from gpuspawner.gates.policing import LIMIT, Policing
 from gpuspawner.gates.refusal import Refusal, left
 from gpuspawner.gates.source import Choice
 from gpuspawner.launch import failures
@@ -23,10 +25,8 @@ from gpuspawner.line.reasons_to_wait import PASSES, TAKEN, lets_join, lets_stay
 from gpuspawner.line.resuming import resume
 from gpuspawner.line.waiting_line import Hostnames
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.policies.policing import LIMIT, Policing
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.reservations.admitting import Admitted, Admitting
 from gpuspawner.runtime import Runtime
 from gpuspawner.web.form.addresses import line
 

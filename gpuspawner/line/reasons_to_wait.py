@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
+from gpuspawner.gates.policing import LIMIT, UNCOUNTED
 from gpuspawner.gates.refusal import UNREACHABLE, Refusal
 from gpuspawner.line.fronts import STAYS, needs_a_place
-from gpuspawner.policies.policing import LIMIT, UNCOUNTED
 from gpuspawner.preflight.decision import Decision, Reason
 
 TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})

@@ -15,7 +15,6 @@ from gpuspawner.messages.administrators import (
     explain_missing_rights,
     explain_other_pools,
     explain_overruled,
-    explain_policies,
     explain_refusal,
     explain_scheduler,
     explain_seen_pools,
@@ -42,7 +41,7 @@ from gpuspawner.messages.details import (
     with_line_page,
     with_way_back,
 )
-from gpuspawner.messages.endings import last_server_ended, mishap, server_ended
+from gpuspawner.messages.endings import ends_in, last_server_ended, mishap, server_ended
 from gpuspawner.messages.kueue import in_queue
 from gpuspawner.messages.launching import (
     elsewhere,
@@ -55,13 +54,6 @@ from gpuspawner.messages.launching import (
     unexplained,
 )
 from gpuspawner.messages.on_form import Button, OnForm, ProfileButton, button
-from gpuspawner.messages.policies import (
-    allowance_lines,
-    ends_after,
-    ends_in,
-    policy_denied,
-    policy_figure,
-)
 from gpuspawner.messages.queue import (
     in_line,
     left_the_line,
@@ -84,7 +76,7 @@ from gpuspawner.messages.refusals import (
     refusal,
     unreachable,
 )
-from gpuspawner.messages.starts import node_comes, node_still_comes, preview, progress
+from gpuspawner.messages.starts import ends_after, node_comes, node_still_comes, preview, progress
 from gpuspawner.messages.words import Message, device, no_download, profile_choice, profile_named
 
 __all__ = [
@@ -94,7 +86,6 @@ __all__ = [
     "ProfileButton",
     "StateText",
     "advise_on_scheduler",
-    "allowance_lines",
     "already_started",
     "button",
     "choices_changed",
@@ -112,7 +103,6 @@ __all__ = [
     "explain_missing_rights",
     "explain_other_pools",
     "explain_overruled",
-    "explain_policies",
     "explain_refusal",
     "explain_scheduler",
     "explain_seen_pools",
@@ -139,8 +129,6 @@ __all__ = [
     "node_still_comes",
     "perhaps_the_same",
     "place_given_up",
-    "policy_denied",
-    "policy_figure",
     "preview",
     "profile_choice",
     "profile_named",

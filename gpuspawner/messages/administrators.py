@@ -1,6 +1,6 @@
 """Lines for administrators in the hub's log, in the terms of Kubernetes and always in English."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from gpuspawner.cluster.log import explain_health
 from gpuspawner.cluster.schedulers import Declared, Default, Judgement, OfChart, OfProvider, Unknown
@@ -14,7 +14,6 @@ from gpuspawner.compat.hub_limits import (
 from gpuspawner.messages.kueue import explain as explain_queue
 from gpuspawner.messages.scaling import explain_obstacles
 from gpuspawner.offers.inventory import Stock
-from gpuspawner.policies.policies import Policies
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     InQueue,
@@ -139,17 +138,6 @@ def advise_on_scheduler(unknown: Unknown) -> str:
         f"If {unknown.name} excludes the same nodes as kube-scheduler's default profile, add its "
         "name to GPUSpawner.default_filter_schedulers."
     )
-
-
-def explain_policies(policies: Policies | Callable[..., object], namespace: str) -> tuple[str, ...]:
-    """Say how many policies there are, and for which limits pods are counted; nothing if none."""
-    counted = f"the hub counts the pods in {namespace or 'all namespaces'}"
-    if not isinstance(policies, Policies):
-        return (f"policies: made by a function; for limits, {counted}",)
-    limits = (limit for it in policies.policies for limit in it.limits if limit.counts_others)
-    keys = sorted({limit.key.partition("[")[0] for limit in limits})
-    because = f"; for {', '.join(keys)}, {counted}" if keys else ""
-    return (f"policies: {len(policies.policies)}{because}",) if policies else ()
 
 
 def explain_stock(stock: Stock) -> str:

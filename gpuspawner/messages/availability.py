@@ -7,7 +7,6 @@ import msgspec
 
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
-from gpuspawner.messages.policies import denied_in_short
 from gpuspawner.messages.scaling import may_pass, takes
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.availability import Availability, State
@@ -81,6 +80,8 @@ def choices_changed() -> str:
 
 
 def _denied(row: Availability) -> StateText:
+    from gpuspawner.messages.policies import denied_in_short  # a hub without policies lacks them
+
     names = {row.accelerator.key: row.accelerator.display_name} if row.accelerator else {}
     word = _("Limit reached") if row.state is State.LIMITED else _("Not offered")
     return StateText(word, denied_in_short(row.denial, names))

@@ -40,6 +40,13 @@ _CAUSES = {
 """`Kind.ENDED` has no sentence: the owner has stopped the server from inside."""
 
 
+def ends_in(server: str, seconds: int) -> Markup:
+    """Say how long a running server may still run; the default server's name is ""."""
+    text = escape(_("{server} ends in {time}. Save your work before then."))
+    name = Markup("<strong>{}</strong>").format(server or _("Your default server"))
+    return text.format(server=name, time=words.duration(seconds))
+
+
 def last_server_ended(ending: Ending, now: datetime) -> str:
     """Say how the last server ended, on the form for the next one; "" if its owner ended it."""
     lead = _lead(ending)

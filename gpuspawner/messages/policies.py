@@ -1,8 +1,6 @@
 """What policies deny, and what is left: in sentences that name the figures and the way out."""
 
-from collections.abc import Mapping, Sequence
-
-from markupsafe import Markup, escape
+from collections.abc import Callable, Mapping, Sequence
 
 from gpuspawner.language import all_of, ngettext, sentence
 from gpuspawner.language import gettext as _
@@ -10,7 +8,7 @@ from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
 from gpuspawner.policies.denial import Choice, OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.judging import Standing
-from gpuspawner.policies.policies import Amount, Measure, Per, Policy, What
+from gpuspawner.policies.policies import Amount, Measure, Per, Policies, Policy, What
 from gpuspawner.policies.remaining import Allowance
 
 Names = Mapping[str, str]
@@ -33,20 +31,20 @@ def policy_denied(denial: PolicyDenial, names: Names) -> Message:
             return Message.of(lead, _("Please try again in a few seconds."))
 
 
-def denied_in_short(denial: Withheld | OverLimit | None, names: Names) -> str:
+def denied_in_short(denial: object, names: Names) -> str:
     """Say in a few words, as plain text, why a user can't choose this; empty if it isn't known."""
     match denial:
-        case None:
-            return ""
         case OverLimit() if denial.may_pass:
             return limit_reached(denial.standing, names)
-        case _ if explained := _explanation(denial.policy):
+        case OverLimit() | Withheld() if explained := _explanation(denial.policy):
             return explained[0]
         case Withheld():
             return _("it isn't offered to you")
         case OverLimit(Standing(limit=limit)):
             text = _("the limit is {most}")
             return text.format(most=_amount(limit.measure, limit.most, names))
+        case _:
+            return ""
 
 
 def allowance_lines(allowance: Allowance, names: Names) -> list[str]:
@@ -73,19 +71,6 @@ def limit_reached(standing: Standing, names: Names) -> str:
         text = _("the group {group} uses {used} of its {most}")
         return text.format(group=standing.group, used=used, most=most)
     return _("you use {used} of your {most}; stop a server first").format(used=used, most=most)
-
-
-def ends_after(seconds: int) -> Message:
-    """Say how long a server that is starting may run."""
-    text = _("This server ends {time} after it starts. Save your work before then.")
-    return Message.of(text.format(time=words.duration(seconds)))
-
-
-def ends_in(server: str, seconds: int) -> Markup:
-    """Say how long a running server may still run; the default server's name is ""."""
-    text = escape(_("{server} ends in {time}. Save your work before then."))
-    name = Markup("<strong>{}</strong>").format(server or _("Your default server"))
-    return text.format(server=name, time=words.duration(seconds))
 
 
 def _standing(standing: Standing, names: Names) -> str:
@@ -189,3 +174,17 @@ def _number(amount: Amount) -> str:
 def _plural(amount: Amount) -> int:
     """Return the number that decides the plural; for a share of a GPU, it is that of two."""
     return int(amount) if amount == int(amount) else 2
+
+
+# For administrators, in the hub's log and in English.
+
+
+def explain_policies(policies: Policies | Callable[..., object], namespace: str) -> tuple[str, ...]:
+    """Say how many policies there are, and for which limits pods are counted; nothing if none."""
+    counted = f"the hub counts the pods in {namespace or 'all namespaces'}"
+    if not isinstance(policies, Policies):
+        return (f"policies: made by a function; for limits, {counted}",)
+    limits = (limit for it in policies.policies for limit in it.limits if limit.counts_others)
+    keys = sorted({limit.key.partition("[")[0] for limit in limits})
+    because = f"; for {', '.join(keys)}, {counted}" if keys else ""
+    return (f"policies: {len(policies.policies)}{because}",) if policies else ()

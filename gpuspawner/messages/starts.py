@@ -44,6 +44,12 @@ def progress(decision: Start | Wait) -> tuple[Message, ...]:
     return tuple(dict.fromkeys(map(_note, notes)))
 
 
+def ends_after(seconds: int) -> Message:
+    """Say how long a server that is starting may run."""
+    text = _("This server ends {time} after it starts. Save your work before then.")
+    return Message.of(text.format(time=duration(seconds)))
+
+
 def node_comes(scale_up: CanScaleUp | MayScaleUp) -> Message:
     """Say that a node is on its way, and how long that usually takes."""
     if usual := takes(scale_up):

@@ -1,6 +1,7 @@
 """What the servers of the hub's namespace take, read from their pods as they change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 from gpuspawner.cluster.client import ConfigurationFactory
@@ -9,13 +10,14 @@ from gpuspawner.cluster.following import Following
 from gpuspawner.cluster.health import Health, Live, Reading, Stale
 from gpuspawner.cluster.kinds import servers_of
 from gpuspawner.compat.people import Person
-from gpuspawner.policies.charges import Meter, Who
+from gpuspawner.policies.charges import Charge, Meter, Who
 from gpuspawner.policies.claims import Claims
 from gpuspawner.policies.ledger import Ledger
 from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.pledges import Pledges
 from gpuspawner.policies.shares import Shares
-from gpuspawner.policies.usage import Usage
+from gpuspawner.policies.usage import Key, Usage
+from gpuspawner.reservations.granted import Granted
 
 
 class Accounts:
@@ -56,6 +58,17 @@ class Accounts:
             self.ledger.count_again()
             self._look()
         return self.ledger.claims.owners(person)
+
+    def know(self, key: Key, owner: Who, server: str, granted: Granted) -> None:
+        """Count the pod of this uid for a server, also if the hub forgets the server."""
+        self.ledger.know(key, Charge(frozenset({owner}), server).by(granted), granted.pod)
+
+    def ends(self, database: Any, person: Person) -> Iterator[tuple[datetime, str]]:
+        """Yield when a person's servers end, and their names."""
+        for key, charges in self.usage.of_owner(self.owners(database, person)).items():
+            pod = self.ledger.pods.get(key)
+            if pod is not None and (end := pod.ends_at) is not None:
+                yield end, charges[0].server
 
     def trouble(self) -> str:
         """Why nothing can be counted at this moment, for administrators; "" if it can."""

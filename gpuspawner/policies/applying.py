@@ -8,13 +8,13 @@ from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Who
 from gpuspawner.policies.denial import PolicyDenial, Uncounted, Wanted, over_limits, withheld
-from gpuspawner.policies.granted import Granted
+from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.judging import Counts, Members, Standing, standings
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Per, Policy, lifetime
 from gpuspawner.policies.usage import Key
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.runtime import Runtime
+from gpuspawner.reservations.granted import Granted
 
 
 class Applying(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Applying(msgspec.Struct, frozen=True):
     owner: Owner
     owners: frozenset[Who]
     policies: tuple[Policy, ...]
-    runtime: Runtime
+    hub: HubPolicies
     members: Members
 
     @property
@@ -43,11 +43,11 @@ class Applying(msgspec.Struct, frozen=True):
 
     def trouble(self) -> str:
         """Why other servers can't be counted, if a limit counts them; "" if they can."""
-        return self.runtime.accounts.trouble() if self.counts_others else ""
+        return self.hub.accounts.trouble() if self.counts_others else ""
 
     def counts(self, key: Key) -> Counts:
         """Return the servers that count beside the one of this key."""
-        accounts = self.runtime.accounts
+        accounts = self.hub.accounts
         return Counts(accounts.usage, accounts.shares, self.owners, key, self.members)
 
     def standings(self, key: Key) -> Iterator[Standing]:
@@ -64,7 +64,7 @@ class Applying(msgspec.Struct, frozen=True):
         pod = strict_convert(proposal.pod, ServerPod)
         key = accelerator.key if accelerator else ""
         server = Charge(self.owners, self.owner.server, accelerator=key)
-        return self.runtime.meter().charge(pod, server)
+        return self.hub.meter().charge(pod, server)
 
     def denial(
         self, proposal: Proposal, profile: str, charge: Charge | None, counts: Counts
@@ -77,7 +77,7 @@ class Applying(msgspec.Struct, frozen=True):
             return found
         if charge is None:
             return None
-        if self._counts_others_for(charge) and (why := self.runtime.accounts.trouble()):
+        if self._counts_others_for(charge) and (why := self.hub.accounts.trouble()):
             return Uncounted(why)
         return next(over_limits(self.policies, self.owner, counts, charge), None)
 

@@ -8,9 +8,9 @@ from gpuspawner.kube.pods import Pod, PodSpec
 from gpuspawner.kube.servers import SERVER, USER, ServerAnnotations, ServerPod
 from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies import granted
-from gpuspawner.policies.granted import Granted
 from gpuspawner.policies.policies import Amount, Measure, What
+from gpuspawner.reservations import granted
+from gpuspawner.reservations.granted import Granted
 from gpuspawner.scheduling.requests import CPU, MEMORY, pod_requests
 from gpuspawner.scheduling.rules import Rules
 

@@ -12,9 +12,9 @@ from typing import Any
 from gpuspawner.compat.people import Person
 from gpuspawner.compat.stored_servers import stored_servers
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.policies import granted
 from gpuspawner.policies.charges import Charge, Who, as_annotated, owner_names
 from gpuspawner.policies.usage import Key
+from gpuspawner.reservations import granted
 
 
 class Claims:

@@ -38,6 +38,11 @@ class Withheld(msgspec.Struct, frozen=True):
     choice: Choice
     key: str
 
+    @property
+    def is_shown(self) -> bool:
+        """As `gpuspawner.preflight.availability.Denial.is_shown`."""
+        return self.policy.shows_withheld
+
 
 class OverLimit(msgspec.Struct, frozen=True):
     """The server would break a limit.
@@ -53,6 +58,11 @@ class OverLimit(msgspec.Struct, frozen=True):
     def policy(self) -> Policy:
         """The policy whose limit it is."""
         return self.standing.policy
+
+    @property
+    def is_shown(self) -> bool:
+        """As `gpuspawner.preflight.availability.Denial.is_shown`."""
+        return self.policy.shows_withheld
 
     @property
     def may_pass(self) -> bool:

@@ -1,90 +1,159 @@
 """What policies leave to a server's owner, as pages and answers show it."""
 
+from collections.abc import Hashable, Sequence
 from functools import cached_property
+from typing import Self
 
-import msgspec
+from msgspec.structs import replace
 
+from gpuspawner.gates.policing import Entitlement
 from gpuspawner.kube.objects import UNDECODABLE
+from gpuspawner.messages.policies import allowance_lines
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.applying import Applying
-from gpuspawner.policies.denial import PolicyDenial
+from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted
 from gpuspawner.policies.judging import Counts
 from gpuspawner.policies.narrowing import narrow, shown_withheld
-from gpuspawner.policies.policies import Policy
 from gpuspawner.policies.remaining import Allowance, Remaining, policies_left, remaining, tightest
-from gpuspawner.policies.usage import Key
+from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.reservations.pending_pods import Key
+from gpuspawner.runtime import Runtime
 
 
-class Entitlement(msgspec.Struct, frozen=True, dict=True):
-    """What policies leave at one moment. A start judges anew.
+class LeftByPolicies(Entitlement):
+    """As `Entitlement`, of an owner to whom these policies apply.
 
-    Attributes:
+    Args:
         key: The key of the server's own pod, which doesn't count.
     """
 
-    applying: Applying
-    key: Key
+    def __init__(self, runtime: Runtime, applying: Applying, key: Key) -> None:
+        super().__init__(runtime)
+        self._applying = applying
+        self._key = key
+        self.is_limited = bool(applying.policies)
 
     @cached_property
     def offers(self) -> Offers:
-        """What is on offer to the owner, whatever is in use."""
-        runtime = self.applying.runtime
-        return narrow(runtime.offers, self.applying.policies, runtime.sizes)
+        """As `Entitlement.offers`."""
+        hub = self._applying.hub
+        return narrow(hub.offers, self._applying.policies, hub.sizes)
 
     @cached_property
     def offers_left(self) -> Offers:
-        """What the owner may have now, beside the other servers."""
-        applying, runtime = self.applying, self.applying.runtime
-        left = policies_left(applying.policies, applying.standings(self.key))
-        return narrow(runtime.offers, left, runtime.sizes)
+        """As `Entitlement.offers_left`."""
+        applying, hub = self._applying, self._applying.hub
+        left = policies_left(applying.policies, applying.standings(self._key))
+        return narrow(hub.offers, left, hub.sizes)
 
     @property
-    def withheld(self) -> list[tuple[Accelerator, Policy]]:
-        """The accelerators that policies withhold from the owner, and yet show."""
-        runtime = self.applying.runtime
-        return list(shown_withheld(runtime.offers, self.applying.policies, runtime.sizes))
+    def withheld(self) -> Sequence[tuple[Accelerator, str]]:
+        """As `Entitlement.withheld`."""
+        hub = self._applying.hub
+        found = shown_withheld(hub.offers, self._applying.policies, hub.sizes)
+        return [(accelerator, policy.explanation) for accelerator, policy in found]
 
     @property
     def profiles(self) -> frozenset[str] | None:
-        """The slugs of the profiles on offer to the owner; None for all."""
-        left = [it.profiles for it in self.applying.policies if it.profiles is not None]
+        """As `Entitlement.profiles`."""
+        left = [it.profiles for it in self._applying.policies if it.profiles is not None]
         return frozenset.intersection(*left) if left else None
 
     @property
+    def lines(self) -> Sequence[str]:
+        """As `Entitlement.lines`."""
+        allowance = self.allowance
+        return allowance_lines(allowance, self._runtime.display_names) if allowance else ()
+
+    @property
+    def servers(self) -> Sequence[str]:
+        """As `Entitlement.servers`."""
+        return self.allowance.servers if self.allowance else ()
+
+    @cached_property
     def allowance(self) -> Allowance | None:
         """What is left to the owner; None if no policy limits anything."""
-        applying = self.applying
+        applying = self._applying
         if not (applying.counts_others or applying.lifetime):
             return None
         if applying.trouble():
             return Allowance((), applying.lifetime, is_counted=False)
-        return Allowance(tightest(applying.standings(self.key)), applying.lifetime)
+        return Allowance(tightest(applying.standings(self._key)), applying.lifetime)
+
+    @property
+    def version(self) -> object:
+        """As `Entitlement.version`."""
+        hub = self._applying.hub
+        return hub.accounts.usage.version, bool(self._applying.trouble()), hub.offers
+
+    @property
+    def used(self) -> Hashable:
+        """As `Entitlement.used`."""
+        applying = self._applying
+        if applying.trouble():
+            return applying.policies, None
+        return applying.policies, tuple(applying.standings(self._key))
+
+    def renewed(self) -> Self:
+        """As `Entitlement.renewed`; this one keeps what it has counted."""
+        return type(self)(self._runtime, self._applying, self._key)
+
+    def limited(self, row: Availability) -> Availability:
+        """As `Entitlement.limited`."""
+        if not self.is_limited:
+            return row
+        return within(self.remaining(row.accelerator), row)
 
     def remaining(self, accelerator: Accelerator | None) -> Remaining:
         """Return how much is left of an accelerator (None: of servers without one)."""
-        applying = self.applying
+        applying = self._applying
         if not applying.counts_others or applying.trouble():
             return Remaining()
-        sizes = applying.runtime.sizes
         return remaining(
-            self.offers, accelerator, applying.policies, applying.owner, self._counts, sizes
+            self.offers,
+            accelerator,
+            applying.policies,
+            applying.owner,
+            self._counts,
+            applying.hub.sizes,
         )
 
-    def denial(self, proposal: Proposal, profile: str) -> PolicyDenial | None:
-        """Return what the policies deny of a pod right now; None if they allow it.
+    def denied(self, proposal: Proposal, profile: str) -> Availability | None:
+        """As `Entitlement.denied`."""
+        denial = self.denial(proposal, profile)
+        return denied(proposal.grant.accelerator, denial) if denial else None
 
-        *profile* is its slug, "" for none. A pod that can't be made yet is judged at the start.
-        """
-        if not self.applying.policies:
+    def denial(self, proposal: Proposal, profile: str) -> PolicyDenial | None:
+        """As `denied`, but what the policies deny."""
+        if not self.is_limited:
             return None
         try:
-            charge = self.applying.charge(proposal)
+            charge = self._applying.charge(proposal)
         except UNDECODABLE:
             charge = None
-        return self.applying.denial(proposal, profile, charge, self._counts)
+        return self._applying.denial(proposal, profile, charge, self._counts)
 
     @cached_property
     def _counts(self) -> Counts:
-        return self.applying.counts(self.key)
+        return self._applying.counts(self._key)
+
+
+def denied(accelerator: Accelerator | None, denial: PolicyDenial) -> Availability:
+    """Return the availability of what a policy denies to a user, wherever there is room."""
+    if isinstance(denial, Uncounted):
+        return Availability(accelerator, State.UNKNOWN)
+    may_pass = isinstance(denial, OverLimit) and denial.may_pass
+    return Availability(accelerator, State.LIMITED if may_pass else State.WITHHELD, denial=denial)
+
+
+def within(remaining: Remaining, row: Availability) -> Availability:
+    """Return the availability to a user to whom limits leave only so much.
+
+    If no node can hold a server with it anyway, this remains what the user has to know.
+    """
+    found = row if row.left == remaining.gpus else replace(row, left=remaining.gpus)
+    if remaining.reached is None or row.state in (State.AWAY, State.ABSENT):
+        return found
+    return replace(found, state=State.LIMITED, denial=remaining.reached)

@@ -2,84 +2,68 @@
 
 import asyncio
 import inspect
+from collections.abc import Container
 from datetime import UTC, datetime
 from functools import partial
 
 from tornado import web
 
-from gpuspawner import messages
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import people
 from gpuspawner.compat.database import is_fault
 from gpuspawner.gates.host import Host
+from gpuspawner.gates.policing import LIMIT, UNCOUNTED, Policing
 from gpuspawner.gates.refusal import Refusal, misconfigured
 from gpuspawner.gates.source import Choice
 from gpuspawner.kube.objects import UNDECODABLE
+from gpuspawner.messages.policies import policy_denied
 from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted
-from gpuspawner.policies.entitlement import Entitlement
-from gpuspawner.policies.granted import Granted
+from gpuspawner.policies.entitlement import LeftByPolicies
+from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policies
-from gpuspawner.policies.usage import Key
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.reservations.granted import Granted
+from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.runtime import Runtime
 
 _PAGE_PATIENCE = 3.0
 """How long a page waits for the first list of pods, or for contact to come back, in seconds."""
-LIMIT = "limit"
-"""Why a server is refused that a policy may allow later."""
-UNCOUNTED = "uncounted"
-"""Why a server is refused while nothing can be counted."""
 RETRY_SECONDS = 10
 """How soon a client should ask again if nothing can be counted."""
 
 
-class Policing:
-    """The gates' question whether an owner may have a server.
+class ByPolicies(Policing):
+    """As `Policing`, in a hub with policies."""
 
-    Nothing is judged or counted if the administrator has set no policies.
-    """
+    has_policies = True
 
-    def __init__(self, spawner: Host, runtime: Runtime, server: str | None = None) -> None:
-        self._spawner = spawner
-        self._runtime = runtime
-        self._server = spawner.name if server is None else server
+    def __init__(
+        self, spawner: Host, runtime: Runtime, hub: HubPolicies, server: str | None = None
+    ) -> None:
+        super().__init__(spawner, runtime, server)
+        self._hub = hub
 
-    def of(self, server: str) -> "Policing":
-        """Return the same for another server of the owner, which needn't exist yet."""
-        return Policing(self._spawner, self._runtime, server)
-
-    @property
-    def has_policies(self) -> bool:
-        """Whether the administrator has set policies, whomever they are for."""
-        return bool(self._runtime.policies)
+    def of(self, server: str) -> "ByPolicies":
+        """As `Policing.of`."""
+        return ByPolicies(self._spawner, self._runtime, self._hub, server)
 
     async def examine(self, choice: Choice) -> Granted | None:
-        """Return what the pod will say of its grant; take nothing yet.
-
-        Raises:
-            Refusal: A policy denies the choice, or what it limits can't be counted.
-        """
+        """As `Policing.examine`."""
         applying = await self.applying(START_PATIENCE)
-        if not applying:
-            return None
         return self._judge(choice, applying, _readable(applying, choice.proposal))[0]
 
     async def take(self, choice: Choice) -> Granted | None:
-        """As `examine`, and count the server from now on, in the tick in which it was judged."""
+        """As `Policing.take`."""
         applying = await self.applying(START_PATIENCE)
-        if applying is None:
-            return None
         return self._take(choice, applying, _readable(applying, choice.proposal))
 
     async def take_sent(self, choice: Choice) -> Granted | None:
-        """As `take` for the pod that is really sent, so somebody has to be able to read it."""
+        """As `Policing.take_sent`."""
         applying = await self.applying(START_PATIENCE)
-        if applying is None:
-            return None
         try:
             charge = applying.charge(choice.proposal)
         except UNDECODABLE as error:
@@ -87,76 +71,58 @@ class Policing:
         return self._take(choice, applying, charge)
 
     async def allows(self, choice: Choice) -> bool:
-        """Whether no limit is in the way of a choice any more; another refusal needs no wait."""
+        """As `Policing.allows`."""
         try:
             await self.examine(choice)
         except Refusal as refusal:
             return refusal.slug != LIMIT
         return True
 
-    async def lifetime(self, choice: Choice) -> float | None:
-        """Return after how many seconds the choice's pod ends; None if it doesn't.
+    async def applies(self, names: Container[str]) -> bool:
+        """As `Policing.applies`."""
+        applying = await self.applying(0)
+        return any(it.name in names for it in applying.policies)
 
-        Raises:
-            Refusal: The administrator's function fails.
-        """
-        own = (choice.proposal.pod.get("spec") or {}).get("activeDeadlineSeconds")
-        applying = await self.applying(START_PATIENCE)
-        of_policies = applying.lifetime if applying else None
+    async def lifetime(self, choice: Choice) -> float | None:
+        """As `Policing.lifetime`."""
+        own = await super().lifetime(choice)
+        of_policies = (await self.applying(START_PATIENCE)).lifetime
         return min((float(it) for it in (own, of_policies) if it), default=None)
 
-    async def entitlement(self, key: Key | None = None) -> Entitlement:
-        """Return what the policies leave to the owner right now.
+    async def entitlement(self, key: Key | None = None) -> LeftByPolicies:
+        """As `Policing.entitlement`."""
+        applying = await self.applying(_PAGE_PATIENCE)
+        return LeftByPolicies(self._runtime, applying, key or self.key)
 
-        *key* is that of the server's pod, by default the one that the spawner makes.
-
-        Raises:
-            Refusal: The administrator's function fails.
-        """
-        applying = await self.applying(_PAGE_PATIENCE) or self._without_policies()
-        return Entitlement(applying, key or self.key)
-
-    @property
-    def key(self) -> Key:
-        """The key of the server's pod; that of no pod if the server doesn't exist yet."""
-        namespace, name = self._spawner.namespace, self._spawner.pod_name
-        return namespace, name if self._server == self._spawner.name else f"{name}-"
-
-    async def applying(self, patience: float) -> Applying | None:
-        """Return the policies that apply now; None if the administrator has set none at all.
+    async def applying(self, patience: float) -> Applying:
+        """Return the policies that apply now.
 
         If a limit counts servers that can't be counted right now, wait a moment until they can.
 
         Raises:
             Refusal: The administrator's function fails.
         """
-        if not self.has_policies:
-            return None
         policies = await self._policies()
-        found, pods = self._applying(policies), self._runtime.accounts.following
+        found, pods = self._applying(policies), self._hub.accounts.following
         if found.counts_others and not isinstance(pods.health(), Live):
             await pods.live(patience)
             return self._applying(policies)
         return found
 
     def _applying(self, policies: Policies) -> Applying:
-        user, runtime = self._spawner.user, self._runtime
+        user, accounts = self._spawner.user, self._hub.accounts
         person = people.person(user)
         owner = Owner(person.name, person.groups, person.roles, self._server)
         return Applying(
             owner,
-            runtime.accounts.owners(user.db, person),
+            accounts.owners(user.db, person),
             policies.applying(owner, datetime.now(UTC)),
-            runtime,
-            partial(runtime.accounts.memberships.ids, user.db),
+            self._hub,
+            partial(accounts.memberships.ids, user.db),
         )
 
-    def _without_policies(self) -> Applying:
-        owner = Owner(self._spawner.user.name, server=self._server)
-        return Applying(owner, frozenset(), (), self._runtime, lambda *_: frozenset())
-
     async def _policies(self) -> Policies:
-        given = self._runtime.policies
+        given = self._hub.given
         if isinstance(given, Policies):
             return given
         try:
@@ -164,7 +130,7 @@ class Policing:
             if inspect.isawaitable(written):
                 await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
                 written = await written
-            return self._runtime.read_policies(written)
+            return self._hub.read(written)
         except Exception as error:
             if isinstance(error, web.HTTPError | Refusal) or is_fault(error):
                 raise
@@ -174,7 +140,7 @@ class Policing:
     def _take(self, choice: Choice, applying: Applying, charge: Charge | None) -> Granted:
         granted, counted = self._judge(choice, applying, charge)
         if counted is not None:
-            self._runtime.accounts.pledges.take(choice.proposal.key, counted)
+            self._hub.accounts.pledges.take(choice.proposal.key, counted)
         return granted
 
     def _judge(
@@ -190,7 +156,7 @@ class Policing:
         return granted, charge.by(granted)
 
     def _refusal(self, denial: PolicyDenial) -> Refusal:
-        message = messages.policy_denied(denial, self._runtime.display_names)
+        message = policy_denied(denial, self._runtime.display_names)
         match denial:
             case Uncounted(why):
                 refusal = Refusal(message, reason=UNCOUNTED, status=503, details=why)

@@ -7,10 +7,9 @@ memory.
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
-from typing import Any, Self
+from typing import Any, Protocol
 
 import msgspec
-from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Health, Live, Reading
 from gpuspawner.kube.objects import Manifest, convert
@@ -19,8 +18,6 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted, Withheld
-from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.decision import Room
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
@@ -67,6 +64,14 @@ class State(StrEnum):
     """The availability is unknown."""
 
 
+class Denial(Protocol):
+    """What a policy denies: `gpuspawner.policies.denial` has the facts."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the policy's administrator shows nevertheless what it withholds."""
+
+
 class Availability(msgspec.Struct, frozen=True):
     """The availability of one accelerator, or of servers without one (None).
 
@@ -87,33 +92,15 @@ class Availability(msgspec.Struct, frozen=True):
     scale_up: CanScaleUp | MayScaleUp | None = None
     obstacles: tuple[Obstacle, ...] = ()
     left: int | None = None
-    denial: Withheld | OverLimit | None = None
+    denial: Denial | None = None
     at_hand: frozenset[str] = frozenset()
     in_line: int = 0
 
     @property
     def is_hidden(self) -> bool:
         """Whether a policy withholds it, and its administrator doesn't show it nevertheless."""
-        is_shown = self.denial is not None and self.denial.policy.shows_withheld
+        is_shown = self.denial is not None and self.denial.is_shown
         return self.state is State.WITHHELD and not is_shown
-
-    @classmethod
-    def denied(cls, accelerator: Accelerator | None, denial: PolicyDenial) -> Self:
-        """Return the availability of what a policy denies to a user, wherever there is room."""
-        if isinstance(denial, Uncounted):
-            return cls(accelerator, State.UNKNOWN)
-        may_pass = isinstance(denial, OverLimit) and denial.may_pass
-        return cls(accelerator, State.LIMITED if may_pass else State.WITHHELD, denial=denial)
-
-    def within(self, remaining: Remaining) -> Self:
-        """Return the availability to a user to whom limits leave only so much.
-
-        If no node can hold a server with it anyway, this remains what the user has to know.
-        """
-        found = self if self.left == remaining.gpus else replace(self, left=remaining.gpus)
-        if remaining.reached is None or self.state in (State.AWAY, State.ABSENT):
-            return found
-        return replace(found, state=State.LIMITED, denial=remaining.reached)
 
 
 def survey(

@@ -15,11 +15,9 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
 from gpuspawner.gates import own_code
 from gpuspawner.gates.host import Host
+from gpuspawner.gates.policing import Entitlement
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.recent import Recent
-from gpuspawner.policies.denial import PolicyDenial
-from gpuspawner.policies.entitlement import Entitlement
-from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.downloads import on_all, settled_images
 from gpuspawner.preflight.dry_run import Admission
@@ -149,10 +147,8 @@ class Looking:
     async def look(self, chosen: Chosen, admission: Admission) -> availability.Judged:
         """As `availability.Look`; choices with equal pods are judged once."""
         proposal = await self.proposal(chosen)
-        if denial := self.denies(chosen, proposal):
-            shape = self._preflight.shape(proposal)
-            denied = Availability.denied(proposal.grant.accelerator, denial)
-            return availability.Judged(shape, denied)
+        if denied := self._entitlement.denied(proposal, chosen.slug):
+            return availability.Judged(self._preflight.shape(proposal), denied)
         pattern = self._pattern(chosen)
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
@@ -184,14 +180,10 @@ class Looking:
         pod, state = _without_claims(pattern.applied(self._base).pod), self._view.state
         return on_all(state.images, wanted, partial(fitting_nodes, state, pod))
 
-    def denies(self, chosen: Chosen, proposal: Proposal) -> PolicyDenial | None:
-        """Return what the policies deny of a choice; None if they allow it."""
-        return self._entitlement.denial(proposal, chosen.slug)
-
     async def fits_instead(self, refusal: Refuse, admission: Admission, chosen: Chosen) -> bool:
         """Whether a choice is an alternative to a refused one: it is allowed, and fits now."""
         proposal = self._expected(chosen, await self.whole(chosen))
-        if self.denies(chosen, proposal):
+        if self._entitlement.denied(proposal, chosen.slug):
             return False
         decision = await self._preflight.examine_instead(refusal, proposal, admission)
         return availability.fits_now(decision)

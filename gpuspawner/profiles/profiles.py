@@ -21,10 +21,9 @@ from gpuspawner.gates import drafts, own_code, stored_options
 from gpuspawner.gates.connection import IfConnected
 from gpuspawner.gates.host import Host
 from gpuspawner.gates.own_servers import usage
+from gpuspawner.gates.policing import Entitlement, Policing
 from gpuspawner.gates.refusal import invalid, misconfigured
 from gpuspawner.gates.source import Source, Stored
-from gpuspawner.policies.entitlement import Entitlement
-from gpuspawner.policies.policing import Policing
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import availability, page

@@ -10,8 +10,8 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import makes_its_pods
 from gpuspawner.gates import own_code
 from gpuspawner.gates.host import Host
+from gpuspawner.gates.policing import Entitlement
 from gpuspawner.kueue.queueing import queue_for
-from gpuspawner.policies.entitlement import Entitlement
 from gpuspawner.preflight.until_changed import UntilChanged
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.listing import Listed
@@ -57,7 +57,7 @@ class Page:
     ) -> None:
         self._runtime = runtime
         self._key = spawner.namespace, spawner.pod_name
-        self._has_policies = bool(entitlement.applying.policies)
+        self._has_policies = entitlement.is_limited
         is_alone = listed.has_functions or not makes_its_pods(spawner)
         found = None if is_alone else own_code.likeness_as_started(spawner)
         queue = queue_for(spawner, runtime)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuspawner.cluster import user_scheduler as chart
 from gpuspawner.cluster.schedulers import Schedulers
@@ -11,10 +11,11 @@ from gpuspawner.compat import zero_to_jupyterhub
 from gpuspawner.line.rules import QueueRules, read_queue
 from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.offers import Offers
-from gpuspawner.policies.policies import Policies
-from gpuspawner.policies.written import read_policies
 from gpuspawner.scheduling import Rules
 from gpuspawner.traits import OFFERS
+
+if TYPE_CHECKING:
+    from gpuspawner.policies.policies import Policies
 
 
 class Settings(Protocol):
@@ -56,29 +57,38 @@ def configured_offers(settings: Settings) -> Offers:
     return Offers.parse(**{name: getattr(settings, name) for name in OFFERS})
 
 
-def configured_policies(settings: Settings, offers: Offers) -> Policies | Callable[..., Any]:
+def configured_policies(
+    settings: Settings, offers: Offers
+) -> "Policies | Callable[..., Any] | None":
     """Read the policies, or return the function that makes them for each server.
 
+    None without any.
+
     Raises:
-        OfferError: They aren't usable.
+        OfferError: They, or the weights of GPUs, aren't usable.
     """
     given = settings.policies
+    if not (given or settings.gpu_weights):
+        return None
+    from gpuspawner.policies.written import read_policies  # only hubs with policies load them
+
     if callable(given):
         read_policies({}, settings.gpu_weights, offers)
         function: Callable[..., Any] = given
         return function
-    return read_policies(given, settings.gpu_weights, offers)
+    return read_policies(given, settings.gpu_weights, offers) or None
 
 
 def configured_queue(
-    settings: Settings, offers: Offers, policies: Policies | Callable[..., Any]
+    settings: Settings, offers: Offers, policies: "Policies | Callable[..., Any] | None"
 ) -> QueueRules:
     """Read the rules of the line.
 
     Raises:
         OfferError: They aren't usable.
     """
-    names = [it.name for it in policies.policies] if isinstance(policies, Policies) else None
+    listed = () if policies is None else None if callable(policies) else policies.policies
+    names = None if listed is None else [it.name for it in listed]
     return read_queue(settings.queue, offers, names)
 
 

@@ -5,6 +5,7 @@ from msgspec.structs import asdict
 
 from gpuspawner import messages
 from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.policing import Entitlement
 from gpuspawner.gates.preview import Found
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
@@ -13,7 +14,6 @@ from gpuspawner.offers.grant import Denial
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import user_options
-from gpuspawner.policies.entitlement import Entitlement
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.availability import Availability, State, Trials
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait

@@ -21,8 +21,8 @@ from gpuspawner.gates.preview import preview
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.line.wishes import in_schema
 from gpuspawner.offers import options
-from gpuspawner.policies.accounts import Accounts
 from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.runtime import Runtime
 from gpuspawner.web.about_a_server import AboutAServer, Questions, counted
 from gpuspawner.web.answers import decision, profile_states, states
 from gpuspawner.web.form.addresses import (
@@ -60,7 +60,7 @@ class StopHandler(BaseHandler):  # type: ignore[misc]
         spawner = user.spawners.get(server_name)
         if spawner is not None and spawner.ready:
             await self.stop_single_user(user, server_name)
-            await _until_not_counted(runtime.current(spawner).accounts, spawner)
+            await _until_not_counted(runtime.current(spawner), spawner)
         form = self.get_query_argument("form", "")
         names = [user.name, form] if form else [user.name]
         path = "/".join(quote(name, safe="") for name in names)
@@ -68,11 +68,11 @@ class StopHandler(BaseHandler):  # type: ignore[misc]
         self.redirect(f"{self.hub.base_url}spawn/{path}#{USAGE}")
 
 
-async def _until_not_counted(accounts: Accounts, spawner: Host) -> None:
+async def _until_not_counted(running: Runtime, spawner: Host) -> None:
     """Wait a moment until the hub sees that the pod is gone: KubeSpawner may see it earlier."""
-    key = (spawner.namespace, spawner.pod_name)
+    key, accounts = (spawner.namespace, spawner.pod_name), running.accounts
     deadline = time.monotonic() + _PATIENCE
-    while accounts.usage.shows(key):
+    while accounts is not None and accounts.usage.shows(key):
         if not await accounts.following.changed(deadline - time.monotonic()):
             return
 

@@ -26,11 +26,11 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Meter, as_annotated
-from gpuspawner.policies.granted import STORED, Granted, mark
 from gpuspawner.policies.policies import Measure, What
-from gpuspawner.policies.policing import Policing
+from gpuspawner.policies.policing import ByPolicies
 from gpuspawner.policies.written import read_policies
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.reservations.granted import STORED, Granted, mark
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 
 PODS, USERS, GROUPS, POLICIES, TIMES = 2000, 500, 50, 100, 500
@@ -108,18 +108,16 @@ async def measure() -> tuple[list[float], list[float]]:
     for number in range(PODS):
         put(accounts, number, 1)
     owned = database()
-    runtime: Any = SimpleNamespace(
-        policies=read_policies(policies(), {}, Offers()),
-        accounts=accounts,
-        meter=lambda: meter,
-        display_names={},
+    hub: Any = SimpleNamespace(
+        given=read_policies(policies(), {}, Offers()), accounts=accounts, meter=lambda: meter
     )
+    runtime: Any = SimpleNamespace(display_names={})
     user = owned.query(orm.User).filter_by(name="user-3").one()
     owner: Any = SimpleNamespace(
         id=user.id, name=user.name, groups=user.groups, roles=user.roles, db=owned
     )
     spawner: Any = SimpleNamespace(user=owner, name="", namespace=NAMESPACE, pod_name="jupyter-x")
-    policing = Policing(spawner, runtime)
+    policing = ByPolicies(spawner, runtime, hub)
     choice = Choice(Proposal(NAMESPACE, "jupyter-x", pod("user-3", PODS, 1), Grant()))
     names = {person(owner).name}
     gates, counts = [], []

@@ -29,7 +29,7 @@ class StatePage(RequestHandler):
                 },
                 "pods": sorted([*state.pods, *state.unbound_pods]),
                 "reservations": len(preflight.reservations),
-                "pledges": len(running.accounts.pledges._pledges),
+                "pledges": len(running.accounts.pledges._pledges) if running.accounts else 0,
                 "in line": len(preflight.line),
             }
         )

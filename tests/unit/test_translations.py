@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 
 from gpuspawner import messages
 from gpuspawner.messages import OnForm
+from gpuspawner.messages.policies import policy_denied
 from gpuspawner.messages.starts import preview
 from gpuspawner.offers.grant import Denial, DenialReason, Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import NAMES
 from gpuspawner.offers.parsing import Gone, GPURequest, parse
 from gpuspawner.policies import denial as policy_denial
+from gpuspawner.policies.entitlement import denied
 from gpuspawner.policies.judging import Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.availability import Availability, State
@@ -307,7 +309,7 @@ MEASURES = (*map(Measure, What), Measure(What.GPUS, "1"), Measure(What.GPUS, "nv
 @pytest.mark.parametrize("choice", list(policy_denial.Choice))
 def test_what_a_policy_withholds_is_translated(choice):
     with speaking("x", Pseudo()):
-        told = messages.policy_denied(policy_denial.Withheld(POLICY, choice, "1"), {"1": "2"})
+        told = policy_denied(policy_denial.Withheld(POLICY, choice, "1"), {"1": "2"})
     assert untranslated(told.text) == []
 
 
@@ -319,9 +321,9 @@ def test_every_limit_that_a_server_breaks_is_translated(measure, per, servers, a
     standing = Standing(POLICY, Limit(per, measure, 1 if asked < GIB else 8 * GIB), "1", 1, servers)
     with speaking("x", Pseudo()):
         denial = policy_denial.OverLimit(standing, asked)
-        told = messages.policy_denied(denial, {"1": "2"})
-        state = messages.state_text(Availability.denied(None, denial))
-        uncounted = messages.policy_denied(policy_denial.Uncounted("no word of this"), {})
+        told = policy_denied(denial, {"1": "2"})
+        state = messages.state_text(denied(None, denial))
+        uncounted = policy_denied(policy_denial.Uncounted("no word of this"), {})
     assert untranslated(told.text) == []
     assert untranslated(uncounted.text) == []
     assert untranslated(f"{state.word} {state.detail}") == []

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from gpuspawner import messages
 from gpuspawner.doctor.findings import Finding, fine, warning
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.servers import Tried
 from gpuspawner.kube.objects import UNDECODABLE, strict_convert
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.kube.servers import ServerPod
+from gpuspawner.messages.policies import policy_figure
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import Wanted, withheld
 from gpuspawner.policies.owner import Names
@@ -176,7 +176,7 @@ def _names(policy: Policy, tried: Tried) -> bool:
 
 def _never(policy: Policy, limit: Limit, too_large: dict[str, Amount]) -> Finding:
     def figure(amount: Amount) -> str:
-        return messages.policy_figure(limit.measure, amount)
+        return policy_figure(limit.measure, amount)
 
     takes = " and ".join(f"{it} takes at least {figure(n)}" for it, n in too_large.items())
     return warning(
@@ -190,12 +190,12 @@ def _never(policy: Policy, limit: Limit, too_large: dict[str, Amount]) -> Findin
 
 def _charge(hub: Hub, tried: Tried) -> Charge | None:
     """Return what a server takes of limits; None if nobody knows."""
-    if tried.proposal is None:
+    if tried.proposal is None or hub.written is None:
         return None
     try:
         pod = strict_convert(tried.proposal.pod, ServerPod)
         server = Charge(frozenset(), accelerator=_wanted(tried).accelerator or "")
-        return hub.runtime.meter().charge(pod, server)
+        return hub.written.meter().charge(pod, server)
     except UNDECODABLE:
         return None
 

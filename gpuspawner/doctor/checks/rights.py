@@ -165,9 +165,10 @@ def _about_starting(missing: set[Right], namespace: str, user: str) -> Iterator[
 
 def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:
     """Check the right to count servers, if policies may have limits that need it."""
-    policies, namespace = hub.policies, hub.runtime.accounts.namespace
-    if isinstance(policies, Policies) and not policies.count_others:
+    policies, accounts = hub.policies, hub.runtime.accounts
+    if accounts is None or (isinstance(policies, Policies) and not policies.count_others):
         return
+    namespace = accounts.namespace
     refused = [verb for verb in _READ if Right(verb, "pods", namespace=namespace) in missing]
     if refused:
         verbs, place = " and ".join(refused), f"the namespace {namespace}"

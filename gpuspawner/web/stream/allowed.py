@@ -1,11 +1,10 @@
 """What policies leave to the owner of an open form, read again only if it may have changed."""
 
+from collections.abc import Hashable
+
 import msgspec
 
-from gpuspawner.policies.entitlement import Entitlement
-from gpuspawner.policies.judging import Standing
-from gpuspawner.policies.policies import Policy
-from gpuspawner.policies.policing import Policing
+from gpuspawner.gates.policing import Entitlement, Policing
 
 _MOST_KEPT = 4096
 
@@ -14,7 +13,7 @@ class Token(msgspec.Struct, eq=False):
     """Stands for equal policies of which equal parts are used; a policy's own hash takes long."""
 
 
-_tokens: dict[tuple[tuple[Policy, ...], tuple[Standing, ...], bool], Token] = {}
+_tokens: dict[Hashable, Token] = {}
 NOTHING = Token()
 """For owners without policies."""
 
@@ -58,22 +57,17 @@ class Allowed:
 
     def token(self) -> Token:
         """Return the same for owners to whom the same is left at this moment."""
-        applying = self.entitlement.applying
-        if not applying.policies:
+        if not self.entitlement.is_limited:
             return NOTHING
-        accounts = applying.runtime.accounts
-        trouble = bool(applying.trouble())
-        version = accounts.usage.version, trouble, applying.runtime.offers
+        version = self.entitlement.version
         if version != self._version:
             self._version = version
-            key = self.entitlement.key
-            self.entitlement = Entitlement(applying, key)  # the other one keeps what it has counted
-            used = () if trouble else tuple(applying.standings(key))
-            self._token = _token(applying.policies, used, trouble)
+            self.entitlement = self.entitlement.renewed()
+            self._token = _token(self.entitlement.used)
         return self._token
 
 
-def _token(policies: tuple[Policy, ...], used: tuple[Standing, ...], trouble: bool) -> Token:
+def _token(used: Hashable) -> Token:
     if len(_tokens) > _MOST_KEPT:
         _tokens.clear()  # then some who could share an answer don't, until they are read again
-    return _tokens.setdefault((policies, used, trouble), Token())
+    return _tokens.setdefault(used, Token())

@@ -107,7 +107,8 @@ class Broadcast:
         self._checks_fail = False
         self._renewing = asyncio.Semaphore(_RENEWALS_AT_ONCE)
         runtime.view.listen(self._note)
-        runtime.accounts.usage.listen(lambda *_: self._note())
+        if runtime.accounts is not None:
+            runtime.accounts.usage.listen(lambda *_: self._note())
 
     def __len__(self) -> int:
         return len(self._streams)

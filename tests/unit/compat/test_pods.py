@@ -20,7 +20,7 @@ from gpuspawner.offers.gpu_check import with_gpu_check
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import with_last_words
 from gpuspawner.offers.offers import Offers
-from gpuspawner.policies.granted import Granted, mark
+from gpuspawner.reservations.granted import Granted, mark
 from tests.stock.looking import look
 
 HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-alice"}}

@@ -16,9 +16,8 @@ from gpuspawner.launch.endings import last_of, place_of, without_place
 from gpuspawner.launch.trouble import Kind
 from gpuspawner.line.kept import KeptPlace, Wish
 from gpuspawner.line.rules import QueueRules
-from gpuspawner.policies import granted
-from gpuspawner.policies.granted import Granted
-from gpuspawner.policies.policies import Policies, Policy
+from gpuspawner.reservations import granted
+from gpuspawner.reservations.granted import Granted
 from tests.unit.makers.file_database import FileDatabase, until
 from tests.unit.makers.policy_pods import server_pod
 from tests.unit.makers.restarts import NODE, begin, kind, pod, restarting, set_pod, stop, stopped
@@ -233,6 +232,9 @@ def test_a_stored_place_is_awaited_only_if_there_is_a_line(after_restart, queue)
     assert running.kept_places.are_awaited is queue
 
 
+POLICIES = {"p": {"gpus_per_user": 1}}
+
+
 def noted(spawner: GPUSpawner) -> Granted:
     """What the hub has stored by which the server's pod is known."""
     row: Any = spawner.orm_spawner
@@ -242,8 +244,7 @@ def noted(spawner: GPUSpawner) -> Granted:
 async def test_what_a_server_was_granted_and_its_pod_s_uid_are_stored_until_its_next_start(
     after_restart,
 ) -> None:
-    first = after_restart(runs=True)
-    first.hub.runtime(first).policies = Policies((Policy("p"),))
+    first = after_restart(runs=True, policies=POLICIES)
     given = Granted("t4", ("p",), ("course",))
     await first.gpuspawner_gates.endings.send(given)
     assert noted(first) == given
@@ -264,9 +265,8 @@ async def test_what_a_server_was_granted_and_its_pod_s_uid_are_stored_until_its_
 @pytest.mark.parametrize("is_up", [True, False])
 async def test_a_server_that_is_up_counts_whatever_is_stored_of_it(after_restart, is_up) -> None:
     """KubeSpawner without gpuspawner stores a state only once the server is up."""
-    spawner = after_restart(runs=True, begun=False)
+    spawner = after_restart(runs=True, begun=False, policies=POLICIES)
     running = spawner.hub.runtime(spawner)
-    running.policies = Policies((Policy("p"),))
     where = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "1"}
     running.accounts.ledger.put(server_pod(metadata=where))
     if is_up:
@@ -292,8 +292,7 @@ def test_a_server_whose_state_an_administrator_s_class_cannot_tell_is_polled(
 async def test_a_pod_is_known_that_is_left_when_the_stop_of_a_failed_start_fails_too(
     after_restart,
 ) -> None:
-    spawner = after_restart(runs=True)
-    spawner.hub.runtime(spawner).policies = Policies((Policy("p"),))
+    spawner = after_restart(runs=True, policies=POLICIES)
     await spawner.gpuspawner_gates.endings.send(Granted())
     spawner.gpuspawner_gates.endings.polled(None, pod())  # the hub looks before it stops it
     stop(spawner)

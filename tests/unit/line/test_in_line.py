@@ -11,6 +11,7 @@ from jupyterhub.utils import utcnow
 from sqlalchemy import inspect, text
 
 from gpuspawner import GPUSpawner
+from gpuspawner.gates.admitting import Admitted, Admitting
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.gates.source import Choice
 from gpuspawner.launch.endings import place_of
@@ -20,7 +21,6 @@ from gpuspawner.line.rules import QueueRules
 from gpuspawner.messages import Message
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Reason
-from gpuspawner.reservations.admitting import Admitted, Admitting
 from tests.unit.makers.hubs import TAINT, TOLERATION, tolerating
 from tests.unit.makers.waiters import FULL, Waiting
 from tests.unit.makers.worlds import named_node, node, pod, proposal, settle

@@ -12,6 +12,7 @@ from gpuspawner.cluster.health import Health, Live
 from gpuspawner.compat.people import person
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.servers import ServerPod
+from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.claims import Claims
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.runtime import Runtime
@@ -56,7 +57,7 @@ class Course:
         spawner = self.hub.spawner(of, policies=policies, **{**offers, **traits})
         user = spawner.user
         user.groups, user.roles, user.db = self.row.groups, self.row.roles, self.database.session
-        following = self.of(spawner).accounts.following
+        following = self.accounts(spawner).following
         following.health = lambda: self.health  # type: ignore[method-assign]
         following.live = self._live  # type: ignore[method-assign]
         return spawner
@@ -67,6 +68,12 @@ class Course:
 
     def of(self, spawner: Any) -> Runtime:
         return self.hub.runtime(spawner)
+
+    def accounts(self, spawner: Any) -> Accounts:
+        """What servers take; only with policies, or with a line, the hub knows it."""
+        found = self.of(spawner).accounts
+        assert found is not None
+        return found
 
     def put(self, spawner: Any, user: str, server: str, gpus: int) -> None:
         """Let a server run, and its pod exist."""
@@ -83,19 +90,19 @@ class Course:
         """Let a server run that has this pod."""
         user, it = orm.User.find(self.database.session, name), pod.metadata
         self.database.server(user, server, pod_name=it.name, namespace=it.namespace)
-        accounts = self.of(spawner).accounts
+        accounts = self.accounts(spawner)
         accounts.ledger.claims = Claims(spawner.namespace)  # reads it anew
         accounts.ledger.put(pod)
         accounts.owners(self.database.session, person(user))
 
     def hide(self, spawner: Any) -> None:
         """Let that pod be gone."""
-        accounts = self.of(spawner).accounts
+        accounts = self.accounts(spawner)
         accounts.ledger.remove("ServerPod", spawner.namespace, spawner.pod_name)
 
     def counted(self, spawner: Any) -> int:
         """How many GPUs of alice's count."""
-        found = self.of(spawner).accounts.usage.of_owner(ALICE).values()
+        found = self.accounts(spawner).usage.of_owner(ALICE).values()
         return sum(max(int(it.of(GPUS)) for it in charges) for charges in found)
 
 

@@ -55,8 +55,7 @@ class StillRuntime(Runtime):
     """A runtime with a fixed view and admission from a `Script`."""
 
     def __init__(self, settings: Settings, view: StillView, admission: DryRun) -> None:
-        super().__init__(settings)
-        self.view = view
+        super().__init__(settings, view)
         self.dry_runs = DryRuns(admission)
         pools = Pools(view.state, view.autoscalers, settings.autoscaling)
         self.preflight = AdmittedPreflight(Preflight(view, pools=pools))

@@ -21,11 +21,11 @@ def restarting(hub: StillHub, database: HubDatabase | None = None) -> Callable[.
     database.session.add(row)
     database.session.commit()
 
-    def made(*, runs: bool = False, begun: bool = True) -> GPUSpawner:
+    def made(*, runs: bool = False, begun: bool = True, **traits: Any) -> GPUSpawner:
         row.server = orm.Server() if runs else None
         row.started = utcnow(with_tz=False) if runs and begun else None
         database.session.commit()
-        spawner = hub.spawner()
+        spawner = hub.spawner(**traits)
         spawner.orm_spawner = row
         spawner.load_state(row.state or {})
         set_pod(spawner, None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.messages import policy_denied
+from gpuspawner.messages.policies import policy_denied
 from gpuspawner.policies.denial import Choice, OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.judging import Standing
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.servers import USER, ServerPod
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies import granted
 from gpuspawner.policies.charges import Charge, Meter, as_annotated, counts_as_gpu, owner_names
 from gpuspawner.policies.policies import Measure, What
+from gpuspawner.reservations import granted
 from gpuspawner.scheduling import Rules
 from tests.unit.makers.policy_pods import (
     GPU,

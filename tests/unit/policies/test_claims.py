@@ -14,8 +14,8 @@ from gpuspawner.kube.servers import GRANT, SERVER, USER
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Charge, Meter
-from gpuspawner.policies.granted import STORED, Granted
 from gpuspawner.policies.policies import Measure, What
+from gpuspawner.reservations.granted import STORED, Granted
 from gpuspawner.scheduling import Rules
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.policy_pods import GPU, annotations_of, container, labels_of, server_pod

@@ -7,6 +7,12 @@ import pytest
 
 from gpuspawner.cluster.health import Stale
 from gpuspawner.gates.preview import preview
+from gpuspawner.policies.denial import OverLimit
+from gpuspawner.policies.entitlement import within
+from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
+from gpuspawner.policies.remaining import Remaining
+from gpuspawner.preflight.availability import Availability, State
 from tests.unit.makers.courses import T4, Course, refused
 from tests.unit.makers.hubs import StillHub, rows_of
 from tests.unit.makers.policy_pods import GPU, container, server_pod
@@ -125,3 +131,30 @@ async def test_alternatives_have_no_more_gpus_than_are_left(course) -> None:
     assert await proposed() == ["1 t4", "0 "]
     course.put(spawner, "alice", "demo", 1)
     assert await proposed() == ["0 "]
+
+
+# How limits change the availability of an accelerator
+
+STANDING = Standing(Policy("course"), Limit(Per.USER, Measure(What.GPUS), 2), "", 2)
+REACHED = Remaining(0, OverLimit(STANDING, 1))
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        *((it, State.LIMITED) for it in State if it not in (State.AWAY, State.ABSENT)),
+        (State.AWAY, State.AWAY),
+        (State.ABSENT, State.ABSENT),
+    ],
+)
+def test_a_limit_that_is_used_up_is_told_unless_no_node_could_hold_the_server(state, shown):
+    here = within(REACHED, Availability(None, state))
+
+    denied = REACHED.reached if shown is State.LIMITED else None
+    assert (here.state, here.left, here.denial) == (shown, 0, denied)
+
+
+def test_a_limit_that_leaves_something_changes_no_state():
+    row = Availability(None, State.FREE)
+
+    assert within(Remaining(1), row) == Availability(None, State.FREE, left=1)

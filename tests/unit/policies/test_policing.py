@@ -14,9 +14,8 @@ from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.servers import GRANT, SERVER, USER
 from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
-from gpuspawner.policies.policing import RETRY_SECONDS, Policing
+from gpuspawner.policies.policing import RETRY_SECONDS, ByPolicies
 from tests.unit.makers.courses import (
-    ALICE,
     NODES,
     OFFERS,
     Course,
@@ -40,7 +39,7 @@ async def test_without_policies_nothing_is_judged_or_counted(hub_with) -> None:
     pod = await spawner.get_pod_manifest()
 
     assert GRANT not in pod.metadata.annotations
-    assert not hub.runtime(spawner).accounts.usage.of_owner(ALICE)
+    assert hub.runtime(spawner).accounts is None
 
 
 @pytest.mark.parametrize(
@@ -294,15 +293,16 @@ class Pods:
         return True
 
 
-def policing(*policies: Policy) -> tuple[Policing, Pods]:
+def policing(*policies: Policy) -> tuple[ByPolicies, Pods]:
     user = SimpleNamespace(id=1, name="ann", groups=[], roles=[], db=None)
     pods = Pods(user)
     accounts = SimpleNamespace(
         following=pods, memberships=Memberships(), owners=lambda *_: frozenset({1})
     )
-    runtime: Any = SimpleNamespace(policies=Policies(policies), accounts=accounts)
+    hub: Any = SimpleNamespace(given=Policies(policies), accounts=accounts)
     spawner: Any = SimpleNamespace(user=user, name="")
-    return Policing(spawner, runtime), pods
+    runtime: Any = None
+    return ByPolicies(spawner, runtime, hub), pods
 
 
 async def test_it_waits_until_servers_can_be_counted_and_then_reads_the_owner_again() -> None:

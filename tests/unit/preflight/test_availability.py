@@ -6,10 +6,6 @@ from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
-from gpuspawner.policies.denial import OverLimit
-from gpuspawner.policies.judging import Standing
-from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
-from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight.availability import Availability, State, Surveys, survey
 from gpuspawner.preflight.decision import CanScaleUp, Room
 from gpuspawner.preflight.placement import Placements
@@ -158,31 +154,6 @@ def test_a_survey_is_kept_only_until_the_cluster_changes():
 
     state.remove("Node", "", "a")
     assert surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER)[0].state is State.ABSENT
-
-
-STANDING = Standing(Policy("course"), Limit(Per.USER, Measure(What.GPUS), 2), "", 2)
-REACHED = Remaining(0, OverLimit(STANDING, 1))
-
-
-@pytest.mark.parametrize(
-    ("state", "shown"),
-    [
-        *((it, State.LIMITED) for it in State if it not in (State.AWAY, State.ABSENT)),
-        (State.AWAY, State.AWAY),
-        (State.ABSENT, State.ABSENT),
-    ],
-)
-def test_a_limit_that_is_used_up_is_told_unless_no_node_could_hold_the_server(state, shown):
-    here = Availability(None, state).within(REACHED)
-
-    denied = REACHED.reached if shown is State.LIMITED else None
-    assert (here.state, here.left, here.denial) == (shown, 0, denied)
-
-
-def test_a_limit_that_leaves_something_changes_no_state():
-    assert Availability(None, State.FREE).within(Remaining(1)) == (
-        Availability(None, State.FREE, left=1)
-    )
 
 
 WITH_IMAGES = Offers.parse(

@@ -13,6 +13,7 @@ from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest, from_form, keep, parse
+from gpuspawner.policies.entitlement import within
 from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import CanScaleUp
@@ -83,7 +84,7 @@ def test_a_count_that_is_not_free_is_marked():
 
 
 def test_a_count_that_is_over_a_limit_is_marked():
-    page = drawn(rows=(ROWS[0].within(Remaining(1)), *ROWS[1:]))
+    page = drawn(rows=(within(Remaining(1), ROWS[0]), *ROWS[1:]))
     over = "(more than is left for you)"
 
     assert options_of(page, "gpus--a100") == {"1": "1", "2": f"2 {over}", "4": f"4 {over}"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.policies.granted import LONGEST, Granted, read
+from gpuspawner.reservations.granted import LONGEST, Granted, read
 
 pytestmark = pytest.mark.each_python
 

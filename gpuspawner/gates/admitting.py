@@ -7,10 +7,10 @@ import msgspec
 from gpuspawner.gates import connection
 from gpuspawner.gates.decisions import decide
 from gpuspawner.gates.host import Host
+from gpuspawner.gates.policing import Policing
 from gpuspawner.gates.source import Choice
-from gpuspawner.policies.granted import Granted
-from gpuspawner.policies.policing import Policing
 from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.promises import Promises
 from gpuspawner.runtime import Runtime
 

@@ -1,0 +1,77 @@
+"""The administrator's policies, and what servers take of them: what a hub has once of both."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gpuspawner.cluster.client import ConfigurationFactory
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.gates.host import Host
+from gpuspawner.gates.policing import Policing
+from gpuspawner.offers.offers import Offers
+from gpuspawner.policies.accounts import Accounts
+from gpuspawner.policies.charges import Meter
+from gpuspawner.policies.narrowing import Sizes
+from gpuspawner.policies.policies import Policies
+from gpuspawner.policies.written import read_policies, read_weights
+from gpuspawner.runtime import Runtime
+from gpuspawner.traits.settings import Settings
+
+
+class HubPolicies:
+    """The policies of one hub.
+
+    Args:
+        given: As `configured_policies` returns them.
+        configured: The offers that policies may name.
+        load, view: As the hub reads the cluster.
+        offers: Returns what is on offer at this moment.
+        policing: Makes what judges a spawner's servers.
+
+    Attributes:
+        accounts: What servers take.
+        sizes: How amounts on offer become what policies count.
+    """
+
+    def __init__(
+        self,
+        given: Policies | Callable[..., Any],
+        settings: Settings,
+        configured: Offers,
+        load: ConfigurationFactory,
+        view: ClusterView,
+        offers: Callable[[], Offers],
+        policing: Callable[[Host, Runtime, "HubPolicies"], Policing],
+    ) -> None:
+        self.given = given
+        self.sizes = Sizes(
+            read_weights(settings.gpu_weights), settings.memory_requested, settings.cpu_requested
+        )
+        self._weights = settings.gpu_weights
+        self._configured = configured
+        self._view = view
+        self._offers = offers
+        self._policing = policing
+        namespace = "" if settings.enable_user_namespaces else settings.namespace
+        self.accounts = Accounts(load, namespace, self.meter, view.contact)
+
+    @property
+    def offers(self) -> Offers:
+        """What is on offer at this moment."""
+        return self._offers()
+
+    def policing(self, spawner: Host, runtime: Runtime) -> Policing:
+        """Return what judges a spawner's servers."""
+        return self._policing(spawner, runtime, self)
+
+    def meter(self) -> Meter:
+        """What reads from pods what they take of limits."""
+        accelerators = tuple(self.offers.accelerators.values())
+        return Meter(self._view.state.rules, accelerators, self.sizes.weights)
+
+    def read(self, written: object) -> Policies:
+        """Read policies that the administrator's function has returned.
+
+        Raises:
+            OfferError: They aren't usable.
+        """
+        return read_policies(written, self._weights, self._configured)

@@ -1,0 +1,77 @@
+"""What a hub loads: none of a feature that its configuration doesn't use."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+OPTIONAL = {"policies": {"course": {"gpus_per_user": 1}}}
+"""The rooms that a hub may do without, by the trait that turns each on, with a value."""
+
+# Each in a process of its own: a hub that has begun, and what goes on in it.
+BEGINS = """
+import asyncio, json, sys
+import pytest
+from traitlets.config import Config
+import gpuspawner
+from gpuspawner.doctor import startup_report
+from gpuspawner.gates.refusal import Refusal
+from gpuspawner.web.handlers import serve
+from tests.unit.makers.hubs import A100, StillHub
+from tests.unit.makers.restarts import pod, set_pod
+from tests.unit.makers.worlds import labelled, node
+
+traits = {"accelerators": {"a100": A100}, "autoscaling": "none", **json.loads(sys.argv[1])}
+given = Config()
+given.GPUSpawner.update(traits)
+gpuspawner.configure(given)
+patch = pytest.MonkeyPatch()
+hub = StillHub(patch, ("Node", labelled(node("a", 1), {"gpu": "a100"})))
+spawner = hub.spawner(**traits)
+"""
+STARTS = """
+async def starts():
+    assert "a100" in await spawner.get_options_form()
+    with pytest.raises(Refusal):
+        await spawner.options_from_query({"opt-accelerator": ["a100"], "opt-gpus": ["2"]})
+    spawner.user_options = {"accelerator": "a100", "gpus": 1}
+    begun = spawner.run_pre_spawn_hook()
+    if begun is not None:
+        await begun
+    await spawner.get_pod_manifest()
+    set_pod(spawner, pod())
+    spawner.gpuspawner_gates.endings.answers()
+    spawner.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    spawner.load_state({"gpuspawner": {"granted": "{}", "place": {"since": 1, "wish": "here"}}})
+
+asyncio.run(starts())
+"""
+TELLS = """
+rooms = {name.split(".")[1] for name in sys.modules if name.startswith("gpuspawner.")}
+print(json.dumps(sorted(rooms)))
+"""
+
+
+def rooms(*goes_on: str, **traits: object) -> set[str]:
+    """Return the rooms that a hub with these traits has loaded."""
+    command = [sys.executable, "-c", "".join((BEGINS, *goes_on, TELLS)), json.dumps(traits)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+@pytest.fixture(scope="module")
+def without() -> set[str]:
+    return rooms(STARTS)
+
+
+@pytest.mark.parametrize("trait", OPTIONAL)
+def test_what_a_hub_does_not_use_is_not_loaded(trait, without) -> None:
+    assert {"gates", "preflight", "launch", "web"} <= without
+    assert trait not in without
+
+
+@pytest.mark.parametrize(("trait", "value"), OPTIONAL.items())
+def test_what_a_hub_uses_is_loaded_before_anybody_asks_for_a_server(trait, value) -> None:
+    assert trait in rooms(**{trait: value})
