@@ -28,8 +28,6 @@ from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.doctor import startup_report
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.launch import announcements
-from gpuspawner.line.resuming import resume_all
-from gpuspawner.line.rules import QueueRules
 from gpuspawner.offers import manifest
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
@@ -95,7 +93,8 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
             announcements.announce(JupyterHub.instance(), running)
-            running.run(resume_all(running))
+            if running.line is not None:
+                running.run(running.line.resume(running.view))
         tornado_settings = c.JupyterHub.get("tornado_settings")
         startup_report.begin(running, settings, _schedulers(settings), tornado_settings)
         if settings.gc_freeze:
@@ -150,8 +149,8 @@ def load(path: Path) -> Config:
         raise ConfigurationError(f"{type(error).__name__}: {error}") from error
 
 
-def offered(c: Config) -> tuple[Offers, QueueRules]:
-    """Check a whole configuration; return its offers, and the rules of the line. See `check`."""
+def offered(c: Config) -> tuple[Offers, object | None]:
+    """As `check` of a whole configuration; return its offers, and the rules of its line, if any."""
     settings = check(c, spawner_class(c))
     offers = configured_offers(settings)
     return offers, configured_queue(settings, offers, configured_policies(settings, offers))

@@ -12,15 +12,11 @@ from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configu
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.compat.activity import unused_for
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.launch.avoided import AvoidedNodes
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.usual import UsualSteps
-from gpuspawner.line.durations import Durations
-from gpuspawner.line.kept import KeptPlaces
-from gpuspawner.line.line import Key
 from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
@@ -28,7 +24,9 @@ from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.availability import Surveys
 from gpuspawner.preflight.dry_run import DryRun
 from gpuspawner.preflight.dry_runs import CONNECTIONS, DryRuns
+from gpuspawner.preflight.nobody_waits import nobody_waits
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.traits import OFFERS
 from gpuspawner.traits.settings import (
@@ -42,6 +40,8 @@ from gpuspawner.traits.settings import (
 from gpuspawner.traits.trait_types import AsSet
 
 if TYPE_CHECKING:
+    from gpuspawner.line.hub_line import HubLine
+    from gpuspawner.line.rules import QueueRules
     from gpuspawner.policies.accounts import Accounts
     from gpuspawner.policies.hub_policies import HubPolicies
     from gpuspawner.policies.policies import Policies
@@ -60,6 +60,7 @@ class Runtime:
     Attributes:
         policies: The administrator's policies; None without any, or for commands that leave them
             aside.
+        line: The line of those who wait for room; None without one.
         accounts: What servers take; None if nothing needs it.
         failed_starts: What the next form says of the last start that failed, by the names of its
             owner and its server, until that server's next start.
@@ -100,15 +101,15 @@ class Runtime:
         self.client = Client(load, CONNECTIONS)
         self.dry_runs = DryRuns(DryRun(self.client, DRY_RUN_PATIENCE))
         self.pools = Pools(self.view.state, self.view.autoscalers, settings.autoscaling)
-        self.kept_places = KeptPlaces()
-        self.durations = Durations(self._servers, self._unused)
+        policies = configured_policies(settings, self._configured)
+        queue = configured_queue(settings, self._configured, policies)
+        self.line = self._make_line(queue) if queue is not None else None
         self.preflight = AdmittedPreflight(
             Preflight(
                 self.view,
                 pools=self.pools,
                 trial=settings.trial_timeout,
-                kept=self.kept_places,
-                durations=self.durations,
+                line=self.line.waiting if self.line is not None else nobody_waits,
             )
         )
         self.usual_steps = UsualSteps()
@@ -116,11 +117,9 @@ class Runtime:
         self.farewells = Farewells()
         self.failed_starts = Recent[tuple[str, str], str](_MOST_FAILED)
         self.surveys = Surveys(self.view.state, self.preflight.to_come, self.preflight.placements)
-        policies = configured_policies(settings, self._configured)
-        self.queue = configured_queue(settings, self._configured, policies)
         self.accounts: Accounts | None = None
         self.policies: HubPolicies | None = None
-        if policies or self.queue.is_on:
+        if policies or self.line is not None:
             self._count_servers(policies, settings, load)
         self._discovered = self._configured
         self._discovered_at = -1
@@ -135,6 +134,11 @@ class Runtime:
             or settings.trait_has_value("options_form")
         )
         self._last_note = ""
+
+    def _make_line(self, rules: "QueueRules") -> "HubLine":
+        from gpuspawner.line.hub_line import HubLine  # only hubs with a line load it
+
+        return HubLine(rules, self._servers)
 
     def _count_servers(
         self,
@@ -157,7 +161,8 @@ class Runtime:
             ByPolicies,
         )
         self.accounts = made.accounts
-        self.accounts.ledger.listen(self.durations.note_end)
+        if self.line is not None:
+            self.accounts.ledger.listen(self.line.durations.note_end)
         self.policies = made if policies else None
 
     def start(self) -> None:
@@ -218,10 +223,6 @@ class Runtime:
     def _servers(self) -> Mapping[Key, ServerPod]:
         """Return the pods of servers, if they are watched."""
         return self.accounts.ledger.pods if self.accounts is not None else {}
-
-    def _unused(self) -> frozenset[Key]:
-        """Return the pods of servers that are idle."""
-        return unused_for(self.queue.seconds_idle)
 
     def _discover(self) -> None:
         self._discovered_at = self.view.state.version

@@ -1,9 +1,11 @@
 """Admits one start: its part of its owner's limits, and its reservation."""
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import msgspec
 
+from gpuspawner.compat import jupyterhub
 from gpuspawner.gates import connection
 from gpuspawner.gates.decisions import decide
 from gpuspawner.gates.host import Host
@@ -11,6 +13,7 @@ from gpuspawner.gates.policing import Policing
 from gpuspawner.gates.source import Choice
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.granted import Granted
+from gpuspawner.reservations.places import Wish
 from gpuspawner.reservations.promises import Promises
 from gpuspawner.runtime import Runtime
 
@@ -46,3 +49,44 @@ class Admitting:
             begin = partial(self._runtime.preflight.begin, admission=admission)
             decision = await decide(self._spawner, choice, begin, admission)
             return Admitted(choice, decision, granted)
+
+
+class Turn:
+    """When one start is admitted. In a hub without a line: at once, or never.
+
+    `gpuspawner.line.in_line` lets it wait.
+
+    Attributes:
+        is_on: Whether it waits right now.
+        has_waited: Whether it waits or has been called.
+    """
+
+    is_on = has_waited = False
+
+    def __init__(self, spawner: Host, admitting: Admitting) -> None:
+        self._spawner = spawner
+        self._admitting = admitting
+
+    def joining(self) -> AbstractContextManager[None]:
+        """Give the place up that is kept for a start, however its gate ends."""
+        return nullcontext()
+
+    async def through(self, asked: Choice, wish: Wish) -> Admitted:  # noqa: ARG002, nobody waits
+        """Admit a start, when it is its turn if its owner wants to wait in line.
+
+        Raises:
+            Refusal: It isn't admitted, and nobody waits for it.
+        """
+        return await jupyterhub.surviving(self._spawner, partial(self._admitting.admit, asked))
+
+    def kept_if_taken(self) -> AbstractContextManager[None]:
+        """Let a start that another program has taken the room from wait on, at its old place.
+
+        Raises:
+            Refusal: The start has failed; its owner waits again.
+        """
+        return nullcontext()
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Note that a page is open that shows this wait."""
+        return nullcontext()

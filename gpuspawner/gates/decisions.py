@@ -37,6 +37,8 @@ from gpuspawner.traits.trait_types import setting
 
 Question = Callable[[Proposal], Decision | Awaitable[Decision]]
 """One of the preflight's methods that decide about a proposal."""
+TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
+"""Why a start fails that others were faster than."""
 
 
 async def decide(
@@ -135,11 +137,21 @@ async def may_wait(spawner: Host, choice: Choice) -> bool:
         return False
 
 
+async def offers_line(refusal: Refusal, may_wait: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether there may be a line for a start that was refused before it began.
+
+    A place in a line is offered only to those who *may_wait*.
+    """
+    if refusal.slug == Reason.TRY_AGAIN:
+        return await may_wait()
+    return bool(refusal.on_form.place)
+
+
 async def _may_wait(spawner: Host, choice: Choice) -> bool:
     current = runtime.current(spawner)
-    accelerator, rules = choice.proposal.grant.accelerator, current.queue
-    if choice.proposal.queue:  # Kueue's line is enough
+    if current.line is None or choice.proposal.queue:  # Kueue's line is enough
         return False
+    accelerator, rules = choice.proposal.grant.accelerator, current.line.rules
     if not rules.allow(accelerator.key if accelerator else None, choice.profile):
         return False
     return rules.policies is None or await policing(spawner, current).applies(rules.policies)

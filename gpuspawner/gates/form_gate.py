@@ -11,17 +11,15 @@ from msgspec.structs import replace
 
 from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.gates import administrators_form, connection, drafts, request_options
-from gpuspawner.gates.decisions import decide, may_wait
+from gpuspawner.gates import administrators_form, connection, drafts, request_options, wishes
+from gpuspawner.gates.decisions import decide, may_wait, offers_line
 from gpuspawner.gates.host import Host, set_locale
 from gpuspawner.gates.policing import LIMIT, Policing
 from gpuspawner.gates.refusal import Refusal, reporting
 from gpuspawner.gates.source import Choice
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
-from gpuspawner.line import wishes
-from gpuspawner.line.kept import OPTION, Wish
-from gpuspawner.line.reasons_to_wait import offers_line
 from gpuspawner.offers import parsing
+from gpuspawner.reservations.places import OPTION, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.traits import ENFORCE
 from gpuspawner.traits.trait_types import setting
@@ -68,9 +66,9 @@ class FormGate:
             raw = await maybe_future(read())
             await self._runtime.view.first_list(FORM_PATIENCE)
             refuse_if_started(self._spawner)
-            choice = await self._sources.resolve(wishes.without(raw, self._runtime.queue))
+            choice = await self._sources.resolve(wishes.without(raw, self._runtime.line))
             refuse_if_started(self._spawner)
-            wish = wish if self._runtime.queue.is_on else Wish.NOT
+            wish = wish if self._runtime.line is not None else Wish.NOT
             await self._ask_policies(choice, wish)
             if setting(self._spawner, "preflight") == ENFORCE:
                 await self._examine(choice, wish)

@@ -24,11 +24,11 @@ from gpuspawner.compat.database import database_of
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.pods import changed as changed_pod
 from gpuspawner.compat.pods import plain as plain_pod
-from gpuspawner.gates import administrators_form, connection, elsewhere
-from gpuspawner.gates.admitting import Admitting
+from gpuspawner.gates import administrators_form, connection, elsewhere, wishes
+from gpuspawner.gates.admitting import Admitting, Turn
 from gpuspawner.gates.at_once import at_once
 from gpuspawner.gates.attempt import Attempt, Phase
-from gpuspawner.gates.decisions import Question, decide, refusing, warn
+from gpuspawner.gates.decisions import TAKEN, Question, decide, refusing, warn
 from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.gpu_check import checked
 from gpuspawner.gates.host import Host, log_name, set_locale
@@ -46,9 +46,6 @@ from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.failures import explaining
 from gpuspawner.launch.run import Run
 from gpuspawner.launch.story import Story
-from gpuspawner.line import wishes
-from gpuspawner.line.in_line import InLine
-from gpuspawner.line.reasons_to_wait import TAKEN
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.dry_run import Admission
@@ -119,7 +116,7 @@ class Gates:
             # Whoever leaves has left before the options are restored: both are commits.
             with restoring(self._spawner), self.in_line.joining():
                 requested = await source.requested()
-                options, wish = wishes.split(requested.options, self._runtime.queue)
+                options, wish = wishes.split(requested.options, self._runtime.line)
                 resolve = partial(self.sources.resolve, options)
                 choice = await jupyterhub.surviving(self._spawner, resolve)
                 admitted = await self.in_line.through(choice, wish)
@@ -284,10 +281,14 @@ class Gates:
             lost = run.until_lost(), run.until_failed()
             return await self._held.hold(self._choice().proposal.key, run.until_it_listens(), *lost)
 
-    def _new_place(self) -> InLine:
+    def _new_place(self) -> Turn:
         admitting = Admitting(self._spawner, self._runtime, self._policing, self._promises)
+        if self._runtime.line is None:
+            return Turn(self._spawner, admitting)
         told = self.endings, self._story, self._begun
-        return InLine(self._spawner, self._runtime, admitting, self._policing, *told)
+        return self._runtime.line.turn(
+            self._spawner, self._runtime, admitting, self._policing, *told
+        )
 
     def _new_run(self) -> Run:
         told = self._runtime, self._story

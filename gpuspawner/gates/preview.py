@@ -5,13 +5,13 @@ from functools import partial
 
 import msgspec
 
+from gpuspawner.gates import wishes
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.decisions import answer
 from gpuspawner.gates.pod_builder import PodBuilder
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.gates.source import Choice
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.line import wishes
 from gpuspawner.offers.grant import Denial, DenialReason, decide
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
@@ -43,7 +43,7 @@ async def preview(
 async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -> Found:
     spawner, runtime = accelerators.spawner, accelerators.runtime
     try:
-        options, _wish = wishes.split(raw, runtime.queue)
+        options, _wish = wishes.split(raw, runtime.line)
     except Refusal as refusal:
         return refusal.on_form.errors
     ours, _ = accelerators.split(options)

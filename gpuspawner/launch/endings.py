@@ -19,9 +19,9 @@ from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_now, written
 from gpuspawner.launch.mishaps import is_lost
 from gpuspawner.launch.trouble import Kind
-from gpuspawner.line.kept import KeptPlace
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
+from gpuspawner.reservations.places import KeptPlace
 from gpuspawner.runtime import Runtime
 
 _STATE = "gpuspawner"
@@ -69,7 +69,8 @@ class Endings:
         found, waited = ours.get(_BEGAN), KeptPlace.read(ours.get(PLACE))
         began = found if isinstance(found, str) else None
         # If there is no line any more, nobody else may have to wait for who was in it.
-        place = waited if self._runtime.queue.is_on else None
+        line = self._runtime.line
+        place = waited if line is not None else None
         # The hub stores that there is a server before it stores that its start has begun.
         has_begun = jupyterhub.has_begun(self._spawner)
         was_starting = began is not None or waited is not None or not has_begun
@@ -78,9 +79,10 @@ class Endings:
             self._is_cut = True
             at = moment(began) if began is not None and has_begun else None
             self._last = Ending(Kind.HUB_RESTARTED, at or utc_now())
-        if place is not None:  # also if the last hub has stopped it, and not yet begun it anew
+        if line is not None and place is not None:
+            # Also if the last hub has stopped it, and not yet begun it anew.
             self._place = place
-            self._runtime.kept_places.keep(self._server, place)
+            line.kept.keep(self._server, place)
         self._is_up = runs and not was_starting
 
     # What becomes of a server
@@ -133,7 +135,8 @@ class Endings:
         self._last, self._began, self._is_up, self._is_cut = None, None, True, False
         self._place = None
         self._know(self._stock.known_pod())
-        self._runtime.kept_places.take(self._server)
+        if self._runtime.line is not None:
+            self._runtime.line.kept.take(self._server)
         self._runtime.farewells.forget(self._key)
         if was_noted:
             jupyterhub.store_state(self._spawner)
@@ -143,7 +146,8 @@ class Endings:
         self._began, self._is_up, self._is_cut = None, False, False
         # A server whose place is kept joins the line again, even if the hub had stopped it before
         # its second restart.
-        self._place = self._runtime.kept_places.find(self._server)
+        line = self._runtime.line
+        self._place = line.kept.find(self._server) if line is not None else None
 
     def farewell(self, pod: object) -> None:
         """Note the last of any server's pod that is gone: all spawners share one reflector."""

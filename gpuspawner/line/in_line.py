@@ -10,8 +10,8 @@ from math import inf
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
 from gpuspawner.gates import connection
-from gpuspawner.gates.admitting import Admitted, Admitting
-from gpuspawner.gates.decisions import may_wait
+from gpuspawner.gates.admitting import Admitted, Admitting, Turn
+from gpuspawner.gates.decisions import TAKEN, may_wait
 from gpuspawner.gates.host import Host, log_name
 from gpuspawner.gates.policing import LIMIT, Policing
 from gpuspawner.gates.refusal import Refusal, left
@@ -19,14 +19,16 @@ from gpuspawner.gates.source import Choice
 from gpuspawner.launch import failures
 from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.story import Story
-from gpuspawner.line.kept import KeptPlace, Wish
+from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.line import Ticket
-from gpuspawner.line.reasons_to_wait import PASSES, TAKEN, lets_join, lets_stay
+from gpuspawner.line.reasons_to_wait import PASSES, lets_join, lets_stay
 from gpuspawner.line.resuming import resume
-from gpuspawner.line.waiting_line import Hostnames
+from gpuspawner.line.rules import QueueRules
+from gpuspawner.line.waiting_line import Hostnames, WaitingLine
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.reservations.places import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.web.form.addresses import line
 
@@ -38,12 +40,10 @@ RELOAD_SECONDS = 60.0
 """For how long a page may be closed before its owner counts as away."""
 
 
-class InLine:
-    """The wait of one start.
+class InLine(Turn):
+    """The wait of one start in a hub with a line.
 
     Attributes:
-        is_on: Whether it waits right now.
-        has_waited: Whether it waits or has been called.
         said: What was told last.
 
     Args:
@@ -59,18 +59,20 @@ class InLine:
         endings: Endings,
         story: Story,
         begun: asyncio.Event,
+        rules: QueueRules,
+        kept: KeptPlaces,
+        waiting_line: WaitingLine,
     ) -> None:
-        self._spawner = spawner
+        super().__init__(spawner, admitting)
         self._runtime = runtime
-        self._admitting = admitting
         self._policing = policing
         self._endings = endings
         self._story = story
         self._begun = begun
-        self._rules = runtime.queue
-        self._kept = runtime.kept_places
+        self._rules = rules
+        self._kept = kept
         self._server = spawner.user.name, spawner.name
-        self._line = runtime.preflight.line
+        self._line = waiting_line
         self._choice: Choice | None = None
         self._called: asyncio.Future[Hostnames] | None = None
         self._place: KeptPlace | None = None
@@ -84,9 +86,9 @@ class InLine:
 
     @contextmanager
     def joining(self) -> Iterator[None]:
-        """Give the place up that is kept for a start, however its gate ends.
+        """As `Turn.joining`.
 
-        It stays if the same start may be admitted in a moment.
+        The place stays if the same start may be admitted in a moment.
         """
         try:
             yield
@@ -100,11 +102,7 @@ class InLine:
         self._called = None  # nobody can leave any more
 
     async def through(self, asked: Choice, wish: Wish) -> Admitted:
-        """Admit a start, when it is its turn if its owner wants to wait in line.
-
-        Raises:
-            Refusal: It isn't admitted, and nobody waits for it.
-        """
+        """As `Turn.through`."""
         kept = self._kept.find(self._server)
         self._has_place = kept is not None
         if wish is not Wish.NOT:
@@ -143,11 +141,7 @@ class InLine:
 
     @contextmanager
     def kept_if_taken(self) -> Iterator[None]:
-        """Let a start that another program has taken the room from wait on, at its old place.
-
-        Raises:
-            Refusal: The start has failed; its owner waits again.
-        """
+        """As `Turn.kept_if_taken`."""
         try:
             yield
         except Exception as end:
@@ -155,12 +149,12 @@ class InLine:
                 self._endings.wait_no_longer()
                 raise
             self._kept.keep(self._server, self._place)
-            self._runtime.run(resume(self._runtime, self._server))
+            self._runtime.run(resume(self._kept, self._server))
             raise Refusal(messages.waits_again(), reason=end.slug) from None
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Note that a page is open that shows this wait."""
+        """As `Turn.watched`."""
         self._pages += 1
         try:
             yield

@@ -1,50 +1,12 @@
 """Places in line that outlast the hub: whose start waited when the hub ended."""
 
 import time
-from collections.abc import Mapping
-from enum import StrEnum
 from math import inf
 
-import msgspec
+from gpuspawner.reservations.places import KeptPlace
 
 PATIENCE_SECONDS = 60.0
 """How long a hub that has just started waits for those who were in line."""
-_FUTURE_SECONDS = 60.0
-OPTION = "wait"
-"""The name of the option, and of the form's button."""
-
-
-class Wish(StrEnum):
-    """What somebody wants who waits in line."""
-
-    NOT = "not"
-    """They don't wait."""
-    HERE = "here"
-    """The server starts only while its owner has the page open."""
-    ANYWAY = "anyway"
-    """It starts as soon as there is room."""
-
-
-class KeptPlace(msgspec.Struct, frozen=True):
-    """A place in line; *since* is when it was taken, in seconds since the epoch."""
-
-    since: float
-    wish: Wish
-
-    def written(self) -> dict[str, object]:
-        """Return it as the hub stores it."""
-        return {"since": self.since, "wish": self.wish.value}
-
-    @classmethod
-    def read(cls, stored: object) -> "KeptPlace | None":
-        """Read what the hub has stored; None if it is no place."""
-        if not isinstance(stored, Mapping):
-            return None
-        since, wish = stored.get("since"), stored.get("wish")
-        if wish not in (Wish.HERE, Wish.ANYWAY) or not isinstance(since, int | float):
-            return None
-        is_past = 0 <= since <= time.time() + _FUTURE_SECONDS
-        return cls(float(since), Wish(wish)) if is_past else None
 
 
 Server = tuple[str, str]

@@ -1,26 +1,14 @@
 """Which refusals let a start wait in line, or keep its place there."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from gpuspawner.gates.policing import LIMIT, UNCOUNTED
 from gpuspawner.gates.refusal import UNREACHABLE, Refusal
 from gpuspawner.line.fronts import STAYS, needs_a_place
 from gpuspawner.preflight.decision import Decision, Reason
 
-TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
-"""Why a start fails that others were faster than."""
 PASSES = frozenset({UNREACHABLE, UNCOUNTED})
 """Why a start fails that says nothing about its server."""
-
-
-async def offers_line(refusal: Refusal, may_wait: Callable[[], Awaitable[bool]]) -> bool:
-    """Whether there may be a line for a start that was refused before it began.
-
-    A place in a line is offered only to those who *may_wait*.
-    """
-    if refusal.slug == Reason.TRY_AGAIN:
-        return await may_wait()
-    return bool(refusal.on_form.place)
 
 
 def lets_join(refusal: Refusal, decide: Callable[[], Decision]) -> bool:

@@ -10,8 +10,8 @@ from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import waiting
 from gpuspawner.launch.endings import PLACE, place_of, without_place
-from gpuspawner.line.kept import OPTION, PATIENCE_SECONDS, KeptPlaces, Server
-from gpuspawner.runtime import Runtime
+from gpuspawner.line.kept import PATIENCE_SECONDS, KeptPlaces, Server
+from gpuspawner.reservations.places import OPTION
 
 log = logging.getLogger(__name__)
 
@@ -22,25 +22,23 @@ _LOOK_SECONDS = 0.05
 _NEXT_SECONDS = 5.0
 
 
-async def resume_all(runtime: Runtime) -> None:
+async def resume_all(kept: KeptPlaces, view: ClusterView) -> None:
     """Start the servers again that were in line when the hub ended. Never raises."""
-    if not runtime.queue.is_on:
-        return
     try:
-        await _resume_all(runtime)
+        await _resume_all(kept, view)
     except Exception:
         log.exception("Can't start those again who were in line when the hub ended")
 
 
-async def _resume_all(runtime: Runtime) -> None:
+async def _resume_all(kept: KeptPlaces, view: ClusterView) -> None:
     while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
         await asyncio.sleep(_STARTING_SECONDS)
-    await waiting.surviving(partial(_keep, runtime.kept_places))
-    await _until_sure(runtime.view)
-    runtime.kept_places.begin()
+    await waiting.surviving(partial(_keep, kept))
+    await _until_sure(view)
+    kept.begin()
     async with asyncio.TaskGroup() as group:
-        for server in runtime.kept_places.servers():
-            await _until_back(runtime, server, group.create_task(resume(runtime, server)))
+        for server in kept.servers():
+            await _until_back(kept, server, group.create_task(resume(kept, server)))
 
 
 async def _keep(kept: KeptPlaces) -> None:
@@ -56,7 +54,7 @@ async def _until_sure(view: ClusterView) -> None:
         await view.changed(_AGAIN_SECONDS)
 
 
-async def _until_back(runtime: Runtime, server: Server, resumed: asyncio.Task[None]) -> None:
+async def _until_back(kept: KeptPlaces, server: Server, resumed: asyncio.Task[None]) -> None:
     """Wait until a server has joined the line, or for some seconds.
 
     One after the other, the first are served first, and the hub's loop is free in between.
@@ -64,16 +62,15 @@ async def _until_back(runtime: Runtime, server: Server, resumed: asyncio.Task[No
     with suppress(TimeoutError):
         async with asyncio.timeout(_NEXT_SECONDS):
             # It joins inside the hub's own handler, which tells nobody.
-            while not resumed.done() and runtime.kept_places.find(server):  # noqa: ASYNC110
+            while not resumed.done() and kept.find(server):  # noqa: ASYNC110
                 await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def resume(runtime: Runtime, server: Server) -> None:
+async def resume(kept: KeptPlaces, server: Server) -> None:
     """Start a server again as its owner would, if a place is kept for it. Never raises.
 
     It takes the place itself when it joins the line. If it can't, the database forgets the place.
     """
-    kept = runtime.kept_places
     try:
         answer = f"HTTP {await waiting.surviving(partial(_last_answer, kept, server))}"
     except Exception as error:  # noqa: BLE001, the others' places don't depend on it

@@ -35,7 +35,6 @@ class QueueRules(msgspec.Struct, frozen=True):
     """The rules of the line.
 
     Attributes:
-        is_on: Whether there is one.
         accelerators: The keys of those that people may wait for; None for all.
         profiles: The slugs of the profiles; None for all.
         policies: The names of those of which one has to apply to who waits; None for everybody.
@@ -46,7 +45,6 @@ class QueueRules(msgspec.Struct, frozen=True):
         seconds_idle: How long nobody has used a server that is called idle.
     """
 
-    is_on: bool = False
     accelerators: frozenset[str] | None = None
     profiles: frozenset[str] | None = None
     policies: frozenset[str] | None = None
@@ -58,8 +56,6 @@ class QueueRules(msgspec.Struct, frozen=True):
 
     def allow(self, accelerator: str | None, profile: str) -> bool:
         """Whether people may wait for a server with an accelerator, or of a profile."""
-        if not self.is_on:
-            return False
         if profile:
             return self.profiles is None or profile in self.profiles
         return self.accelerators is None or accelerator in self.accelerators
@@ -75,18 +71,17 @@ def read_queue(
     """Read the trait.
 
     Args:
-        given: Its value.
+        given: Its value, unless there is no line.
         offers: What the administrator offers.
         policies: The names of all policies; None if nobody knows them yet.
 
     Raises:
         OfferError: It isn't valid; the text names the key.
     """
-    if isinstance(given, bool):
-        return QueueRules(is_on=given)
+    if given is True:
+        return QueueRules()
     written = read(given, WrittenQueue, "queue")
     return QueueRules(
-        is_on=True,
         accelerators=_known(written.accelerators, offers),
         profiles=None if written.profiles is None else frozenset(written.profiles),
         policies=_policies(written.policies, policies),

@@ -1,14 +1,18 @@
 """What people in line read."""
 
+from typing import TYPE_CHECKING
+
 from markupsafe import Markup, escape
 
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
-from gpuspawner.line.estimate import Range
 from gpuspawner.messages import words
 from gpuspawner.messages.endings import server_named
 from gpuspawner.messages.words import Message
 from gpuspawner.offers.grant import Grant
+
+if TYPE_CHECKING:
+    from gpuspawner.line.estimate import Range
 
 
 def would_be(place: int) -> str:
@@ -80,7 +84,7 @@ def left_the_line() -> Message:
     return Message.of(_("You have left the line."))
 
 
-def in_line(place: int, grant: Grant, usual: Range | None = None, idle: int = 0) -> Message:
+def in_line(place: int, grant: Grant, usual: "Range | None" = None, idle: int = 0) -> Message:
     """Say somebody's place, what they wait for, how long it usually takes, and what is idle."""
     waited_for = _("You are waiting for {server}.").format(server=words.gpus(grant))
     rest = waited_for, _takes(usual) if usual else "", _idle(idle)
@@ -104,7 +108,7 @@ def _idle(count: int) -> str:
     return text.format(count=count) if count else ""
 
 
-def _takes(usual: Range) -> str:
+def _takes(usual: "Range") -> str:
     """Say a range in whole minutes, or in hours if it is long."""
     low, high = max(1, round(usual.low / 60)), max(1, round(usual.high / 60))
     if high <= 1:

@@ -16,9 +16,6 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.queues import Queues
-from gpuspawner.line.durations import Durations
-from gpuspawner.line.kept import KeptPlaces
-from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variants
@@ -36,6 +33,7 @@ from gpuspawner.preflight.decision import (
     ViewNotLive,
     Wait,
 )
+from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Shape, Subject, Verdicts
 from gpuspawner.reservations.in_view import LostRoom
@@ -71,8 +69,7 @@ class Preflight:
         look_every: Seconds between two checks in `until_taken`.
         pools: The pools that may grow; by default those that the view shows.
         trial: Seconds that a pod may be pending before an autoscaler has reacted to it.
-        kept: The places in line of those who haven't come back yet since the hub started.
-        durations: How long servers run; by default, nothing is known of that.
+        line: Makes the line of those who wait; by default, nobody does.
     """
 
     def __init__(
@@ -83,8 +80,7 @@ class Preflight:
         look_every: float = _LOOK_EVERY,
         pools: Pools | None = None,
         trial: float = TRIAL_SECONDS,
-        kept: KeptPlaces | None = None,
-        durations: Durations | None = None,
+        line: MakesLine = nobody_waits,
     ) -> None:
         self._view = view
         self._patience = patience
@@ -99,14 +95,7 @@ class Preflight:
         self._counts = Counts(view.state)
         queues = Queues(view.queues, view.state)
         self._decider = Decider(view.state, self._verdicts, self.to_come, self._counts, queues)
-        self.line = WaitingLine(
-            view,
-            self._verdicts,
-            self.reservations,
-            self._decide_alone,
-            kept or KeptPlaces(),
-            durations or Durations(dict),
-        )
+        self.line = line(view, self._verdicts, self.reservations, self._decide_alone)
         view.listen(self.reservations.look)
 
     def check(self, proposal: Proposal) -> Decision:

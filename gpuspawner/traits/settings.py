@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpuspawner.cluster import user_scheduler as chart
 from gpuspawner.cluster.schedulers import Schedulers
 from gpuspawner.compat import zero_to_jupyterhub
-from gpuspawner.line.rules import QueueRules, read_queue
 from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.offers import Offers
 from gpuspawner.scheduling import Rules
 from gpuspawner.traits import OFFERS
 
 if TYPE_CHECKING:
+    from gpuspawner.line.rules import QueueRules
     from gpuspawner.policies.policies import Policies
 
 
@@ -81,12 +81,16 @@ def configured_policies(
 
 def configured_queue(
     settings: Settings, offers: Offers, policies: "Policies | Callable[..., Any] | None"
-) -> QueueRules:
-    """Read the rules of the line.
+) -> "QueueRules | None":
+    """Read the rules of the line; None without one.
 
     Raises:
         OfferError: They aren't usable.
     """
+    if settings.queue is False:
+        return None
+    from gpuspawner.line.rules import read_queue  # only hubs with a line load it
+
     listed = () if policies is None else None if callable(policies) else policies.policies
     names = None if listed is None else [it.name for it in listed]
     return read_queue(settings.queue, offers, names)

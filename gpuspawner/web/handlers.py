@@ -19,7 +19,7 @@ from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.host import Host
 from gpuspawner.gates.preview import preview
 from gpuspawner.gates.refusal import Refusal
-from gpuspawner.line.wishes import in_schema
+from gpuspawner.gates.wishes import in_schema
 from gpuspawner.offers import options
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
@@ -145,7 +145,7 @@ class SchemaHandler(AboutAServer):
         if accelerators is None:
             raise web.HTTPError(404, "This hub offers profiles, not accelerators")
         entitlement = await accelerators.of(server_name).policing.entitlement()
-        self.answer(in_schema(options.schema(entitlement.offers), accelerators.runtime.queue))
+        self.answer(in_schema(options.schema(entitlement.offers), accelerators.runtime.line))
 
 
 class StaticHandler(web.StaticFileHandler):

@@ -3,7 +3,7 @@
 import json
 import time
 from asyncio import sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from jupyterhub.apihandlers import APIHandler
@@ -14,11 +14,13 @@ from tornado.httputil import url_concat
 
 from gpuspawner import runtime
 from gpuspawner.gates.host import set_locale
-from gpuspawner.line.in_line import InLine
 from gpuspawner.web.form.addresses import line, live, pending, spawn
 from gpuspawner.web.form.alternative_button import INSTEAD
 from gpuspawner.web.form.render import buttons_instead, render_line
 from gpuspawner.web.form.view_model import Button, LineView
+
+if TYPE_CHECKING:
+    from gpuspawner.line.in_line import InLine
 
 _PAGE = """{% extends "page.html" %}
 {% block main %}
@@ -54,8 +56,8 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
     async def get(self, user_name: str, server_name: str) -> None:
         """Show the place, and what is free instead."""
         spawner = self._spawner(user_name, server_name)
-        place: InLine = spawner.gpuspawner_gates.in_line
-        if not place.is_on:
+        place = _wait(spawner)
+        if place is None or not place.is_on:
             self.redirect(spawn(spawner))
             return
         set_locale(spawner, self)
@@ -86,7 +88,10 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
     async def post(self, user_name: str, server_name: str) -> None:
         """Leave the line; go to the form, or start what was chosen instead if it is still free."""
         spawner = self._spawner(user_name, server_name)
-        place: InLine = spawner.gpuspawner_gates.in_line
+        place = _wait(spawner)
+        if place is None:
+            self.redirect(spawn(spawner))
+            return
         chosen = self.get_body_argument(INSTEAD, "")
         if chosen and chosen not in [it.value for it in await _others(place, spawner)]:
             self.redirect(line(spawner))
@@ -107,7 +112,13 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
         return user.spawners[server_name]
 
 
-async def _others(place: InLine, spawner: Any) -> tuple[Button, ...]:
+def _wait(spawner: Any) -> "InLine | None":
+    """Return the wait of the current start; None in a hub without a line."""
+    has_line = runtime.current(spawner).line is not None
+    return spawner.gpuspawner_gates.in_line if has_line else None
+
+
+async def _others(place: "InLine", spawner: Any) -> tuple[Button, ...]:
     return buttons_instead(await place.instead(), runtime.current(spawner).offers)
 
 

@@ -36,6 +36,9 @@ class StatePage(RequestHandler):
 
     def post(self) -> None:
         """Forget how long servers have run, from which the hub tells how long people wait."""
-        durations = runtime.running().durations
+        line = runtime.running().line
+        if line is None:
+            return
+        durations = line.durations
         durations._ended.clear()
         durations._survivals.clear()

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-OPTIONAL = {"policies": {"course": {"gpus_per_user": 1}}}
-"""The rooms that a hub may do without, by the trait that turns each on, with a value."""
+OPTIONAL = {"policies": ("policies", {"course": {"gpus_per_user": 1}}), "line": ("queue", True)}
+"""The rooms that a hub may do without, and the trait that turns each on, with a value."""
 
 # Each in a process of its own: a hub that has begun, and what goes on in it.
 BEGINS = """
@@ -66,12 +66,14 @@ def without() -> set[str]:
     return rooms(STARTS)
 
 
-@pytest.mark.parametrize("trait", OPTIONAL)
-def test_what_a_hub_does_not_use_is_not_loaded(trait, without) -> None:
+@pytest.mark.parametrize("room", OPTIONAL)
+def test_what_a_hub_does_not_use_is_not_loaded(room, without) -> None:
     assert {"gates", "preflight", "launch", "web"} <= without
-    assert trait not in without
+    assert room not in without
 
 
-@pytest.mark.parametrize(("trait", "value"), OPTIONAL.items())
-def test_what_a_hub_uses_is_loaded_before_anybody_asks_for_a_server(trait, value) -> None:
-    assert trait in rooms(**{trait: value})
+@pytest.mark.parametrize("room", OPTIONAL)
+def test_what_a_hub_uses_is_loaded_before_anybody_asks_for_a_server(room) -> None:
+    trait, value = OPTIONAL[room]
+
+    assert room in rooms(**{trait: value})

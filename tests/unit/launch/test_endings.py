@@ -14,10 +14,9 @@ from gpuspawner import GPUSpawner
 from gpuspawner.launch.ending import Ending, written
 from gpuspawner.launch.endings import last_of, place_of, without_place
 from gpuspawner.launch.trouble import Kind
-from gpuspawner.line.kept import KeptPlace, Wish
-from gpuspawner.line.rules import QueueRules
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
+from gpuspawner.reservations.places import KeptPlace, Wish
 from tests.unit.makers.file_database import FileDatabase, until
 from tests.unit.makers.policy_pods import server_pod
 from tests.unit.makers.restarts import NODE, begin, kind, pod, restarting, set_pod, stop, stopped
@@ -223,13 +222,12 @@ async def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with, ro
 
 @pytest.mark.parametrize("queue", [False, True])
 def test_a_stored_place_is_awaited_only_if_there_is_a_line(after_restart, queue) -> None:
-    spawner = after_restart(runs=True)
-    running = spawner.hub.runtime(spawner)
-    running.queue = QueueRules(is_on=queue)
+    spawner = after_restart(runs=True, queue=queue)
+    line = spawner.hub.runtime(spawner).line
 
     spawner.load_state({"gpuspawner": {"place": KeptPlace(1.0, Wish.ANYWAY).written()}})
 
-    assert running.kept_places.are_awaited is queue
+    assert (line is not None and line.kept.are_awaited) is queue
 
 
 POLICIES = {"p": {"gpus_per_user": 1}}
@@ -404,8 +402,7 @@ async def test_a_form_that_is_opened_while_a_server_starts_or_runs_begins_no_sta
 async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_another_one(
     after_restart,
 ) -> None:
-    first = after_restart(runs=True)
-    first.hub.runtime(first).queue = QueueRules(is_on=True)
+    first = after_restart(runs=True, queue=True)
     first.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     resumed = after_restart(runs=True)
     await begin(resumed)
@@ -414,12 +411,11 @@ async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_anothe
 
 async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after_restart) -> None:
     """The first restart finds that it waits; the second one finds it stopped by the first."""
-    first = after_restart(runs=True)
-    runtime, place = first.hub.runtime(first), KeptPlace(1.0, Wish.ANYWAY)
-    runtime.queue = QueueRules(is_on=True)
+    first = after_restart(runs=True, queue=True)
+    kept, place = first.hub.runtime(first).line.kept, KeptPlace(1.0, Wish.ANYWAY)
     first.gpuspawner_gates.endings.wait(place)
     resumed = after_restart(runs=False)
-    runtime.kept_places.keep((first.user.name, ""), place)  # from the hub's database
+    kept.keep((first.user.name, ""), place)  # from the hub's database
 
     resumed.clear_state()
     await begin(resumed)
@@ -431,22 +427,20 @@ async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after
 async def test_an_owner_who_starts_before_the_hub_has_read_the_places_keeps_theirs(
     after_restart,
 ) -> None:
-    first = after_restart(runs=True)
-    runtime, place = first.hub.runtime(first), KeptPlace(1.0, Wish.ANYWAY)
-    runtime.queue = QueueRules(is_on=True)
+    first = after_restart(runs=True, queue=True)
+    kept, place = first.hub.runtime(first).line.kept, KeptPlace(1.0, Wish.ANYWAY)
     first.gpuspawner_gates.endings.wait(place)
     owned: Any = after_restart(runs=False)
 
     owned.clear_state()
     await begin(owned)
 
-    assert runtime.kept_places.find((owned.user.name, "")) == place
+    assert kept.find((owned.user.name, "")) == place
     assert place_of(owned.orm_spawner.state) == place
 
 
 async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(after_restart) -> None:
-    spawner = after_restart(runs=True)
-    spawner.hub.runtime(spawner).queue = QueueRules(is_on=True)
+    spawner = after_restart(runs=True, queue=True)
     place = KeptPlace(1.0, Wish.ANYWAY)
     await begin(spawner)
     spawner.gpuspawner_gates.endings.wait(place)
@@ -462,7 +456,7 @@ def test_a_start_that_waits_is_cut_by_a_restart_that_ends_the_line(after_restart
     first = after_restart(runs=True)
     first.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     restarted = after_restart(runs=True)
-    assert not restarted.hub.runtime(restarted).queue.is_on
+    assert restarted.hub.runtime(restarted).line is None
 
     assert restarted.gpuspawner_gates.endings.polled(1, None) == 1
 
@@ -485,9 +479,8 @@ def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up
     after_restart,
 ) -> None:
     """Its place was stored until it was up, and the hub ended in between."""
-    first = after_restart(runs=True)
-    kept = first.hub.runtime(first).kept_places
-    first.hub.runtime(first).queue = QueueRules(is_on=True)
+    first = after_restart(runs=True, queue=True)
+    kept = first.hub.runtime(first).line.kept
     first.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
     restarted = after_restart(runs=True)
     assert kept.are_awaited

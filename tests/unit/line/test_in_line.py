@@ -16,11 +16,11 @@ from gpuspawner.gates.refusal import Refusal
 from gpuspawner.gates.source import Choice
 from gpuspawner.launch.endings import place_of
 from gpuspawner.line import in_line
-from gpuspawner.line.kept import KeptPlace, Wish
 from gpuspawner.line.rules import QueueRules
 from gpuspawner.messages import Message
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Reason
+from gpuspawner.reservations.places import KeptPlace, Wish
 from tests.unit.makers.hubs import TAINT, TOLERATION, tolerating
 from tests.unit.makers.waiters import FULL, Waiting
 from tests.unit.makers.worlds import named_node, node, pod, proposal, settle
@@ -251,7 +251,7 @@ async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer
 ) -> None:
     alice = Waiting(hub_with(*FULL), True)
     alice.spawner.user_options |= options
-    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept = alice.hub.runtime(alice.spawner).line.kept
     kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
 
     with pytest.raises(Refusal):
@@ -265,7 +265,7 @@ async def test_who_is_admitted_at_once_is_awaited_no_longer(
 ) -> None:
     """Else nobody in line would be called for a minute."""
     alice = Waiting(hub_with(FULL[0]), True)
-    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept = alice.hub.runtime(alice.spawner).line.kept
     kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
 
     alice.spawner.run_pre_spawn_hook()
@@ -279,19 +279,19 @@ async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(
 ) -> None:
     alice = Waiting(hub_with(*FULL), True)
     runtime = alice.hub.runtime(alice.spawner)
-    runtime.kept_places.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    runtime.line.kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
 
     await alice.begin()
 
     assert alice.place.is_on
-    assert not runtime.kept_places.are_awaited
+    assert not runtime.line.kept.are_awaited
     assert [it.since for it in runtime.preflight.line._line] == [1.0]
     alice.start.cancel()
 
 
 async def test_who_joins_again_waits_as_wished_last(hub_with) -> None:
     alice = Waiting(hub_with(*FULL), "here")
-    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept = alice.hub.runtime(alice.spawner).line.kept
     kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
     row = alice.row()
 
@@ -305,7 +305,7 @@ async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_nex
     hub_with,
 ) -> None:
     alice = Waiting(hub_with(FULL[0]), None)
-    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept = alice.hub.runtime(alice.spawner).line.kept
     kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
     row = alice.row()
     alice.spawner.clear_state()
@@ -321,7 +321,7 @@ async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, sl
         raise Refusal(Message.of("Later."), reason=slug)
 
     alice = Waiting(hub_with(*FULL), True)
-    kept = alice.hub.runtime(alice.spawner).kept_places
+    kept = alice.hub.runtime(alice.spawner).line.kept
     kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
     monkeypatch.setattr("gpuspawner.compat.kubespawner.connect", fails)
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.line import kept
-from gpuspawner.line.kept import KeptPlace, KeptPlaces, Wish
+from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.reservations.places import KeptPlace, Wish
 
 pytestmark = pytest.mark.each_python
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from gpuspawner.gates.decisions import offers_line
 from gpuspawner.gates.policing import LIMIT
 from gpuspawner.gates.refusal import Refusal
-from gpuspawner.line.reasons_to_wait import lets_join, lets_stay, offers_line
+from gpuspawner.line.reasons_to_wait import lets_join, lets_stay
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start

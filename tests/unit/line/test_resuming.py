@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -11,8 +10,8 @@ from sqlalchemy import text
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.launch.endings import place_of
 from gpuspawner.line import resuming
-from gpuspawner.line.kept import PATIENCE_SECONDS, KeptPlace, KeptPlaces, Server, Wish
-from gpuspawner.line.rules import QueueRules
+from gpuspawner.line.kept import PATIENCE_SECONDS, KeptPlaces, Server
+from gpuspawner.reservations.places import KeptPlace, Wish
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.worlds import StillView, settle
 
@@ -25,9 +24,6 @@ class Hub:
     def __init__(self) -> None:
         self.kept = KeptPlaces()
         self.view = StillView()
-        self.runtime: Any = SimpleNamespace(
-            queue=QueueRules(is_on=True), kept_places=self.kept, view=self.view
-        )
         self.active: set[Server] = set()
         self.states: dict[Server, object] = {}
         self.statuses: dict[str, list[int]] = {}
@@ -90,7 +86,7 @@ async def test_they_are_started_in_the_order_of_their_places_with_their_wishes(h
     hub.stores("bob", 20.0, Wish.HERE)
     hub.stores("ann", 10.0)
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert hub.asked == [("ann", "anyway"), ("bob", "here")]
     assert not hub.kept.are_awaited
@@ -100,7 +96,7 @@ async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub) -> N
     await asyncio.sleep(2 * PATIENCE_SECONDS)
     hub.stores("ann", 10.0)
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert hub.awaited == [True]
 
@@ -109,7 +105,7 @@ async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub) -> N
 async def test_they_wait_until_the_hub_sees_the_cluster_or_never_will(hub, seen) -> None:
     hub.view.now = Unreachable("the cluster is away")
     hub.stores("ann", 10.0)
-    resumed = asyncio.create_task(resuming.resume_all(hub.runtime))
+    resumed = asyncio.create_task(resuming.resume_all(hub.kept, hub.view))
     for health in (Unreachable("the cluster is away"), Reading(1.0), Stale(20.0, "a reason")):
         hub.view.now = health
         hub.view.wake()
@@ -130,23 +126,16 @@ async def test_they_wait_until_the_hub_sees_the_cluster_or_never_will(hub, seen)
 async def test_a_server_without_a_place_is_not_started(hub, state) -> None:
     hub.states["ann", ""] = state
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert hub.asked == []
 
 
-@pytest.mark.parametrize(
-    ("active", "rules"),
-    [({("ann", "")}, QueueRules(is_on=True)), (set(), QueueRules())],
-    ids=["it has started already", "the hub has no line"],
-)
-async def test_who_needs_no_place_any_more_or_can_have_none_is_not_started(
-    hub, active, rules
-) -> None:
+async def test_who_has_started_already_needs_no_place_any_more(hub) -> None:
     hub.stores("ann", 10.0)
-    hub.active, hub.runtime.queue = active, rules
+    hub.active = {("ann", "")}
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert hub.asked == []
 
@@ -157,7 +146,7 @@ async def test_a_hub_that_can_t_be_asked_is_a_line_in_the_log(hub, monkeypatch, 
 
     monkeypatch.setattr(resuming.waiting, "answers", fails)
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert "no such client" in caplog.text
 
@@ -166,7 +155,7 @@ async def test_a_start_that_the_hub_can_t_take_yet_is_tried_again(hub) -> None:
     hub.stores("ann", 10.0)
     hub.statuses["ann"] = [503, 429, 202]
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert len(hub.asked) == 3
     assert not hub.kept.are_awaited
@@ -179,7 +168,7 @@ async def test_who_can_t_be_started_any_more_is_awaited_no_longer(hub, answer) -
     hub.stores("bob", 20.0)
     hub.statuses["ann"] = [answer]
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert [user for user, _ in hub.asked] == ["ann", "bob"]
     assert not hub.kept.are_awaited
@@ -190,7 +179,7 @@ async def test_a_start_that_is_given_up_isnt_made_by_the_next_restart(hub, answe
     hub.stores("ann", 10.0)
     hub.statuses["ann"] = answers
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert hub.asked
     assert not hub.has_stored("ann")
@@ -208,7 +197,7 @@ async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
     hub.stores("bob", 20.0)
     hub.statuses["ann"] = [403]
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert [user for user, _ in hub.asked] == ["ann", "bob"]
     assert "no disk" in caplog.text
@@ -230,7 +219,7 @@ async def test_a_database_that_fails_for_a_while_costs_nobody_the_place(
     hub.stores("ann", 10.0)
     hub.stores("bob", 20.0)
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert sorted(user for user, _ in hub.asked) == ["ann", "bob"]
     assert hub.has_stored("ann")
@@ -241,7 +230,7 @@ async def test_a_server_that_the_hub_still_checks_has_a_minute_afterwards(hub) -
     hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
     hub.active.add(("ann", ""))
     hub.statuses["ann"] = [400, 202]
-    resumed = asyncio.create_task(resuming.resume(hub.runtime, ("ann", "")))
+    resumed = asyncio.create_task(resuming.resume(hub.kept, ("ann", "")))
     await asyncio.sleep(2 * PATIENCE_SECONDS)
     assert not resumed.done()
     assert hub.asked == []
@@ -258,7 +247,7 @@ async def test_an_owner_who_was_faster_keeps_the_place(hub) -> None:
     hub.stores("ann", 10.0)
     hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
     hub.active.add(("ann", ""))
-    resumed = asyncio.create_task(resuming.resume(hub.runtime, ("ann", "")))
+    resumed = asyncio.create_task(resuming.resume(hub.kept, ("ann", "")))
     await settle()
     assert hub.kept.find(("ann", "")) is not None
 
@@ -274,6 +263,6 @@ async def test_nobody_waits_for_long_for_one_who_doesn_t_come_back(hub) -> None:
     hub.stores("bob", 20.0)
     hub.statuses["ann"] = [503] * 100 + [202]
 
-    await resuming.resume_all(hub.runtime)
+    await resuming.resume_all(hub.kept, hub.view)
 
     assert ("bob", "anyway") in hub.asked[:20]

@@ -47,21 +47,18 @@ def test_a_mistake_is_named_with_its_key(given: object, error: str) -> None:
     assert str(caught.value).startswith(f"GPUSpawner.queue{error}")
 
 
-def test_there_is_no_line_unless_it_is_turned_on() -> None:
-    off, on = read_queue(False, offers()), read_queue(True, offers())
+def test_people_may_wait_for_everything_unless_the_trait_says_otherwise() -> None:
+    on = read_queue(True, offers())
 
-    assert not off.allow("t4", "")
-    assert not off.allow(None, "large")
     assert on.allow("t4", "")
     assert on.allow(None, "")
     assert on.allow(None, "large")
 
 
 def test_a_dictionary_turns_it_on_and_a_key_with_null_counts_as_left_out() -> None:
-    assert read_queue({}, offers()) == QueueRules(is_on=True)
-    assert read_queue({"profiles": None, "weights": {"thesis": None}}, offers()) == QueueRules(
-        is_on=True
-    )
+    assert read_queue({}, offers()) == QueueRules()
+    written = {"profiles": None, "weights": {"thesis": None}}
+    assert read_queue(written, offers()) == QueueRules()
 
 
 def test_every_key_is_read() -> None:
@@ -78,7 +75,6 @@ def test_every_key_is_read() -> None:
     )
 
     assert rules == QueueRules(
-        is_on=True,
         accelerators=frozenset({"a100"}),
         profiles=frozenset({"large"}),
         weights={"thesis": 2, "guests": 0.5},

@@ -11,10 +11,11 @@ import pytest
 from gpuspawner.cluster.health import Reading
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.line.fronts import UNSURE_SECONDS
-from gpuspawner.line.kept import KeptPlace, KeptPlaces, Wish
+from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.serving import Serving
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Reason, Start, UnknownRules
+from gpuspawner.reservations.places import KeptPlace, Wish
 from tests.unit.makers.line_stage import FULL, Stage
 from tests.unit.makers.worlds import (
     GPU,

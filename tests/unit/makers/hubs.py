@@ -11,13 +11,17 @@ from traitlets.config import Config
 
 from gpuspawner import GPUSpawner, runtime
 from gpuspawner.cluster.client import Client
+from gpuspawner.cluster.view import ClusterView
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.availability import Availability, Surveys
 from gpuspawner.preflight.dry_run import Answer, DryRun
 from gpuspawner.preflight.dry_runs import DryRuns
+from gpuspawner.preflight.nobody_waits import Decide, Line, nobody_waits
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.verdicts import Verdicts
+from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.traits.settings import Settings
@@ -58,8 +62,22 @@ class StillRuntime(Runtime):
         super().__init__(settings, view)
         self.dry_runs = DryRuns(admission)
         pools = Pools(view.state, view.autoscalers, settings.autoscaling)
-        self.preflight = AdmittedPreflight(Preflight(view, pools=pools))
+        line = nobody_waits if self.line is None else self._waiting
+        self.preflight = AdmittedPreflight(Preflight(view, pools=pools, line=line))
         self.surveys = Surveys(view.state, self.preflight.to_come, self.preflight.placements)
+
+    def _waiting(
+        self, view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: Decide
+    ) -> Line:
+        """As `HubLine.waiting`, but nobody tells who is idle, and who comes back is not awaited."""
+        from gpuspawner.line.durations import Durations
+        from gpuspawner.line.kept import KeptPlaces
+        from gpuspawner.line.waiting_line import WaitingLine
+
+        assert self.line is not None
+        made = WaitingLine(view, verdicts, reservations, decide, KeptPlaces(), Durations(dict))
+        self.line._waiting = made
+        return made
 
 
 class StillHub:

@@ -19,8 +19,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.compat import waiting
 from gpuspawner.launch import run
 from gpuspawner.launch.endings import last_of, place_of
-from gpuspawner.line import resuming
-from gpuspawner.line.kept import KeptPlace
+from gpuspawner.reservations.places import KeptPlace
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import A100, StillHub
 from tests.unit.makers.waiters import FULL
@@ -161,7 +160,8 @@ class MortalHub:
     async def begin(self) -> None:
         """Check the server as a hub does that begins, and let those wait on who were in line."""
         await self.check()
-        await resuming.resume_all(self.still.runtime(self.spawner))
+        if (line := self.still.runtime(self.spawner).line) is not None:
+            await line.resume(self.still.view)
 
     async def check(self) -> None:
         """Check the server as a hub does that begins."""

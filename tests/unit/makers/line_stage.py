@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.line.durations import Durations
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.line import Ticket
+from gpuspawner.line.waiting_line import WaitingLine
+from gpuspawner.preflight.nobody_waits import Decide
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.verdicts import Verdicts
+from gpuspawner.reservations.reservations import Reservations
 from tests.unit.makers.worlds import Plain, StillView, node, pod, proposal, settle
 
 FULL = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")), ("Pod", pod("y", 1, on="n"))]
@@ -17,8 +23,15 @@ class Stage:
 
     def __init__(self, *objects: tuple[str, Any], kept: KeptPlaces | None = None) -> None:
         self.view = StillView(*objects)
-        self.preflight = Preflight(self.view, kept=kept)
-        self.line = self.preflight.line
+        kept, durations = kept or KeptPlaces(), Durations(dict)
+
+        def line(
+            view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: Decide
+        ) -> WaitingLine:
+            self.line = WaitingLine(view, verdicts, reservations, decide, kept, durations)
+            return self.line
+
+        self.preflight = Preflight(self.view, line=line)
         self.tickets: dict[str, Ticket] = {}
         """Of those who have joined, by name."""
 

@@ -1,0 +1,72 @@
+"""The line of one hub: its rules, those who wait, and what is known of servers in time."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.compat.activity import unused_for
+from gpuspawner.gates.admitting import Admitting
+from gpuspawner.gates.host import Host
+from gpuspawner.gates.policing import Policing
+from gpuspawner.kube.servers import ServerPod
+from gpuspawner.launch.endings import Endings
+from gpuspawner.launch.story import Story
+from gpuspawner.line.durations import Durations
+from gpuspawner.line.in_line import InLine
+from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.line import Key
+from gpuspawner.line.resuming import resume_all
+from gpuspawner.line.rules import QueueRules
+from gpuspawner.line.waiting_line import WaitingLine
+from gpuspawner.preflight.nobody_waits import Decide
+from gpuspawner.preflight.verdicts import Verdicts
+from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.runtime import Runtime
+
+
+class HubLine:
+    """What a hub with a line has once.
+
+    Args:
+        pods: Returns the pods of servers, by namespace and name.
+
+    Attributes:
+        rules: Who may wait.
+        kept: The places of those who haven't come back yet since the hub started.
+        durations: How long servers run.
+    """
+
+    def __init__(self, rules: QueueRules, pods: Callable[[], Mapping[Key, ServerPod]]) -> None:
+        self.rules = rules
+        self.kept = KeptPlaces()
+        self.durations = Durations(pods, lambda: unused_for(rules.seconds_idle))
+        self._waiting: WaitingLine | None = None
+
+    def waiting(
+        self, view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: Decide
+    ) -> WaitingLine:
+        """Make the line for the preflight; see `gpuspawner.preflight.nobody_waits.MakesLine`."""
+        made = WaitingLine(view, verdicts, reservations, decide, self.kept, self.durations)
+        self._waiting = made
+        return made
+
+    def turn(
+        self,
+        spawner: Host,
+        runtime: Runtime,
+        admitting: Admitting,
+        policing: Policing,
+        endings: Endings,
+        story: Story,
+        begun: asyncio.Event,
+    ) -> InLine:
+        """Return the wait of one start of a spawner."""
+        if self._waiting is None:
+            raise RuntimeError("the preflight has not made the line yet")
+        hub = self.rules, self.kept, self._waiting
+        return InLine(spawner, runtime, admitting, policing, endings, story, begun, *hub)
+
+    def resume(self, view: ClusterView) -> Coroutine[Any, Any, None]:
+        """Start the servers again that were in line when the hub ended. Never raises."""
+        return resume_all(self.kept, view)

@@ -1,0 +1,66 @@
+"""Who waits in line for room: in a hub without a line, nobody.
+
+It is what the preflight asks of a line. `gpuspawner.line` has the one in which people wait.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.preflight.decision import Decision
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.verdicts import Verdicts
+from gpuspawner.reservations.reservations import Reservations
+
+
+class Line(Protocol):
+    """Those who wait."""
+
+    def __len__(self) -> int:
+        """Return how many servers wait."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits, here or on the way back."""
+
+    def waiting(self) -> Counter[str]:
+        """Return how many servers wait for each accelerator."""
+
+    def ahead_of(self, proposal: Proposal) -> int:
+        """Return how many people in line wait for any of the nodes of somebody who isn't."""
+
+    def delayed_by(self, proposal: Proposal) -> int:
+        """Return how many people in line are ahead if a start has to wait for one of them; or 0."""
+
+    def is_ahead_of(self, proposal: Proposal) -> bool:
+        """As `delayed_by`, of one of many proposals for one server: calls nobody first."""
+
+
+Decide = Callable[[Proposal], Decision]
+"""Decides about a proposal at this moment, leaving the line aside."""
+MakesLine = Callable[[ClusterView, Verdicts, Reservations, Decide], Line]
+
+
+class _NobodyWaits:
+    is_empty = True
+
+    def __len__(self) -> int:
+        return 0
+
+    def waiting(self) -> Counter[str]:
+        return Counter()
+
+    def ahead_of(self, proposal: Proposal) -> int:  # noqa: ARG002
+        return 0
+
+    def delayed_by(self, proposal: Proposal) -> int:  # noqa: ARG002
+        return 0
+
+    def is_ahead_of(self, proposal: Proposal) -> bool:  # noqa: ARG002
+        return False
+
+
+def nobody_waits(*_: object) -> Line:
+    """Make the line of a hub without one."""
+    return _NobodyWaits()
