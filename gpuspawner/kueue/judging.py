@@ -20,7 +20,7 @@ from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.places import Line, inactive, is_stopped, line
 from gpuspawner.kueue.quota import Node, QuotaError
 from gpuspawner.scheduling.labels import SelectorError
-from gpuspawner.scheduling.requests import PODS
+from gpuspawner.scheduling.requests import PODS, is_device
 
 Flavors = tuple[ResourceFlavor, ...]
 """One for each group of resources."""
@@ -163,7 +163,7 @@ class _Question(msgspec.Struct, frozen=True):
 
     def never(self, flavors: list[ResourceFlavor], asked: Mapping[str, int]) -> Never:
         """Return the resource of which the flavors could never give enough, devices first."""
-        by_rank = sorted(asked, key=lambda it: ("/" not in it, it))
+        by_rank = sorted(asked, key=lambda it: (not is_device(it), it))
         for it in by_rank:
             most = max((self.node.most((one.metadata.name, it)) for one in flavors), default=0)
             if asked[it] > most:

@@ -11,6 +11,7 @@ from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.quota import QuotaError
 from gpuspawner.kueue.workloads import order
 from gpuspawner.scheduling.labels import SelectorError
+from gpuspawner.scheduling.requests import is_device
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -93,7 +94,7 @@ def _use(
     asked = [it for it in requests if requests[it] and any(key[1] == it for key in own)]
     if not asked:
         return "", 0, 0, False
-    resource = min(asked, key=lambda it: ("/" not in it, it))
+    resource = min(asked, key=lambda it: (not is_device(it), it))
     keys = [key for key in own if key[1] == resource]
     used = sum(node.usage[key] for key in keys)
     unused = max(own[key] - node.usage[key] for key in keys)

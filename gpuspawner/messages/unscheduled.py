@@ -6,6 +6,7 @@ It is told only if the preflight doesn't know better: it is off, or another sche
 from gpuspawner.language import gettext as _
 from gpuspawner.launch.scheduler_message import Kind, Reason, parse
 from gpuspawner.messages import words
+from gpuspawner.scheduling.requests import is_device
 
 _DISK = frozenset(
     {
@@ -41,8 +42,8 @@ def why(text: str) -> str:
 
 
 def _rank(reason: Reason) -> tuple[int, str]:
-    is_device = "/" in reason.subject
-    return 0 if is_device else 1 if reason.subject == "memory" else 2, reason.subject
+    what = reason.subject
+    return 0 if is_device(what) else 1 if what == "memory" else 2, what
 
 
 def _too_little(reason: Reason) -> str:

@@ -13,7 +13,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice
-from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.state import ClusterState
 
 
@@ -22,7 +22,7 @@ class Selection(msgspec.Struct, frozen=True):
 
     Attributes:
         name: As users or administrators know it.
-        resource: The extended resource of its GPUs.
+        resource: That of its GPUs.
         choices: A node must match each.
     """
 
@@ -50,9 +50,9 @@ def take_stock(state: ClusterState, selections: Iterable[Selection]) -> Iterator
 
 
 def nodes_with_gpus(state: ClusterState) -> int:
-    """Count the nodes that have an extended resource, healthy or not."""
+    """Count the nodes that have devices, healthy or not."""
     return sum(
-        any(is_extended(resource) and amount > 0 for resource, amount in node.capacity.items())
+        any(is_device(resource) and amount > 0 for resource, amount in node.capacity.items())
         for node in state.nodes.values()
     )
 
@@ -114,7 +114,7 @@ def _of_profile(
         for override in ({}, *(override for _, override in variants))
         for amounts in _AMOUNTS
         for resource, amount in _merged(amounts, everywhere, whole, override).items()
-        if is_extended(str(resource)) and str(amount) != "0"
+        if is_device(str(resource)) and str(amount) != "0"
     )
     selecting = [(of, it) for of, it in variants if it.get("node_selector") or it.get(_REQUIRED)]
     for variant, override in selecting or [(name, {})]:

@@ -10,7 +10,7 @@ from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies import granted
 from gpuspawner.policies.granted import Granted
-from gpuspawner.policies.policies import Amount, Measure, What
+from gpuspawner.policies.policies import Amount, Measure, What, names_resource
 from gpuspawner.scheduling.requests import CPU, MEMORY, pod_requests
 from gpuspawner.scheduling.rules import Rules
 
@@ -65,7 +65,7 @@ class Charge:
     @property
     def device(self) -> str | None:
         """The resource of its GPUs, the first by name; None without one."""
-        gpus = (it.of for it in self.amounts if it.what is What.GPUS and "/" in it.of)
+        gpus = (it.of for it in self.amounts if it.what is What.GPUS and names_resource(it.of))
         return min(gpus, default=None)
 
 

@@ -17,7 +17,7 @@ from gpuspawner.scheduling.failures import Untolerated
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.priority import BUILT_IN, priority_of
-from gpuspawner.scheduling.requests import is_extended, pod_requests
+from gpuspawner.scheduling.requests import is_device, pod_requests
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.taint_toleration import untolerated
 
@@ -83,7 +83,7 @@ class Counts:
         except QuantityError:
             return False
         return not _could_be_raised(self._state, pod) and any(
-            is_extended(resource) and self._free(resource) < amount
+            is_device(resource) and self._free(resource) < amount
             for resource, amount in requests.items()
             if amount > 0
         )

@@ -13,6 +13,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod, Toleration
 from gpuspawner.kube.recent import Recent
 from gpuspawner.offers.grant import Grant
+from gpuspawner.scheduling.requests import is_device
 
 Kind = tuple[str, str]
 """The profile and the accelerator that pods are made for; "" for none."""
@@ -60,7 +61,7 @@ def placement_of(pod: Manifest) -> bytes:
         (name, str(it))
         for resources in _requests(pod)
         for name, it in (resources.get("limits") or {}).items()
-        if "/" in name
+        if is_device(name)
     ]
     judged = (_placement(pod), sorted(devices))
     return msgspec.msgpack.encode(judged, order="deterministic")

@@ -21,7 +21,7 @@ from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_resources_fit import fits
 from gpuspawner.scheduling.outcome import would_hold
 from gpuspawner.scheduling.priority import priority_of
-from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.state import ClusterState
 
 # A pool without a limit, in a hub where nobody else waits, needs one node.
@@ -81,7 +81,7 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
     def competes_with(self, other: "Judged") -> bool:
         """Whether both want the same devices, or select nodes in the same way."""
         mine, theirs = self.exact.pod.spec, other.exact.pod.spec
-        devices = {resource for resource, _ in self.exact.asked if is_extended(resource)}
+        devices = {resource for resource, _ in self.exact.asked if is_device(resource)}
         if devices:
             return any(resource in devices for resource, _ in other.exact.asked)
         return (mine.node_selector, mine.affinity) == (theirs.node_selector, theirs.affinity)

@@ -96,6 +96,16 @@ def is_extended(resource: str) -> bool:
     return _QUALIFIED.fullmatch("requests." + resource) is not None
 
 
+@lru_cache(maxsize=4096)
+def is_device(resource: str) -> bool:
+    """Return whether a resource is one of devices: the scheduler counts it, and it has a domain.
+
+    Besides extended resources, these are those in Kubernetes' own domain, which old device plugins
+    and DeviceClasses use.
+    """
+    return "/" in resource and is_scalar(resource)
+
+
 def is_claimable(resource: str) -> bool:
     """Return whether a DeviceClass may serve a resource."""
     return is_extended(resource) or resource.startswith(IMPLICIT_DEVICE_CLASS)

@@ -23,7 +23,7 @@ from gpuspawner.preflight.rejection import (
 )
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.scheduling import ClusterState, NodeInfo
-from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.verdict import Why
 
 _UNSEEN = (Source.NODES, Source.UNREAD, Source.UNREAD_STATUS, Source.CONFIGURATION)
@@ -224,7 +224,7 @@ def _unknown_pool(state: ClusterState, tried: Tried) -> Cause | None:
 
 
 def _no_resource(nodes: Sequence[NodeInfo], resource: str) -> Cause:
-    there = Counter(name for node in nodes for name in node.allocatable if is_extended(name))
+    there = Counter(name for node in nodes for name in node.allocatable if is_device(name))
     near = nearest(resource, there)
     advice = f"Write {near} in {{place}}." if near else "Install its device plugin on them."
     return Cause(

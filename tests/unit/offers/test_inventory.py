@@ -74,6 +74,18 @@ def test_nodes_with_gpus_are_counted_even_if_their_gpus_are_not_healthy() -> Non
     assert nodes_with_gpus(state) == 1
 
 
+def test_gpus_of_an_old_device_plugin_are_counted_too() -> None:
+    old = "alpha.kubernetes.io/nvidia-gpu"
+    amounts = {"allocatable": {old: "2", "pods": "110"}, "capacity": {old: "2"}}
+    state = ClusterState.from_objects(
+        nodes=[{"metadata": {"name": "n"}, "status": amounts}], pods=[]
+    )
+
+    assert nodes_with_gpus(state) == 1
+    profiles = [{"display_name": "P", "kubespawner_override": {"extra_resource_limits": {old: 1}}}]
+    assert [it.gpus for it in take_stock(state, of_profiles(profiles, {}))] == [2]
+
+
 def test_gpus_that_are_not_healthy_are_not_counted() -> None:
     state = ClusterState.from_objects(nodes=[node("a", 3, capacity=4)], pods=[])
     accelerators = Offers.parse(accelerators={"t4": T4}).accelerators.values()
