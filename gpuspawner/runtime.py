@@ -13,13 +13,13 @@ from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.activity import unused_for
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.recent import Recent
 from gpuspawner.launch.avoided import AvoidedNodes
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.kept import KeptPlaces
-from gpuspawner.line.line import Key
 from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers

@@ -82,7 +82,7 @@ class KueueObjects(ObjectStore):
     def waiting_for(self, pool: str, before: Order | None = None) -> int:
         """Return how many workloads wait for a ClusterQueue, or how many of them before a place."""
         lines = [
-            self._waiting.get((it.metadata.namespace, it.metadata.name), [])
+            self._waiting.get(it.metadata.key, [])
             for it in self.every(LocalQueue)
             if it.spec.cluster_queue == pool
         ]

@@ -15,7 +15,7 @@ from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import millis_of, parse_nanos, whole_of
 from gpuspawner.scheduling.requests import CPU
 
-Key = tuple[str, str]
+FlavorResource = tuple[str, str]
 """A flavor and a resource."""
 
 
@@ -38,11 +38,11 @@ class Node(msgspec.Struct, eq=False):
     """
 
     parent: "Node | None" = None
-    quotas: dict[Key, _Quota] = msgspec.field(default_factory=dict)
-    subtree: dict[Key, int] = msgspec.field(default_factory=lambda: defaultdict(int))
-    usage: dict[Key, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    quotas: dict[FlavorResource, _Quota] = msgspec.field(default_factory=dict)
+    subtree: dict[FlavorResource, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    usage: dict[FlavorResource, int] = msgspec.field(default_factory=lambda: defaultdict(int))
 
-    def available(self, key: Key) -> int:
+    def available(self, key: FlavorResource) -> int:
         """Return what is left; it may be negative, if quota was taken away."""
         left = self.subtree[key] - self.usage[key]
         if self.parent is None:
@@ -54,7 +54,7 @@ class Node(msgspec.Struct, eq=False):
             above = min(above, self.subtree[key] - local - self._borrowed(key) + limit)
         return max(0, local - self.usage[key]) + above
 
-    def most(self, key: Key) -> int:
+    def most(self, key: FlavorResource) -> int:
         """Return what it could have if nothing was reserved."""
         if self.parent is None:
             return self.subtree[key]
@@ -71,17 +71,17 @@ class Node(msgspec.Struct, eq=False):
             self.parent.subtree[key] += self.subtree[key] - local
             self.parent.usage[key] += self._borrowed(key)
 
-    def _local(self, key: Key) -> int:
+    def _local(self, key: FlavorResource) -> int:
         """Return what is never lent."""
         quota = self.quotas.get(key)
         lent = quota.lending if quota else None
         return 0 if lent is None else max(0, self.subtree[key] - lent)
 
-    def _limit(self, key: Key) -> int | None:
+    def _limit(self, key: FlavorResource) -> int | None:
         quota = self.quotas.get(key)
         return quota.borrowing if quota else None
 
-    def _borrowed(self, key: Key) -> int:
+    def _borrowed(self, key: FlavorResource) -> int:
         """Return what is used of what can be lent."""
         return max(0, self.usage[key] - self._local(key))
 
@@ -141,7 +141,7 @@ def _fill(node: Node, groups: Iterable[ResourceGroup] | None) -> None:
                 node.subtree[key] = node.quotas[key].nominal
 
 
-def _used(usage: Iterable[FlavorUsage] | None) -> dict[Key, int]:
+def _used(usage: Iterable[FlavorUsage] | None) -> dict[FlavorResource, int]:
     return {
         (flavor.name, it.name): amount(it.name, it.total)
         for flavor in usage or ()

@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from gpuspawner.kube.meta import moment
+from gpuspawner.kube.meta import Key, moment
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line.estimate import Occupant
-from gpuspawner.line.line import Key
 from gpuspawner.line.room import KnownEnd
 from gpuspawner.line.survival import Survival
 from gpuspawner.scheduling.node_info import NodeInfo

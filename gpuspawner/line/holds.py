@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from itertools import takewhile
 from math import inf
 
-from gpuspawner.line.line import Key, LaneKey, Ticket
+from gpuspawner.kube.meta import Key
+from gpuspawner.line.line import LaneKey, Ticket
 from gpuspawner.line.room import Amounts, Room
 
 MARGIN_SECONDS = 120.0

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Collection, Sequence
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.line.durations import Durations
-from gpuspawner.line.line import Key, Ticket
+from gpuspawner.line.line import Ticket
 from gpuspawner.line.room import Amounts, KnownEnd
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Verdicts

@@ -16,6 +16,7 @@ import msgspec
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.line.durations import Durations
@@ -23,7 +24,7 @@ from gpuspawner.line.estimate import Range
 from gpuspawner.line.fronts import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
 from gpuspawner.line.kept import KeptPlaces
-from gpuspawner.line.line import Key, Line, Ticket
+from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.prospects import Prospects
 from gpuspawner.line.serving import Serving

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Who
@@ -12,7 +13,6 @@ from gpuspawner.policies.granted import Granted
 from gpuspawner.policies.judging import Counts, Members, Standing, standings
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Per, Policy, lifetime
-from gpuspawner.policies.usage import Key
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
 

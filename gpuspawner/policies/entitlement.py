@@ -4,6 +4,7 @@ from functools import cached_property
 
 import msgspec
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
@@ -13,7 +14,6 @@ from gpuspawner.policies.judging import Counts
 from gpuspawner.policies.narrowing import narrow, shown_withheld
 from gpuspawner.policies.policies import Policy
 from gpuspawner.policies.remaining import Allowance, Remaining, policies_left, remaining, tightest
-from gpuspawner.policies.usage import Key
 from gpuspawner.preflight.proposal import Proposal
 
 

@@ -13,9 +13,9 @@ from enum import Enum, auto
 import msgspec
 from msgspec.structs import replace
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.ledger import Ledger
-from gpuspawner.policies.usage import Key
 
 LEFT_SECONDS = 120.0
 """How long a pledge lasts after the end of a start whose pod is never shown.

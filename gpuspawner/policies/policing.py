@@ -14,6 +14,7 @@ from gpuspawner.compat.database import is_fault
 from gpuspawner.gates.host import Host
 from gpuspawner.gates.refusal import Refusal, misconfigured
 from gpuspawner.gates.source import Choice
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.charges import Charge
@@ -22,7 +23,6 @@ from gpuspawner.policies.entitlement import Entitlement
 from gpuspawner.policies.granted import Granted
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policies
-from gpuspawner.policies.usage import Key
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.queues import Queues
@@ -39,7 +40,6 @@ from gpuspawner.preflight.decision import (
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Shape, Subject, Verdicts
 from gpuspawner.reservations.in_view import LostRoom
-from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.reservations.wait_queue import Waiter, WaitQueue
 from gpuspawner.scaling.node_waits import TRIAL_SECONDS, NodeWaits

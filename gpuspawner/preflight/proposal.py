@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Manifest, Undecodable, convert, manifest_of
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.pods import is_gated, queue_of, without_gates
@@ -11,7 +12,6 @@ from gpuspawner.offers.elsewhere import off
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.placement import Kind, Later, kind_of
 from gpuspawner.preflight.verdicts import Subject
-from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.scaling.declared import DeclaredPool
 
 

@@ -32,7 +32,7 @@ from gpuspawner.profiles import availability
 from gpuspawner.profiles.choosing import Chosen, of_profile
 from gpuspawner.profiles.drawn import Drawn
 from gpuspawner.profiles.listing import Listed, Lists
-from gpuspawner.profiles.samples import Key, Pattern, Patterns, Samples, sample
+from gpuspawner.profiles.samples import ChoiceKey, Pattern, Patterns, Samples, sample
 from gpuspawner.profiles.sharing import SharedRows
 from gpuspawner.profiles.trial import try_out, unknown
 from gpuspawner.runtime import Runtime
@@ -176,7 +176,9 @@ class Looking:
         found = patterns.at_hand(keys, version, lambda: self._on_all(keys[0], wanted))
         return {key: key in found for key in chosen}
 
-    def _on_all(self, one: Key, wanted: Mapping[object, tuple[str, ...]]) -> frozenset[object]:
+    def _on_all(
+        self, one: ChoiceKey, wanted: Mapping[object, tuple[str, ...]]
+    ) -> frozenset[object]:
         """Return the choices whose images are on all nodes on which the pod of one of them fits."""
         pattern = self._patterns.get(one) if self._patterns is not None else None
         if pattern is None or self._base is None:
@@ -299,7 +301,7 @@ def _without_claims(pod: Manifest) -> Manifest:
     return {**pod, "spec": {**pod["spec"], "volumes": volumes}}
 
 
-def _key(chosen: Chosen) -> Key:
+def _key(chosen: Chosen) -> ChoiceKey:
     """Return the key of a profile, with at most one choice that isn't the default."""
     slug = chosen.slug
     for name, choice in chosen.options.items():

@@ -14,9 +14,10 @@ from enum import Enum, auto
 
 import msgspec
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.reservations.contention import Demand, is_certain
-from gpuspawner.reservations.pending_pods import Key, PendingPods
+from gpuspawner.reservations.pending_pods import PendingPods
 from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome

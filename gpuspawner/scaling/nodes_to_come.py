@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.preflight.verdicts import Subject, Verdicts, is_simple
 from gpuspawner.reservations.contention import Demand, is_certain
-from gpuspawner.reservations.pending_pods import Key, may_be_bound
+from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.future import Future, Judged, Slot, could_serve

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gpuspawner.line.line import Key, Ticket
+from gpuspawner.kube.meta import Key
+from gpuspawner.line.line import Ticket
 from gpuspawner.line.room import Amounts, KnownEnd
 
 GPU = "nvidia.com/gpu"
