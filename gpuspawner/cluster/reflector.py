@@ -12,8 +12,8 @@ from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.garbage import collect_young
-from gpuspawner.cluster.kinds import Kind
-from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
+from gpuspawner.cluster.kinds import ObjectKind
+from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal, Watcher
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 
@@ -61,7 +61,7 @@ class Reflector:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         state: Store,
         notify: Callable[[], None],
         background: Background | None = None,
@@ -100,7 +100,7 @@ class Reflector:
         match signal:
             case Page(items, first):
                 await self._take_page(items, first=first)
-            case Listed():
+            case ListEnd():
                 await self._finish_list()
             case Confirmed(changes, caught_up):
                 await self._take_changes(changes)

@@ -27,7 +27,7 @@ from gpuspawner.compat.pods import plain as plain_pod
 from gpuspawner.gates import administrators_form, connection, elsewhere
 from gpuspawner.gates.at_once import at_once
 from gpuspawner.gates.attempt import Attempt, Phase
-from gpuspawner.gates.decisions import Question, decide, refusing, warn
+from gpuspawner.gates.decisions import PreflightMethod, decide, refusing, warn
 from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.gpu_check import checked
 from gpuspawner.gates.host import Host, log_name, set_locale
@@ -243,7 +243,7 @@ class Gates:
     def _admission(self) -> Admission:
         return connection.admission(self._spawner, self._runtime)
 
-    async def _decide(self, choice: Choice, question: Question) -> Start | Wait:
+    async def _decide(self, choice: Choice, question: PreflightMethod) -> Start | Wait:
         return await decide(self._spawner, choice, question, self._admission)
 
     # The start and its end

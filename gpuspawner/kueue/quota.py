@@ -31,13 +31,13 @@ class _Quota(msgspec.Struct, frozen=True):
     lending: int | None
 
 
-class Node(msgspec.Struct, eq=False):
+class QuotaNode(msgspec.Struct, eq=False):
     """A ClusterQueue or a cohort, and what is reserved in it.
 
     Amounts are millicores of CPU, and whole units of everything else.
     """
 
-    parent: "Node | None" = None
+    parent: "QuotaNode | None" = None
     quotas: dict[FlavorResource, _Quota] = msgspec.field(default_factory=dict)
     subtree: dict[FlavorResource, int] = msgspec.field(default_factory=lambda: defaultdict(int))
     usage: dict[FlavorResource, int] = msgspec.field(default_factory=lambda: defaultdict(int))
@@ -86,7 +86,7 @@ class Node(msgspec.Struct, eq=False):
         return max(0, self.usage[key] - self._local(key))
 
 
-def tree(queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> Mapping[str, Node]:
+def tree(queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> Mapping[str, QuotaNode]:
     """Return the ClusterQueues by name, in their cohorts.
 
     Raises:
@@ -94,10 +94,10 @@ def tree(queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> Mapping[s
         QuantityError: An amount can't be read.
     """
     above = {it.metadata.name: it for it in cohorts}
-    groups: dict[str, Node] = {}
+    groups: dict[str, QuotaNode] = {}
     leaves = {}
     for queue in queues:
-        node = Node(_group(queue.spec.cohort_name or queue.spec.cohort, above, groups, ()))
+        node = QuotaNode(_group(queue.spec.cohort_name or queue.spec.cohort, above, groups, ()))
         _fill(node, queue.spec.resource_groups)
         node.usage.update(_used(queue.status.flavors_reservation))
         leaves[queue.metadata.name] = node
@@ -109,8 +109,8 @@ def tree(queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> Mapping[s
 
 
 def _group(
-    name: str, cohorts: Mapping[str, Cohort], made: dict[str, Node], below: tuple[str, ...]
-) -> Node | None:
+    name: str, cohorts: Mapping[str, Cohort], made: dict[str, QuotaNode], below: tuple[str, ...]
+) -> QuotaNode | None:
     """Return the cohort of a name and those above it; None without a name."""
     if not name:
         return None
@@ -119,16 +119,16 @@ def _group(
     if name not in made:
         cohort = cohorts.get(name, Cohort())  # it may have no object of its own
         parent = _group(cohort.spec.parent_name, cohorts, made, (*below, name))
-        made[name] = Node(parent)
+        made[name] = QuotaNode(parent)
         _fill(made[name], cohort.spec.resource_groups)
     return made[name]
 
 
-def _depth(node: Node) -> int:
+def _depth(node: QuotaNode) -> int:
     return 0 if node.parent is None else 1 + _depth(node.parent)
 
 
-def _fill(node: Node, groups: Iterable[ResourceGroup] | None) -> None:
+def _fill(node: QuotaNode, groups: Iterable[ResourceGroup] | None) -> None:
     for group in groups or ():
         for flavor in group.flavors or ():
             for it in flavor.resources or ():

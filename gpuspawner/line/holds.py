@@ -11,7 +11,8 @@ from math import inf
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.line.line import LaneKey, Ticket
-from gpuspawner.line.room import Amounts, Room
+from gpuspawner.line.room import Room
+from gpuspawner.scheduling.requests import Amounts
 
 MARGIN_SECONDS = 120.0
 """What a pod may take beyond its lifetime: to start before it counts, and to end."""

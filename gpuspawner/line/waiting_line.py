@@ -51,7 +51,7 @@ class _Waiter(msgspec.Struct, frozen=True):
     called: asyncio.Future[Hostnames]
 
 
-class Standing(msgspec.Struct, frozen=True):
+class PlaceInLine(msgspec.Struct, frozen=True):
     """Where somebody stands in line.
 
     Attributes:
@@ -179,13 +179,13 @@ class WaitingLine:
         """Return how many places a person has."""
         return self._line.places_of(person)
 
-    def standing(self, ticket: Ticket) -> Standing:
+    def standing(self, ticket: Ticket) -> PlaceInLine:
         """Return a ticket's place among those who wait for any of the same nodes."""
         ahead = self._ahead_of(ticket)
         place = 1 + sum(count for _, count in ahead) + self._kept.before(ticket.since)
         possible, expected = self._room.possible(ticket), self._prospects
         usual = expected.usual(ticket, possible, ahead)
-        return Standing(place, usual, expected.idle(ticket, possible))
+        return PlaceInLine(place, usual, expected.idle(ticket, possible))
 
     def _ahead_of(self, ticket: Ticket) -> list[tuple[Ticket, int]]:
         lanes = self._line.lanes.items()

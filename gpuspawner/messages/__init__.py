@@ -54,7 +54,7 @@ from gpuspawner.messages.launching import (
     still,
     unexplained,
 )
-from gpuspawner.messages.on_form import Button, OnForm, ProfileButton, button
+from gpuspawner.messages.on_form import ButtonText, OnForm, ProfileButton, button
 from gpuspawner.messages.policies import (
     allowance_lines,
     ends_after,
@@ -88,7 +88,7 @@ from gpuspawner.messages.starts import node_comes, node_still_comes, preview, pr
 from gpuspawner.messages.words import Message, device, no_download, profile_choice, profile_named
 
 __all__ = [
-    "Button",
+    "ButtonText",
     "Message",
     "OnForm",
     "ProfileButton",

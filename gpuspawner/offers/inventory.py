@@ -31,7 +31,7 @@ class Selection(msgspec.Struct, frozen=True):
     choices: tuple[NodeChoice, ...]
 
 
-class Stock(msgspec.Struct, frozen=True):
+class Inventory(msgspec.Struct, frozen=True):
     """What the cluster has of a selection now."""
 
     name: str
@@ -40,7 +40,7 @@ class Stock(msgspec.Struct, frozen=True):
     free: int
 
 
-def take_stock(state: ClusterState, selections: Iterable[Selection]) -> Iterator[Stock]:
+def take_stock(state: ClusterState, selections: Iterable[Selection]) -> Iterator[Inventory]:
     """Count nodes and GPUs of each selection, in this order, when the next one is asked for.
 
     In a cluster of 5,000 nodes, a fifth of them with GPUs, each takes a millisecond or two.
@@ -142,7 +142,7 @@ def _choice(settings: Mapping[str, Any]) -> NodeChoice:
     return node_choice(pod.spec) if isinstance(pod, Pod) else NodeChoice({}, None)
 
 
-def _stock(state: ClusterState, selection: Selection) -> Stock:
+def _stock(state: ClusterState, selection: Selection) -> Inventory:
     resource = selection.resource
     nodes = [
         node
@@ -152,7 +152,7 @@ def _stock(state: ClusterState, selection: Selection) -> Stock:
     ]
     gpus = sum(node.allocatable.get(resource, 0) for node in nodes)
     free = sum(max(0, node.free.get(resource, 0)) for node in nodes)
-    return Stock(selection.name, len(nodes), gpus, free)
+    return Inventory(selection.name, len(nodes), gpus, free)
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:

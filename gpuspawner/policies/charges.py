@@ -16,7 +16,7 @@ from gpuspawner.scheduling.rules import Rules
 
 Who = int | str
 """The id of a user; in a command, which doesn't read the hub's database, a name that pods have."""
-Amounts = Mapping[Measure, Amount]
+Taken = Mapping[Measure, Amount]
 """GPUs, bytes, millicores or servers by measure; what isn't in it is 0."""
 
 _GPU_SERVERS = Measure(What.GPU_SERVERS)
@@ -25,7 +25,7 @@ _LABEL = "label/"
 """Before a label's value among the names of an owner; no user's name contains a slash."""
 
 
-def _nothing() -> Amounts:
+def _nothing() -> Taken:
     return MappingProxyType({})
 
 
@@ -43,7 +43,7 @@ class Charge:
 
     owners: frozenset[Who]
     server: str = ""
-    amounts: Amounts = field(default_factory=_nothing, hash=False)
+    amounts: Taken = field(default_factory=_nothing, hash=False)
     policies: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     accelerator: str = ""
@@ -122,7 +122,7 @@ class Meter:
         """
         return replace(whose, amounts=self._amounts(pod.spec, whose.accelerator))
 
-    def _amounts(self, spec: PodSpec, named: str) -> Amounts:
+    def _amounts(self, spec: PodSpec, named: str) -> Taken:
         """Return what a pod takes.
 
         *named* is the accelerator that it got. It counts only if the pod's own fields allow

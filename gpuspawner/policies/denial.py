@@ -11,7 +11,7 @@ from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Policy
 
 
-class Choice(StrEnum):
+class OfferKind(StrEnum):
     """What a policy may leave on offer, or not."""
 
     ACCELERATOR = "accelerator"
@@ -35,7 +35,7 @@ class Withheld(msgspec.Struct, frozen=True):
     """
 
     policy: Policy
-    choice: Choice
+    choice: OfferKind
     key: str
 
 
@@ -77,9 +77,9 @@ def withheld(policies: Iterable[Policy], wanted: Wanted) -> Iterator[Withheld]:
     """Yield what policies don't leave on offer."""
     for policy in policies:
         for choice, left, key in (
-            (Choice.ACCELERATOR, policy.accelerators, wanted.accelerator),
-            (Choice.IMAGE, policy.images, wanted.image),
-            (Choice.PROFILE, policy.profiles, wanted.profile),
+            (OfferKind.ACCELERATOR, policy.accelerators, wanted.accelerator),
+            (OfferKind.IMAGE, policy.images, wanted.image),
+            (OfferKind.PROFILE, policy.profiles, wanted.profile),
         ):
             if left is not None and key is not None and key not in left:
                 yield Withheld(policy, choice, key)

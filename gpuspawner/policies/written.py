@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 from msgspec import Meta
 
+from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.kube.quoting import did_you_mean, listing, quote
 from gpuspawner.offers import texts
@@ -17,7 +18,6 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import (
     MOST,
     OfferError,
-    Quantity,
     Shape,
     Some,
     Text,

@@ -22,7 +22,7 @@ from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight import facts
-from gpuspawner.preflight.decision import Room
+from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
 from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of
 from gpuspawner.preflight.until_changed import UntilChanged
@@ -83,7 +83,7 @@ class Availability(msgspec.Struct, frozen=True):
 
     accelerator: Accelerator | None
     state: State
-    gpus: Room | None = None
+    gpus: ResourceRoom | None = None
     scale_up: CanScaleUp | MayScaleUp | None = None
     obstacles: tuple[Obstacle, ...] = ()
     left: int | None = None

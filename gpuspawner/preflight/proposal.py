@@ -10,7 +10,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.pods import is_gated, queue_of, without_gates
 from gpuspawner.offers.elsewhere import off
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.placement import Kind, Later, kind_of
+from gpuspawner.preflight.placement import Later, MadeFor, kind_of
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.declared import DeclaredPool
 
@@ -44,7 +44,7 @@ class Proposal:
     older_stays: bool = False
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> MadeFor:
         """What the pod is made for."""
         return kind_of(self.grant, self.profile)
 

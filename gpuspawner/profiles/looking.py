@@ -53,7 +53,7 @@ _silent = logging.getLogger("gpuspawner.profiles.tried")
 _silent.disabled = True
 
 
-class Admitted:
+class AdmittedPods:
     """What admission made of a server's pods, so that an open form asks seldom.
 
     Only pages use it: a start asks again.
@@ -76,7 +76,7 @@ class Admitted:
 class Known(msgspec.Struct, frozen=True):
     """What pages have found out for later pages. One for the whole hub."""
 
-    admitted: Admitted = msgspec.field(default_factory=Admitted)
+    admitted: AdmittedPods = msgspec.field(default_factory=AdmittedPods)
     lists: Lists = msgspec.field(default_factory=Lists)
     drawn: Drawn = msgspec.field(default_factory=Drawn)
     samples: Samples = msgspec.field(default_factory=Samples)
@@ -121,7 +121,7 @@ class Looking:
         self.depends_on_labels = False
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
-        self._judged: dict[tuple[int, str], availability.Judged] = {}
+        self._judged: dict[tuple[int, str], availability.JudgedChoice] = {}
         self._patterns: Patterns | None = None
         self._asked_admission = False
         self._are_alike = False
@@ -146,13 +146,13 @@ class Looking:
         """As `availability.ShapeOf`."""
         return self._preflight.shape(await self.proposal(chosen))
 
-    async def look(self, chosen: Chosen, admission: Admission) -> availability.Judged:
+    async def look(self, chosen: Chosen, admission: Admission) -> availability.JudgedChoice:
         """As `availability.Look`; choices with equal pods are judged once."""
         proposal = await self.proposal(chosen)
         if denial := self.denies(chosen, proposal):
             shape = self._preflight.shape(proposal)
             denied = Availability.denied(proposal.grant.accelerator, denial)
-            return availability.Judged(shape, denied)
+            return availability.JudgedChoice(shape, denied)
         pattern = self._pattern(chosen)
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
@@ -200,7 +200,7 @@ class Looking:
 
     async def _judge(
         self, chosen: Chosen, proposal: Proposal, admission: Admission
-    ) -> availability.Judged:
+    ) -> availability.JudgedChoice:
         proposal = self._expected(chosen, proposal)
         shape = self._preflight.shape(proposal)
         decision = self._check(proposal)
@@ -210,9 +210,9 @@ class Looking:
             self.is_general = False
             decision, proposal = await self._admitted(chosen, proposal, decision, admission)
         if proposal.grant.accelerator is None and isinstance(decision, Start):
-            return availability.Judged(shape, None)  # a quiet page as long as all is well
+            return availability.JudgedChoice(shape, None)  # a quiet page as long as all is well
         room = self._preflight.room(proposal)
-        return availability.Judged(shape, availability.availability(decision, room))
+        return availability.JudgedChoice(shape, availability.availability(decision, room))
 
     async def proposal(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a profile with at most one choice, with what decides about it."""

@@ -6,7 +6,7 @@ Sums are exact. Each pod is rounded up once: CPU to millicores, everything else 
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from gpuspawner.kube.meta import Quantities, ResourceRequirements
@@ -20,9 +20,9 @@ MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
-Amounts = dict[str, int]
+Amounts = Mapping[str, int]
 """Resource name to amount: millicores for `cpu`, whole units (bytes, devices) for all others. Pods
-with the same requests share one dict: never change it."""
+with the same requests share one."""
 
 IMPLICIT_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 """With the name of a DeviceClass behind it, this is a resource that the class serves."""
@@ -290,7 +290,7 @@ def _shared(items: tuple[tuple[str, int], ...]) -> Amounts:
 
 
 def _amounts(items: tuple[tuple[str, int], ...]) -> Amounts:
-    amounts: Amounts = {}
+    amounts: dict[str, int] = {}
     for name, nanos in items:
         if name == CPU:
             amounts[name] = millis_of(nanos)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.line.line import Ticket
-from gpuspawner.line.room import Amounts, KnownEnd
+from gpuspawner.line.room import KnownEnd
+from gpuspawner.scheduling.requests import Amounts
 
 GPU = "nvidia.com/gpu"
 

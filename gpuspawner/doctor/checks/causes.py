@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gpuspawner.doctor.checks import labels
 from gpuspawner.doctor.findings import Finding, Severity
 from gpuspawner.doctor.nodes import count, names, selected
-from gpuspawner.doctor.servers import Server, Tried
+from gpuspawner.doctor.servers import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing, nearest
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait
@@ -47,7 +47,7 @@ class Cause:
     detail: str = field(default="", compare=False)
     worst: Severity = Severity.ERROR
 
-    def finding(self, servers: Sequence[Server], details: Sequence[str]) -> Finding:
+    def finding(self, servers: Sequence[OfferedServer], details: Sequence[str]) -> Finding:
         """Make the finding; it is only a warning if all smallest servers can start."""
         is_all = any(server.smallest for server in servers)
         named = [
