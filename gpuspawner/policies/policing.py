@@ -20,7 +20,7 @@ from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted
 from gpuspawner.policies.entitlement import Entitlement
-from gpuspawner.policies.granted import Granted
+from gpuspawner.policies.granted import Granted, ends_after
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policies
 from gpuspawner.preflight.preflight import START_PATIENCE
@@ -94,16 +94,15 @@ class Policing:
             return refusal.slug != LIMIT
         return True
 
-    async def lifetime(self, choice: Choice) -> float | None:
+    async def lifetime(self, choice: Choice) -> int | None:
         """Return after how many seconds the choice's pod ends; None if it doesn't.
 
         Raises:
             Refusal: The administrator's function fails.
         """
-        own = (choice.proposal.pod.get("spec") or {}).get("activeDeadlineSeconds")
-        applying = await self.applying(START_PATIENCE)
-        of_policies = applying.lifetime if applying else None
-        return min((float(it) for it in (own, of_policies) if it), default=None)
+        proposal, applying = choice.proposal, await self.applying(START_PATIENCE)
+        given = applying.lifetime_of(_readable(applying, proposal)) if applying else None
+        return ends_after(proposal.pod, given)
 
     async def entitlement(self, key: Key | None = None) -> Entitlement:
         """Return what the policies leave to the owner right now.
