@@ -12,6 +12,7 @@ from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configu
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.launch.avoided import AvoidedNodes
@@ -26,7 +27,6 @@ from gpuspawner.preflight.dry_run import DryRun
 from gpuspawner.preflight.dry_runs import CONNECTIONS, DryRuns
 from gpuspawner.preflight.nobody_waits import nobody_waits
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.traits import OFFERS
 from gpuspawner.traits.settings import (

@@ -10,7 +10,7 @@ from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import follow
 from gpuspawner.cluster.health import is_open
-from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.reflector import Reflector, Store
 from gpuspawner.cluster.retries import Backoff
 
@@ -39,7 +39,7 @@ class ApiGroup:
 
     def __init__(
         self,
-        kinds: Sequence[Kind],
+        kinds: Sequence[ObjectKind],
         objects: Store,
         load: ConfigurationFactory,
         backoff: Backoff,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gpuspawner.cluster.client import Client
-from gpuspawner.cluster.kinds import KARPENTER_KINDS, MACHINE_KINDS, Kind, status_at
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, MACHINE_KINDS, ObjectKind, status_at
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scaling.traces import signs
 from gpuspawner.scheduling.node_info import NodeInfo
@@ -11,7 +11,7 @@ from gpuspawner.scheduling.node_info import NodeInfo
 _PATIENCE = 5.0
 
 
-async def kinds(client: Client, nodes: Iterable[NodeInfo], status: str) -> tuple[Kind, ...]:
+async def kinds(client: Client, nodes: Iterable[NodeInfo], status: str) -> tuple[ObjectKind, ...]:
     """Return the kinds of objects that tell about the cluster's autoscalers.
 
     Who may not read Karpenter's objects can still see that the API server has this API. Others show

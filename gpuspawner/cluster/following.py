@@ -9,7 +9,7 @@ from contextlib import suppress
 from gpuspawner.cluster.client import Client, ConfigurationFactory
 from gpuspawner.cluster.contact import Changes, Contact
 from gpuspawner.cluster.health import Health, Live, Reading, Stale, Unreachable, health_of
-from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.reflector import Reflector, Store
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Watcher
@@ -55,7 +55,7 @@ class Following:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         store: Store,
         load: ConfigurationFactory,
         notify: Callable[[], None] = lambda: None,

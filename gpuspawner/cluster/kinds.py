@@ -8,7 +8,7 @@ import msgspec
 from gpuspawner.scaling.objects import STATUS
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ObjectKind(msgspec.Struct, frozen=True):
     """A kind of object, and its collection in the API.
 
     Attributes:
@@ -46,10 +46,10 @@ class Kind(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, path=f"{self.group}/{version}/{self.plural}")
 
 
-NODES = Kind("Node", "/api/v1/nodes")
+NODES = ObjectKind("Node", "/api/v1/nodes")
 # The same selector as kube-scheduler's (pkg/scheduler/scheduler.go, newPodInformer): a pod that
 # ends arrives as DELETED.
-PODS = Kind("Pod", "/api/v1/pods", "status.phase!=Succeeded,status.phase!=Failed")
+PODS = ObjectKind("Pod", "/api/v1/pods", "status.phase!=Succeeded,status.phase!=Failed")
 _STORAGE = "/apis/storage.k8s.io/v1"
 # If the hub may not read one of these, only pods whose placement depends on it become unknown.
 _OPTIONAL = {
@@ -66,13 +66,13 @@ _OPTIONAL = {
     # In version v1 since Kubernetes 1.34.
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
 }
-KINDS = (NODES, PODS, *(Kind(name, path, required=False) for name, path in _OPTIONAL.items()))
+KINDS = (NODES, PODS, *(ObjectKind(name, path, required=False) for name, path in _OPTIONAL.items()))
 
 
-def _in_any_version(path: str, **plurals: str) -> tuple[Kind, ...]:
+def _in_any_version(path: str, **plurals: str) -> tuple[ObjectKind, ...]:
     """Return kinds of a program whose API the server may have in another version than *path*."""
     return tuple(
-        Kind(name, f"{path}/{plural}", required=False, absent_is_empty=False)
+        ObjectKind(name, f"{path}/{plural}", required=False, absent_is_empty=False)
         for name, plural in plurals.items()
     )
 
@@ -83,20 +83,22 @@ KARPENTER_KINDS = _in_any_version(
 _OPENSHIFT = "/apis/autoscaling.openshift.io"
 # They are in different versions of one API group.
 MACHINE_KINDS = (
-    Kind("ClusterAutoscaler", f"{_OPENSHIFT}/v1/clusterautoscalers", required=False),
-    Kind("MachineAutoscaler", f"{_OPENSHIFT}/v1beta1/machineautoscalers", required=False),
+    ObjectKind("ClusterAutoscaler", f"{_OPENSHIFT}/v1/clusterautoscalers", required=False),
+    ObjectKind("MachineAutoscaler", f"{_OPENSHIFT}/v1beta1/machineautoscalers", required=False),
 )
 """What tells whether Cluster Autoscaler scales machines of OpenShift."""
 
 
-def status_at(place: str) -> Kind:
+def status_at(place: str) -> ObjectKind:
     """Return what Cluster Autoscaler says of its node groups: the ConfigMap ``namespace/name``."""
     namespace, _, name = place.partition("/")
     selector = f"metadata.name={name}"
-    return Kind("ConfigMap", f"/api/v1/namespaces/{namespace}/configmaps", selector, required=False)
+    return ObjectKind(
+        "ConfigMap", f"/api/v1/namespaces/{namespace}/configmaps", selector, required=False
+    )
 
 
-def scaling_kinds(place: str) -> tuple[Kind, ...]:
+def scaling_kinds(place: str) -> tuple[ObjectKind, ...]:
     """Return what tells of nodes that can still come; a cluster may have none of it."""
     return (*KARPENTER_KINDS, *MACHINE_KINDS, status_at(place))
 
@@ -117,25 +119,25 @@ Before Kueue 0.13, cohorts are in an older version than the rest (CHANGELOG-0.13
 """
 
 
-def by_group(kinds: Iterable[Kind]) -> list[list[Kind]]:
+def by_group(kinds: Iterable[ObjectKind]) -> list[list[ObjectKind]]:
     """Return the kinds that may be in another version, those of one API group together."""
-    groups: dict[str, list[Kind]] = {}
+    groups: dict[str, list[ObjectKind]] = {}
     for kind in kinds:
         if not kind.absent_is_empty:
             groups.setdefault(kind.group, []).append(kind)
     return list(groups.values())
 
 
-def servers_of(namespace: str) -> Kind:
+def servers_of(namespace: str) -> ObjectKind:
     """Return the pods of a namespace, with what tells whose servers they are; "" for all of them.
 
     A pod that has ended holds nothing, and arrives as DELETED.
     """
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else PODS.path
-    return Kind("ServerPod", path, PODS.field_selector)
+    return ObjectKind("ServerPod", path, PODS.field_selector)
 
 
-def pod_events(namespace: str) -> Kind:
+def pod_events(namespace: str) -> ObjectKind:
     """Return the events of a namespace's pods."""
     path = f"/api/v1/namespaces/{namespace}/events"
-    return Kind("Event", path, "involvedObject.kind=Pod", required=False)
+    return ObjectKind("Event", path, "involvedObject.kind=Pod", required=False)

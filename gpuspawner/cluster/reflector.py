@@ -12,8 +12,9 @@ from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.garbage import collect_young
-from gpuspawner.cluster.kinds import Kind
-from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
+from gpuspawner.cluster.kinds import ObjectKind
+from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal, Watcher
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 class Store(Protocol):
     """The state that a reflector writes."""
 
-    def keys(self, kind: str) -> Iterator[tuple[str, str]]:
+    def keys(self, kind: str) -> Iterator[Key]:
         """Yield (namespace, name) of all objects of a kind."""
 
     def mark_known(self, kind: str) -> None:
@@ -60,7 +61,7 @@ class Reflector:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         state: Store,
         notify: Callable[[], None],
         background: Background | None = None,
@@ -75,7 +76,7 @@ class Reflector:
         self._state = state
         self._notify = notify
         self.background = background or Background()
-        self._unconfirmed: set[tuple[str, str]] = set()
+        self._unconfirmed: set[Key] = set()
 
     async def run(self, watcher: Watcher) -> None:
         """Follow the watcher forever."""
@@ -99,7 +100,7 @@ class Reflector:
         match signal:
             case Page(items, first):
                 await self._take_page(items, first=first)
-            case Listed():
+            case ListEnd():
                 await self._finish_list()
             case Confirmed(changes, caught_up):
                 await self._take_changes(changes)
@@ -127,14 +128,14 @@ class Reflector:
         self.gap = False
         self.confirmed = time.monotonic()
 
-    async def _keys(self) -> set[tuple[str, str]]:
-        keys: set[tuple[str, str]] = set()
+    async def _keys(self) -> set[Key]:
+        keys: set[Key] = set()
         for key in self._state.keys(self.kind.name):
             keys.add(key)
             await self.background.end_turn_if_long()
         return keys
 
-    async def _drop(self, keys: set[tuple[str, str]]) -> None:
+    async def _drop(self, keys: set[Key]) -> None:
         """Drop objects, and empty the set meanwhile: freeing a large one takes long too."""
         while keys:
             self._state.remove(self.kind.name, *keys.pop())
@@ -161,7 +162,7 @@ class Reflector:
                 self._state.mark_known(self.kind.name)
                 self.listed, self.gap, self.confirmed = True, False, time.monotonic()
 
-    def _put(self, parsed: AnyObject | Undecodable) -> tuple[str, str]:
+    def _put(self, parsed: AnyObject | Undecodable) -> Key:
         if isinstance(parsed, Undecodable):
             self._count(parsed)
         self._state.put(parsed)
@@ -178,7 +179,7 @@ class Reflector:
             )
 
 
-def _key(parsed: AnyObject | Undecodable) -> tuple[str, str]:
+def _key(parsed: AnyObject | Undecodable) -> Key:
     if isinstance(parsed, Undecodable):
         return parsed.namespace, parsed.name
-    return parsed.metadata.namespace, parsed.metadata.name
+    return parsed.metadata.key

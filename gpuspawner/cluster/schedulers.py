@@ -25,7 +25,7 @@ an extender that filters; their admission sets their names, too, and they are no
 """
 
 
-class Default(msgspec.Struct, frozen=True):
+class DefaultScheduler(msgspec.Struct, frozen=True):
     """Kubernetes' own scheduler."""
 
     name: str = DEFAULT_SCHEDULER
@@ -55,7 +55,7 @@ class OfChart(msgspec.Struct, frozen=True):
     version: str
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class UnknownScheduler(msgspec.Struct, frozen=True):
     """Nothing shows how it filters, so every verdict about its pods is unknown.
 
     Attributes:
@@ -66,7 +66,7 @@ class Unknown(msgspec.Struct, frozen=True):
     changes: tuple[str, ...] = ()
 
 
-Judgement = Default | Declared | OfProvider | OfChart | Unknown
+Judgement = DefaultScheduler | Declared | OfProvider | OfChart | UnknownScheduler
 
 
 class Schedulers(msgspec.Struct, frozen=True):
@@ -96,12 +96,12 @@ class Schedulers(msgspec.Struct, frozen=True):
 
     def _judge(self, name: str) -> Judgement:
         if name == DEFAULT_SCHEDULER:
-            return Default()
+            return DefaultScheduler()
         if name in self.declared:
             return Declared(name)
         if name in ONLY_SCORING:
             return OfProvider(name, ONLY_SCORING[name])
         if self.chart is None or self.chart.name != name:
-            return Unknown(name)
+            return UnknownScheduler(name)
         changes = self.chart.changes
-        return Unknown(name, changes) if changes else OfChart(name, self.chart.version)
+        return UnknownScheduler(name, changes) if changes else OfChart(name, self.chart.version)

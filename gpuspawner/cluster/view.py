@@ -31,7 +31,7 @@ from gpuspawner.cluster.health import (
     is_forbidden,
     is_open,
 )
-from gpuspawner.cluster.kinds import KINDS, Kind, by_group
+from gpuspawner.cluster.kinds import KINDS, ObjectKind, by_group
 from gpuspawner.cluster.log import HealthLog
 from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.reflector import Reflector
@@ -62,11 +62,11 @@ class ClusterView:
     def __init__(
         self,
         load: ConfigurationFactory = load_configuration,
-        kinds: tuple[Kind, ...] = KINDS,
+        kinds: tuple[ObjectKind, ...] = KINDS,
         backoff: Backoff | None = None,
         rules: Rules | Callable[[str], Rules] = DEFAULT_RULES,
-        scaling_kinds: tuple[Kind, ...] = (),
-        queue_kinds: tuple[Kind, ...] = (),
+        scaling_kinds: tuple[ObjectKind, ...] = (),
+        queue_kinds: tuple[ObjectKind, ...] = (),
     ) -> None:
         self.state = ClusterState(rules if isinstance(rules, Rules) else DEFAULT_RULES)
         self._rules = rules

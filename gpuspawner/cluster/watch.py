@@ -21,7 +21,7 @@ from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import GONE, Client, RequestError
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.events import Change, Lines, read_event
-from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.pages import pages
 from gpuspawner.cluster.retries import Backoff, Retries
 
@@ -45,7 +45,7 @@ class Page(msgspec.Struct, frozen=True):
     first: bool
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListEnd(msgspec.Struct, frozen=True):
     """The list is complete: an object that was on none of its pages doesn't exist."""
 
 
@@ -69,7 +69,7 @@ class Lost(msgspec.Struct, frozen=True):
     gap: bool
 
 
-Signal = Page | Listed | Confirmed | Lost
+Signal = Page | ListEnd | Confirmed | Lost
 
 
 class Watcher:
@@ -83,7 +83,7 @@ class Watcher:
     def __init__(
         self,
         client: Client,
-        kind: Kind,
+        kind: ObjectKind,
         backoff: Backoff | None = None,
         contact: Contact | None = None,
         background: Background | None = None,
@@ -211,7 +211,7 @@ class Watcher:
         if not version:
             raise RequestError("the list has no resourceVersion to watch from")
         self._version, self._is_behind = version, False
-        yield Listed()
+        yield ListEnd()
 
     async def _watch(self, version: str) -> AsyncGenerator[Signal, None]:
         seconds = self._backoff.catch_up if self._is_behind else self._backoff.watch

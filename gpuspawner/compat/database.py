@@ -38,7 +38,7 @@ _MOST_TRIES = 600
 _NOTHING = update(orm.Spawner).where(orm.Spawner.id < 0).values(name=orm.Spawner.name)
 """Changes nothing, but needs what changes need: a connection, the lock, the right to write."""
 
-Change = Callable[[], object]
+_Change = Callable[[], object]
 T = TypeVar("T")
 
 
@@ -63,14 +63,14 @@ class Database:
         found: Database = session.info.get(cls) or session.info.setdefault(cls, cls(session))
         return found
 
-    def write(self, change: Change) -> None:
+    def write(self, change: _Change) -> None:
         """Make a change and commit it: now, or else as soon as the database takes it."""
         if self._fails or not self._wrote(change):
             task = asyncio.get_running_loop().create_task(self.written(change))
             self._later.add(task)
             task.add_done_callback(self._later.discard)
 
-    async def written(self, change: Change) -> None:
+    async def written(self, change: _Change) -> None:
         """As `write`, and wait for it."""
         for _ in range(_MOST_TRIES):
             await self._settled()
@@ -103,7 +103,7 @@ class Database:
                     self._fails = not await asyncio.to_thread(_takes_changes, self._engine)
                     await asyncio.sleep(_AGAIN_SECONDS if self._fails else 0)
 
-    def _wrote(self, change: Change) -> bool:
+    def _wrote(self, change: _Change) -> bool:
         """Whether that is done: the change is committed, or it never can be."""
         try:
             change()

@@ -26,7 +26,7 @@ def preparing_seconds(configured: float | None, starting: float) -> float:
     return max(_PREPARING, starting) if configured is None else configured
 
 
-class Settings(Protocol):
+class StartLimits(Protocol):
     """The traits of a spawner that limit a start."""
 
     start_timeout: int
@@ -57,7 +57,7 @@ class Limits(msgspec.Struct, frozen=True):
     admission: float
 
     @classmethod
-    def of(cls, settings: Settings, tornado_settings: object, admission: float) -> "Limits":
+    def of(cls, settings: StartLimits, tornado_settings: object, admission: float) -> "Limits":
         """Read the limits; `tornado_settings` is JupyterHub's trait, if it is set."""
         given = tornado_settings if isinstance(tornado_settings, Mapping) else {}
         slow_spawn = given.get("slow_spawn_timeout")

@@ -10,13 +10,13 @@ from typing import Any
 from kubespawner.reflector import ResourceReflector
 from traitlets import Bunch, validate
 
-Gone = Callable[[object], None]
+OnGone = Callable[[object], None]
 
 
-class Telling(dict[str, Any]):
+class TellingResources(dict[str, Any]):
     """Resources that tell the last version of each one that is gone."""
 
-    def __init__(self, resources: Mapping[str, Any], gone: Gone) -> None:
+    def __init__(self, resources: Mapping[str, Any], gone: OnGone) -> None:
         super().__init__(resources)
         self._gone = gone
 
@@ -31,14 +31,14 @@ class Telling(dict[str, Any]):
         self._tell_if_other(key, resource)
         super().__setitem__(key, resource)
 
-    def listed(self, resources: Mapping[str, Any]) -> "Telling":
+    def listed(self, resources: Mapping[str, Any]) -> "TellingResources":
         """Return what a new list has; the watch may have missed the end of what it lacks."""
         for key, last in self.items():
             if key in resources:
                 self._tell_if_other(key, resources[key])
             else:
                 self._gone(last)
-        return Telling(resources, self._gone)
+        return TellingResources(resources, self._gone)
 
     def _tell_if_other(self, key: str, resource: Any) -> None:
         if key in self and _uid(self[key]) != _uid(resource):
@@ -49,16 +49,16 @@ def _uid(resource: Any) -> object:
     return resource["metadata"].get("uid")
 
 
-def telling(reflector: Any, gone: Gone) -> Any:
+def telling(reflector: Any, gone: OnGone) -> Any:
     """Return a class of reflectors that call *gone* with the last version of what is gone."""
     if not (isinstance(reflector, type) and issubclass(reflector, ResourceReflector)):
         return reflector
 
     class TellingReflector(reflector):  # type: ignore[misc]
         @validate("resources")
-        def _keep_telling(self, proposal: Bunch) -> Telling:
+        def _keep_telling(self, proposal: Bunch) -> TellingResources:
             before = self.resources
-            telling = before if isinstance(before, Telling) else Telling({}, gone)
+            telling = before if isinstance(before, TellingResources) else TellingResources({}, gone)
             return telling.listed(proposal.value)
 
     return TellingReflector

@@ -26,7 +26,7 @@ class IncompatibleError(Exception):
     """The installed JupyterHub or KubeSpawner lacks something that gpuspawner uses."""
 
 
-class Requirement(msgspec.Struct, frozen=True):
+class RequiredName(msgspec.Struct, frozen=True):
     """One name that gpuspawner overrides or uses.
 
     Attributes:
@@ -79,75 +79,75 @@ class Requirement(msgspec.Struct, frozen=True):
 
 REQUIREMENTS = (
     # JupyterHub calls these gates.
-    Requirement(Spawner, "run_options_from_form", ("self", "form_data"), SpawnHandler),
-    Requirement(Spawner, "options_from_query", ("self", "query_data"), SpawnHandler),
-    Requirement(Spawner, "get_options_form", ("self",), SpawnHandler),
-    Requirement(Spawner, "run_pre_spawn_hook", ("self",), User),
-    Requirement(Spawner, "run_auth_state_hook", ("self", "auth_state"), User),
-    Requirement(Spawner, "clear_state", ("self",), User),
-    Requirement(Spawner, "get_state", ("self",), User),
-    Requirement(Spawner, "load_state", ("self", "state"), User),
-    Requirement(Spawner, "start_polling", ("self",), User),
+    RequiredName(Spawner, "run_options_from_form", ("self", "form_data"), SpawnHandler),
+    RequiredName(Spawner, "options_from_query", ("self", "query_data"), SpawnHandler),
+    RequiredName(Spawner, "get_options_form", ("self",), SpawnHandler),
+    RequiredName(Spawner, "run_pre_spawn_hook", ("self",), User),
+    RequiredName(Spawner, "run_auth_state_hook", ("self", "auth_state"), User),
+    RequiredName(Spawner, "clear_state", ("self",), User),
+    RequiredName(Spawner, "get_state", ("self",), User),
+    RequiredName(Spawner, "load_state", ("self", "state"), User),
+    RequiredName(Spawner, "start_polling", ("self",), User),
     # KubeSpawner calls these steps of a start, which are gates too.
-    Requirement(KubeSpawner, "_start", ("self",), KubeSpawner),
-    Requirement(KubeSpawner, "load_user_options", ("self",), KubeSpawner),
-    Requirement(KubeSpawner, "_validate_user_options", ("self", "profile_list"), KubeSpawner),
-    Requirement(KubeSpawner, "_apply_overrides", ("self", "spawner_override"), KubeSpawner),
-    Requirement(KubeSpawner, "get_pod_manifest", ("self",), KubeSpawner),
-    Requirement(KubeSpawner, "get_pvc_manifest", ("self",), KubeSpawner),
-    Requirement(
+    RequiredName(KubeSpawner, "_start", ("self",), KubeSpawner),
+    RequiredName(KubeSpawner, "load_user_options", ("self",), KubeSpawner),
+    RequiredName(KubeSpawner, "_validate_user_options", ("self", "profile_list"), KubeSpawner),
+    RequiredName(KubeSpawner, "_apply_overrides", ("self", "spawner_override"), KubeSpawner),
+    RequiredName(KubeSpawner, "get_pod_manifest", ("self",), KubeSpawner),
+    RequiredName(KubeSpawner, "get_pvc_manifest", ("self",), KubeSpawner),
+    RequiredName(
         KubeSpawner, "_make_create_pod_request", ("self", "pod", "request_timeout"), KubeSpawner
     ),
-    Requirement(
+    RequiredName(
         KubeSpawner, "_make_create_pvc_request", ("self", "pvc", "request_timeout"), KubeSpawner
     ),
-    Requirement(KubeSpawner, "_start_reflector", ("self", "kind", "reflector"), KubeSpawner),
+    RequiredName(KubeSpawner, "_start_reflector", ("self", "kind", "reflector"), KubeSpawner),
     # gpuspawner itself calls or reads the rest.
-    Requirement(KubeSpawner, "_get_reflector_key", ("self", "kind")),
-    Requirement(KubeSpawner, "reflectors"),
-    Requirement(KubeSpawner, "pod_reflector"),
-    Requirement(
+    RequiredName(KubeSpawner, "_get_reflector_key", ("self", "kind")),
+    RequiredName(KubeSpawner, "reflectors"),
+    RequiredName(KubeSpawner, "pod_reflector"),
+    RequiredName(
         KubeSpawner,
         "_make_delete_pod_request",
         ("self", "pod_name", "delete_options", "grace_seconds", "request_timeout"),
     ),
-    Requirement(KubeSpawner, "_namespace_default"),
-    Requirement(KubeSpawner, "_options_from_form_default"),
-    Requirement(KubeSpawner, "_options_form_default"),
-    Requirement(KubeSpawner, "_render_options_form", ("self", "profile_list"), KubeSpawner),
-    Requirement(
+    RequiredName(KubeSpawner, "_namespace_default"),
+    RequiredName(KubeSpawner, "_options_from_form_default"),
+    RequiredName(KubeSpawner, "_options_form_default"),
+    RequiredName(KubeSpawner, "_render_options_form", ("self", "profile_list"), KubeSpawner),
+    RequiredName(
         KubeSpawner, "_render_options_form_dynamically", ("self", "current_spawner"), KubeSpawner
     ),
-    Requirement(KubeSpawner, "_get_initialized_profile_list", ("self", "profile_list")),
-    Requirement(KubeSpawner, "_sorted_dict_values", ("self", "src")),
-    Requirement(clients, "load_config", named=("host", "ssl_ca_cert", "verify_ssl")),
-    Requirement(clients, "shared_client", ("client",)),
-    Requirement(Spawner, "_log_name"),
-    Requirement(Spawner, "_spawn_future", (), BaseHandler),
-    Requirement(Spawner, "_start_pending", (), User),
-    Requirement(Spawner, "orm_spawner"),
-    Requirement(orm.Spawner, "user_options"),
-    Requirement(orm.Spawner, "state"),
-    Requirement(orm.Spawner, "server"),
-    Requirement(orm.Spawner, "started"),
-    Requirement(orm.Spawner, "last_activity"),
-    Requirement(orm, "user_group_map"),
+    RequiredName(KubeSpawner, "_get_initialized_profile_list", ("self", "profile_list")),
+    RequiredName(KubeSpawner, "_sorted_dict_values", ("self", "src")),
+    RequiredName(clients, "load_config", named=("host", "ssl_ca_cert", "verify_ssl")),
+    RequiredName(clients, "shared_client", ("client",)),
+    RequiredName(Spawner, "_log_name"),
+    RequiredName(Spawner, "_spawn_future", (), BaseHandler),
+    RequiredName(Spawner, "_start_pending", (), User),
+    RequiredName(Spawner, "orm_spawner"),
+    RequiredName(orm.Spawner, "user_options"),
+    RequiredName(orm.Spawner, "state"),
+    RequiredName(orm.Spawner, "server"),
+    RequiredName(orm.Spawner, "started"),
+    RequiredName(orm.Spawner, "last_activity"),
+    RequiredName(orm, "user_group_map"),
     # The check whether the caller of an open request keeps its rights; `BaseHandler` does the same.
-    Requirement(BaseHandler, "db"),
-    Requirement(BaseHandler, "hub"),
-    Requirement(BaseHandler, "cookie_max_age_days", (), BaseHandler),
-    Requirement(BaseHandler, "get_token", ("self",), BaseHandler),
-    Requirement(objects.Hub, "cookie_name", (), BaseHandler),
-    Requirement(orm.APIToken, "hashed"),
-    Requirement(orm.User, "name"),
-    Requirement(orm.User, "cookie_id", (), BaseHandler),
-    Requirement(scopes, "get_scopes_for", ("orm_object",), BaseHandler),
-    Requirement(scopes, "has_scope", ("scope", "have_scopes"), BaseHandler, ("db",)),
-    Requirement(JupyterHub, "extra_handlers"),
-    Requirement(JupyterHub, "tornado_application"),
-    Requirement(HasTraits, "_trait_values"),
+    RequiredName(BaseHandler, "db"),
+    RequiredName(BaseHandler, "hub"),
+    RequiredName(BaseHandler, "cookie_max_age_days", (), BaseHandler),
+    RequiredName(BaseHandler, "get_token", ("self",), BaseHandler),
+    RequiredName(objects.Hub, "cookie_name", (), BaseHandler),
+    RequiredName(orm.APIToken, "hashed"),
+    RequiredName(orm.User, "name"),
+    RequiredName(orm.User, "cookie_id", (), BaseHandler),
+    RequiredName(scopes, "get_scopes_for", ("orm_object",), BaseHandler),
+    RequiredName(scopes, "has_scope", ("scope", "have_scopes"), BaseHandler, ("db",)),
+    RequiredName(JupyterHub, "extra_handlers"),
+    RequiredName(JupyterHub, "tornado_application"),
+    RequiredName(HasTraits, "_trait_values"),
     # Refusals don't count as failures of the hub: `SpawnException` says so since JupyterHub 6.
-    Requirement(
+    RequiredName(
         spawner,
         "SpawnException",
         ("message",),
@@ -155,7 +155,7 @@ REQUIREMENTS = (
         ("reason", "message_html", "status_code"),
     )
     if jupyterhub.version_info[0] >= 6
-    else Requirement(Spawner, "consecutive_failure_limit", (), BaseHandler),
+    else RequiredName(Spawner, "consecutive_failure_limit", (), BaseHandler),
 )
 
 

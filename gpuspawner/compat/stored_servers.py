@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import text
 
 
-class State(msgspec.Struct, frozen=True):
+class StoredState(msgspec.Struct, frozen=True):
     """What is stored of a server: what KubeSpawner notes, and our own part."""
 
     pod_name: str = ""
@@ -20,7 +20,7 @@ class State(msgspec.Struct, frozen=True):
     gpuspawner: Any = None
 
 
-def stored_servers(database: Any) -> Iterator[tuple[int, str, bool, State]]:
+def stored_servers(database: Any) -> Iterator[tuple[int, str, bool, StoredState]]:
     """Yield the id of the owner, the server's name, whether the hub has it running, and its state.
 
     A state that can't be read is left out: KubeSpawner can't read it either.
@@ -29,7 +29,7 @@ def stored_servers(database: Any) -> Iterator[tuple[int, str, bool, State]]:
     rows = database.execute(text("SELECT user_id, name, server_id, state FROM spawners"))
     for owner, name, server, state in rows:
         try:
-            read = msgspec.json.decode(state or "{}", type=State)
+            read = msgspec.json.decode(state or "{}", type=StoredState)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             continue
         yield owner, name, server is not None, read

@@ -11,10 +11,10 @@ from gpuspawner import messages
 from gpuspawner.doctor import judged, terminal
 from gpuspawner.doctor.command import FromFiles, UsageError
 from gpuspawner.doctor.hub import NOBODY, Hub
-from gpuspawner.doctor.judged import UNCOUNTED, Judged, judge
+from gpuspawner.doctor.judged import UNCOUNTED, JudgedByPolicies, judge
 from gpuspawner.doctor.nodes import names
-from gpuspawner.doctor.reasons import Reason, reasons
-from gpuspawner.doctor.servers import Server, named, try_out
+from gpuspawner.doctor.reasons import SharedReason, reasons
+from gpuspawner.doctor.servers import OfferedServer, named, try_out
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import did_you_mean, quote
@@ -86,11 +86,11 @@ class Explain(FromFiles):
         )
 
     async def _about_server(self, hub: Hub, name: str, options: dict[str, object]) -> int:
-        tried = await try_out(hub, Server(name, "", options))
+        tried = await try_out(hub, OfferedServer(name, "", options))
         if tried.proposal is None or tried.choice is None:
             raise UsageError(tried.problem)
         said = messages.preview(tried.decision).text if tried.decision else ""
-        asked = Asked(name, said, await judge(hub, tried.choice) if self.user else None)
+        asked = Explained(name, said, await judge(hub, tried.choice) if self.user else None)
         if self.output == "text":
             _tell_policies(hub, asked, tried.proposal.key)
         if asked.judged and asked.judged.refusal:
@@ -114,9 +114,9 @@ class Explain(FromFiles):
         if pod is None:
             known = [*hub.state.unbound_pods]
             raise UsageError(f"there is no Pending pod {quote(key)}{did_you_mean(key, known)}")
-        return self._tell(hub, Asked(key), pod, explain(hub.state, pod))
+        return self._tell(hub, Explained(key), pod, explain(hub.state, pod))
 
-    def _denied(self, found: Judged, refusal: Refusal) -> int:
+    def _denied(self, found: JudgedByPolicies, refusal: Refusal) -> int:
         is_unknown = refusal.slug == UNCOUNTED
         if self.output == "json":
             outcome = Outcome.UNKNOWN.value if is_unknown else "denied"
@@ -126,7 +126,7 @@ class Explain(FromFiles):
             )
         return _STATUS[Outcome.UNKNOWN] if is_unknown else 1
 
-    def _rejected(self, asked: "Asked", rejection: Rejection) -> int:
+    def _rejected(self, asked: "Explained", rejection: Rejection) -> int:
         if self.output == "json":
             terminal.say_json({"outcome": "rejected", "message": rejection.text, **asked.plain})
         else:
@@ -135,7 +135,7 @@ class Explain(FromFiles):
             terminal.say(f"{asked.readers}: {asked.said}")
         return 1
 
-    def _tell(self, hub: Hub, asked: "Asked", pod: Pod, verdict: Verdict) -> int:
+    def _tell(self, hub: Hub, asked: "Explained", pod: Pod, verdict: Verdict) -> int:
         if self.output == "json":
             terminal.say_json({**_plain(verdict), **asked.plain})
         else:
@@ -151,7 +151,7 @@ class Explain(FromFiles):
         return _STATUS.get(verdict.outcome, 1)
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Explained(msgspec.Struct, frozen=True):
     """A question, and what the hub would say to it.
 
     Attributes:
@@ -162,7 +162,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     name: str
     said: str = ""
-    judged: Judged | None = None
+    judged: JudgedByPolicies | None = None
 
     @property
     def readers(self) -> str:
@@ -176,7 +176,7 @@ class Asked(msgspec.Struct, frozen=True):
         return {"users_read": self.said, "policies": policies}
 
 
-def _tell_policies(hub: Hub, asked: Asked, pod: tuple[str, str]) -> None:
+def _tell_policies(hub: Hub, asked: Explained, pod: tuple[str, str]) -> None:
     """Say what the policies say, or that nobody has asked them."""
     if asked.judged is None:
         if hub.policies:
@@ -212,7 +212,7 @@ def _headline(verdict: Verdict) -> str:
             return "the known objects don't decide it."
 
 
-def _table(found: list[Reason]) -> None:
+def _table(found: list[SharedReason]) -> None:
     terminal.table(
         ("NODES", "WHY", "LATER", "NAMES"),
         [(len(it.nodes), it.text, it.later, names(it.nodes)) for it in found],

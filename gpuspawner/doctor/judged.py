@@ -19,7 +19,7 @@ UNCOUNTED = "uncounted"
 """The slug of the hub's refusal if it can't count."""
 
 
-class Judged(msgspec.Struct, frozen=True):
+class JudgedByPolicies(msgspec.Struct, frozen=True):
     """What the policies say.
 
     Attributes:
@@ -43,7 +43,7 @@ class Judged(msgspec.Struct, frozen=True):
         return self.refusal.text if self.refusal else ""
 
 
-async def judge(hub: Hub, choice: Choice) -> Judged:
+async def judge(hub: Hub, choice: Choice) -> JudgedByPolicies:
     """Judge a choice as the hub's gates do.
 
     Raises:
@@ -51,7 +51,7 @@ async def judge(hub: Hub, choice: Choice) -> Judged:
     """
     policies = hub.runtime.policies
     if policies is None:
-        return Judged(hub.owner)
+        return JudgedByPolicies(hub.owner)
     policing = ByPolicies(hub.spawner, hub.runtime, policies)
     try:
         applying = await policing.applying(START_PATIENCE)
@@ -64,7 +64,7 @@ async def judge(hub: Hub, choice: Choice) -> Judged:
         refusal = None
     except Refusal as denied:
         refusal = denied
-    return Judged(
+    return JudgedByPolicies(
         hub.owner,
         tuple(it.name for it in applying.policies),
         () if uncounted else tuple(found),
@@ -74,7 +74,7 @@ async def judge(hub: Hub, choice: Choice) -> Judged:
     )
 
 
-def tell(name: str, judged: Judged) -> None:
+def tell(name: str, judged: JudgedByPolicies) -> None:
     """Print what the policies say."""
     terminal.say(f"{name}: {_headline(judged)}")
     if judged.said:
@@ -91,7 +91,7 @@ def tell(name: str, judged: Judged) -> None:
     terminal.say()
 
 
-def plain(judged: Judged) -> dict[str, object]:
+def plain(judged: JudgedByPolicies) -> dict[str, object]:
     """Return the same for programs."""
     return {
         "user": judged.owner.name,
@@ -117,7 +117,7 @@ def plain(judged: Judged) -> dict[str, object]:
     }
 
 
-def _headline(judged: Judged) -> str:
+def _headline(judged: JudgedByPolicies) -> str:
     user = judged.owner.name
     if judged.refusal is None:
         allows = "the policies allow it" if judged.policies else "no policy applies"
@@ -127,7 +127,7 @@ def _headline(judged: Judged) -> str:
     return f"the policy {_policy(judged)} denies it to {user}."
 
 
-def _policy(judged: Judged) -> str:
+def _policy(judged: JudgedByPolicies) -> str:
     """Return the name of the policy that denies the server; "" if none does."""
     refusal = judged.refusal
     return refusal.details if refusal and refusal.slug != UNCOUNTED else ""

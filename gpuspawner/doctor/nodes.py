@@ -44,7 +44,7 @@ def away(node: NodeInfo) -> str:
     return taint.rpartition("/")[2]
 
 
-class Amount(msgspec.Struct, frozen=True):
+class Allocation(msgspec.Struct, frozen=True):
     """How much of a resource nodes have; millicores, bytes or devices."""
 
     total: int
@@ -56,10 +56,10 @@ class Amount(msgspec.Struct, frozen=True):
         return max(0, self.total - self.used)
 
 
-def amount(nodes: Iterable[NodeInfo], resource: str) -> Amount:
+def amount(nodes: Iterable[NodeInfo], resource: str) -> Allocation:
     """Count a resource on nodes."""
     listed = list(nodes)
-    return Amount(
+    return Allocation(
         sum(node.allocatable.get(resource, 0) for node in listed),
         sum(node.requested.get(resource, 0) for node in listed),
     )

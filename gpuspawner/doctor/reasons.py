@@ -21,7 +21,7 @@ from gpuspawner.scheduling import (
 )
 
 
-class Reason(msgspec.Struct, frozen=True):
+class SharedReason(msgspec.Struct, frozen=True):
     """Nodes that share a reason.
 
     Attributes:
@@ -33,7 +33,7 @@ class Reason(msgspec.Struct, frozen=True):
     later: str
 
 
-def reasons(state: ClusterState, pod: Pod, verdict: Verdict) -> list[Reason]:
+def reasons(state: ClusterState, pod: Pod, verdict: Verdict) -> list[SharedReason]:
     """Group all nodes; those that come nearest to holding the pod are first."""
     groups: dict[tuple[int, tuple[str, ...]], list[tuple[NodeInfo, Failures]]] = {}
     busy, away, fits = set(verdict.busy), set(verdict.away), set(verdict.feasible)
@@ -43,7 +43,7 @@ def reasons(state: ClusterState, pod: Pod, verdict: Verdict) -> list[Reason]:
         key = tuple(_key(failure, node, pod) for failure in failures)
         groups.setdefault((rank, key), []).append((node, failures))
     return [
-        Reason(tuple(node for node, _ in its), _text(key, its), _LATER[rank])
+        SharedReason(tuple(node for node, _ in its), _text(key, its), _LATER[rank])
         for (rank, key), its in sorted(groups.items(), key=lambda it: (it[0][0], -len(it[1])))
     ]
 

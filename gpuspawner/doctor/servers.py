@@ -27,7 +27,7 @@ from gpuspawner.profiles.profile_list import Profile
 NO_GPU = "a server without a GPU"
 
 
-class Server(msgspec.Struct, frozen=True):
+class OfferedServer(msgspec.Struct, frozen=True):
     """One choice that users have.
 
     Attributes:
@@ -62,7 +62,7 @@ class Tried(msgspec.Struct, frozen=True):
         choice: What the options mean, before admission; None if they mean nothing.
     """
 
-    server: Server
+    server: OfferedServer
     proposal: Proposal | None = None
     decision: Decision | None = None
     problem: str = ""
@@ -74,7 +74,7 @@ class Tried(msgspec.Struct, frozen=True):
         return self.proposal.decoded if self.proposal else None
 
 
-async def listed(hub: Hub) -> list[Server]:
+async def listed(hub: Hub) -> list[OfferedServer]:
     """Return the smallest server of each offer, and those that need the most of one thing.
 
     Raises:
@@ -91,13 +91,13 @@ class UnusableError(Exception):
     """The hub would refuse these options, no matter what the cluster has."""
 
 
-async def trying(hub: Hub, servers: list[Server]) -> AsyncIterator[Tried]:
+async def trying(hub: Hub, servers: list[OfferedServer]) -> AsyncIterator[Tried]:
     """Ask the hub's gates about each server."""
     for server in servers:
         yield await try_out(hub, server)
 
 
-async def try_out(hub: Hub, server: Server) -> Tried:
+async def try_out(hub: Hub, server: OfferedServer) -> Tried:
     """Resolve a server's options, ask admission, and judge the pod that comes back."""
     try:
         choice = await _resolved(hub, server.options)
@@ -128,12 +128,12 @@ def named(hub: Hub, name: str) -> dict[str, object]:
     return {"accelerator": name} if offered else {PROFILE: name}
 
 
-def _of_accelerators(offers: Offers) -> Iterator[Server]:
+def _of_accelerators(offers: Offers) -> Iterator[OfferedServer]:
     for accelerator in (*offers.accelerators.values(), None):
         yield from _of_accelerator(offers, accelerator)
 
 
-def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator[Server]:
+def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator[OfferedServer]:
     key = accelerator.key if accelerator else None
     choices = offers.choices(accelerator)
     memory = sorted(choices.memory, key=lambda it: it.bytes)
@@ -148,10 +148,10 @@ def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator
     if accelerator and accelerator.discovered:
         place = "the nodes' labels"
 
-    def server(request: GPURequest, more: str = "") -> Server:
+    def server(request: GPURequest, more: str = "") -> OfferedServer:
         # The image changes nothing about the place, so the default is as good as any.
         chosen = {k: v for k, v in parsing.user_options(request).items() if k != options.IMAGE.name}
-        return Server(offer, place, dict(chosen), more)
+        return OfferedServer(offer, place, dict(chosen), more)
 
     yield server(smallest)
     if len(set(choices.counts)) > 1:
@@ -165,13 +165,13 @@ def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator
         yield server(msgspec.structs.replace(smallest, cpu=cores), f"{cores} cores")
 
 
-def _of_profile(profile: Profile) -> Iterator[Server]:
+def _of_profile(profile: Profile) -> Iterator[OfferedServer]:
     place = "KubeSpawner.profile_list"
     offer = f"the profile {profile_named(profile.name)}"
     usual: dict[str, object] = {PROFILE: profile.slug}
-    yield Server(offer, place, usual)
+    yield OfferedServer(offer, place, usual)
     for option in profile.options:
         for choice in option.choices:
             if not choice.default:
                 chosen = {**usual, option.name: choice.key}
-                yield Server(offer, place, chosen, profile_named(choice.name))
+                yield OfferedServer(offer, place, chosen, profile_named(choice.name))

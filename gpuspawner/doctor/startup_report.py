@@ -18,7 +18,7 @@ from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.log import explain_health
-from gpuspawner.cluster.schedulers import Judgement, Unknown
+from gpuspawner.cluster.schedulers import Judgement, UnknownScheduler
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import hub_limits, kubespawner, pods, sample_pod
 from gpuspawner.kube.pods import Pod
@@ -40,7 +40,7 @@ PATIENCE = 30.0
 _tasks: set[asyncio.Task[None]] = set()
 
 
-class HubSettings(Settings, hub_limits.Settings, Protocol):
+class HubSettings(Settings, hub_limits.StartLimits, Protocol):
     """KubeSpawner's and JupyterHub's traits of a spawner that the block reads."""
 
     preflight: str
@@ -48,7 +48,7 @@ class HubSettings(Settings, hub_limits.Settings, Protocol):
     node_affinity_required: Any
 
 
-class Report(msgspec.Struct, frozen=True):
+class StartupReport(msgspec.Struct, frozen=True):
     """The lines of the block.
 
     Attributes:
@@ -86,7 +86,7 @@ def begin(
     """
     judged = known_schedulers(settings).judge(schedulers)
     for judgement in judged:
-        if isinstance(judgement, Unknown):
+        if isinstance(judgement, UnknownScheduler):
             log.warning("%s", _warning(judgement))
     configured = _configured(runtime, settings, judged, tornado_settings)
     task = asyncio.get_running_loop().create_task(
@@ -97,21 +97,21 @@ def begin(
     return task
 
 
-def _warning(unknown: Unknown) -> str:
+def _warning(unknown: UnknownScheduler) -> str:
     said, advice = messages.explain_unknown_scheduler, messages.advise_on_scheduler
     return f"{said(unknown)} {advice(unknown)}"
 
 
 async def _tell(
-    view: ClusterView, configured: Report, cluster: Callable[[], Awaitable[Report]]
+    view: ClusterView, configured: StartupReport, cluster: Callable[[], Awaitable[StartupReport]]
 ) -> None:
     """Log the block as soon as the cluster is known, or in two parts if that takes long."""
     if await view.first_list(PATIENCE):
         there = await cluster()
-        Report([*configured.found, *there.found], [*configured.wrong, *there.wrong]).log()
+        StartupReport([*configured.found, *there.found], [*configured.wrong, *there.wrong]).log()
         return
     waiting = f"cluster: {explain_health(view.health())}"
-    Report([*configured.found, waiting], configured.wrong).log()
+    StartupReport([*configured.found, waiting], configured.wrong).log()
     while not isinstance(view.health(), Live):
         await view.changed(PATIENCE)
     await view.first_list(PATIENCE)
@@ -123,10 +123,10 @@ def _configured(
     settings: HubSettings,
     judged: Sequence[Judgement],
     tornado_settings: object,
-) -> Report:
+) -> StartupReport:
     """Report what the configuration says without a look at the cluster."""
     limits = hub_limits.Limits.of(settings, tornado_settings, DRY_RUN_PATIENCE)
-    return Report(
+    return StartupReport(
         [
             f"preflight: {settings.preflight}",
             *_policies(runtime),
@@ -144,7 +144,9 @@ def _policies(runtime: Runtime) -> tuple[str, ...]:
     return explain_policies(runtime.policies.given, runtime.policies.accounts.namespace)
 
 
-async def _cluster(runtime: Runtime, settings: HubSettings, judged: Sequence[Judgement]) -> Report:
+async def _cluster(
+    runtime: Runtime, settings: HubSettings, judged: Sequence[Judgement]
+) -> StartupReport:
     """Report what the cluster has, and try samples of servers on it. The view is live."""
     await asyncio.sleep(0)  # in this round, the hub discovers its accelerators
     named = sorted(await try_all(runtime, settings))
@@ -170,7 +172,7 @@ async def _cluster(runtime: Runtime, settings: HubSettings, judged: Sequence[Jud
         await asyncio.sleep(0)  # a hub may have a hundred choices with GPUs
     with_gpus = inventory.nodes_with_gpus(state)
     await asyncio.sleep(0)
-    return Report(
+    return StartupReport(
         [
             *(
                 f"scheduler set at admission: {messages.explain_scheduler(it)}"
@@ -183,7 +185,7 @@ async def _cluster(runtime: Runtime, settings: HubSettings, judged: Sequence[Jud
             *growth(runtime),
         ],
         [
-            *(_warning(it) for it in by_admission if isinstance(it, Unknown)),
+            *(_warning(it) for it in by_admission if isinstance(it, UnknownScheduler)),
             *messages.explain_missing_rights(await _forbidden(runtime, settings)),
         ],
     )

@@ -17,7 +17,7 @@ from gpuspawner.gates.own_servers import usage
 from gpuspawner.gates.pod_builder import PodBuilder, home_of
 from gpuspawner.gates.policing import Entitlement, Policing
 from gpuspawner.gates.refusal import Refusal, invalid, misconfigured
-from gpuspawner.gates.source import Choice, Options, Source, Stored
+from gpuspawner.gates.source import Choice, Options, ServerSource, Stored
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kueue.queueing import in_queue, queue_for
 from gpuspawner.messages import Message, OnForm
@@ -59,7 +59,7 @@ class AcceleratorChoice(Choice):
         return await super().explain(refusal, admission)
 
 
-class Accelerators(Source):
+class Accelerators(ServerSource):
     """The accelerators on offer to one server's owner."""
 
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
@@ -73,17 +73,17 @@ class Accelerators(Source):
         return Accelerators(self.spawner, self._stock, self.runtime, self.policing.of(server))
 
     async def ready(self, patience: float) -> None:
-        """As `Source.ready`."""
+        """As `ServerSource.ready`."""
         if self.runtime.discovers:
             await self.runtime.view.first_list(patience)
 
     @property
     def reads_form(self) -> Callable[..., Any]:
-        """As `Source.reads_form`."""
+        """As `ServerSource.reads_form`."""
         return parsing.from_form
 
     async def requested(self) -> Stored:
-        """As `Source.requested`."""
+        """As `ServerSource.requested`."""
         try:
             sent = request_options.requested_options(self.spawner)
         except request_options.UnreadableError:
@@ -91,7 +91,7 @@ class Accelerators(Source):
         return await self.stored() if sent is None else Stored(sent)
 
     async def stored(self) -> Stored:
-        """As `Source.stored`."""
+        """As `ServerSource.stored`."""
         return self._stored((await self.policing.entitlement()).offers)
 
     def _stored(self, offers: Offers) -> Stored:
@@ -100,7 +100,7 @@ class Accelerators(Source):
         return Stored({**parsing.user_options(kept), **theirs}, gone)
 
     async def resolve(self, raw: object) -> AcceleratorChoice:
-        """As `Source.resolve`."""
+        """As `ServerSource.resolve`."""
         builder = await self.builder()
         ours, theirs = self.split(raw)
         request, offers = self.parse(ours, builder.offers)
@@ -155,7 +155,7 @@ class Accelerators(Source):
 
     @property
     def later(self) -> Later:
-        """As `Source.later`."""
+        """As `ServerSource.later`."""
         return own_code.later(self.spawner, self.runtime, MAKING)
 
     def propose(self, grant: Grant, pod: Manifest, later: Later) -> Proposal:
@@ -215,7 +215,7 @@ class Accelerators(Source):
         return tuple(map(to_owner, rows))
 
     async def form(self) -> str:
-        """As `Source.form`, with the choices from this request, or else from the last start."""
+        """As `ServerSource.form`, with the choices of this request, or else of the last start."""
         entitlement = await self.policing.entitlement()
         rows = self._to_owner(await self._survey_for_form(entitlement), entitlement)
         draft = drafts.current() or self._untouched(entitlement)

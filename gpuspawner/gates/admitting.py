@@ -51,7 +51,7 @@ class Admitting:
             return Admitted(choice, decision, granted)
 
 
-class Turn:
+class TurnToStart:
     """When one start is admitted. In a hub without a line: at once, or never.
 
     `gpuspawner.line.in_line` lets it wait.

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.compat.reflecting import Gone, telling
+from gpuspawner.compat.reflecting import OnGone, telling
 from gpuspawner.gates.host import Host
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.dry_run import Admission, Answer
@@ -55,7 +55,7 @@ def admission(spawner: Host, runtime: Runtime) -> IfConnected:
 
 
 async def start_reflector(
-    stock: Stock, kind: str, gone: Gone, reflector_class: Any, **kwargs: Any
+    stock: Stock, kind: str, gone: OnGone, reflector_class: Any, **kwargs: Any
 ) -> Any:
     """Start one of KubeSpawner's reflectors, and drop it if its first list fails.
 

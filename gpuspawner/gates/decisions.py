@@ -35,14 +35,14 @@ from gpuspawner.preflight.rejection_parser import read
 from gpuspawner.traits import OFF, WARN
 from gpuspawner.traits.trait_types import setting
 
-Question = Callable[[Proposal], Decision | Awaitable[Decision]]
+PreflightMethod = Callable[[Proposal], Decision | Awaitable[Decision]]
 """One of the preflight's methods that decide about a proposal."""
 TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
 """Why a start fails that others were faster than."""
 
 
 async def decide(
-    spawner: Host, choice: Choice, question: Question, admission: Admission
+    spawner: Host, choice: Choice, question: PreflightMethod, admission: Admission
 ) -> Start | Wait:
     """Ask the preflight about a choice, unless ``GPUSpawner.preflight`` is ``"off"``.
 
@@ -57,7 +57,7 @@ async def decide(
     raise await _refusal(spawner, choice, decision, admission)
 
 
-async def answer(spawner: Host, proposal: Proposal, question: Question) -> Decision:
+async def answer(spawner: Host, proposal: Proposal, question: PreflightMethod) -> Decision:
     """Return the preflight's decision; with ``"warn"``, a refusal becomes a start with a note.
 
     Raises:

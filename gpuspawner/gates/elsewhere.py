@@ -12,6 +12,7 @@ from gpuspawner.offers.elsewhere import HOSTNAME, off, rather_off
 from gpuspawner.offers.manifest import server_limits
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.runtime import Runtime
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
 
@@ -29,7 +30,7 @@ async def avoiding(
     """Return the choice with a pod that avoids its owner's failed nodes; None if there are none."""
     hostnames = _hostnames(spawner, runtime)
     pod = choice.proposal.pod
-    if not hostnames or not any("/" in resource for resource in server_limits(pod)):
+    if not hostnames or not any(map(is_device, server_limits(pod))):
         return None
     kept_off = choice.sending(off(pod, hostnames))
     judges = setting(spawner, "preflight") != OFF

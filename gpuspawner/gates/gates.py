@@ -25,10 +25,10 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.pods import changed as changed_pod
 from gpuspawner.compat.pods import plain as plain_pod
 from gpuspawner.gates import administrators_form, connection, elsewhere, wishes
-from gpuspawner.gates.admitting import Admitting, Turn
+from gpuspawner.gates.admitting import Admitting, TurnToStart
 from gpuspawner.gates.at_once import at_once
 from gpuspawner.gates.attempt import Attempt, Phase
-from gpuspawner.gates.decisions import TAKEN, Question, decide, refusing, warn
+from gpuspawner.gates.decisions import TAKEN, PreflightMethod, decide, refusing, warn
 from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.gpu_check import checked
 from gpuspawner.gates.host import Host, log_name, set_locale
@@ -240,7 +240,7 @@ class Gates:
     def _admission(self) -> Admission:
         return connection.admission(self._spawner, self._runtime)
 
-    async def _decide(self, choice: Choice, question: Question) -> Start | Wait:
+    async def _decide(self, choice: Choice, question: PreflightMethod) -> Start | Wait:
         return await decide(self._spawner, choice, question, self._admission)
 
     # The start and its end
@@ -281,10 +281,10 @@ class Gates:
             lost = run.until_lost(), run.until_failed()
             return await self._held.hold(self._choice().proposal.key, run.until_it_listens(), *lost)
 
-    def _new_place(self) -> Turn:
+    def _new_place(self) -> TurnToStart:
         admitting = Admitting(self._spawner, self._runtime, self._policing, self._promises)
         if self._runtime.line is None:
-            return Turn(self._spawner, admitting)
+            return TurnToStart(self._spawner, admitting)
         told = self.endings, self._story, self._begun
         return self._runtime.line.turn(
             self._spawner, self._runtime, admitting, self._policing, *told

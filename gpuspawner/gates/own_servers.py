@@ -7,10 +7,10 @@ from gpuspawner.launch import failures
 from gpuspawner.launch.announcements import told_on_form
 from gpuspawner.runtime import Runtime
 from gpuspawner.web.form.addresses import stop
-from gpuspawner.web.form.view_model import OwnServer, Usage, WithheldCard
+from gpuspawner.web.form.view_model import LeftByPolicies, OwnServer, WithheldCard
 
 
-def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> Usage | None:
+def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> LeftByPolicies | None:
     """Return what is left to the owner, with the owner's own servers; None without limits."""
     failed, ended = failures.told_on_form(spawner, runtime), told_on_form(spawner)
     withheld = tuple(
@@ -19,7 +19,7 @@ def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> Usage | 
     )
     servers = tuple(_own(spawner, name) for name in entitlement.servers)
     lines = tuple(filter(None, [failed, ended, *entitlement.lines]))
-    return Usage(lines, servers, withheld) if lines or withheld else None
+    return LeftByPolicies(lines, servers, withheld) if lines or withheld else None
 
 
 def _own(spawner: Host, name: str) -> OwnServer:

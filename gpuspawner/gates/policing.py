@@ -12,12 +12,12 @@ from typing import Self
 
 from gpuspawner.gates.host import Host
 from gpuspawner.gates.source import Choice
+from gpuspawner.kube.meta import Key
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.reservations.granted import Granted
-from gpuspawner.reservations.pending_pods import Key
+from gpuspawner.reservations.granted import Granted, ends_after
 from gpuspawner.runtime import Runtime
 
 LIMIT = "limit"
@@ -147,14 +147,13 @@ class Policing:
         """
         return False
 
-    async def lifetime(self, choice: Choice) -> float | None:
+    async def lifetime(self, choice: Choice) -> int | None:
         """Return after how many seconds the choice's pod ends; None if it doesn't.
 
         Raises:
             Refusal: The administrator's function fails.
         """
-        own = (choice.proposal.pod.get("spec") or {}).get("activeDeadlineSeconds")
-        return float(own) if own else None
+        return ends_after(choice.proposal.pod, None)
 
     async def entitlement(self, key: Key | None = None) -> Entitlement:
         """Return what the policies leave to the owner right now.

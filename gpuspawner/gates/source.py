@@ -85,14 +85,14 @@ class FormReader(msgspec.Struct, frozen=True):
     The default of JupyterHub's ``options_from_form``.
     """
 
-    source: Callable[[], "Source"]
+    source: Callable[[], "ServerSource"]
 
     def __call__(self, form_data: dict[str, list[object]]) -> Any:
         """Return the options in the form."""
         return self.source().reads_form(form_data)
 
 
-class Source(Protocol):
+class ServerSource(Protocol):
     """The administrator's offers to one user.
 
     KubeSpawner loads profiles into the spawner, so `begin` and `end` enclose a start.

@@ -10,7 +10,7 @@ from gpuspawner.gates.administrators_form import PLACE
 from gpuspawner.gates.host import Host, set_locale
 from gpuspawner.gates.policing import Policing
 from gpuspawner.gates.refusal import invalid, reporting
-from gpuspawner.gates.source import Choice, Source
+from gpuspawner.gates.source import Choice, ServerSource
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
 
@@ -33,7 +33,7 @@ class Sources:
         self._profiles = Profiles(spawner, stock, runtime, policing)
 
     @property
-    def current(self) -> Source:
+    def current(self) -> ServerSource:
         """The one that counts."""
         return self.accelerators or self._profiles
 
@@ -58,7 +58,7 @@ class Sources:
 
         Raises:
             HTTPError: An administrator's function forbids it.
-            Refusal: They are too large, or as `Source.resolve`.
+            Refusal: They are too large, or as `ServerSource.resolve`.
         """
         if raw == request_options.TOO_MUCH or not request_options.is_within_bounds(raw):
             levels, values = request_options.MOST_LEVELS, request_options.MOST_VALUES

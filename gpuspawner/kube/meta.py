@@ -12,6 +12,9 @@ import msgspec
 Quantity = str | int | float
 Quantities = dict[str, Quantity]
 
+Key = tuple[str, str]
+"""Namespace and name of an object, usually a pod; the namespace of a cluster-wide one is ""."""
+
 
 class KubeStruct(msgspec.Struct, gc=False, frozen=True, rename="camel", omit_defaults=True):
     """Base class of all structs: frozen, camelCase names in JSON, defaults omitted."""
@@ -36,6 +39,11 @@ class BareMeta(KubeStruct, frozen=True):
     labels: dict[str, str] | None = None
     deletion_timestamp: str | None = None
     owner_references: list[OwnerReference] | None = None
+
+    @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+        return self.namespace, self.name
 
 
 class ObjectMeta(BareMeta, frozen=True):

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TypeVar
 
+from .meta import Key
 from .objects import AnyObject, Undecodable
 
-_Key = tuple[str, str]
 _T = TypeVar("_T")
 
 
@@ -23,8 +23,8 @@ class ObjectStore:
     def __init__(self) -> None:
         self.version = 0
         self._known: set[str] = set()
-        self._objects: dict[str, dict[_Key, AnyObject | Undecodable]] = {}
-        self._unreadable: defaultdict[str, set[_Key]] = defaultdict(set)
+        self._objects: dict[str, dict[Key, AnyObject | Undecodable]] = {}
+        self._unreadable: defaultdict[str, set[Key]] = defaultdict(set)
 
     def known(self, kind: str) -> bool:
         """Return whether all objects of a kind are known."""
@@ -50,7 +50,7 @@ class ObjectStore:
             kind, key = thing.kind, (thing.namespace, thing.name)
             self._unreadable[kind].add(key)
         else:
-            kind, key = type(thing).__name__, (thing.metadata.namespace, thing.metadata.name)
+            kind, key = type(thing).__name__, thing.metadata.key
             self._unreadable[kind].discard(key)
         self._objects.setdefault(kind, {})[key] = thing
         self.version += 1
@@ -61,7 +61,7 @@ class ObjectStore:
             self._unreadable[kind].discard((namespace, name))
             self.version += 1
 
-    def keys(self, kind: str) -> Iterator[_Key]:
+    def keys(self, kind: str) -> Iterator[Key]:
         """Yield (namespace, name) of all objects of a kind, which must not change meanwhile."""
         yield from self._objects.get(kind, {})
 

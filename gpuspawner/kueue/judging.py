@@ -17,10 +17,10 @@ from gpuspawner.kube.kueue import ClusterQueue, ResourceFlavor, ResourceGroup
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.flavors import matching
 from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.kueue.places import Line, inactive, is_stopped, line
-from gpuspawner.kueue.quota import Node, QuotaError
+from gpuspawner.kueue.places import PlaceInQueue, inactive, is_stopped, line
+from gpuspawner.kueue.quota import QuotaError, QuotaNode
 from gpuspawner.scheduling.labels import SelectorError
-from gpuspawner.scheduling.requests import PODS
+from gpuspawner.scheduling.requests import PODS, is_device
 
 Flavors = tuple[ResourceFlavor, ...]
 """One for each group of resources."""
@@ -30,7 +30,7 @@ _STRICT = "StrictFIFO"
 _STOP_TO_PREEMPT = ("MayStopSearch", "Preempt")
 
 
-class Why(StrEnum):
+class WhyClosed(StrEnum):
     """Why a queue takes nobody."""
 
     NO_QUEUE = "no-queue"
@@ -64,7 +64,7 @@ class Full(msgspec.Struct, frozen=True):
     """
 
     choices: tuple[Flavors, ...]
-    line: Line
+    line: PlaceInQueue
     doubt: str = ""
 
 
@@ -90,7 +90,7 @@ class Closed(msgspec.Struct, frozen=True):
     """
 
     queue: str
-    why: Why
+    why: WhyClosed
     details: str = ""
 
 
@@ -100,10 +100,10 @@ class Unsure(msgspec.Struct, frozen=True):
     why: str
 
 
-Answer = Free | Full | Never | Closed | Unsure
+QuotaAnswer = Free | Full | Never | Closed | Unsure
 
 
-def judge(objects: KueueObjects, queue: str, pod: Pod, requests: Mapping[str, int]) -> Answer:
+def judge(objects: KueueObjects, queue: str, pod: Pod, requests: Mapping[str, int]) -> QuotaAnswer:
     """Return what Kueue would do with a pod.
 
     Args:
@@ -128,21 +128,21 @@ def quota_of(objects: KueueObjects, queue: str, namespace: str) -> ClusterQueue 
     """Return the ClusterQueue of a LocalQueue, if it admits anybody."""
     local = objects.local_queue(namespace, queue)
     if local is None:
-        return Closed(queue, Why.NO_QUEUE)
+        return Closed(queue, WhyClosed.NO_QUEUE)
     pool = objects.cluster_queue(local.spec.cluster_queue)
     if pool is None:
-        return Closed(queue, Why.NO_POOL)
+        return Closed(queue, WhyClosed.NO_POOL)
     if is_stopped(local, pool):
-        return Closed(queue, Why.STOPPED)
+        return Closed(queue, WhyClosed.STOPPED)
     if details := inactive(pool):
-        return Closed(queue, Why.INACTIVE, details)
+        return Closed(queue, WhyClosed.INACTIVE, details)
     return pool
 
 
 class _Question(msgspec.Struct, frozen=True):
     queue: str
     pool: ClusterQueue
-    node: Node
+    node: QuotaNode
     pod: Pod
     requests: Mapping[str, int]
 
@@ -163,7 +163,7 @@ class _Question(msgspec.Struct, frozen=True):
 
     def never(self, flavors: list[ResourceFlavor], asked: Mapping[str, int]) -> Never:
         """Return the resource of which the flavors could never give enough, devices first."""
-        by_rank = sorted(asked, key=lambda it: ("/" not in it, it))
+        by_rank = sorted(asked, key=lambda it: (not is_device(it), it))
         for it in by_rank:
             most = max((self.node.most((one.metadata.name, it)) for one in flavors), default=0)
             if asked[it] > most:
@@ -172,7 +172,7 @@ class _Question(msgspec.Struct, frozen=True):
         return Never(self.queue, first, asked[first], 0)
 
 
-def _judged(objects: KueueObjects, it: _Question) -> Answer:
+def _judged(objects: KueueObjects, it: _Question) -> QuotaAnswer:
     possible: list[list[ResourceFlavor]] = []
     free: list[list[ResourceFlavor]] = []
     for group in it.pool.spec.resource_groups or ():

@@ -15,7 +15,7 @@ from gpuspawner.kube.kueue import (
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.store import ObjectStore
-from gpuspawner.kueue.quota import Node, QuotaError, tree
+from gpuspawner.kueue.quota import QuotaError, QuotaNode, tree
 from gpuspawner.kueue.workloads import Order, is_waiting, order
 
 DEFAULT_QUEUE = "default"
@@ -34,7 +34,7 @@ class KueueObjects(ObjectStore):
         super().__init__()
         self._quotas_at = 0
         self._read_at = -1
-        self._pools: Mapping[str, Node] | str = {}
+        self._pools: Mapping[str, QuotaNode] | str = {}
         self._by_pod: dict[str, Workload] = {}
         self._waiting: dict[tuple[str, str], list[Order]] = {}
 
@@ -82,13 +82,13 @@ class KueueObjects(ObjectStore):
     def waiting_for(self, pool: str, before: Order | None = None) -> int:
         """Return how many workloads wait for a ClusterQueue, or how many of them before a place."""
         lines = [
-            self._waiting.get((it.metadata.namespace, it.metadata.name), [])
+            self._waiting.get(it.metadata.key, [])
             for it in self.every(LocalQueue)
             if it.spec.cluster_queue == pool
         ]
         return sum(len(it) if before is None else bisect_left(it, before) for it in lines)
 
-    def pool(self, name: str) -> Node:
+    def pool(self, name: str) -> QuotaNode:
         """Return what a ClusterQueue has and uses.
 
         Raises:

@@ -11,9 +11,10 @@ from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.quota import QuotaError
 from gpuspawner.kueue.workloads import order
 from gpuspawner.scheduling.labels import SelectorError
+from gpuspawner.scheduling.requests import is_device
 
 
-class Line(msgspec.Struct, frozen=True):
+class PlaceInQueue(msgspec.Struct, frozen=True):
     """What one who waits in a queue may want to know.
 
     Attributes:
@@ -39,15 +40,15 @@ class Line(msgspec.Struct, frozen=True):
 
 def line(
     objects: KueueObjects, queue: str, pool: ClusterQueue, pod: PodSpec, requests: Mapping[str, int]
-) -> Line:
+) -> PlaceInQueue:
     """Return what a pod would wait for that Kueue doesn't know yet; all who wait are ahead."""
     ahead = objects.waiting_for(pool.metadata.name) if objects.knows_workloads else None
-    return Line(queue, pool.metadata.name, ahead, *_use(objects, pool, pod, requests))
+    return PlaceInQueue(queue, pool.metadata.name, ahead, *_use(objects, pool, pod, requests))
 
 
 def line_of(
     objects: KueueObjects, workload: Workload, pod: PodSpec, requests: Mapping[str, int]
-) -> Line | None:
+) -> PlaceInQueue | None:
     """Return what the workload of a pod waits for; None if its queue doesn't exist."""
     local = objects.local_queue(workload.metadata.namespace, workload.spec.queue_name)
     pool = objects.cluster_queue(local.spec.cluster_queue) if local else None
@@ -59,7 +60,7 @@ def line_of(
     queue = workload.spec.queue_name
     used = _use(objects, pool, pod, requests)
     stopped = is_stopped(local, pool) or bool(inactive(pool))
-    return Line(queue, pool.metadata.name, ahead, *used, stopped)
+    return PlaceInQueue(queue, pool.metadata.name, ahead, *used, stopped)
 
 
 def is_stopped(local: LocalQueue, pool: ClusterQueue) -> bool:
@@ -93,7 +94,7 @@ def _use(
     asked = [it for it in requests if requests[it] and any(key[1] == it for key in own)]
     if not asked:
         return "", 0, 0, False
-    resource = min(asked, key=lambda it: ("/" not in it, it))
+    resource = min(asked, key=lambda it: (not is_device(it), it))
     keys = [key for key in own if key[1] == resource]
     used = sum(node.usage[key] for key in keys)
     unused = max(own[key] - node.usage[key] for key in keys)

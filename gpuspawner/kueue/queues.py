@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kueue.judging import Answer, Free, Full, Unsure, judge
+from gpuspawner.kueue.judging import Free, Full, QuotaAnswer, Unsure, judge
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.preflight.decision import Decision, InQueue, Reason, Refuse, Start, UnknownRules
 from gpuspawner.preflight.proposal import Proposal
@@ -21,7 +21,7 @@ class Queues:
         self._objects = objects
         self._state = state
 
-    def ask(self, proposal: Proposal, pod: Pod) -> Answer | None:
+    def ask(self, proposal: Proposal, pod: Pod) -> QuotaAnswer | None:
         """Return what Kueue would do with a pod; None if the pod isn't Kueue's."""
         if not (queue := proposal.queue):
             return None

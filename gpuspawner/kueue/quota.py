@@ -15,7 +15,7 @@ from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import millis_of, parse_nanos, whole_of
 from gpuspawner.scheduling.requests import CPU
 
-Key = tuple[str, str]
+FlavorResource = tuple[str, str]
 """A flavor and a resource."""
 
 
@@ -31,18 +31,18 @@ class _Quota(msgspec.Struct, frozen=True):
     lending: int | None
 
 
-class Node(msgspec.Struct, eq=False):
+class QuotaNode(msgspec.Struct, eq=False):
     """A ClusterQueue or a cohort, and what is reserved in it.
 
     Amounts are millicores of CPU, and whole units of everything else.
     """
 
-    parent: "Node | None" = None
-    quotas: dict[Key, _Quota] = msgspec.field(default_factory=dict)
-    subtree: dict[Key, int] = msgspec.field(default_factory=lambda: defaultdict(int))
-    usage: dict[Key, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    parent: "QuotaNode | None" = None
+    quotas: dict[FlavorResource, _Quota] = msgspec.field(default_factory=dict)
+    subtree: dict[FlavorResource, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    usage: dict[FlavorResource, int] = msgspec.field(default_factory=lambda: defaultdict(int))
 
-    def available(self, key: Key) -> int:
+    def available(self, key: FlavorResource) -> int:
         """Return what is left; it may be negative, if quota was taken away."""
         left = self.subtree[key] - self.usage[key]
         if self.parent is None:
@@ -54,7 +54,7 @@ class Node(msgspec.Struct, eq=False):
             above = min(above, self.subtree[key] - local - self._borrowed(key) + limit)
         return max(0, local - self.usage[key]) + above
 
-    def most(self, key: Key) -> int:
+    def most(self, key: FlavorResource) -> int:
         """Return what it could have if nothing was reserved."""
         if self.parent is None:
             return self.subtree[key]
@@ -71,22 +71,22 @@ class Node(msgspec.Struct, eq=False):
             self.parent.subtree[key] += self.subtree[key] - local
             self.parent.usage[key] += self._borrowed(key)
 
-    def _local(self, key: Key) -> int:
+    def _local(self, key: FlavorResource) -> int:
         """Return what is never lent."""
         quota = self.quotas.get(key)
         lent = quota.lending if quota else None
         return 0 if lent is None else max(0, self.subtree[key] - lent)
 
-    def _limit(self, key: Key) -> int | None:
+    def _limit(self, key: FlavorResource) -> int | None:
         quota = self.quotas.get(key)
         return quota.borrowing if quota else None
 
-    def _borrowed(self, key: Key) -> int:
+    def _borrowed(self, key: FlavorResource) -> int:
         """Return what is used of what can be lent."""
         return max(0, self.usage[key] - self._local(key))
 
 
-def tree(queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> Mapping[str, Node]:
+def tree(queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> Mapping[str, QuotaNode]:
     """Return the ClusterQueues by name, in their cohorts.
 
     Raises:
@@ -94,10 +94,10 @@ def tree(queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> Mapping[s
         QuantityError: An amount can't be read.
     """
     above = {it.metadata.name: it for it in cohorts}
-    groups: dict[str, Node] = {}
+    groups: dict[str, QuotaNode] = {}
     leaves = {}
     for queue in queues:
-        node = Node(_group(queue.spec.cohort_name or queue.spec.cohort, above, groups, ()))
+        node = QuotaNode(_group(queue.spec.cohort_name or queue.spec.cohort, above, groups, ()))
         _fill(node, queue.spec.resource_groups)
         node.usage.update(_used(queue.status.flavors_reservation))
         leaves[queue.metadata.name] = node
@@ -109,8 +109,8 @@ def tree(queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> Mapping[s
 
 
 def _group(
-    name: str, cohorts: Mapping[str, Cohort], made: dict[str, Node], below: tuple[str, ...]
-) -> Node | None:
+    name: str, cohorts: Mapping[str, Cohort], made: dict[str, QuotaNode], below: tuple[str, ...]
+) -> QuotaNode | None:
     """Return the cohort of a name and those above it; None without a name."""
     if not name:
         return None
@@ -119,16 +119,16 @@ def _group(
     if name not in made:
         cohort = cohorts.get(name, Cohort())  # it may have no object of its own
         parent = _group(cohort.spec.parent_name, cohorts, made, (*below, name))
-        made[name] = Node(parent)
+        made[name] = QuotaNode(parent)
         _fill(made[name], cohort.spec.resource_groups)
     return made[name]
 
 
-def _depth(node: Node) -> int:
+def _depth(node: QuotaNode) -> int:
     return 0 if node.parent is None else 1 + _depth(node.parent)
 
 
-def _fill(node: Node, groups: Iterable[ResourceGroup] | None) -> None:
+def _fill(node: QuotaNode, groups: Iterable[ResourceGroup] | None) -> None:
     for group in groups or ():
         for flavor in group.flavors or ():
             for it in flavor.resources or ():
@@ -141,7 +141,7 @@ def _fill(node: Node, groups: Iterable[ResourceGroup] | None) -> None:
                 node.subtree[key] = node.quotas[key].nominal
 
 
-def _used(usage: Iterable[FlavorUsage] | None) -> dict[Key, int]:
+def _used(usage: Iterable[FlavorUsage] | None) -> dict[FlavorResource, int]:
     return {
         (flavor.name, it.name): amount(it.name, it.total)
         for flavor in usage or ()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gpuspawner.kube.startup import StartingContainerStatus, Terminated, Waiting
-from gpuspawner.launch.evidence import NOT_YET, PULL_FAILS, Container
+from gpuspawner.launch.evidence import NOT_YET, PULL_FAILS, SeenContainer
 from gpuspawner.launch.image_faults import of_pull
 from gpuspawner.launch.phrases import Phrases, beginning
 from gpuspawner.launch.trouble import About, Fault, Kind
@@ -157,7 +157,7 @@ def of_devices(status: StartingContainerStatus) -> Iterator[tuple[Fault, str]]:
                 yield Fault(Kind.DEVICE_BROKEN, about), device.message or device.health
 
 
-def of_end(ended: Terminated, container: Container, restart_policy: str) -> Fault | None:
+def of_end(ended: Terminated, container: SeenContainer, restart_policy: str) -> Fault | None:
     """Return why a container has ended; None if it has done its work.
 
     It is final if the kubelet doesn't start the container again.

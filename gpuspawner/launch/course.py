@@ -6,7 +6,7 @@ The hub's own clock measures this: the cluster's clocks may differ from it, and 
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from gpuspawner.launch.limits import TRIED_AGAIN, Phase, phase
+from gpuspawner.launch.limits import TRIED_AGAIN, StartPhase, phase
 from gpuspawner.launch.steps import Place, Stage, Step
 from gpuspawner.launch.trouble import Kind, Trouble
 
@@ -15,8 +15,8 @@ class Course:
     """The times of one start, in seconds of a clock that never goes back."""
 
     def __init__(self) -> None:
-        self._phases: dict[Phase, float] = {}
-        self._phase: Phase | None = None
+        self._phases: dict[StartPhase, float] = {}
+        self._phase: StartPhase | None = None
         self._stages: dict[tuple[Step, Place], float] = {}
         self._troubles: dict[Kind, float] = {}
         self._now = 0.0
@@ -31,7 +31,7 @@ class Course:
         present = {it.kind for it in troubles if not it.is_over or it.kind in TRIED_AGAIN}
         self._troubles = {it: self._troubles.get(it, now) for it in present}
 
-    def in_phase(self, phase: Phase) -> float:
+    def in_phase(self, phase: StartPhase) -> float:
         """Return for how long the start has been in a phase altogether.
 
         Each container has its own pull and its own start, so the phases take turns: the first one's

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from gpuspawner.compat.hub_limits import preparing_seconds
 from gpuspawner.gates.attempt import Attempt
 from gpuspawner.gates.host import Host
-from gpuspawner.launch.limits import Phase
+from gpuspawner.launch.limits import StartPhase
 from gpuspawner.preflight.decision import Wait
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
@@ -15,7 +15,7 @@ _LONGEST = 10.0**8
 """In seconds, three years: administrators may set infinity, which the hub's timeout can't be."""
 
 
-def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
+def limits(spawner: Host, attempt: Attempt) -> Mapping[StartPhase, float]:
     """Return the limit of each phase, in seconds.
 
     KubeSpawner's ``start_timeout`` is the limit of the containers' start. If nobody knows whether
@@ -35,14 +35,16 @@ def limits(spawner: Host, attempt: Attempt) -> Mapping[Phase, float]:
         )
         scheduled = max(known, for_a_node)
     return {
-        Phase.QUEUED: _LONGEST if attempt.may_queue else 0.0,
-        Phase.SCHEDULED: scheduled,
-        Phase.PREPARED: preparing_seconds(setting(spawner, "preparing_timeout"), attempt.starting),
-        Phase.STARTED: attempt.starting,
-        Phase.ANSWERED: float(spawner.http_timeout),
+        StartPhase.QUEUED: _LONGEST if attempt.may_queue else 0.0,
+        StartPhase.SCHEDULED: scheduled,
+        StartPhase.PREPARED: preparing_seconds(
+            setting(spawner, "preparing_timeout"), attempt.starting
+        ),
+        StartPhase.STARTED: attempt.starting,
+        StartPhase.ANSWERED: float(spawner.http_timeout),
     }
 
 
-def total(phases: Mapping[Phase, float]) -> int:
+def total(phases: Mapping[StartPhase, float]) -> int:
     """Return the seconds of all phases; the hub and KubeSpawner give a start up after these."""
     return math.ceil(min(sum(phases.values()), _LONGEST))

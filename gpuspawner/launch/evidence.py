@@ -51,7 +51,7 @@ def by_container(events: Iterable[Event]) -> dict[str, list[Event]]:
     return found
 
 
-class Container(msgspec.Struct, frozen=True):
+class SeenContainer(msgspec.Struct, frozen=True):
     """A container or an init container, and how far it is.
 
     Attributes:
@@ -74,7 +74,7 @@ class Container(msgspec.Struct, frozen=True):
         return self.is_init and self.spec.restart_policy == "Always"
 
 
-def containers(pod: StartingPod) -> list[Container]:
+def containers(pod: StartingPod) -> list[SeenContainer]:
     """Return the init containers, and then the others."""
     status = pod.status
     first = {it.name: it for it in status.init_container_statuses or ()}
@@ -82,7 +82,7 @@ def containers(pod: StartingPod) -> list[Container]:
     listed = [(it, first, True) for it in pod.spec.init_containers or ()]
     listed += [(it, then, False) for it in pod.spec.containers or ()]
     return [
-        Container(number, spec, statuses.get(spec.name), is_init)
+        SeenContainer(number, spec, statuses.get(spec.name), is_init)
         for number, (spec, statuses, is_init) in enumerate(listed)
     ]
 

@@ -4,15 +4,13 @@ A lost node, a preemption or an eviction deletes a pod within seconds, and the h
 only every 30 seconds. By then, nothing is left of the pod that could tell why.
 """
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.startup import read_pod
 from gpuspawner.launch.ending import Ending, ending_of, utc_now
 
 _MOST = 1_000
 """Many more than can end between two looks at them."""
-
-Key = tuple[str, str]
-"""Namespace and name of a pod."""
 
 
 class Farewells:
@@ -26,7 +24,7 @@ class Farewells:
         last = read_pod(pod)
         if last is None:
             return
-        key = (last.metadata.namespace, last.metadata.name)
+        key = last.metadata.key
         self.forget(key)
         if ending := ending_of(last, utc_now()):
             self._endings[key] = ending

@@ -18,7 +18,7 @@ from gpuspawner.kueue.queue_sight import QueueSight
 from gpuspawner.launch.avoided import BROKEN
 from gpuspawner.launch.course import Course
 from gpuspawner.launch.deadlines import limits
-from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase
+from gpuspawner.launch.limits import GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.launch.mishaps import is_lost
 from gpuspawner.launch.sight import AGAIN_SECONDS, Seen, Sight
 from gpuspawner.launch.steps import Step
@@ -96,12 +96,12 @@ class Launching:
                 self._telling.tell(seen, self._course)
                 if failure := self._failure(seen):
                     self._note_broken(failure, seen.node)
-                    is_final = failure.late is not Phase.SCHEDULED
+                    is_final = failure.late is not StartPhase.SCHEDULED
                     if is_final or not self._gets_longer(seen, await judge()):
                         raise refused(failure, self._proposal.grant)
             waited = time.monotonic() - began
             if self._sight.is_blind and waited > self._blind_seconds:
-                raise refused(Failure(late=Phase.SCHEDULED), self._proposal.grant)
+                raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
             await self._view.changed(AGAIN_SECONDS)
 
     def _mind_queue(self, seen: Seen) -> None:
@@ -120,7 +120,7 @@ class Launching:
     @property
     def _blind_seconds(self) -> float:
         """How long the pod may be unseen; KubeSpawner reads again after the API server was away."""
-        return max(self._limits[Phase.SCHEDULED], self._limits[Phase.STARTED])
+        return max(self._limits[StartPhase.SCHEDULED], self._limits[StartPhase.STARTED])
 
     def _why_gone(self) -> Kind | None:
         ending = self._farewells.of(self._proposal.key)
@@ -134,7 +134,7 @@ class Launching:
         present = (it for it in seen.troubles if it.is_final or it.kind is not Kind.NODE_LOST)
         return replace(seen, troubles=tuple(present))
 
-    def _failure(self, seen: Seen) -> Failure | None:
+    def _failure(self, seen: Seen) -> GivenUp | None:
         decisive = [it for it in seen.troubles if not (self.was_ready and _is_of_other(it))]
         if failure := hopeless(decisive, self._course.lasting()):
             return failure
@@ -153,25 +153,25 @@ class Launching:
         if self._had_longer or isinstance(self._attempt.decision, Wait):
             return False
         self._had_longer = True
-        had, left = self._limits[Phase.SCHEDULED], self._attempt.seconds_left
+        had, left = self._limits[StartPhase.SCHEDULED], self._attempt.seconds_left
         is_silent = all(it.kind is not Kind.UNSCHEDULABLE for it in seen.troubles)
         comes = any(it.step is Step.NODE_STARTING for it in seen.stages)
         if comes or isinstance(decision, Wait):
             longer = had + left
         else:
             longer = min(had + left, self._attempt.starting) if is_silent else had
-        self._limits = {**self._limits, Phase.SCHEDULED: longer}
+        self._limits = {**self._limits, StartPhase.SCHEDULED: longer}
         return longer > had
 
-    def _note_broken(self, failure: Failure, node: str) -> None:
+    def _note_broken(self, failure: GivenUp, node: str) -> None:
         """Note that the owner's next server should get another node, if this one is broken."""
         if node and failure.cause and failure.cause.kind in BROKEN:
             self._avoided.avoid(self._owner, node)
 
 
-def _with_rest(phases: Mapping[Phase, float], attempt: Attempt) -> Mapping[Phase, float]:
+def _with_rest(phases: Mapping[StartPhase, float], attempt: Attempt) -> Mapping[StartPhase, float]:
     """Let a pod wait for quota as long as the hub does, if admission alone put it into a queue."""
-    return {**phases, Phase.QUEUED: max(phases[Phase.QUEUED], attempt.seconds_left)}
+    return {**phases, StartPhase.QUEUED: max(phases[StartPhase.QUEUED], attempt.seconds_left)}
 
 
 def _is_of_other(trouble: Trouble) -> bool:
@@ -186,11 +186,11 @@ def not_sent(error: TimeoutError) -> Refusal:
 
 def not_started(error: TimeoutError) -> Refusal:
     """Make the refusal of a start that KubeSpawner gives up, perhaps without seeing its pod."""
-    failure = Failure(late=Phase.STARTED)
+    failure = GivenUp(late=StartPhase.STARTED)
     return Refusal(messages.failure(failure), reason="not-started", details=str(error))
 
 
-def refused(failure: Failure, grant: Grant = NOTHING) -> Refusal:
+def refused(failure: GivenUp, grant: Grant = NOTHING) -> Refusal:
     """Return the refusal of a start that is given up; *grant* is what it was to get."""
     cause = failure.cause
     text = cause.text if cause else ""

@@ -9,7 +9,7 @@ from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import Kind, Trouble
 
 
-class Phase(StrEnum):
+class StartPhase(StrEnum):
     """A part of a start that has a limit of its own."""
 
     QUEUED = "queued"
@@ -25,15 +25,15 @@ class Phase(StrEnum):
 
 
 _PHASES = {
-    Step.QUEUED: Phase.QUEUED,
-    Step.SCHEDULING: Phase.SCHEDULED,
-    Step.NODE_STARTING: Phase.SCHEDULED,
-    Step.NODE_FOUND: Phase.PREPARED,
-    Step.VOLUMES: Phase.PREPARED,
-    Step.PULLING: Phase.PREPARED,
-    Step.INITIALIZING: Phase.STARTED,
-    Step.STARTING: Phase.STARTED,
-    Step.RUNNING: Phase.STARTED,
+    Step.QUEUED: StartPhase.QUEUED,
+    Step.SCHEDULING: StartPhase.SCHEDULED,
+    Step.NODE_STARTING: StartPhase.SCHEDULED,
+    Step.NODE_FOUND: StartPhase.PREPARED,
+    Step.VOLUMES: StartPhase.PREPARED,
+    Step.PULLING: StartPhase.PREPARED,
+    Step.INITIALIZING: StartPhase.STARTED,
+    Step.STARTING: StartPhase.STARTED,
+    Step.RUNNING: StartPhase.STARTED,
 }
 
 _ATTEMPTS = {Kind.CRASHED: 3, Kind.OUT_OF_MEMORY: 2, Kind.ENDED: 3}
@@ -58,7 +58,7 @@ _SECONDS = {
 """How long something may last that somebody may still create, or that a new node may still get."""
 
 
-class Failure(msgspec.Struct, frozen=True):
+class GivenUp(msgspec.Struct, frozen=True):
     """Why a start is given up.
 
     Attributes:
@@ -67,10 +67,10 @@ class Failure(msgspec.Struct, frozen=True):
     """
 
     cause: Trouble | None = None
-    late: Phase | None = None
+    late: StartPhase | None = None
 
 
-def phase(stages: Iterable[Stage]) -> Phase:
+def phase(stages: Iterable[Stage]) -> StartPhase:
     """Return the phase of a start."""
     last = Step.SCHEDULING
     for stage in stages:
@@ -80,7 +80,7 @@ def phase(stages: Iterable[Stage]) -> Phase:
 
 def hopeless(
     troubles: Iterable[Trouble], lasting: Mapping[Kind, float] | None = None
-) -> Failure | None:
+) -> GivenUp | None:
     """Return the first trouble that can't pass, or has had its chance.
 
     Args:
@@ -92,7 +92,7 @@ def hopeless(
         if it.is_over:
             continue
         if it.is_final or _had_its_chance(it, seconds.get(it.kind, 0.0)):
-            return Failure(it)
+            return GivenUp(it)
     return None
 
 
@@ -102,13 +102,13 @@ def _had_its_chance(it: Trouble, seconds: float) -> bool:
     return is_tried or seconds >= _SECONDS.get(it.kind, float("inf"))
 
 
-def late(troubles: Iterable[Trouble], at: Phase) -> Failure:
+def late(troubles: Iterable[Trouble], at: StartPhase) -> GivenUp:
     """Return the failure of a phase that took too long, with what goes wrong in it.
 
     A server that doesn't answer may just run again, only to crash again.
     """
 
     def may_be_why(it: Trouble) -> bool:
-        return not it.is_over or (at is Phase.ANSWERED and it.exit is not None)
+        return not it.is_over or (at is StartPhase.ANSWERED and it.exit is not None)
 
-    return Failure(next(filter(may_be_why, troubles), None), at)
+    return GivenUp(next(filter(may_be_why, troubles), None), at)

@@ -12,18 +12,18 @@ from jupyterhub.utils import AnyTimeoutError
 
 from gpuspawner.compat.kubespawner import Stock, is_of_others
 from gpuspawner.gates.attempt import Attempt
-from gpuspawner.gates.decisions import Question, warn
+from gpuspawner.gates.decisions import PreflightMethod, warn
 from gpuspawner.gates.host import Host, log_name
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.gates.source import Choice
 from gpuspawner.launch.launching import Launching, not_sent, not_started, refused
-from gpuspawner.launch.limits import Phase, late
+from gpuspawner.launch.limits import StartPhase, late
 from gpuspawner.launch.story import Story
 from gpuspawner.launch.trouble import Trouble
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.runtime import Runtime
 
-Decide = Callable[[Choice, Question], Awaitable[Start | Wait]]
+Decide = Callable[[Choice, PreflightMethod], Awaitable[Start | Wait]]
 
 _running: ContextVar["Run | None"] = ContextVar("_running", default=None)
 """The start to which the current code belongs, in whatever task."""
@@ -162,7 +162,7 @@ async def until_reachable(
                 await asyncio.sleep(pause)
                 pause = min(pause * _GROWTH, _LONGEST_SECONDS)
     except TimeoutError:
-        raise refused(late(troubles(), Phase.ANSWERED)) from None
+        raise refused(late(troubles(), StartPhase.ANSWERED)) from None
 
 
 def _address(url: object) -> tuple[str, int] | None:

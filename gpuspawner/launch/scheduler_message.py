@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Kind(StrEnum):
+class ReasonKind(StrEnum):
     """What a reason is about."""
 
     RESOURCE = "resource"
@@ -57,7 +57,7 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Reason(msgspec.Struct, frozen=True):
+class SchedulerReason(msgspec.Struct, frozen=True):
     """Why nodes, or all of them, don't hold the pod.
 
     Attributes:
@@ -66,7 +66,7 @@ class Reason(msgspec.Struct, frozen=True):
         subject: The resource, the taint's key, the claim or the class of devices, if it is said.
     """
 
-    kind: Kind
+    kind: ReasonKind
     text: str
     count: int | None = None
     subject: str = ""
@@ -86,7 +86,7 @@ class SchedulerMessage(msgspec.Struct, frozen=True):
 
     text: str
     nodes: int | None = None
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[SchedulerReason, ...] = ()
     preemption: "SchedulerMessage | None" = None
     note: str = ""
     is_cut: bool = False
@@ -110,73 +110,88 @@ _END_OF_REASONS = re.compile(r"\.(?: |$)")
 _KINDS = tuple(
     (re.compile(pattern), kind)
     for pattern, kind in (
-        (r"Insufficient (?P<subject>\S+)", Kind.RESOURCE),
-        (r"Too many pods", Kind.PODS),
-        (r"node\(s\) had (?:untolerated )?taint \{(?P<subject>[^:}=]*+)[^}]*+\}", Kind.TAINT),
-        (r"node\(s\) had (?:untolerated )?taint|PodToleratesNodeTaints", Kind.TAINT),
-        (r"node\(s\) were unschedulable|NodeUnschedulable", Kind.UNSCHEDULABLE),
+        (r"Insufficient (?P<subject>\S+)", ReasonKind.RESOURCE),
+        (r"Too many pods", ReasonKind.PODS),
+        (r"node\(s\) had (?:untolerated )?taint \{(?P<subject>[^:}=]*+)[^}]*+\}", ReasonKind.TAINT),
+        (r"node\(s\) had (?:untolerated )?taint|PodToleratesNodeTaints", ReasonKind.TAINT),
+        (r"node\(s\) were unschedulable|NodeUnschedulable", ReasonKind.UNSCHEDULABLE),
         (
             r"node\(s\) didn't match (?:scheduler-enforced )?(?:Pod's )?node (?:affinity|selector)",
-            Kind.NODE_AFFINITY,
+            ReasonKind.NODE_AFFINITY,
         ),
-        (r"node\(s\) didn't satisfy plugin\(s\) \[NodeAffinity\]", Kind.NODE_AFFINITY),
-        (r"node\(s\) didn't satisfy plugin\(s\) \[NodeName\]", Kind.NODE_NAME),
-        (r"pod affinity terms conflict|MatchNodeSelector", Kind.NODE_AFFINITY),
-        (r"node\(s\) didn't match the requested (?:node name|hostname)|HostName", Kind.NODE_NAME),
-        (r"node\(s\) didn't match pod affinity rules", Kind.POD_AFFINITY),
-        (r"node\(s\) didn't match pod anti-affinity rules", Kind.POD_ANTI_AFFINITY),
-        (r"node\(s\) didn't satisfy existing pods anti-affinity rules", Kind.REPELLED),
+        (r"node\(s\) didn't satisfy plugin\(s\) \[NodeAffinity\]", ReasonKind.NODE_AFFINITY),
+        (r"node\(s\) didn't satisfy plugin\(s\) \[NodeName\]", ReasonKind.NODE_NAME),
+        (r"pod affinity terms conflict|MatchNodeSelector", ReasonKind.NODE_AFFINITY),
+        (
+            r"node\(s\) didn't match the requested (?:node name|hostname)|HostName",
+            ReasonKind.NODE_NAME,
+        ),
+        (r"node\(s\) didn't match pod affinity rules", ReasonKind.POD_AFFINITY),
+        (r"node\(s\) didn't match pod anti-affinity rules", ReasonKind.POD_ANTI_AFFINITY),
+        (r"node\(s\) didn't satisfy existing pods anti-affinity rules", ReasonKind.REPELLED),
         (
             r"node\(s\) didn't match pod affinity/anti-affinity|MatchInterPodAffinity",
-            Kind.POD_AFFINITY,
+            ReasonKind.POD_AFFINITY,
         ),
-        (r"node\(s\) didn't match pod topology spread constraint", Kind.SPREAD),
-        (r"node\(s\) didn't have free ports|PodFitsHostPorts", Kind.PORTS),
-        (r"node\(s\) didn't match PersistentVolume's node affinity", Kind.VOLUME_ELSEWHERE),
-        (r"node\(s\) had volume node affinity conflict", Kind.VOLUME_ELSEWHERE),
-        (r"node\(s\) had no available volume zone|NoVolumeZoneConflict", Kind.VOLUME_ELSEWHERE),
-        (r"(?P<subject>\S+) CSI driver is not installed on the node", Kind.VOLUME_ELSEWHERE),
-        (r"node\(s\) exceed max volume count|Max\w+VolumeCount", Kind.VOLUME_COUNT),
-        (r"node\(s\) had no available disk|NoDiskConflict", Kind.VOLUME_IN_USE),
+        (r"node\(s\) didn't match pod topology spread constraint", ReasonKind.SPREAD),
+        (r"node\(s\) didn't have free ports|PodFitsHostPorts", ReasonKind.PORTS),
+        (r"node\(s\) didn't match PersistentVolume's node affinity", ReasonKind.VOLUME_ELSEWHERE),
+        (r"node\(s\) had volume node affinity conflict", ReasonKind.VOLUME_ELSEWHERE),
+        (
+            r"node\(s\) had no available volume zone|NoVolumeZoneConflict",
+            ReasonKind.VOLUME_ELSEWHERE,
+        ),
+        (r"(?P<subject>\S+) CSI driver is not installed on the node", ReasonKind.VOLUME_ELSEWHERE),
+        (r"node\(s\) exceed max volume count|Max\w+VolumeCount", ReasonKind.VOLUME_COUNT),
+        (r"node\(s\) had no available disk|NoDiskConflict", ReasonKind.VOLUME_IN_USE),
         (
             r"node\(s\) unavailable due to PersistentVolumeClaim with ReadWriteOncePod",
-            Kind.VOLUME_IN_USE,
+            ReasonKind.VOLUME_IN_USE,
         ),
-        (r"node has pod using PersistentVolumeClaim with the same name", Kind.VOLUME_IN_USE),
-        (r"node\(s\) didn't find available persistent volumes to bind", Kind.NO_VOLUME),
+        (r"node has pod using PersistentVolumeClaim with the same name", ReasonKind.VOLUME_IN_USE),
+        (r"node\(s\) didn't find available persistent volumes to bind", ReasonKind.NO_VOLUME),
         (
             r"node\(s\) unavailable due to one or more pvc\(s\) bound to non-existent",
-            Kind.NO_VOLUME,
+            ReasonKind.NO_VOLUME,
         ),
-        (r"node\(s\) did not have enough free storage", Kind.STORAGE_SPACE),
-        (r"pod has unbound immediate PersistentVolumeClaims", Kind.UNBOUND_CLAIM),
-        (r"VolumeBindingMode not set for StorageClass", Kind.UNBOUND_CLAIM),
-        (r".*binding volumes: provisioning failed for PVC \"(?P<subject>[^\"]*)", Kind.NO_VOLUME),
-        (r"running PreBind plugin \"VolumeBinding\"", Kind.NO_VOLUME),
-        (r".* to create the persistentvolumeclaim \"(?P<subject>[^\"]*)\"", Kind.UNBOUND_CLAIM),
+        (r"node\(s\) did not have enough free storage", ReasonKind.STORAGE_SPACE),
+        (r"pod has unbound immediate PersistentVolumeClaims", ReasonKind.UNBOUND_CLAIM),
+        (r"VolumeBindingMode not set for StorageClass", ReasonKind.UNBOUND_CLAIM),
+        (
+            r".*binding volumes: provisioning failed for PVC \"(?P<subject>[^\"]*)",
+            ReasonKind.NO_VOLUME,
+        ),
+        (r"running PreBind plugin \"VolumeBinding\"", ReasonKind.NO_VOLUME),
+        (
+            r".* to create the persistentvolumeclaim \"(?P<subject>[^\"]*)\"",
+            ReasonKind.UNBOUND_CLAIM,
+        ),
         (
             r"persistentvolumeclaims? \"(?P<subject>[^\"]*)\" (?:not found|is being deleted)",
-            Kind.MISSING_CLAIM,
+            ReasonKind.MISSING_CLAIM,
         ),
-        (r"persistentvolumeclaim \"(?P<subject>[^\"]*)\" bound to non-existent", Kind.NO_VOLUME),
-        (r"cannot (?:allocate all claims|schedule extended resource claim)", Kind.DEVICES),
-        (r"cannot fit resource|asked by caller to stop allocating devices", Kind.DEVICES),
-        (r"(?i:.*resource ?claim)|claim \S+[,:] |pod \S+ ResourceClaim", Kind.DEVICES),
-        (r"request \S+: device class (?P<subject>\S+) does not exist", Kind.DEVICES),
-        (r"node\(s\) didn't match Pod's required features", Kind.NODE_FEATURES),
-        (r"node\(s\) (?:had unknown conditions|were not ready)", Kind.NODE_CONDITION),
-        (r"node\(s\) (?:were out of disk|had \w+ pressure|had network)", Kind.NODE_CONDITION),
-        (r"NodeNotReady|NodeUnder\w+Pressure", Kind.NODE_CONDITION),
-        (r"waiting for (?:scheduling gates|pods's pod group|minCount pods)", Kind.GATES),
-        (r"Scheduling is blocked due to non-empty scheduling gates", Kind.GATES),
-        (r"waiting for the preemption for this pod", Kind.VICTIMS_END),
-        (r"no nodes available to schedule pods", Kind.NO_NODES),
-        (r"skip schedule deleting pod", Kind.DELETED),
-        (r"No preemption victims found for incoming p", Kind.NO_VICTIMS),
-        (r"Preemption is not helpful for scheduling", Kind.NOT_HELPFUL),
-        (r"not eligible due to preemptionPolicy=Never", Kind.NEVER_PREEMPTS),
-        (r"not eligible due to a terminating pod on the nominated node", Kind.VICTIMS_END),
-        (r"found a potential placement for pod on node", Kind.VICTIMS_END),
+        (
+            r"persistentvolumeclaim \"(?P<subject>[^\"]*)\" bound to non-existent",
+            ReasonKind.NO_VOLUME,
+        ),
+        (r"cannot (?:allocate all claims|schedule extended resource claim)", ReasonKind.DEVICES),
+        (r"cannot fit resource|asked by caller to stop allocating devices", ReasonKind.DEVICES),
+        (r"(?i:.*resource ?claim)|claim \S+[,:] |pod \S+ ResourceClaim", ReasonKind.DEVICES),
+        (r"request \S+: device class (?P<subject>\S+) does not exist", ReasonKind.DEVICES),
+        (r"node\(s\) didn't match Pod's required features", ReasonKind.NODE_FEATURES),
+        (r"node\(s\) (?:had unknown conditions|were not ready)", ReasonKind.NODE_CONDITION),
+        (r"node\(s\) (?:were out of disk|had \w+ pressure|had network)", ReasonKind.NODE_CONDITION),
+        (r"NodeNotReady|NodeUnder\w+Pressure", ReasonKind.NODE_CONDITION),
+        (r"waiting for (?:scheduling gates|pods's pod group|minCount pods)", ReasonKind.GATES),
+        (r"Scheduling is blocked due to non-empty scheduling gates", ReasonKind.GATES),
+        (r"waiting for the preemption for this pod", ReasonKind.VICTIMS_END),
+        (r"no nodes available to schedule pods", ReasonKind.NO_NODES),
+        (r"skip schedule deleting pod", ReasonKind.DELETED),
+        (r"No preemption victims found for incoming p", ReasonKind.NO_VICTIMS),
+        (r"Preemption is not helpful for scheduling", ReasonKind.NOT_HELPFUL),
+        (r"not eligible due to preemptionPolicy=Never", ReasonKind.NEVER_PREEMPTS),
+        (r"not eligible due to a terminating pod on the nominated node", ReasonKind.VICTIMS_END),
+        (r"found a potential placement for pod on node", ReasonKind.VICTIMS_END),
     )
 )
 
@@ -218,24 +233,24 @@ def _split_note(said: str) -> tuple[str, str]:
     return said[: end.start()].rstrip("."), said[end.end() :].strip(" ,.")
 
 
-def _reasons(listed: str) -> tuple[Reason, ...]:
+def _reasons(listed: str) -> tuple[SchedulerReason, ...]:
     return tuple(_counted(part) for part in _NEXT_REASON.split(listed) if part)
 
 
-def _counted(part: str) -> Reason:
+def _counted(part: str) -> SchedulerReason:
     counted = _COUNTED.fullmatch(part)
     return _reason(counted[2], int(counted[1])) if counted else _reason(part, None)
 
 
-def _old_reason(part: str) -> Reason:
+def _old_reason(part: str) -> SchedulerReason:
     counted = _OLD_REASON.fullmatch(part)
     return _reason(counted[1], int(counted[2])) if counted else _reason(part, None)
 
 
-def _reason(text: str, count: int | None) -> Reason:
+def _reason(text: str, count: int | None) -> SchedulerReason:
     for pattern, kind in _KINDS:
         if found := pattern.match(text):
             subject = found["subject"] if "subject" in pattern.groupindex else ""
-            is_pods = kind is Kind.RESOURCE and subject == "pods"
-            return Reason(Kind.PODS if is_pods else kind, text, count, subject or "")
-    return Reason(Kind.UNKNOWN, text, count)
+            is_pods = kind is ReasonKind.RESOURCE and subject == "pods"
+            return SchedulerReason(ReasonKind.PODS if is_pods else kind, text, count, subject or "")
+    return SchedulerReason(ReasonKind.UNKNOWN, text, count)

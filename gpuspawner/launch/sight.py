@@ -10,7 +10,7 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.startup import StartingPod, read_pod
-from gpuspawner.kueue.places import Line
+from gpuspawner.kueue.places import PlaceInQueue
 from gpuspawner.launch.steps import Stage, Step, merged, stages
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.launch.troubles import troubles
@@ -38,7 +38,7 @@ class Seen(msgspec.Struct, frozen=True):
     texts: tuple[str, ...] = ()
     node: str = ""
     uid: str = ""
-    line: Line | None = None
+    line: PlaceInQueue | None = None
 
     @property
     def is_queued(self) -> bool:

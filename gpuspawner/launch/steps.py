@@ -20,7 +20,7 @@ from gpuspawner.kueue.pods import ADMISSION, MANAGED
 from gpuspawner.launch.evidence import (
     NOT_YET,
     PULL_FAILS,
-    Container,
+    SeenContainer,
     by_container,
     containers,
     earliest,
@@ -167,21 +167,21 @@ def _early(step: Step, since: datetime | None, subject: str = "") -> Stage:
     return Stage(step, _BEFORE_CONTAINERS[step], since, subject)
 
 
-def _of_sandbox(pod: StartingPod, parts: Sequence[Container]) -> Iterable[Stage]:
+def _of_sandbox(pod: StartingPod, parts: Sequence[SeenContainer]) -> Iterable[Stage]:
     """Return that the first container is next, once the pod has its volumes and its network."""
     ready = _condition(pod, "PodReadyToStartContainers")
     if ready is not None and parts:
         yield _pull(parts[0], _since(ready), None)
 
 
-def _of_turns(parts: Sequence[Container]) -> Iterable[Stage]:
+def _of_turns(parts: Sequence[SeenContainer]) -> Iterable[Stage]:
     """Yield that a container is next, because the one before it makes way; no event may say so."""
     for container, following in pairwise(parts):
         if _makes_way(container):
             yield _pull(following, None, None)
 
 
-def _makes_way(container: Container) -> bool:
+def _makes_way(container: SeenContainer) -> bool:
     status = container.status
     if status is None or not container.is_init:
         return _has_run(container)
@@ -196,7 +196,7 @@ _PULLS_FAIL = ("Failed to pull image ", "Back-off pulling image ")
 _STARTS = frozenset({"Created", "Started", "FailedPostStartHook", "Unhealthy"})
 
 
-def _of_container(container: Container, events: Iterable[Event]) -> Iterable[Stage]:
+def _of_container(container: SeenContainer, events: Iterable[Event]) -> Iterable[Stage]:
     for event in events:
         image = read(event.message) if event.reason in _PULLS else None
         if image is not None or event.message.startswith(_PULLS_FAIL):
@@ -215,17 +215,19 @@ def _of_container(container: Container, events: Iterable[Event]) -> Iterable[Sta
         yield _start(container, None)
 
 
-def _pull(container: Container, since: datetime | None, image: Pulling | Pulled | None) -> Stage:
+def _pull(
+    container: SeenContainer, since: datetime | None, image: Pulling | Pulled | None
+) -> Stage:
     wanted = image or Pulling(container.spec.image)
     return Stage(Step.PULLING, (container.position, 0), since, container.name, wanted)
 
 
-def _start(container: Container, since: datetime | None) -> Stage:
+def _start(container: SeenContainer, since: datetime | None) -> Stage:
     step = Step.INITIALIZING if container.is_init else Step.STARTING
     return Stage(step, (container.position, 1), since, container.name)
 
 
-def _has_run(container: Container) -> bool:
+def _has_run(container: SeenContainer) -> bool:
     status = container.status
     if status is None:
         return False
@@ -234,7 +236,7 @@ def _has_run(container: Container) -> bool:
 
 
 def _running(
-    pod: StartingPod, parts: Iterable[Container], about: Mapping[str, list[Event]]
+    pod: StartingPod, parts: Iterable[SeenContainer], about: Mapping[str, list[Event]]
 ) -> list[Stage]:
     """Return the last stage if each container runs, or has run."""
     main = [it for it in parts if not it.is_init]
@@ -249,7 +251,7 @@ def _running(
     return [Stage(Step.RUNNING, _LAST, latest(*began))]
 
 
-def _ran_since(container: Container) -> datetime | None:
+def _ran_since(container: SeenContainer) -> datetime | None:
     status = container.status
     if status is None:
         return None

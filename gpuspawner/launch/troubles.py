@@ -18,7 +18,14 @@ from gpuspawner.kube.startup import ContainerState, StartingPod
 from gpuspawner.kueue.pods import ENDING_CONDITION, of_termination
 from gpuspawner.launch.container_faults import of_devices, of_end, of_waiting
 from gpuspawner.launch.event_faults import Until, cancels, of_event
-from gpuspawner.launch.evidence import Container, container_of, containers, earliest, latest, own
+from gpuspawner.launch.evidence import (
+    SeenContainer,
+    container_of,
+    containers,
+    earliest,
+    latest,
+    own,
+)
 from gpuspawner.launch.node_faults import of_disruption, of_failed_status
 from gpuspawner.launch.steps import Place, stages
 from gpuspawner.launch.trouble import IMAGE, VAGUE, About, Exit, Fault, Kind, Trouble
@@ -70,7 +77,7 @@ class _Look:
     pod: StartingPod
     events: list[Event]
     bound: Mapping[str, str]
-    containers: dict[str, Container] = field(init=False)
+    containers: dict[str, SeenContainer] = field(init=False)
 
     def __post_init__(self) -> None:
         self.containers = {it.name: it for it in containers(self.pod)}
@@ -159,7 +166,7 @@ def _of_containers(look: _Look) -> Iterator[_Seen]:
 
 
 def _of_end(
-    look: _Look, container: Container, state: ContainerState, restarts: int
+    look: _Look, container: SeenContainer, state: ContainerState, restarts: int
 ) -> Iterator[_Seen]:
     ended = state.terminated
     fault = of_end(ended, container, look.pod.spec.restart_policy) if ended else None

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from gpuspawner.kube.meta import moment
+from gpuspawner.kube.meta import Key, moment
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line.estimate import Occupant
-from gpuspawner.line.line import Key
 from gpuspawner.line.room import KnownEnd
 from gpuspawner.line.survival import Survival
 from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.requests import is_device
 
 _KEPT = 500
 """How many ends of servers count for each resource: the last ones."""
@@ -131,7 +131,7 @@ class Durations:
 def _devices(pod: ServerPod) -> set[str]:
     given = (it.resources for it in pod.spec.containers or () if it.resources)
     named = (name for it in given for name in {**(it.requests or {}), **(it.limits or {})})
-    return {it for it in named if "/" in it}
+    return set(filter(is_device, named))
 
 
 def _age(pod: ServerPod, now: datetime) -> float | None:

@@ -4,7 +4,8 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 
-from gpuspawner.line.line import Key, LaneKey, Line, Ticket
+from gpuspawner.kube.meta import Key
+from gpuspawner.line.line import LaneKey, Line, Ticket
 from gpuspawner.preflight.decision import (
     Decision,
     Reason,

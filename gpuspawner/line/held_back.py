@@ -4,7 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from gpuspawner.line.line import Key, Line, Ticket
+from gpuspawner.kube.meta import Key
+from gpuspawner.line.line import Line, Ticket
 
 Allows = Callable[[], Awaitable[bool]]
 """Whether policies allow a server at this moment."""

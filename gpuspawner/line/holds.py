@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from itertools import takewhile
 from math import inf
 
-from gpuspawner.line.line import Key, LaneKey, Ticket
-from gpuspawner.line.room import Amounts, Room
+from gpuspawner.kube.meta import Key
+from gpuspawner.line.line import LaneKey, Ticket
+from gpuspawner.line.room import Room
+from gpuspawner.scheduling.requests import Amounts
 
 MARGIN_SECONDS = 120.0
 """What a pod may take beyond its lifetime: to start before it counts, and to end."""

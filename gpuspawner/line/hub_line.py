@@ -9,13 +9,13 @@ from gpuspawner.compat.activity import unused_for
 from gpuspawner.gates.admitting import Admitting
 from gpuspawner.gates.host import Host
 from gpuspawner.gates.policing import Policing
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.story import Story
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.in_line import InLine
 from gpuspawner.line.kept import KeptPlaces
-from gpuspawner.line.line import Key
 from gpuspawner.line.resuming import resume_all
 from gpuspawner.line.rules import QueueRules
 from gpuspawner.line.waiting_line import WaitingLine

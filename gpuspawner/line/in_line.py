@@ -10,7 +10,7 @@ from math import inf
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
 from gpuspawner.gates import connection
-from gpuspawner.gates.admitting import Admitted, Admitting, Turn
+from gpuspawner.gates.admitting import Admitted, Admitting, TurnToStart
 from gpuspawner.gates.decisions import TAKEN, may_wait
 from gpuspawner.gates.host import Host, log_name
 from gpuspawner.gates.policing import LIMIT, Policing
@@ -40,7 +40,7 @@ RELOAD_SECONDS = 60.0
 """For how long a page may be closed before its owner counts as away."""
 
 
-class InLine(Turn):
+class InLine(TurnToStart):
     """The wait of one start in a hub with a line.
 
     Attributes:
@@ -86,7 +86,7 @@ class InLine(Turn):
 
     @contextmanager
     def joining(self) -> Iterator[None]:
-        """As `Turn.joining`.
+        """As `TurnToStart.joining`.
 
         The place stays if the same start may be admitted in a moment.
         """
@@ -102,7 +102,7 @@ class InLine(Turn):
         self._called = None  # nobody can leave any more
 
     async def through(self, asked: Choice, wish: Wish) -> Admitted:
-        """As `Turn.through`."""
+        """As `TurnToStart.through`."""
         kept = self._kept.find(self._server)
         self._has_place = kept is not None
         if wish is not Wish.NOT:
@@ -141,7 +141,7 @@ class InLine(Turn):
 
     @contextmanager
     def kept_if_taken(self) -> Iterator[None]:
-        """As `Turn.kept_if_taken`."""
+        """As `TurnToStart.kept_if_taken`."""
         try:
             yield
         except Exception as end:
@@ -154,7 +154,7 @@ class InLine(Turn):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """As `Turn.watched`."""
+        """As `TurnToStart.watched`."""
         self._pages += 1
         try:
             yield

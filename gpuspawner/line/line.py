@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from gpuspawner.kube.meta import Key
+
 # A place in line.
-
-Key = tuple[str, str]
-"""Namespace and name of the pod of a server."""
-
 
 Precedence = tuple[float, float, Key]
 """The smaller, the further ahead."""

@@ -3,17 +3,18 @@
 import time
 from collections.abc import Callable, Collection, Sequence
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.line.durations import Durations
-from gpuspawner.line.line import Key, Ticket
-from gpuspawner.line.room import Amounts, KnownEnd
+from gpuspawner.line.line import Ticket
+from gpuspawner.line.room import KnownEnd
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.node_resources_fit import fits, wanted
 from gpuspawner.scheduling.reach import reach
-from gpuspawner.scheduling.requests import PODS
+from gpuspawner.scheduling.requests import PODS, Amounts
 from gpuspawner.scheduling.state import ClusterState
 
 _NOWHERE: frozenset[str] = frozenset()

@@ -10,6 +10,7 @@ from gpuspawner.line.durations import Durations
 from gpuspawner.line.estimate import Forecast, Range
 from gpuspawner.line.line import Ticket
 from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.state import ClusterState
 
 _SURE_SECONDS = 30.0
@@ -107,5 +108,5 @@ class Prospects:
 
 
 def _device(ticket: Ticket) -> str | None:
-    """Return the first extended resource that a ticket's pod requests; None if it has none."""
-    return next((it for it, amount in ticket.requests.items() if amount and "/" in it), None)
+    """Return the first device that a ticket's pod requests; None if it has none."""
+    return next((it for it, amount in ticket.requests.items() if amount and is_device(it)), None)

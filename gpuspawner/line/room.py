@@ -1,14 +1,12 @@
 """What the line asks about nodes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import msgspec
 
 from gpuspawner.line.line import Ticket
-
-Amounts = Mapping[str, int]
-"""Amounts by resource, in the units of `gpuspawner.kube.quantity`."""
+from gpuspawner.scheduling.requests import Amounts
 
 
 class KnownEnd(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ import msgspec
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.line.durations import Durations
@@ -23,7 +24,7 @@ from gpuspawner.line.estimate import Range
 from gpuspawner.line.fronts import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
 from gpuspawner.line.kept import KeptPlaces
-from gpuspawner.line.line import Key, Line, Ticket
+from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.prospects import Prospects
 from gpuspawner.line.serving import Serving
@@ -50,7 +51,7 @@ class _Waiter(msgspec.Struct, frozen=True):
     called: asyncio.Future[Hostnames]
 
 
-class Standing(msgspec.Struct, frozen=True):
+class PlaceInLine(msgspec.Struct, frozen=True):
     """Where somebody stands in line.
 
     Attributes:
@@ -178,13 +179,13 @@ class WaitingLine:
         """Return how many places a person has."""
         return self._line.places_of(person)
 
-    def standing(self, ticket: Ticket) -> Standing:
+    def standing(self, ticket: Ticket) -> PlaceInLine:
         """Return a ticket's place among those who wait for any of the same nodes."""
         ahead = self._ahead_of(ticket)
         place = 1 + sum(count for _, count in ahead) + self._kept.before(ticket.since)
         possible, expected = self._room.possible(ticket), self._prospects
         usual = expected.usual(ticket, possible, ahead)
-        return Standing(place, usual, expected.idle(ticket, possible))
+        return PlaceInLine(place, usual, expected.idle(ticket, possible))
 
     def _ahead_of(self, ticket: Ticket) -> list[tuple[Ticket, int]]:
         lanes = self._line.lanes.items()

@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Sequence
 
 from gpuspawner.cluster.log import explain_health
-from gpuspawner.cluster.schedulers import Declared, Default, Judgement, OfChart, OfProvider, Unknown
+from gpuspawner.cluster.schedulers import (
+    Declared,
+    DefaultScheduler,
+    Judgement,
+    OfChart,
+    OfProvider,
+    UnknownScheduler,
+)
 from gpuspawner.compat.hub_limits import (
     Conflict,
     LateProgress,
@@ -13,7 +20,7 @@ from gpuspawner.compat.hub_limits import (
 )
 from gpuspawner.messages.kueue import explain as explain_queue
 from gpuspawner.messages.scaling import explain_obstacles
-from gpuspawner.offers.inventory import Stock
+from gpuspawner.offers.inventory import Inventory
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     InQueue,
@@ -112,7 +119,7 @@ def _tainted(taint: TaintedNodes) -> str:
 def explain_scheduler(judgement: Judgement) -> str:
     """Say how the hub judges a scheduler, and why."""
     match judgement:
-        case Default(name):
+        case DefaultScheduler(name):
             return f"{name}, Kubernetes' own"
         case Declared(name):
             return f"{name}, trusted by GPUSpawner.default_filter_schedulers"
@@ -120,11 +127,11 @@ def explain_scheduler(judgement: Judgement) -> str:
             return f"{name}, kube-scheduler with {provider}'s profile, which changes only scores"
         case OfChart(name, version):
             return f"{name}, kube-scheduler {version} of the chart; its values change only scores"
-        case Unknown(name):
+        case UnknownScheduler(name):
             return f"{name}, unknown: its servers start unchecked"
 
 
-def explain_unknown_scheduler(unknown: Unknown) -> str:
+def explain_unknown_scheduler(unknown: UnknownScheduler) -> str:
     """Say what comes of a scheduler that the hub doesn't know, and why the hub doesn't."""
     why = "the hub doesn't know how it filters nodes"
     if unknown.changes:
@@ -132,7 +139,7 @@ def explain_unknown_scheduler(unknown: Unknown) -> str:
     return f"Every server of the scheduler {unknown.name} starts unchecked: {why}."
 
 
-def advise_on_scheduler(unknown: Unknown) -> str:
+def advise_on_scheduler(unknown: UnknownScheduler) -> str:
     """Name the trait that makes the hub check a scheduler's servers."""
     return (
         f"If {unknown.name} excludes the same nodes as kube-scheduler's default profile, add its "
@@ -140,7 +147,7 @@ def advise_on_scheduler(unknown: Unknown) -> str:
     )
 
 
-def explain_stock(stock: Stock) -> str:
+def explain_stock(stock: Inventory) -> str:
     """Say what the cluster has for an accelerator or profile now."""
     if not stock.nodes:
         return f"{stock.name}: no node"

@@ -22,7 +22,7 @@ from gpuspawner.preflight.rejection import (
     WebhookFailed,
     unit_of,
 )
-from gpuspawner.scheduling.requests import CPU, MEMORY, is_extended
+from gpuspawner.scheduling.requests import CPU, MEMORY, is_device
 
 _CHOSEN = (CPU, MEMORY)
 
@@ -100,7 +100,7 @@ def _ask_for_more(limits: Sequence[Use | Breach], of: Of) -> str:
 
 def _are_chosen(limits: Sequence[Use | Breach]) -> bool:
     """Whether users choose these amounts: memory, CPU or devices, but no pods or disks."""
-    return all(is_extended(_name(it.resource)) or _name(it.resource) in _CHOSEN for it in limits)
+    return all(is_device(_name(it.resource)) or _name(it.resource) in _CHOSEN for it in limits)
 
 
 def _within_range(breaches: tuple[Breach, ...], of: Of) -> str:

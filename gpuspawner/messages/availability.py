@@ -10,8 +10,8 @@ from gpuspawner.language import ngettext
 from gpuspawner.messages.scaling import may_pass, takes
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.availability import Availability, State
-from gpuspawner.preflight.decision import Room
-from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Why
+from gpuspawner.preflight.decision import ResourceRoom
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, WhyNoNode
 
 _MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
 """The resource of a MIG slice in NVIDIA's device plugin: ``nvidia.com/mig-1g.10gb``."""
@@ -88,7 +88,7 @@ def _denied(row: Availability) -> StateText:
 
 
 def _absent(obstacles: Sequence[Obstacle]) -> str:
-    if any(obstacle.why is Why.STOCK_OUT for obstacle in obstacles):
+    if any(obstacle.why is WhyNoNode.STOCK_OUT for obstacle in obstacles):
         return _("the cloud provider has none right now")
     if may_pass(obstacles):
         return _("no machine can be added for it right now")
@@ -100,7 +100,7 @@ def _takes(scale_up: CanScaleUp | MayScaleUp | None) -> str:
     return _("takes {time} to start").format(time=usual) if usual else _("takes a few minutes")
 
 
-def _free(gpus: Room) -> str:
+def _free(gpus: ResourceRoom) -> str:
     if gpus.most_free < gpus.free:
         text = ngettext(
             "{count} of {total} free, at most {most} on one machine",
@@ -112,7 +112,7 @@ def _free(gpus: Room) -> str:
     return text.format(count=gpus.free, total=gpus.total, most=gpus.most_free)
 
 
-def _busy(gpus: Room | None) -> StateText:
+def _busy(gpus: ResourceRoom | None) -> StateText:
     if gpus is None:
         return StateText(_("Full"), _("no machine has room right now"))
     if gpus.most_free >= gpus.asked:

@@ -1,20 +1,20 @@
 """What people read of Kueue's queues: their place, what is in use, and why a queue says no."""
 
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.kueue.judging import Closed, Never, Why
-from gpuspawner.kueue.places import Line
+from gpuspawner.kueue.judging import Closed, Never, WhyClosed
+from gpuspawner.kueue.places import PlaceInQueue
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
 
 
-def in_queue(line: Line) -> Message:
+def in_queue(line: PlaceInQueue) -> Message:
     """Say where a server waits, how many are ahead, and what is in use."""
     return Message.of(_place(line), _stopped(line) or _use(line))
 
 
-def would_wait(line: Line) -> Message:
+def would_wait(line: PlaceInQueue) -> Message:
     """Say where a server would wait that hasn't been started yet."""
     text = _("Your server would wait in the queue {queue}.").format(queue=_name(line.queue))
     return Message.of(text, _waiting(line.ahead), _stopped(line) or _use(line))
@@ -31,11 +31,11 @@ def why(no: Never | Closed) -> str:
             text = _("Your server needs {asked}, but the queue {queue} can give {most} at most.")
             most_ = _figure(resource, most)
             return text.format(asked=_amount(resource, asked), queue=queue, most=most_)
-        case Closed(why=Why.NO_QUEUE):
+        case Closed(why=WhyClosed.NO_QUEUE):
             return _("The cluster has no queue {queue} for your server.").format(queue=queue)
-        case Closed(why=Why.NO_POOL):
+        case Closed(why=WhyClosed.NO_POOL):
             return _("The queue {queue} has no quota to give.").format(queue=queue)
-        case Closed(why=Why.INACTIVE):
+        case Closed(why=WhyClosed.INACTIVE):
             return _("The queue {queue} can't take servers right now.").format(queue=queue)
         case _:
             return _("The queue {queue} is stopped right now.").format(queue=queue)
@@ -45,7 +45,7 @@ def way_out(no: Never | Closed) -> str:
     """Say what helps if nothing else can start."""
     if isinstance(no, Never):
         return words.ask()
-    may_pass = no.why in (Why.STOPPED, Why.INACTIVE)
+    may_pass = no.why in (WhyClosed.STOPPED, WhyClosed.INACTIVE)
     return words.retry_or_tell() if may_pass else words.tell()
 
 
@@ -55,17 +55,17 @@ def explain(no: Never | Closed) -> str:
     match no:
         case Never(resource=resource, asked=asked, most=most):
             return f"LocalQueue {queue} could give at most {most} of {resource}, {asked} asked"
-        case Closed(why=Why.NO_QUEUE):
+        case Closed(why=WhyClosed.NO_QUEUE):
             return f"there is no LocalQueue {queue} in the pod's namespace"
-        case Closed(why=Why.NO_POOL):
+        case Closed(why=WhyClosed.NO_POOL):
             return f"the ClusterQueue of the LocalQueue {queue} doesn't exist"
-        case Closed(why=Why.INACTIVE, details=details):
+        case Closed(why=WhyClosed.INACTIVE, details=details):
             return f"the ClusterQueue of the LocalQueue {queue} isn't active: {one_line(details)}"
         case _:
             return f"the LocalQueue {queue}, or its ClusterQueue, has a stopPolicy"
 
 
-def _place(line: Line) -> str:
+def _place(line: PlaceInQueue) -> str:
     queue = _name(line.queue)
     if line.ahead is None:
         return _("Your server waits in the queue {queue}.").format(queue=queue)
@@ -88,13 +88,13 @@ def _waiting(count: int | None) -> str:
     return text.format(count=count)
 
 
-def _stopped(line: Line) -> str:
+def _stopped(line: PlaceInQueue) -> str:
     if not line.is_stopped:
         return ""
     return _("The queue is stopped right now; your server keeps its place.")
 
 
-def _use(line: Line) -> str:
+def _use(line: PlaceInQueue) -> str:
     if not line.resource:
         return ""
     pool, used, nominal = _name(line.pool), line.used, line.nominal

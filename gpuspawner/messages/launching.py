@@ -2,7 +2,7 @@
 
 from gpuspawner.language import N_
 from gpuspawner.language import gettext as _
-from gpuspawner.launch.limits import Failure, Phase
+from gpuspawner.launch.limits import GivenUp, StartPhase
 from gpuspawner.launch.pulls import Pulled
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import Kind, Trouble
@@ -92,13 +92,13 @@ def hitch(trouble: Trouble, elapsed: int = 0) -> Message:
     return Message.of(cause(trouble), _("Still trying."), so_far(elapsed) if elapsed else "")
 
 
-def failure(failed: Failure, grant: Grant = NOTHING) -> Message:
+def failure(failed: GivenUp, grant: Grant = NOTHING) -> Message:
     """Say why a start is given up, and what helps; *grant* is what the server was to get."""
     if failed.cause is None or failed.cause.kind is Kind.UNKNOWN:
         return Message.of(_late(failed.late), words.retry_or_tell())
     if failed.cause.kind is Kind.UNSCHEDULABLE:
         said = unscheduled.why(failed.cause.text)
-        return Message.of(_late(Phase.SCHEDULED), said, words.retry_or_tell())
+        return Message.of(_late(StartPhase.SCHEDULED), said, words.retry_or_tell())
     lead = cause(failed.cause, grant)
     return Message.of(lead, _last_words(failed.cause), way_out(failed.cause))
 
@@ -113,15 +113,15 @@ def last_start_failed(why: str) -> str:
     return _("Your last start failed: {why}").format(why=why)
 
 
-def _late(phase: Phase | None) -> str:
+def _late(phase: StartPhase | None) -> str:
     match phase:
-        case Phase.QUEUED:
+        case StartPhase.QUEUED:
             return _("It wasn't your server's turn in the cluster's queue in time.")
-        case Phase.SCHEDULED:
+        case StartPhase.SCHEDULED:
             return _("The cluster hasn't given your server a machine in time.")
-        case Phase.PREPARED:
+        case StartPhase.PREPARED:
             return _("Your files or the software of your server didn't arrive in time.")
-        case Phase.ANSWERED:
+        case StartPhase.ANSWERED:
             return _("Your server runs, but doesn't answer.")
         case _:
             return _("Your server didn't start in time.")

@@ -12,7 +12,7 @@ from gpuspawner.messages.scaling import may_pass
 from gpuspawner.messages.words import Message
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import ACCELERATOR, CPU, GPUS, MEMORY, FieldError
-from gpuspawner.preflight.decision import Alternative, Reason, Refuse, Room
+from gpuspawner.preflight.decision import Alternative, Reason, Refuse, ResourceRoom
 
 
 class OnForm(msgspec.Struct, frozen=True):
@@ -58,14 +58,14 @@ class ProfileButton(msgspec.Struct, frozen=True):
         return cls(_("Start {profile}").format(profile=named), options)
 
 
-class Button(msgspec.Struct, frozen=True):
+class ButtonText(msgspec.Struct, frozen=True):
     """The server that an alternative's button starts, and the other choices that come with it."""
 
     label: str
     details: tuple[str, ...]
 
 
-def button(alternative: Alternative) -> Button:
+def button(alternative: Alternative) -> ButtonText:
     """Describe an alternative, as plain text that isn't escaped for HTML yet."""
     grant = alternative.grant
     if grant.accelerator is None:
@@ -77,7 +77,7 @@ def button(alternative: Alternative) -> Button:
         words.amount("memory", grant.memory) if grant.memory is not None else "",
         words.cores(grant.cpu) if grant.cpu is not None else "",
     )
-    return Button(label, tuple(filter(None, details)))
+    return ButtonText(label, tuple(filter(None, details)))
 
 
 def _at_field(decision: Refuse) -> FieldError:
@@ -101,7 +101,7 @@ def _at_field(decision: Refuse) -> FieldError:
     return FieldError(ACCELERATOR, _("Not available right now."))
 
 
-def _short(grant: Grant, shortage: Room, *, now: bool) -> str:
+def _short(grant: Grant, shortage: ResourceRoom, *, now: bool) -> str:
     """Name the most there is, unless the server requests another amount than the user chose."""
     most = _most(shortage, now=now)
     if most and shortage.asked == (grant.memory if shortage.resource == MEMORY.name else grant.cpu):
@@ -116,7 +116,7 @@ def _short(grant: Grant, shortage: Room, *, now: bool) -> str:
     return _("No machine here has enough.")
 
 
-def _most(room: Room, *, now: bool) -> int:
+def _most(room: ResourceRoom, *, now: bool) -> int:
     return room.most_free if now else room.most
 
 

@@ -6,16 +6,16 @@ from gpuspawner.language import all_of, ngettext, sentence
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
-from gpuspawner.policies.denial import Choice, OverLimit, PolicyDenial, Uncounted, Withheld
+from gpuspawner.policies.denial import OfferKind, OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.judging import Standing
 from gpuspawner.policies.policies import Amount, Measure, Per, Policies, Policy, What
 from gpuspawner.policies.remaining import Allowance
 
-Names = Mapping[str, str]
+DisplayNames = Mapping[str, str]
 """Display names of accelerators, images and profiles, by key."""
 
 
-def policy_denied(denial: PolicyDenial, names: Names) -> Message:
+def policy_denied(denial: PolicyDenial, names: DisplayNames) -> Message:
     """Say what a policy denies: in the administrator's own words, with the figures, and what helps.
 
     An administrator's explanation comes first; the figures follow, because only we know them.
@@ -31,7 +31,7 @@ def policy_denied(denial: PolicyDenial, names: Names) -> Message:
             return Message.of(lead, _("Please try again in a few seconds."))
 
 
-def denied_in_short(denial: object, names: Names) -> str:
+def denied_in_short(denial: object, names: DisplayNames) -> str:
     """Say in a few words, as plain text, why a user can't choose this; empty if it isn't known."""
     match denial:
         case OverLimit() if denial.may_pass:
@@ -47,7 +47,7 @@ def denied_in_short(denial: object, names: Names) -> str:
             return ""
 
 
-def allowance_lines(allowance: Allowance, names: Names) -> list[str]:
+def allowance_lines(allowance: Allowance, names: DisplayNames) -> list[str]:
     """Say what is left, one sentence for each limit."""
     lines = [_standing(it, names) for it in allowance.standings]
     if not allowance.is_counted:
@@ -58,7 +58,7 @@ def allowance_lines(allowance: Allowance, names: Names) -> list[str]:
     return lines
 
 
-def limit_reached(standing: Standing, names: Names) -> str:
+def limit_reached(standing: Standing, names: DisplayNames) -> str:
     """Say which limit leaves nothing of an accelerator, next to its name; *names* has only this."""
     limit = standing.limit
     used, most = (
@@ -73,7 +73,7 @@ def limit_reached(standing: Standing, names: Names) -> str:
     return _("you use {used} of your {most}; stop a server first").format(used=used, most=most)
 
 
-def _standing(standing: Standing, names: Names) -> str:
+def _standing(standing: Standing, names: DisplayNames) -> str:
     limit = standing.limit
     most = _amount(limit.measure, limit.most, names)
     used = policy_figure(limit.measure, standing.used)
@@ -85,10 +85,10 @@ def _standing(standing: Standing, names: Names) -> str:
     return _("You're using {used} of your {most}.").format(used=used, most=most)
 
 
-def _withheld(denial: Withheld, names: Names) -> Message:
+def _withheld(denial: Withheld, names: DisplayNames) -> Message:
     name = names.get(denial.key, words.device(denial.key))
     match denial.choice:
-        case Choice.PROFILE:
+        case OfferKind.PROFILE:
             text = _("{name} isn't offered to you.").format(name=words.profile_named(name))
         case _:
             text = _("{name} isn't offered to you.").format(name=name)
@@ -100,7 +100,7 @@ def _explanation(policy: Policy) -> tuple[str, ...]:
     return (sentence(policy.explanation.strip()),) if policy.explanation else ()
 
 
-def _over(denial: OverLimit, names: Names) -> str:
+def _over(denial: OverLimit, names: DisplayNames) -> str:
     standing = denial.standing
     limit = standing.limit
     most = _amount(limit.measure, limit.most, names)
@@ -141,7 +141,7 @@ def _servers(names: Sequence[str]) -> str:
     return all_of([name or _("your default server") for name in names])
 
 
-def _amount(measure: Measure, amount: Amount, names: Names) -> str:
+def _amount(measure: Measure, amount: Amount, names: DisplayNames) -> str:
     """Name an amount with what it counts: `2 GPUs`, `1 × Tesla T4`, `16 GiB of memory`."""
     match measure.what:
         case What.GPUS if measure.of:

@@ -8,7 +8,7 @@ from gpuspawner.messages import admission, kueue, words
 from gpuspawner.messages.scaling import may_pass, no_more
 from gpuspawner.messages.words import Message
 from gpuspawner.offers.grant import Denial, Grant
-from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
+from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, ResourceRoom
 
 PODS = "pods"
 """A resource that Kubernetes counts on each node, and whose name users don't know."""
@@ -146,7 +146,7 @@ def _busy(decision: Refuse) -> str:
     return f"{_needed(text, grant, shortage)} {most}"
 
 
-def _gpus_busy(grant: Grant, gpus: Room) -> str:
+def _gpus_busy(grant: Grant, gpus: ResourceRoom) -> str:
     asked = words.gpus(grant)
     name = grant.accelerator.display_name if grant.accelerator else ""
     if gpus.free == 0:
@@ -213,7 +213,7 @@ def _no_machine(decision: Refuse) -> str:
     return _("There is no machine here for this server right now.")
 
 
-def _needed(text: str, grant: Grant, shortage: Room) -> str:
+def _needed(text: str, grant: Grant, shortage: ResourceRoom) -> str:
     """Name the amount that the server requests, which may be another than the user chose."""
     asked = words.amount(shortage.resource, shortage.asked)
     return text.format(gpus=words.gpus(grant), asked=asked)

@@ -5,24 +5,24 @@ from collections.abc import Sequence
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
-from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Why
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, WhyNoNode
 
 # The first that applies says most: it is about a pool whose machines would help.
 _ORDER = (
-    Why.TAKEN,
-    Why.STOCK_OUT,
-    Why.LIMIT,
-    Why.AT_MAXIMUM,
-    Why.IN_VAIN,
-    Why.NO_ANSWER,
-    Why.REFUSED,
-    Why.NO_SUCH_MACHINE,
+    WhyNoNode.TAKEN,
+    WhyNoNode.STOCK_OUT,
+    WhyNoNode.LIMIT,
+    WhyNoNode.AT_MAXIMUM,
+    WhyNoNode.IN_VAIN,
+    WhyNoNode.NO_ANSWER,
+    WhyNoNode.REFUSED,
+    WhyNoNode.NO_SUCH_MACHINE,
 )
 
 
 def may_pass(obstacles: Sequence[Obstacle]) -> bool:
     """Whether a machine that would help may be added later."""
-    return any(obstacle.why is not Why.NO_SUCH_MACHINE for obstacle in obstacles)
+    return any(obstacle.why is not WhyNoNode.NO_SUCH_MACHINE for obstacle in obstacles)
 
 
 def takes(scale_up: CanScaleUp | MayScaleUp | None) -> str:
@@ -38,23 +38,23 @@ def no_more(obstacles: Sequence[Obstacle]) -> str:
     match next((why for why in _ORDER if why in found), None):
         case None:
             return ""
-        case Why.TAKEN:
+        case WhyNoNode.TAKEN:
             return _(
                 "The machines that can still be added are for servers that are already waiting."
             )
-        case Why.STOCK_OUT:
+        case WhyNoNode.STOCK_OUT:
             return _("The cloud provider has no such machine available right now.")
-        case Why.LIMIT:
+        case WhyNoNode.LIMIT:
             return _("No more machines can be added: a limit is reached.")
-        case Why.AT_MAXIMUM:
+        case WhyNoNode.AT_MAXIMUM:
             return _("No more machines can be added: their number is at its maximum.")
-        case Why.IN_VAIN:
+        case WhyNoNode.IN_VAIN:
             return _("A new machine was expected, but it didn't come in time.")
-        case Why.NO_ANSWER:
+        case WhyNoNode.NO_ANSWER:
             return _("The cluster didn't add a machine while a server like this waited for one.")
-        case Why.REFUSED:
+        case WhyNoNode.REFUSED:
             return _("The cluster can't add a machine for this right now.")
-        case Why.NO_SUCH_MACHINE:
+        case WhyNoNode.NO_SUCH_MACHINE:
             return _("The cluster can't add a machine that would hold your server.")
 
 

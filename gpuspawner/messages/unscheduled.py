@@ -4,18 +4,19 @@ It is told only if the preflight doesn't know better: it is off, or another sche
 """
 
 from gpuspawner.language import gettext as _
-from gpuspawner.launch.scheduler_message import Kind, Reason, parse
+from gpuspawner.launch.scheduler_message import ReasonKind, SchedulerReason, parse
 from gpuspawner.messages import words
+from gpuspawner.scheduling.requests import is_device
 
 _DISK = frozenset(
     {
-        Kind.VOLUME_ELSEWHERE,
-        Kind.VOLUME_COUNT,
-        Kind.VOLUME_IN_USE,
-        Kind.NO_VOLUME,
-        Kind.STORAGE_SPACE,
-        Kind.UNBOUND_CLAIM,
-        Kind.MISSING_CLAIM,
+        ReasonKind.VOLUME_ELSEWHERE,
+        ReasonKind.VOLUME_COUNT,
+        ReasonKind.VOLUME_IN_USE,
+        ReasonKind.NO_VOLUME,
+        ReasonKind.STORAGE_SPACE,
+        ReasonKind.UNBOUND_CLAIM,
+        ReasonKind.MISSING_CLAIM,
     }
 )
 
@@ -27,25 +28,25 @@ def why(text: str) -> str:
     their taints, labels and disks don't matter.
     """
     reasons = parse(text).reasons
-    short = [it for it in reasons if it.kind is Kind.RESOURCE]
+    short = [it for it in reasons if it.kind is ReasonKind.RESOURCE]
     if short:
         return _too_little(min(short, key=_rank))
     kinds = {it.kind for it in reasons}
-    if Kind.PODS in kinds:
+    if ReasonKind.PODS in kinds:
         return _("The machines have as many servers as they may have.")
     if kinds & _DISK:
         return _("No machine can use the disk of your server right now.")
-    if Kind.GATES in kinds:
+    if ReasonKind.GATES in kinds:
         return _("Your server is still held back by another part of the cluster.")
     return ""
 
 
-def _rank(reason: Reason) -> tuple[int, str]:
-    is_device = "/" in reason.subject
-    return 0 if is_device else 1 if reason.subject == "memory" else 2, reason.subject
+def _rank(reason: SchedulerReason) -> tuple[int, str]:
+    what = reason.subject
+    return 0 if is_device(what) else 1 if what == "memory" else 2, what
 
 
-def _too_little(reason: Reason) -> str:
+def _too_little(reason: SchedulerReason) -> str:
     match reason.subject:
         case "memory":
             return _("No machine for it has enough free memory.")

@@ -7,14 +7,15 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, field
 
+from gpuspawner.kube.meta import Quantity
 from gpuspawner.offers import texts
 from gpuspawner.offers.defaults import read_default
 from gpuspawner.offers.kubernetes import (
     LabelKey,
     LabelValue,
     ObjectName,
-    Term,
-    Toleration,
+    TermShape,
+    TolerationShape,
     Variable,
     check_entries,
     check_mounts,
@@ -24,7 +25,6 @@ from gpuspawner.offers.kubernetes import (
 from gpuspawner.offers.shapes import (
     Count,
     OfferError,
-    Quantity,
     Shape,
     Some,
     Text,
@@ -72,8 +72,8 @@ class WrittenAccelerator(Shape, frozen=True):
         labels = LabelKey, LabelValue
         check_entries(self.node_selector, *labels, ".node_selector")
         check_entries(self.environment, Variable, str, ".environment")
-        each(self.node_affinity, Term, ".node_affinity")
-        each(self.tolerations, Toleration, ".tolerations")
+        each(self.node_affinity, TermShape, ".node_affinity")
+        each(self.tolerations, TolerationShape, ".tolerations")
         check_volumes(self.volumes, ".volumes")
         check_mounts(self.volume_mounts, ".volume_mounts")
 

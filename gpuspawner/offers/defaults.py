@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 
+from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quoting import did_you_mean, listing, quote
 from gpuspawner.offers.shapes import (
     Count,
     Memory,
     OfferError,
-    Quantity,
     Shape,
     Text,
     read,

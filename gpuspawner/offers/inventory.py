@@ -13,7 +13,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice
-from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.state import ClusterState
 
 
@@ -22,7 +22,7 @@ class Selection(msgspec.Struct, frozen=True):
 
     Attributes:
         name: As users or administrators know it.
-        resource: The extended resource of its GPUs.
+        resource: That of its GPUs.
         choices: A node must match each.
     """
 
@@ -31,7 +31,7 @@ class Selection(msgspec.Struct, frozen=True):
     choices: tuple[NodeChoice, ...]
 
 
-class Stock(msgspec.Struct, frozen=True):
+class Inventory(msgspec.Struct, frozen=True):
     """What the cluster has of a selection now."""
 
     name: str
@@ -40,7 +40,7 @@ class Stock(msgspec.Struct, frozen=True):
     free: int
 
 
-def take_stock(state: ClusterState, selections: Iterable[Selection]) -> Iterator[Stock]:
+def take_stock(state: ClusterState, selections: Iterable[Selection]) -> Iterator[Inventory]:
     """Count nodes and GPUs of each selection, in this order, when the next one is asked for.
 
     In a cluster of 5,000 nodes, a fifth of them with GPUs, each takes a millisecond or two.
@@ -50,9 +50,9 @@ def take_stock(state: ClusterState, selections: Iterable[Selection]) -> Iterator
 
 
 def nodes_with_gpus(state: ClusterState) -> int:
-    """Count the nodes that have an extended resource, healthy or not."""
+    """Count the nodes that have devices, healthy or not."""
     return sum(
-        any(is_extended(resource) and amount > 0 for resource, amount in node.capacity.items())
+        any(is_device(resource) and amount > 0 for resource, amount in node.capacity.items())
         for node in state.nodes.values()
     )
 
@@ -114,7 +114,7 @@ def _of_profile(
         for override in ({}, *(override for _, override in variants))
         for amounts in _AMOUNTS
         for resource, amount in _merged(amounts, everywhere, whole, override).items()
-        if is_extended(str(resource)) and str(amount) != "0"
+        if is_device(str(resource)) and str(amount) != "0"
     )
     selecting = [(of, it) for of, it in variants if it.get("node_selector") or it.get(_REQUIRED)]
     for variant, override in selecting or [(name, {})]:
@@ -142,7 +142,7 @@ def _choice(settings: Mapping[str, Any]) -> NodeChoice:
     return node_choice(pod.spec) if isinstance(pod, Pod) else NodeChoice({}, None)
 
 
-def _stock(state: ClusterState, selection: Selection) -> Stock:
+def _stock(state: ClusterState, selection: Selection) -> Inventory:
     resource = selection.resource
     nodes = [
         node
@@ -152,7 +152,7 @@ def _stock(state: ClusterState, selection: Selection) -> Stock:
     ]
     gpus = sum(node.allocatable.get(resource, 0) for node in nodes)
     free = sum(max(0, node.free.get(resource, 0)) for node in nodes)
-    return Stock(selection.name, len(nodes), gpus, free)
+    return Inventory(selection.name, len(nodes), gpus, free)
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:

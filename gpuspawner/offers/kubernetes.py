@@ -24,7 +24,7 @@ Variable = Annotated[str, Meta(pattern=texts.VARIABLE)]
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
-class Term(Shape, frozen=True, rename="camel"):
+class TermShape(Shape, frozen=True, rename="camel"):
     """A node selector term."""
 
     match_expressions: tuple[Any, ...] = ()
@@ -70,7 +70,7 @@ class FieldExpression(Shape, frozen=True):
             raise OfferError("", f"{self.operator} on a field needs exactly one value")
 
 
-class Toleration(Shape, frozen=True, rename="camel"):
+class TolerationShape(Shape, frozen=True, rename="camel"):
     """Allows a pod on nodes with a taint."""
 
     key: LabelKey | None = None

@@ -8,6 +8,7 @@ from typing import Annotated, Never
 
 from msgspec import Meta
 
+from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import exact_bytes
 from gpuspawner.kube.quoting import did_you_mean, listing, one_line, quote
 from gpuspawner.offers import defaults, patterns, texts
@@ -15,7 +16,6 @@ from gpuspawner.offers.accelerators import WrittenAccelerator, accelerator
 from gpuspawner.offers.shapes import (
     Memory,
     OfferError,
-    Quantity,
     Shape,
     Some,
     Text,

@@ -13,7 +13,7 @@ import msgspec
 from gpuspawner.offers import wording
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import Memory
-from gpuspawner.offers.spelling import Key, Number, Schema, Size, Spelling, is_number
+from gpuspawner.offers.spelling import Number, OfferKey, Schema, Size, Spelling, is_number
 from gpuspawner.offers.texts import LONGEST, REFERENCE, whole
 from gpuspawner.offers.types import Accelerator, Choices, Image
 
@@ -181,7 +181,7 @@ IMAGE: Option[Image] = Option(
     unlisted=_images_written_in,
     default=lambda choices: choices.image(choices.default.image or ""),
     write=lambda image: image.key,
-    spelled=lambda image: Key(image.key, image.display_name),
+    spelled=lambda image: OfferKey(image.key, image.display_name),
 )
 MEMORY: Option[Memory] = Option(
     name="memory",
@@ -229,7 +229,7 @@ def schema(offers: Offers) -> Schema:
 def _named(offers: Offers) -> Iterator[Schema]:
     """Yield a case for each accelerator that the key names, and one for no accelerator."""
     for accelerator in offers.accelerators.values():
-        key = Key(accelerator.key, accelerator.display_name).schema()
+        key = OfferKey(accelerator.key, accelerator.display_name).schema()
         yield _case(offers, accelerator, {ACCELERATOR: key}, required=[ACCELERATOR])
     none: Schema = {"type": "null", "title": "No GPU"}
     yield _case(offers, None, {ACCELERATOR: none}, required=[ACCELERATOR])

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta
 
+from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import INT64_MAX, parse_quantity
 from gpuspawner.kube.quoting import did_you_mean, one_line, quote
 from gpuspawner.offers.texts import KEY, VISIBLE, WORDS
@@ -27,7 +28,6 @@ MOST = 100_000
 """No machine has more GPUs, and no cluster has more machines."""
 
 Count = Annotated[int, Meta(ge=1, le=MOST)]
-Quantity: TypeAlias = str | int | float
 Text = Annotated[str, Meta(pattern=VISIBLE)]
 Some = Annotated[tuple[T, ...], Meta(min_length=1)]
 _Key = Annotated[str, Meta(pattern=KEY)]

@@ -34,7 +34,7 @@ class Number(msgspec.Struct, frozen=True):
         return {"const": self.value}
 
 
-class Key(msgspec.Struct, frozen=True):
+class OfferKey(msgspec.Struct, frozen=True):
     """An administrator's key, in upper or lower case, with `_` for `-` or the reverse."""
 
     key: str
@@ -69,7 +69,7 @@ class Size(msgspec.Struct, frozen=True):
         return {"enum": list(_texts(self.memory))}
 
 
-Spelling: TypeAlias = Number | Key | Size
+Spelling: TypeAlias = Number | OfferKey | Size
 """The ways to write a choice. A value of another type never stands for it."""
 
 

@@ -10,13 +10,14 @@ from gpuspawner.cluster.following import Following
 from gpuspawner.cluster.health import Health, Live, Reading, Stale
 from gpuspawner.cluster.kinds import servers_of
 from gpuspawner.compat.people import Person
+from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Meter, Who
 from gpuspawner.policies.claims import Claims
 from gpuspawner.policies.ledger import Ledger
 from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.pledges import Pledges
 from gpuspawner.policies.shares import Shares
-from gpuspawner.policies.usage import Key, Usage
+from gpuspawner.policies.usage import Usage
 from gpuspawner.reservations.granted import Granted
 
 

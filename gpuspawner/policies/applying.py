@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Who
@@ -12,9 +13,8 @@ from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.judging import Counts, Members, Standing, standings
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Per, Policy, lifetime
-from gpuspawner.policies.usage import Key
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.reservations.granted import Granted
+from gpuspawner.reservations.granted import Granted, ends_after
 
 
 class Applying(msgspec.Struct, frozen=True):
@@ -40,6 +40,10 @@ class Applying(msgspec.Struct, frozen=True):
     def lifetime(self) -> int | None:
         """Seconds after which a server with a GPU ends; None for no end."""
         return lifetime(self.policies)
+
+    def lifetime_of(self, charge: Charge | None) -> int | None:
+        """Seconds after which a server that takes this ends: `lifetime`, if it has a GPU."""
+        return self.lifetime if charge and charge.has_gpus else None
 
     def trouble(self) -> str:
         """Why other servers can't be counted, if a limit counts them; "" if they can."""
@@ -86,11 +90,12 @@ class Applying(msgspec.Struct, frozen=True):
         accelerator = proposal.grant.accelerator
         shared = (it for it in self.policies if any(limit.per is Per.GROUP for limit in it.limits))
         groups = {group for policy in shared for group in policy.charged_groups(self.owner)}
+        given = self.lifetime_of(charge)
         return Granted(
             accelerator.key if accelerator else "",
             tuple(it.name for it in self.policies),
             tuple(sorted(groups)),
-            _ends_after(self.lifetime, proposal) if charge and charge.has_gpus else None,
+            ends_after(proposal.pod, given) if given else None,
         )
 
     def _counts_others_for(self, charge: Charge) -> bool:
@@ -100,12 +105,6 @@ class Applying(msgspec.Struct, frozen=True):
             for it in self.policies
             for limit in it.limits
         )
-
-
-def _ends_after(lifetime: int | None, proposal: Proposal) -> int | None:
-    """Return when a server with a GPU ends; a shorter deadline of the administrator counts."""
-    own = (proposal.pod.get("spec") or {}).get("activeDeadlineSeconds")
-    return min(lifetime, own or lifetime) if lifetime else None
 
 
 def _wanted(proposal: Proposal, profile: str, charge: Charge | None) -> Wanted:

@@ -8,7 +8,7 @@ from gpuspawner.kube.pods import Pod, PodSpec
 from gpuspawner.kube.servers import SERVER, USER, ServerAnnotations, ServerPod
 from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies.policies import Amount, Measure, What
+from gpuspawner.policies.policies import Amount, Measure, What, names_resource
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.scheduling.requests import CPU, MEMORY, pod_requests
@@ -16,7 +16,7 @@ from gpuspawner.scheduling.rules import Rules
 
 Who = int | str
 """The id of a user; in a command, which doesn't read the hub's database, a name that pods have."""
-Amounts = Mapping[Measure, Amount]
+Taken = Mapping[Measure, Amount]
 """GPUs, bytes, millicores or servers by measure; what isn't in it is 0."""
 
 _GPU_SERVERS = Measure(What.GPU_SERVERS)
@@ -25,7 +25,7 @@ _LABEL = "label/"
 """Before a label's value among the names of an owner; no user's name contains a slash."""
 
 
-def _nothing() -> Amounts:
+def _nothing() -> Taken:
     return MappingProxyType({})
 
 
@@ -43,7 +43,7 @@ class Charge:
 
     owners: frozenset[Who]
     server: str = ""
-    amounts: Amounts = field(default_factory=_nothing, hash=False)
+    amounts: Taken = field(default_factory=_nothing, hash=False)
     policies: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     accelerator: str = ""
@@ -65,7 +65,7 @@ class Charge:
     @property
     def device(self) -> str | None:
         """The resource of its GPUs, the first by name; None without one."""
-        gpus = (it.of for it in self.amounts if it.what is What.GPUS and "/" in it.of)
+        gpus = (it.of for it in self.amounts if it.what is What.GPUS and names_resource(it.of))
         return min(gpus, default=None)
 
 
@@ -122,7 +122,7 @@ class Meter:
         """
         return replace(whose, amounts=self._amounts(pod.spec, whose.accelerator))
 
-    def _amounts(self, spec: PodSpec, named: str) -> Amounts:
+    def _amounts(self, spec: PodSpec, named: str) -> Taken:
         """Return what a pod takes.
 
         *named* is the accelerator that it got. It counts only if the pod's own fields allow

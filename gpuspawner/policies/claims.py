@@ -11,9 +11,9 @@ from typing import Any
 
 from gpuspawner.compat.people import Person
 from gpuspawner.compat.stored_servers import stored_servers
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Who, as_annotated, owner_names
-from gpuspawner.policies.usage import Key
 from gpuspawner.reservations import granted
 
 
@@ -61,7 +61,7 @@ class Claims:
     def of(self, pod: ServerPod) -> Charge | None:
         """Return whose server a pod is, and what it was granted; None if it is none."""
         uid = pod.metadata.uid
-        whose, older = self.sent.get((pod.metadata.namespace, pod.metadata.name), (None, ""))
+        whose, older = self.sent.get(pod.metadata.key, (None, ""))
         if whose and uid != older:
             self.pods.setdefault(uid, whose)
         return self.pods.get(uid)

@@ -11,7 +11,7 @@ from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Policy
 
 
-class Choice(StrEnum):
+class OfferKind(StrEnum):
     """What a policy may leave on offer, or not."""
 
     ACCELERATOR = "accelerator"
@@ -35,12 +35,12 @@ class Withheld(msgspec.Struct, frozen=True):
     """
 
     policy: Policy
-    choice: Choice
+    choice: OfferKind
     key: str
 
     @property
     def is_shown(self) -> bool:
-        """As `gpuspawner.preflight.availability.Denial.is_shown`."""
+        """As `gpuspawner.preflight.availability.DeniedByPolicy.is_shown`."""
         return self.policy.shows_withheld
 
 
@@ -61,7 +61,7 @@ class OverLimit(msgspec.Struct, frozen=True):
 
     @property
     def is_shown(self) -> bool:
-        """As `gpuspawner.preflight.availability.Denial.is_shown`."""
+        """As `gpuspawner.preflight.availability.DeniedByPolicy.is_shown`."""
         return self.policy.shows_withheld
 
     @property
@@ -87,9 +87,9 @@ def withheld(policies: Iterable[Policy], wanted: Wanted) -> Iterator[Withheld]:
     """Yield what policies don't leave on offer."""
     for policy in policies:
         for choice, left, key in (
-            (Choice.ACCELERATOR, policy.accelerators, wanted.accelerator),
-            (Choice.IMAGE, policy.images, wanted.image),
-            (Choice.PROFILE, policy.profiles, wanted.profile),
+            (OfferKind.ACCELERATOR, policy.accelerators, wanted.accelerator),
+            (OfferKind.IMAGE, policy.images, wanted.image),
+            (OfferKind.PROFILE, policy.profiles, wanted.profile),
         ):
             if left is not None and key is not None and key not in left:
                 yield Withheld(policy, choice, key)

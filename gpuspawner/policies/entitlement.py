@@ -7,6 +7,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from gpuspawner.gates.policing import Entitlement
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import allowance_lines
 from gpuspawner.offers.offers import Offers
@@ -18,11 +19,10 @@ from gpuspawner.policies.narrowing import narrow, shown_withheld
 from gpuspawner.policies.remaining import Allowance, Remaining, policies_left, remaining, tightest
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.runtime import Runtime
 
 
-class LeftByPolicies(Entitlement):
+class EntitlementByPolicies(Entitlement):
     """As `Entitlement`, of an owner to whom these policies apply.
 
     Args:

@@ -6,11 +6,12 @@ from functools import cached_property
 
 import msgspec
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Who
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Limit, Per, Policy
 from gpuspawner.policies.shares import Shares, covers, most
-from gpuspawner.policies.usage import Charges, Key, Usage
+from gpuspawner.policies.usage import Charges, Usage
 
 Servers = Mapping[Key, Charges]
 """What servers take, by the names of their pods."""

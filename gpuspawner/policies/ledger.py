@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Meter
 from gpuspawner.policies.claims import Claims
-from gpuspawner.policies.usage import Key, Usage
+from gpuspawner.policies.usage import Usage
 
 
 class Ledger:
@@ -59,7 +60,7 @@ class Ledger:
             self._drop(key)
             self.unread.add(key)
         elif isinstance(thing, ServerPod):
-            key = (thing.metadata.namespace, thing.metadata.name)
+            key = thing.metadata.key
             self.unread.discard(key)
             self._last = self._last or self._meter()
             whose = self.claims.of(thing)

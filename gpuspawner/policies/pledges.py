@@ -13,9 +13,9 @@ from enum import Enum, auto
 import msgspec
 from msgspec.structs import replace
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.ledger import Ledger
-from gpuspawner.policies.usage import Key
 
 LEFT_SECONDS = 120.0
 """How long a pledge lasts after the end of a start whose pod is never shown.
@@ -25,7 +25,7 @@ It is longer than a watch may be silent before nothing is counted any more (see 
 """
 
 
-class Phase(Enum):
+class _Phase(Enum):
     """How far the start has come."""
 
     PLEDGED = auto()
@@ -45,7 +45,7 @@ class _Pledge(msgspec.Struct):
     """
 
     charge: Charge
-    phase: Phase
+    phase: _Phase
     since: float
     older: str = ""
     earlier: _Pledge | None = None
@@ -61,14 +61,14 @@ class Pledges:
 
     def leave(self, key: Key, charge: Charge) -> None:
         """Pledge what an earlier hub may have left: nothing, and only until the pods are known."""
-        self._pledges.setdefault(key, _Pledge(charge, Phase.LEFT, -math.inf))
+        self._pledges.setdefault(key, _Pledge(charge, _Phase.LEFT, -math.inf))
         self._ledger.claims.sent.setdefault(key, (charge, ""))
 
     def take(self, key: Key, charge: Charge) -> None:
         """Pledge what a server will take, instead of an earlier pledge of its name."""
         pledge = self._pledges.get(key)
-        if pledge is None or pledge.phase is Phase.LEFT:
-            pledge = _Pledge(charge, Phase.PLEDGED, time.monotonic(), earlier=pledge)
+        if pledge is None or pledge.phase is _Phase.LEFT:
+            pledge = _Pledge(charge, _Phase.PLEDGED, time.monotonic(), earlier=pledge)
         self._keep(key, replace(pledge, charge=charge))
 
     def look(self) -> None:
@@ -78,7 +78,7 @@ class Pledges:
         """
         for key, pledge in list(self._pledges.items()):
             is_old = time.monotonic() - pledge.since > self._left
-            if pledge.phase is Phase.LEFT and (is_old or self._is_shown(key, pledge)):
+            if pledge.phase is _Phase.LEFT and (is_old or self._is_shown(key, pledge)):
                 self.vacate(key)
 
     def rename(self, old: Key, new: Key) -> None:
@@ -92,7 +92,7 @@ class Pledges:
         if pledge := self._pledges.get(key):
             older = self._ledger.pods.get(key)
             pledge.older = older.metadata.uid if older else ""
-            pledge.phase, pledge.earlier = Phase.SENT, None
+            pledge.phase, pledge.earlier = _Phase.SENT, None
             self._ledger.claims.sent[key] = pledge.charge, pledge.older
 
     def send_again(self, key: Key) -> None:
@@ -103,19 +103,19 @@ class Pledges:
         pledge = self._pledges.get(key)
         if pledge is None:
             return
-        if pledge.phase is Phase.PLEDGED and pledge.earlier:
+        if pledge.phase is _Phase.PLEDGED and pledge.earlier:
             self._keep(key, pledge.earlier)
-        elif pledge.phase is Phase.PLEDGED:
+        elif pledge.phase is _Phase.PLEDGED:
             self.vacate(key)
-        elif pledge.phase is Phase.SENT:
-            pledge.phase, pledge.since = Phase.LEFT, time.monotonic()
+        elif pledge.phase is _Phase.SENT:
+            pledge.phase, pledge.since = _Phase.LEFT, time.monotonic()
             if self._is_shown(key, pledge):
                 self.vacate(key)
 
     def see_out(self, key: Key) -> None:
         """Note that the pod was stopped; end its pledge if its start is over."""
         pledge = self._pledges.get(key)
-        if pledge and pledge.phase is Phase.LEFT:
+        if pledge and pledge.phase is _Phase.LEFT:
             self.vacate(key)
 
     def vacate(self, key: Key) -> None:

@@ -99,6 +99,11 @@ class What(StrEnum):
     GPU_SERVERS = "gpu_servers"
 
 
+def names_resource(of: str) -> bool:
+    """Return whether a limit is for a resource; the key of an accelerator has no slash."""
+    return "/" in of
+
+
 class Measure(NamedTuple):
     """What a limit counts. A tuple, because gates look up a hundred of them.
 

@@ -15,19 +15,19 @@ from gpuspawner.gates.host import Host
 from gpuspawner.gates.policing import LIMIT, UNCOUNTED, Policing
 from gpuspawner.gates.refusal import Refusal, misconfigured
 from gpuspawner.gates.source import Choice
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import policy_denied
 from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted
-from gpuspawner.policies.entitlement import LeftByPolicies
+from gpuspawner.policies.entitlement import EntitlementByPolicies
 from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policies
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.reservations.granted import Granted
-from gpuspawner.reservations.pending_pods import Key
+from gpuspawner.reservations.granted import Granted, ends_after
 from gpuspawner.runtime import Runtime
 
 _PAGE_PATIENCE = 3.0
@@ -83,16 +83,16 @@ class ByPolicies(Policing):
         applying = await self.applying(0)
         return any(it.name in names for it in applying.policies)
 
-    async def lifetime(self, choice: Choice) -> float | None:
+    async def lifetime(self, choice: Choice) -> int | None:
         """As `Policing.lifetime`."""
-        own = await super().lifetime(choice)
-        of_policies = (await self.applying(START_PATIENCE)).lifetime
-        return min((float(it) for it in (own, of_policies) if it), default=None)
+        proposal, applying = choice.proposal, await self.applying(START_PATIENCE)
+        given = applying.lifetime_of(_readable(applying, proposal))
+        return ends_after(proposal.pod, given)
 
-    async def entitlement(self, key: Key | None = None) -> LeftByPolicies:
+    async def entitlement(self, key: Key | None = None) -> EntitlementByPolicies:
         """As `Policing.entitlement`."""
         applying = await self.applying(_PAGE_PATIENCE)
-        return LeftByPolicies(self._runtime, applying, key or self.key)
+        return EntitlementByPolicies(self._runtime, applying, key or self.key)
 
     async def applying(self, patience: float) -> Applying:
         """Return the policies that apply now.

@@ -5,10 +5,11 @@ Counting a group's servers anew for each start would take long in a namespace of
 
 from collections.abc import Iterable
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.recent import Recent
 from gpuspawner.policies.charges import Charge, Who
 from gpuspawner.policies.policies import Amount, Measure, Per, Policy
-from gpuspawner.policies.usage import Charges, Key, Usage
+from gpuspawner.policies.usage import Charges, Usage
 
 MOST = 1000
 """How many shares are kept up to date. One that was dropped is counted anew for the next start."""

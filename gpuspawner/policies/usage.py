@@ -6,10 +6,9 @@ the larger one, because the pod may be one of an earlier start.
 
 from collections.abc import Callable, Iterable
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Who
 
-Key = tuple[str, str]
-"""Namespace and name of a pod."""
 Charges = tuple[Charge, ...]
 """What a pod and a reservation of its name take; empty without either."""
 

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 from msgspec import Meta
 
+from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.kube.quoting import did_you_mean, listing, quote
 from gpuspawner.offers import texts
@@ -17,7 +18,6 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import (
     MOST,
     OfferError,
-    Quantity,
     Shape,
     Some,
     Text,
@@ -27,7 +27,17 @@ from gpuspawner.offers.shapes import (
 )
 from gpuspawner.policies.charges import counts_as_gpu
 from gpuspawner.policies.owner import NO_NAMES, Names, People
-from gpuspawner.policies.policies import Amount, Hours, Limit, Measure, Per, Policies, Policy, What
+from gpuspawner.policies.policies import (
+    Amount,
+    Hours,
+    Limit,
+    Measure,
+    Per,
+    Policies,
+    Policy,
+    What,
+    names_resource,
+)
 
 _Resource = Annotated[str, Meta(pattern=texts.RESOURCE)]
 _Servers = Annotated[int, Meta(ge=0, le=MOST)]
@@ -189,7 +199,7 @@ def _kind(of: str, offers: Offers, weights: Mapping[str, Amount], place: str) ->
     """Return what a limit counts: a resource, an accelerator, or "" for all GPUs."""
     if of == ALL:
         return ""
-    if "/" not in of:
+    if not names_resource(of):
         return _key(of, tuple(offers.accelerators), place)
     if not counts_as_gpu(of, offers.accelerators.values(), weights):
         reason = f"{quote(of)} isn't counted; give it a weight in GPUSpawner.gpu_weights"

@@ -20,7 +20,7 @@ from gpuspawner.preflight.decision import (
     Decision,
     Reason,
     Refuse,
-    Room,
+    ResourceRoom,
     Start,
     UnknownRules,
     Wait,
@@ -37,9 +37,9 @@ from gpuspawner.preflight.rejection import (
     Rejection,
     WebhookFailed,
 )
-from gpuspawner.preflight.verdicts import Shape
+from gpuspawner.preflight.verdicts import PodShape
 
-Question = Callable[[Proposal], Awaitable[Decision]]
+_Gate = Callable[[Proposal], Awaitable[Decision]]
 """One of the preflight's gates, without admission."""
 
 # Each round asks about at most three alternatives; the next round replaces those it rejects.
@@ -80,7 +80,7 @@ class AdmittedPreflight:
         """As `Preflight.fits`."""
         return self._preflight.fits(proposal)
 
-    def shape(self, proposal: Proposal) -> Shape | None:
+    def shape(self, proposal: Proposal) -> PodShape | None:
         """As `Preflight.shape`."""
         return self._preflight.shape(proposal)
 
@@ -92,7 +92,7 @@ class AdmittedPreflight:
         """As `Preflight.places`."""
         return self._preflight.places(proposal)
 
-    def room(self, proposal: Proposal) -> Room | None:
+    def room(self, proposal: Proposal) -> ResourceRoom | None:
         """As `Preflight.room`."""
         return self._preflight.room(proposal)
 
@@ -267,7 +267,7 @@ class AdmittedPreflight:
         return changed or not self._preflight.lacks_devices(proposal)
 
     async def _after_admission(
-        self, proposal: Proposal, admission: Admission, question: Question
+        self, proposal: Proposal, admission: Admission, question: _Gate
     ) -> Decision:
         try:
             admitted = await admission.admit(proposal.namespace, proposal.pod)
@@ -278,7 +278,7 @@ class AdmittedPreflight:
             return self._preflight.try_again(proposal) if is_no else decision
         return await self._judged(proposal, admitted, question)
 
-    async def _judged(self, proposal: Proposal, admitted: Answer, question: Question) -> Decision:
+    async def _judged(self, proposal: Proposal, admitted: Answer, question: _Gate) -> Decision:
         if admitted is None:
             decision = await question(proposal)
             is_guess = isinstance(decision, Refuse) and decision.queue is not None

@@ -19,7 +19,7 @@ from gpuspawner.offers.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight import facts
-from gpuspawner.preflight.decision import Room
+from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
 from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of
 from gpuspawner.preflight.until_changed import UntilChanged
@@ -64,7 +64,7 @@ class State(StrEnum):
     """The availability is unknown."""
 
 
-class Denial(Protocol):
+class DeniedByPolicy(Protocol):
     """What a policy denies: `gpuspawner.policies.denial` has the facts."""
 
     @property
@@ -88,11 +88,11 @@ class Availability(msgspec.Struct, frozen=True):
 
     accelerator: Accelerator | None
     state: State
-    gpus: Room | None = None
+    gpus: ResourceRoom | None = None
     scale_up: CanScaleUp | MayScaleUp | None = None
     obstacles: tuple[Obstacle, ...] = ()
     left: int | None = None
-    denial: Denial | None = None
+    denial: DeniedByPolicy | None = None
     at_hand: frozenset[str] = frozenset()
     in_line: int = 0
 

@@ -12,19 +12,19 @@ from gpuspawner.kube.nodes import PriorityClass, Taint
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.preflight import facts
-from gpuspawner.preflight.decision import Room, TaintedNodes
+from gpuspawner.preflight.decision import ResourceRoom, TaintedNodes
 from gpuspawner.scheduling.failures import Untolerated
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.priority import BUILT_IN, priority_of
-from gpuspawner.scheduling.requests import is_extended, pod_requests
+from gpuspawner.scheduling.requests import is_device, pod_requests
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.taint_toleration import untolerated
 
 _encode = msgpack.Encoder().encode
 
 
-class Counts:
+class NodeCounts:
     """Counts what the nodes of a state have and what keeps pods off them."""
 
     def __init__(self, state: ClusterState) -> None:
@@ -33,7 +33,7 @@ class Counts:
         self._most_free: dict[str, int] = {}
         self._taints: dict[bytes, tuple[TaintedNodes, ...]] = {}
         self._candidates: dict[bytes, tuple[NodeInfo, ...]] = {}
-        self._rooms: dict[tuple[int, str], Room] = {}
+        self._rooms: dict[tuple[int, str], ResourceRoom] = {}
 
     def candidates(self, pod: Pod | None) -> tuple[NodeInfo, ...]:
         """As `facts.candidates`; the same object for pods that select and tolerate the same."""
@@ -51,14 +51,16 @@ class Counts:
             self._candidates[key] = facts.candidates(self._state, pod)
         return self._candidates[key]
 
-    def room(self, nodes: tuple[NodeInfo, ...], resource: str, asked: int) -> Room:
+    def room(self, nodes: tuple[NodeInfo, ...], resource: str, asked: int) -> ResourceRoom:
         """As `facts.room`, for *nodes* that `candidates` has just returned."""
         key = id(nodes), resource  # the nodes are kept, so that no others get their id
         if key not in self._rooms:
             self._rooms[key] = facts.room(nodes, resource, asked)
         return replace(self._rooms[key], asked=asked)
 
-    def shortage(self, pod: Pod, nodes: tuple[NodeInfo, ...], first: str | None) -> Room | None:
+    def shortage(
+        self, pod: Pod, nodes: tuple[NodeInfo, ...], first: str | None
+    ) -> ResourceRoom | None:
         """As `facts.shortage`, for *nodes* that `candidates` has just returned.
 
         Raises:
@@ -83,7 +85,7 @@ class Counts:
         except QuantityError:
             return False
         return not _could_be_raised(self._state, pod) and any(
-            is_extended(resource) and self._free(resource) < amount
+            is_device(resource) and self._free(resource) < amount
             for resource, amount in requests.items()
             if amount > 0
         )

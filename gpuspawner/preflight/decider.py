@@ -14,14 +14,14 @@ from gpuspawner.kueue.pods import placed
 from gpuspawner.kueue.queues import Queues, in_queue
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
-from gpuspawner.preflight.counts import Counts
+from gpuspawner.preflight.counts import NodeCounts
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
     Decision,
     Reason,
     Refuse,
-    Room,
+    ResourceRoom,
     Start,
     UnknownRules,
     Wait,
@@ -54,7 +54,7 @@ class Decider:
         state: ClusterState,
         verdicts: Verdicts,
         to_come: NodesToCome,
-        counts: Counts,
+        counts: NodeCounts,
         queues: Queues,
     ) -> None:
         self._state = state
@@ -149,7 +149,7 @@ class Decider:
 
         return nearest(proposal.grant, variants.offers, fitting)
 
-    def room(self, proposal: Proposal) -> Room | None:
+    def room(self, proposal: Proposal) -> ResourceRoom | None:
         """Return how many GPUs are on the nodes on which the pod could run; None without either."""
         nodes = self._counts.candidates(proposal.decoded)
         return self._gpus(nodes, proposal.grant) if nodes else None
@@ -262,7 +262,7 @@ class Decider:
             return False  # without a verdict, which names all nodes
         return on_any(known, images, self._verdicts.verdict(subject).feasible)
 
-    def _gpus(self, nodes: tuple[NodeInfo, ...], grant: Grant) -> Room | None:
+    def _gpus(self, nodes: tuple[NodeInfo, ...], grant: Grant) -> ResourceRoom | None:
         if grant.accelerator is None:
             return None
         return self._counts.room(nodes, grant.accelerator.resource, grant.gpus)

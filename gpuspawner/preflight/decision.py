@@ -9,7 +9,7 @@ import msgspec
 
 from gpuspawner.cluster.health import Health
 from gpuspawner.kueue.judging import Closed, Never
-from gpuspawner.kueue.places import Line
+from gpuspawner.kueue.places import PlaceInQueue
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
@@ -87,13 +87,13 @@ class Overruled(msgspec.Struct, frozen=True):
 class InQueue(msgspec.Struct, frozen=True):
     """The pod waits in a queue of Kueue until it gets quota, and only then for a node."""
 
-    line: Line
+    line: PlaceInQueue
 
 
 Note = AfterPreemption | UnknownRules | ViewNotLive | Overruled | InQueue
 
 
-class Room(msgspec.Struct, frozen=True):
+class ResourceRoom(msgspec.Struct, frozen=True):
     """How much of one resource a set of nodes has for a pod.
 
     Units: millicores for ``cpu``, bytes for ``memory`` and ``ephemeral-storage``, else whole
@@ -140,7 +140,7 @@ class Alternative(msgspec.Struct, frozen=True):
 
     grant: Grant
     differences: tuple[Difference, ...]
-    gpus: Room | None
+    gpus: ResourceRoom | None
     is_at_hand: bool = False
 
 
@@ -162,7 +162,7 @@ class Start(msgspec.Struct, frozen=True):
         return max(seconds, default=0) if len(seconds) == len(notes) else None
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> PlaceInQueue | None:
         """The queue in which the pod waits for quota; None if it doesn't."""
         return next((it.line for it in self.notes if isinstance(it, InQueue)), None)
 
@@ -206,8 +206,8 @@ class Refuse(msgspec.Struct, frozen=True):
 
     grant: Grant
     reason: Reason
-    gpus: Room | None = None
-    shortage: Room | None = None
+    gpus: ResourceRoom | None = None
+    shortage: ResourceRoom | None = None
     taints: tuple[TaintedNodes, ...] = ()
     candidates: int = 0
     away: int = 0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.preflight.decision import Room
+from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.reservations.contention import requests_with_pod
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
@@ -27,18 +27,18 @@ def candidates(state: ClusterState, pod: Pod | None) -> tuple[NodeInfo, ...]:
         return ()
 
 
-def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:
+def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> ResourceRoom:
     """Return how much of a resource these nodes have for a pod that requests *amount*."""
     free = [max(0, node.free.get(resource, 0)) for node in nodes]
     there = [node.allocatable.get(resource, 0) for node in nodes]
-    return Room(
+    return ResourceRoom(
         resource, amount, max(free, default=0), sum(free), max(there, default=0), sum(there)
     )
 
 
 def shortage(
     state: ClusterState, pod: Pod, nodes: Sequence[NodeInfo], first: str | None
-) -> Room | None:
+) -> ResourceRoom | None:
     """Return the first resource that no node has enough of; None if resources aren't short.
 
     The order is *first* (the accelerator's resource), memory, CPU and the rest. For each resource,
@@ -47,7 +47,7 @@ def shortage(
     Raises:
         QuantityError: The pod's requests aren't quantities; it has no verdict either.
     """
-    order = (first, MEMORY, CPU)
+    order = filter(None, (first, MEMORY, CPU))
     requests = requests_with_pod(pod_requests(pod, state.rules))
     known = [resource for resource in order if resource in requests]
     for resource in [*known, *sorted(requests.keys() - set(known))]:

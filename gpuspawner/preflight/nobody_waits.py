@@ -14,7 +14,7 @@ from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
 
 
-class Line(Protocol):
+class WhoWaits(Protocol):
     """Those who wait."""
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class Line(Protocol):
 
 Decide = Callable[[Proposal], Decision]
 """Decides about a proposal at this moment, leaving the line aside."""
-MakesLine = Callable[[ClusterView, Verdicts, Reservations, Decide], Line]
+MakesLine = Callable[[ClusterView, Verdicts, Reservations, Decide], WhoWaits]
 
 
 class _NobodyWaits:
@@ -61,6 +61,6 @@ class _NobodyWaits:
         return False
 
 
-def nobody_waits(*_: object) -> Line:
+def nobody_waits(*_: object) -> WhoWaits:
     """Make the line of a hub without one."""
     return _NobodyWaits()

@@ -13,15 +13,16 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod, Toleration
 from gpuspawner.kube.recent import Recent
 from gpuspawner.offers.grant import Grant
+from gpuspawner.scheduling.requests import is_device
 
-Kind = tuple[str, str]
+MadeFor = tuple[str, str]
 """The profile and the accelerator that pods are made for; "" for none."""
 Tolerations = tuple[Manifest, ...]
-Whose = tuple[Kind, str]
+Whose = tuple[MadeFor, str]
 """The kind, and the owner of the pods; "" if the hub's own code treats all alike."""
 
 
-def kind_of(grant: Grant, profile: str = "") -> Kind:
+def kind_of(grant: Grant, profile: str = "") -> MadeFor:
     """Return what a grant's pod is made for."""
     return profile, grant.accelerator.key if grant.accelerator else ""
 
@@ -60,7 +61,7 @@ def placement_of(pod: Manifest) -> bytes:
         (name, str(it))
         for resources in _requests(pod)
         for name, it in (resources.get("limits") or {}).items()
-        if "/" in name
+        if is_device(name)
     ]
     judged = (_placement(pod), sorted(devices))
     return msgspec.msgpack.encode(judged, order="deterministic")
@@ -88,7 +89,7 @@ class Placements:
     def __init__(self) -> None:
         self.version = 0
         self._seen = Recent[tuple[Whose, bytes], tuple[float, Manifest | None]](_MOST)
-        self._admitted: dict[Kind, tuple[Tolerations, Tolerations]] = {}
+        self._admitted: dict[MadeFor, tuple[Tolerations, Tolerations]] = {}
         """What admission has added to the last two pods of a kind."""
 
     def expected(self, whose: Whose, pod: Manifest) -> Manifest:
@@ -133,7 +134,7 @@ class Placements:
             self.version += 1
         self._seen[key] = time.monotonic(), changed
 
-    def admit(self, kind: Kind, tolerations: Tolerations) -> None:
+    def admit(self, kind: MadeFor, tolerations: Tolerations) -> None:
         """Learn which tolerations admission has added to a pod."""
         known = self._admitted.get(kind)
         now = known[1] if known else tolerations, tolerations
@@ -141,7 +142,7 @@ class Placements:
             self._admitted[kind] = now
             self.version += 1
 
-    def admitted(self, kind: Kind, pod: Manifest) -> Manifest | None:
+    def admitted(self, kind: MadeFor, pod: Manifest) -> Manifest | None:
         """Return a pod with the tolerations that admission has last added to those of its kind.
 
         None if it has treated the last two differently: it may look at the user.
@@ -167,15 +168,15 @@ class Later(msgspec.Struct, frozen=True):
     owner: str = ""
     is_unknowable: bool = False
 
-    def expected(self, kind: Kind, pod: Manifest) -> Manifest:
+    def expected(self, kind: MadeFor, pod: Manifest) -> Manifest:
         """As `Placements.expected`."""
         return self.placements.expected((kind, self.owner), pod) if self.has_own_code else pod
 
-    def is_open(self, kind: Kind, pod: Manifest) -> bool:
+    def is_open(self, kind: MadeFor, pod: Manifest) -> bool:
         """As `Placements.is_open`."""
         is_open = self.has_own_code and self.placements.is_open((kind, self.owner), pod)
         return self.is_unknowable or is_open
 
-    def learn(self, kind: Kind, expected: Manifest, sent: Manifest) -> None:
+    def learn(self, kind: MadeFor, expected: Manifest, sent: Manifest) -> None:
         """As `Placements.learn`. What has run before the second gate matters to the first one."""
         self.placements.learn((kind, self.owner), expected, sent)

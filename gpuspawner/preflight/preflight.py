@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.queues import Queues
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variants
-from gpuspawner.preflight.counts import Counts
+from gpuspawner.preflight.counts import NodeCounts
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import (
     Alternative,
@@ -27,7 +28,7 @@ from gpuspawner.preflight.decision import (
     InQueue,
     Reason,
     Refuse,
-    Room,
+    ResourceRoom,
     Start,
     UnknownRules,
     ViewNotLive,
@@ -35,9 +36,8 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.verdicts import Shape, Subject, Verdicts
+from gpuspawner.preflight.verdicts import PodShape, Subject, Verdicts
 from gpuspawner.reservations.in_view import LostRoom
-from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.reservations.wait_queue import Waiter, WaitQueue
 from gpuspawner.scaling.node_waits import TRIAL_SECONDS, NodeWaits
@@ -92,7 +92,7 @@ class Preflight:
         self.to_come = NodesToCome(view.state, self._verdicts, self.reservations, pools)
         self.node_waits = NodeWaits(view, self.to_come, self._check_alone, trial)
         self._lost_room = LostRoom(view, self._verdicts, self._check_alone, look_every)
-        self._counts = Counts(view.state)
+        self._counts = NodeCounts(view.state)
         queues = Queues(view.queues, view.state)
         self._decider = Decider(view.state, self._verdicts, self.to_come, self._counts, queues)
         self.line = line(view, self._verdicts, self.reservations, self._decide_alone)
@@ -114,7 +114,7 @@ class Preflight:
             return ()
         return self._decider.alternatives(proposal, variants, besides, self.line.is_ahead_of)
 
-    def shape(self, proposal: Proposal) -> Shape | None:
+    def shape(self, proposal: Proposal) -> PodShape | None:
         """Return what the scheduler reads of the pod at this moment; None if it can't be read."""
         subject = proposal.subject
         return self._verdicts.shape(subject) if isinstance(subject, Subject) else None
@@ -150,7 +150,7 @@ class Preflight:
         pod = proposal.decoded
         return pod is not None and self._counts.lacks_devices(pod)
 
-    def room(self, proposal: Proposal) -> Room | None:
+    def room(self, proposal: Proposal) -> ResourceRoom | None:
         """Return how many GPUs are on the nodes on which the pod could run; None without either."""
         return self._decider.room(proposal)
 

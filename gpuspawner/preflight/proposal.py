@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Manifest, Undecodable, convert, manifest_of
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.pods import is_gated, queue_of, without_gates
 from gpuspawner.offers.elsewhere import off
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.placement import Kind, Later, kind_of
+from gpuspawner.preflight.placement import Later, MadeFor, kind_of
 from gpuspawner.preflight.verdicts import Subject
-from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.scaling.declared import DeclaredPool
 
 
@@ -44,7 +44,7 @@ class Proposal:
     older_stays: bool = False
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> MadeFor:
         """What the pod is made for."""
         return kind_of(self.grant, self.profile)
 

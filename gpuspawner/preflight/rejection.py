@@ -100,7 +100,7 @@ class Unexplained(msgspec.Struct, frozen=True):
     """Any other cause: an invalid field, a right that the hub lacks, an unknown plugin."""
 
 
-Cause = (
+RejectionCause = (
     OverQuota
     | QuotaDemands
     | QuotaUncounted
@@ -128,7 +128,7 @@ class Rejection(msgspec.Struct, frozen=True):
     """
 
     of: Of
-    cause: Cause
+    cause: RejectionCause
     text: str
 
 

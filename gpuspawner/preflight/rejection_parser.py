@@ -16,7 +16,6 @@ from gpuspawner.kube.quoting import one_line
 from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
-    Cause,
     Denied,
     Insecure,
     Missing,
@@ -26,6 +25,7 @@ from gpuspawner.preflight.rejection import (
     QuotaDemands,
     QuotaUncounted,
     Rejection,
+    RejectionCause,
     Unexplained,
     Use,
     WebhookFailed,
@@ -102,14 +102,14 @@ def _message_of_text(text: str) -> str:
     return message(status) if isinstance(status, Mapping) else one_line(text, _LONGEST_TEXT)
 
 
-def _cause(text: str) -> Cause:
+def _cause(text: str) -> RejectionCause:
     if namespace := _NAMESPACE.fullmatch(text):
         return Missing("Namespace", namespace[1])
     forbidden = _FORBIDDEN.match(text)
     return _forbidden(forbidden[1]) if forbidden else Unexplained()
 
 
-def _forbidden(said: str) -> Cause:
+def _forbidden(said: str) -> RejectionCause:
     if denied := _POLICY.match(said):
         return Denied(one_line(denied[1]))
     if insecure := _INSECURE.match(said):
@@ -123,7 +123,7 @@ def _forbidden(said: str) -> Cause:
         return Unexplained()
 
 
-def _quota(said: str) -> Cause | None:
+def _quota(said: str) -> RejectionCause | None:
     if exceeded := _QUOTA.match(said):
         asked, used, limit = (_amounts(group) for group in exceeded.groups())
         common = [name for name in asked if name in used and name in limit]
@@ -145,7 +145,7 @@ def _amount(resource: str, quantity: str) -> int:
     return millis_of(nanos) if unit_of(resource) == "cpu" else whole_of(nanos)
 
 
-def _range(said: str) -> Cause | None:
+def _range(said: str) -> RejectionCause | None:
     breaches = tuple(
         Breach(
             resource,

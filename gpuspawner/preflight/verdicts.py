@@ -22,7 +22,7 @@ from gpuspawner.scheduling.verdict import Outcome, Verdict
 
 _encode = msgpack.Encoder().encode
 
-Shape = tuple[object, ...]
+PodShape = tuple[object, ...]
 """Equal for pods with equal verdicts."""
 
 
@@ -39,10 +39,10 @@ class Verdicts:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._version = -1
-        self._verdicts: dict[Shape, Verdict] = {}
-        self._fitting: dict[Shape, bool] = {}
-        self._nodes: dict[Shape, frozenset[str]] = {}
-        self._demands: dict[Shape, Demand | None] = {}
+        self._verdicts: dict[PodShape, Verdict] = {}
+        self._fitting: dict[PodShape, bool] = {}
+        self._nodes: dict[PodShape, frozenset[str]] = {}
+        self._demands: dict[PodShape, Demand | None] = {}
         self._alike: dict[object, Demand] = {}
         self._repelling = False
         """Whether a running pod keeps others away by its anti-affinity."""
@@ -105,7 +105,7 @@ class Verdicts:
             return Demand({}, None, simple=False)
         return None
 
-    def shape(self, subject: Subject) -> Shape:
+    def shape(self, subject: Subject) -> PodShape:
         """Return everything that the verdict can depend on at this moment.
 
         Labels count only if pods select each other by them. Volumes of kinds that we don't read

@@ -11,14 +11,14 @@ from gpuspawner.preflight.decision import (
     Decision,
     Reason,
     Refuse,
-    Room,
+    ResourceRoom,
     Start,
     UnknownRules,
     ViewNotLive,
     Wait,
 )
 from gpuspawner.profiles.choosing import Chosen, of_profile
-from gpuspawner.profiles.profile_list import ListedChoice, Option, Profile
+from gpuspawner.profiles.profile_list import ListedChoice, Profile, ProfileOption
 from gpuspawner.scaling.outlook import CanScaleUp
 
 _REASONS = {Reason.AWAY: State.AWAY, Reason.IMPOSSIBLE: State.ABSENT}
@@ -51,14 +51,14 @@ class ProfileAvailability(msgspec.Struct, frozen=True):
         return not (self.row or any(self.choices.values()) or any(self.images.values()))
 
 
-class Judged(msgspec.Struct, frozen=True):
+class JudgedChoice(msgspec.Struct, frozen=True):
     """What the scheduler reads of the pod of a choice, and the availability, if there is any."""
 
     shape: object
     row: Availability | None
 
 
-Look = Callable[[Chosen], Awaitable[Judged]]
+Look = Callable[[Chosen], Awaitable[JudgedChoice]]
 """Finds out the availability of a choice."""
 
 ShapeOf = Callable[[Chosen], Awaitable[object]]
@@ -87,7 +87,7 @@ async def look_at(profile: Profile, look: Look, at_hand: AtHand) -> ProfileAvail
     return ProfileAvailability(usual.row, choices, images)
 
 
-async def deciding(profile: Profile, shape: ShapeOf) -> tuple[Option, ...]:
+async def deciding(profile: Profile, shape: ShapeOf) -> tuple[ProfileOption, ...]:
     """Return the options whose choices give pods that differ in what the scheduler reads."""
     found = []
     for option in profile.options:
@@ -97,13 +97,13 @@ async def deciding(profile: Profile, shape: ShapeOf) -> tuple[Option, ...]:
     return tuple(found)
 
 
-def _only(profile: Profile, option: Option, choice: ListedChoice) -> Chosen:
+def _only(profile: Profile, option: ProfileOption, choice: ListedChoice) -> Chosen:
     """Choose a profile with one choice, and the defaults for its other options."""
     chosen = of_profile(profile)
     return chosen if choice.default else chosen.instead(option, choice)
 
 
-def availability(decision: Decision, room: Room | None) -> Availability:
+def availability(decision: Decision, room: ResourceRoom | None) -> Availability:
     """Return the availability that follows from a gate's decision.
 
     *room* is how much of the extended resource is on the nodes that the pod could run on.
@@ -143,7 +143,7 @@ class Other(msgspec.Struct, frozen=True):
 
 
 def others(
-    chosen: Chosen, options: tuple[Option, ...], profiles: tuple[Profile, ...]
+    chosen: Chosen, options: tuple[ProfileOption, ...], profiles: tuple[Profile, ...]
 ) -> Iterator[Other]:
     """Yield all alternatives: first those within the same profile, then the other profiles.
 
@@ -162,7 +162,7 @@ def others(
             yield Other(of_profile(other), profile_named(other.name))
 
 
-def chosen_names(chosen: Chosen, options: tuple[Option, ...]) -> Iterator[str]:
+def chosen_names(chosen: Chosen, options: tuple[ProfileOption, ...]) -> Iterator[str]:
     """Yield the names of the choices, chosen or default, for *options*."""
     for option in options:
         yield from (choice.name for choice in option.choices if chosen.has(option, choice))

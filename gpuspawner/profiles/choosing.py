@@ -14,7 +14,13 @@ from gpuspawner.language import sentence
 from gpuspawner.offers import patterns, wording
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.types import ScaleUp
-from gpuspawner.profiles.profile_list import WRITTEN_IN, ListedChoice, Option, Profile, WriteIn
+from gpuspawner.profiles.profile_list import (
+    WRITTEN_IN,
+    ListedChoice,
+    Profile,
+    ProfileOption,
+    WriteIn,
+)
 
 PROFILE = "profile"
 
@@ -48,14 +54,14 @@ class Chosen(msgspec.Struct, frozen=True):
         )
         return next(chosen, self.profile.scale_up)
 
-    def has(self, option: Option, choice: ListedChoice) -> bool:
+    def has(self, option: ProfileOption, choice: ListedChoice) -> bool:
         """Whether an option has this choice: chosen, or as its default; not if one is written."""
         if self.options.get(option.name + WRITTEN_IN):
             return False
         given = self.options.get(option.name)
         return _is(given, choice) if given else choice.default
 
-    def instead(self, option: Option, choice: ListedChoice) -> "Chosen":
+    def instead(self, option: ProfileOption, choice: ListedChoice) -> "Chosen":
         """Return the same options with another choice for one option."""
         kept = {k: v for k, v in self.options.items() if k != option.name + WRITTEN_IN}
         return Chosen(self.profile, {**kept, option.name: choice.key})
@@ -159,7 +165,7 @@ def _is(given: object, choice: ListedChoice) -> bool:
     return type(given) is type(choice.key) and given == choice.key
 
 
-def _wrong_write_in(written: object, option: Option) -> str:
+def _wrong_write_in(written: object, option: ProfileOption) -> str:
     """Return why a value can't be written in; empty if it can.
 
     Raises:
@@ -187,7 +193,7 @@ def _advice(write_in: WriteIn) -> str:
     return _("It must match {expression}.").format(expression=write_in.pattern)
 
 
-def _allowed(option: Option) -> str:
+def _allowed(option: ProfileOption) -> str:
     choices = [str(choice.key) for choice in option.choices]
     if option.write_in is not None:
         hint = _("another value in {field}").format(field=f"{option.name}{WRITTEN_IN}")

@@ -30,7 +30,7 @@ from gpuspawner.profiles import availability
 from gpuspawner.profiles.choosing import Chosen, of_profile
 from gpuspawner.profiles.drawn import Drawn
 from gpuspawner.profiles.listing import Listed, Lists
-from gpuspawner.profiles.samples import Key, Pattern, Patterns, Samples, sample
+from gpuspawner.profiles.samples import ChoiceKey, Pattern, Patterns, Samples, sample
 from gpuspawner.profiles.sharing import SharedRows
 from gpuspawner.profiles.trial import try_out, unknown
 from gpuspawner.runtime import Runtime
@@ -51,7 +51,7 @@ _silent = logging.getLogger("gpuspawner.profiles.tried")
 _silent.disabled = True
 
 
-class Admitted:
+class AdmittedPods:
     """What admission made of a server's pods, so that an open form asks seldom.
 
     Only pages use it: a start asks again.
@@ -74,7 +74,7 @@ class Admitted:
 class Known(msgspec.Struct, frozen=True):
     """What pages have found out for later pages. One for the whole hub."""
 
-    admitted: Admitted = msgspec.field(default_factory=Admitted)
+    admitted: AdmittedPods = msgspec.field(default_factory=AdmittedPods)
     lists: Lists = msgspec.field(default_factory=Lists)
     drawn: Drawn = msgspec.field(default_factory=Drawn)
     samples: Samples = msgspec.field(default_factory=Samples)
@@ -119,7 +119,7 @@ class Looking:
         self.depends_on_labels = False
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
-        self._judged: dict[tuple[int, str], availability.Judged] = {}
+        self._judged: dict[tuple[int, str], availability.JudgedChoice] = {}
         self._patterns: Patterns | None = None
         self._asked_admission = False
         self._are_alike = False
@@ -144,11 +144,11 @@ class Looking:
         """As `availability.ShapeOf`."""
         return self._preflight.shape(await self.proposal(chosen))
 
-    async def look(self, chosen: Chosen, admission: Admission) -> availability.Judged:
+    async def look(self, chosen: Chosen, admission: Admission) -> availability.JudgedChoice:
         """As `availability.Look`; choices with equal pods are judged once."""
         proposal = await self.proposal(chosen)
         if denied := self._entitlement.denied(proposal, chosen.slug):
-            return availability.Judged(self._preflight.shape(proposal), denied)
+            return availability.JudgedChoice(self._preflight.shape(proposal), denied)
         pattern = self._pattern(chosen)
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
@@ -172,7 +172,9 @@ class Looking:
         found = patterns.at_hand(keys, version, lambda: self._on_all(keys[0], wanted))
         return {key: key in found for key in chosen}
 
-    def _on_all(self, one: Key, wanted: Mapping[object, tuple[str, ...]]) -> frozenset[object]:
+    def _on_all(
+        self, one: ChoiceKey, wanted: Mapping[object, tuple[str, ...]]
+    ) -> frozenset[object]:
         """Return the choices whose images are on all nodes on which the pod of one of them fits."""
         pattern = self._patterns.get(one) if self._patterns is not None else None
         if pattern is None or self._base is None:
@@ -190,7 +192,7 @@ class Looking:
 
     async def _judge(
         self, chosen: Chosen, proposal: Proposal, admission: Admission
-    ) -> availability.Judged:
+    ) -> availability.JudgedChoice:
         proposal = self._expected(chosen, proposal)
         shape = self._preflight.shape(proposal)
         decision = self._check(proposal)
@@ -200,9 +202,9 @@ class Looking:
             self.is_general = False
             decision, proposal = await self._admitted(chosen, proposal, decision, admission)
         if proposal.grant.accelerator is None and isinstance(decision, Start):
-            return availability.Judged(shape, None)  # a quiet page as long as all is well
+            return availability.JudgedChoice(shape, None)  # a quiet page as long as all is well
         room = self._preflight.room(proposal)
-        return availability.Judged(shape, availability.availability(decision, room))
+        return availability.JudgedChoice(shape, availability.availability(decision, room))
 
     async def proposal(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a profile with at most one choice, with what decides about it."""
@@ -291,7 +293,7 @@ def _without_claims(pod: Manifest) -> Manifest:
     return {**pod, "spec": {**pod["spec"], "volumes": volumes}}
 
 
-def _key(chosen: Chosen) -> Key:
+def _key(chosen: Chosen) -> ChoiceKey:
     """Return the key of a profile, with at most one choice that isn't the default."""
     slug = chosen.slug
     for name, choice in chosen.options.items():

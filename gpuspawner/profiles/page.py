@@ -25,7 +25,7 @@ from gpuspawner.messages import (
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.profile_list import WRITTEN_IN, Complete, Profile, text
-from gpuspawner.web.form.view_model import Live
+from gpuspawner.web.form.view_model import LiveAddresses
 
 # Texts that a template may either print into its page, or pass on to a script as JSON.
 
@@ -219,7 +219,7 @@ def states(listed: Complete, availabilities: Sequence[ProfileAvailability]) -> l
     ]
 
 
-def live(addresses: Live) -> Markup:
+def live(addresses: LiveAddresses) -> Markup:
     """Return what keeps an open form current: the script, and a line for its messages."""
     # `Markup.format` takes ten times as long, for each page.
     states, stream = escape(addresses.states), escape(addresses.stream)

@@ -49,7 +49,7 @@ class WriteIn(msgspec.Struct, frozen=True):
     advice: str
 
 
-class Option(msgspec.Struct, frozen=True):
+class ProfileOption(msgspec.Struct, frozen=True):
     """An option of a profile.
 
     Attributes:
@@ -77,7 +77,7 @@ class Profile(msgspec.Struct, frozen=True):
     slug: str
     name: str
     default: bool
-    options: tuple[Option, ...]
+    options: tuple[ProfileOption, ...]
     scale_up: ScaleUp | None = None
 
 
@@ -104,12 +104,12 @@ def told_apart(profiles: Sequence[Profile]) -> tuple[Profile, ...]:
     )
 
 
-def _choices_told_apart(options: Sequence[Option]) -> tuple[Option, ...]:
+def _choices_told_apart(options: Sequence[ProfileOption]) -> tuple[ProfileOption, ...]:
     """Add the key to names that an option uses twice, and the label to those in several options."""
     names = [Counter(choice.name for choice in option.choices) for option in options]
     options_with = Counter(name for used in names for name in used)
 
-    def apart(option: Option, used: Counter[str], choice: ListedChoice) -> ListedChoice:
+    def apart(option: ProfileOption, used: Counter[str], choice: ListedChoice) -> ListedChoice:
         label = f"{option.label}: " if options_with[choice.name] > 1 else ""
         key = f" ({choice.key})" if used[choice.name] > 1 else ""
         return replace(choice, name=f"{label}{choice.name}{key}")
@@ -154,13 +154,13 @@ def _scale_up(entry: Mapping[str, Any], place: str) -> ScaleUp | None:
     return None if grows is None else read_shape(grows, ScaleUp, f"{place}.scale_up")
 
 
-def _option(name: str, option: Mapping[str, Any], place: str) -> Option:
+def _option(name: str, option: Mapping[str, Any], place: str) -> ProfileOption:
     inside = f"{place}.profile_options[{name!r}].choices"
     write_in = option.get("unlisted_choice") or {}
     choices = option.get("choices") or {}
     # As KubeSpawner, which takes the first if several are marked.
     default = next((key for key, it in choices.items() if it.get("default")), None)
-    return Option(
+    return ProfileOption(
         name=name,
         label=text(option.get("display_name", name)),
         choices=tuple(

@@ -23,7 +23,7 @@ from gpuspawner.gates.host import Host
 from gpuspawner.gates.own_servers import usage
 from gpuspawner.gates.policing import Entitlement, Policing
 from gpuspawner.gates.refusal import invalid, misconfigured
-from gpuspawner.gates.source import Source, Stored
+from gpuspawner.gates.source import ServerSource, Stored
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import availability, page
@@ -42,7 +42,7 @@ from gpuspawner.web.form.render import render_refusal, render_usage
 PATIENCE = 1.0
 
 
-class Profiles(Source):
+class Profiles(ServerSource):
     """The administrator's profiles, offered to one server's owner.
 
     KubeSpawner loads a profile into the spawner. If the start fails and the hub redraws the form,
@@ -65,7 +65,7 @@ class Profiles(Source):
         return other
 
     def begin(self) -> None:
-        """As `Source.begin`."""
+        """As `ServerSource.begin`."""
         self._unloaded = before = self._spawner.gpuspawner_copy()
         for other in self._others:
             other.keep_showing(before)
@@ -75,7 +75,7 @@ class Profiles(Source):
         self._unloaded = self._unloaded or before
 
     def end(self, started: Future[object]) -> None:
-        """As `Source.end`; the hub redraws the form only after a start that failed."""
+        """As `ServerSource.end`; the hub redraws the form only after a start that failed."""
         if not started.cancelled() and started.exception() is None:
             self._unloaded = None
 
@@ -86,31 +86,31 @@ class Profiles(Source):
 
     @property
     def reads_form(self) -> Callable[..., Any]:
-        """As `Source.reads_form`."""
+        """As `ServerSource.reads_form`."""
         reads: Callable[..., Any] = self._stock.options_from_form()
         return reads
 
     @property
     def later(self) -> Later:
-        """As `Source.later`."""
+        """As `ServerSource.later`."""
         return own_code.later(self._spawner, self.runtime)
 
     async def requested(self) -> Stored:
-        """As `Source.requested`: a body means what it means to this version of the hub."""
+        """As `ServerSource.requested`: a body means what it means to this version of the hub."""
         if stored_options.were_replaced():
             return Stored(self._spawner.user_options)
         return await self.stored()
 
     async def stored(self) -> Stored:
-        """As `Source.stored`: all stored options; KubeSpawner ignores the unknown ones."""
+        """As `ServerSource.stored`: all stored options; KubeSpawner ignores the unknown ones."""
         return Stored(stored_options.stored(self._spawner))
 
     async def resolve(self, raw: object) -> ProfileChoice:
-        """As `Source.resolve`.
+        """As `ServerSource.resolve`.
 
         Raises:
             HTTPError: An administrator's function forbids it.
-            Refusal: As `Source.resolve`.
+            Refusal: As `ServerSource.resolve`.
         """
         listed = await self._list(self._spawner)
         if (draft := drafts.current()) is not None:
@@ -197,7 +197,7 @@ class Profiles(Source):
         return page.states(shown.complete, rows)
 
     async def form(self) -> str:
-        """As `Source.form`: KubeSpawner's form, with the availability of each profile."""
+        """As `ServerSource.form`: KubeSpawner's form, with the availability of each profile."""
         spawner = self._shown
         admission = self.runtime.dry_runs.for_page(spawner.user.name)
         entitlement, listed = await self.policing.entitlement(), await self.listed()

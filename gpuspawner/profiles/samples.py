@@ -28,7 +28,7 @@ _SECONDS_FOR_ONE = 60.0
 
 _CLAIM = "persistentVolumeClaim"
 
-Key = tuple[str, str, object]
+ChoiceKey = tuple[str, str, object]
 """A profile, and the name of an option and the key of its choice; empty for the defaults."""
 
 
@@ -75,7 +75,7 @@ def _claims(base: Proposal) -> Mapping[str, Manifest]:
     return {it["name"]: it for it in base.pod["spec"].get("volumes") or () if _CLAIM in it}
 
 
-class Patterns(dict[Key, Pattern | None]):
+class Patterns(dict[ChoiceKey, Pattern | None]):
     """The pattern of each choice's pod.
 
     Attributes:
@@ -84,12 +84,12 @@ class Patterns(dict[Key, Pattern | None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.images: dict[Key, tuple[str, ...]] = {}
+        self.images: dict[ChoiceKey, tuple[str, ...]] = {}
         self._version: object = None
         self._at_hand: dict[object, frozenset[object]] = {}
 
     def at_hand(
-        self, keys: tuple[Key, ...], version: object, find: Callable[[], frozenset[object]]
+        self, keys: tuple[ChoiceKey, ...], version: object, find: Callable[[], frozenset[object]]
     ) -> frozenset[object]:
         """Return what *find* has found for these choices, whoever asked, since this version."""
         if self._version != version:

@@ -26,7 +26,7 @@ from gpuspawner.profiles.choosing import Chosen
 from gpuspawner.profiles.profile_list import Complete, read
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scheduling import Rules
-from gpuspawner.scheduling.requests import is_extended, pod_requests
+from gpuspawner.scheduling.requests import is_device, pod_requests
 
 # What a pod that gpuspawner didn't write requests, as a grant.
 
@@ -43,7 +43,7 @@ def requested(pod: Pod | None, rules: Rules, key: str = "") -> Grant:
         amounts = pod_requests(pod, rules) if pod else {}
     except QuantityError:
         return Grant()
-    devices = [name for name, amount in amounts.items() if amount > 0 and is_extended(name)]
+    devices = [name for name, amount in amounts.items() if amount > 0 and is_device(name)]
     if not devices:
         return Grant()
     resource = min(devices, key=lambda name: ("gpu" not in name, name))

@@ -60,19 +60,27 @@ LIFETIME = "GPUSPAWNER_LIFETIME_SECONDS"
 """A server's environment variable: how long it may run, in seconds."""
 
 
+def ends_after(pod: Mapping[str, Any], lifetime: int | None) -> int | None:
+    """Return the seconds after which Kubernetes ends a pod with this lifetime; None if it doesn't.
+
+    A shorter deadline of the administrator's counts.
+    """
+    own = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    return min((it for it in (own, lifetime) if it), default=None)
+
+
 def mark(pod: Mapping[str, Any], granted: Granted) -> dict[str, Any]:
     """Return a pod that says what was granted, and that Kubernetes ends after its lifetime.
 
     The time counts from the moment when the node begins to start the pod, so waiting for a node
-    costs nothing (Kubernetes documentation, Pod API, ``activeDeadlineSeconds``). A shorter deadline
-    of the administrator's stays.
+    costs nothing (Kubernetes documentation, Pod API, ``activeDeadlineSeconds``).
     """
     metadata, spec = pod.get("metadata") or {}, pod["spec"]
     annotations = {**(metadata.get("annotations") or {}), GRANT: granted.written()}
     made = {**pod, "metadata": {**metadata, "annotations": annotations}}
     if granted.lifetime is None:
         return made
-    deadline = min(spec.get("activeDeadlineSeconds") or granted.lifetime, granted.lifetime)
+    deadline = ends_after(pod, granted.lifetime)
     first, *others = spec["containers"]
     kept = [entry for entry in first.get("env") or () if entry["name"] != LIFETIME]
     server = {**first, "env": [*kept, {"name": LIFETIME, "value": str(deadline)}]}

@@ -6,13 +6,11 @@ After a restart the hub's own pods are among them, so reservations needn't be ke
 import time
 from collections.abc import Container
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.pods import Pod
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.reservations.contention import Demand
 from gpuspawner.scheduling.state import ClusterState
-
-Key = tuple[str, str]
-"""Namespace and name of a pod."""
 
 # The scheduler binds a pod that fits within a second, and retries one that didn't fit within ten. A
 # pod that fits for longer waits for something that the hub can't see.
@@ -36,7 +34,7 @@ class PendingPods:
         fitting: dict[tuple[Key, str], float] = {}
         found: list[Demand] = []
         for pod in self._state.unbound_pods.values():
-            key = (pod.metadata.namespace, pod.metadata.name)
+            key = pod.metadata.key
             demand = self._verdicts.demand(Subject(pod)) if may_be_bound(pod) else None
             if demand is None or key in known:
                 continue

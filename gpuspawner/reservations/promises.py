@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from gpuspawner.reservations.pending_pods import Key
+from gpuspawner.kube.meta import Key
 
 
 class Keeper(Protocol):

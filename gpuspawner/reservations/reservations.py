@@ -14,9 +14,10 @@ from enum import Enum, auto
 
 import msgspec
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.reservations.contention import Demand, is_certain
-from gpuspawner.reservations.pending_pods import Key, PendingPods
+from gpuspawner.reservations.pending_pods import PendingPods
 from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
@@ -32,7 +33,7 @@ LEFT_SECONDS = 30.0
 GONE_SECONDS = 2.0
 
 
-class Phase(Enum):
+class _Phase(Enum):
     """How far a reservation's start has come."""
 
     PROMISED = auto()
@@ -47,7 +48,7 @@ class Phase(Enum):
     """The pod is gone too, but the view may still show it for a moment, bound to a node."""
 
 
-_LIFETIMES = {Phase.LEFT: LEFT_SECONDS, Phase.GONE: GONE_SECONDS}
+_LIFETIMES = {_Phase.LEFT: LEFT_SECONDS, _Phase.GONE: GONE_SECONDS}
 _OVER = frozenset(_LIFETIMES)
 
 
@@ -69,7 +70,7 @@ class Reservation(msgspec.Struct):
     since: float
     unknown: bool
     waits: bool = False
-    phase: Phase = Phase.PROMISED
+    phase: _Phase = _Phase.PROMISED
     alone: bool = False
     seen: bool = False
 
@@ -162,14 +163,14 @@ class Reservations:
     def send(self, key: Key) -> None:
         """Note that the pod is about to be sent: from now on it may exist."""
         if reservation := self._reservations.get(key):
-            reservation.phase, reservation.seen = Phase.SENT, False
+            reservation.phase, reservation.seen = _Phase.SENT, False
             reservation.alone = not self._shows(key)
 
     def send_again(self, key: Key) -> None:
         """Note that sending failed: any pod that exists goes before the next try."""
         reservation = self._reservations.get(key)
-        if reservation and reservation.phase is Phase.SENT:
-            reservation.phase = Phase.AGAIN
+        if reservation and reservation.phase is _Phase.SENT:
+            reservation.phase = _Phase.AGAIN
 
     def release(self, key: Key) -> None:
         """Note that the start is over; end the reservation if no pod was sent.
@@ -179,10 +180,10 @@ class Reservations:
         reservation = self._reservations.get(key)
         if reservation is None:
             return
-        if reservation.phase is Phase.PROMISED:
+        if reservation.phase is _Phase.PROMISED:
             self.vacate(key)
         else:
-            reservation.phase, reservation.since = Phase.LEFT, time.monotonic()
+            reservation.phase, reservation.since = _Phase.LEFT, time.monotonic()
 
     def see_out(self, key: Key) -> None:
         """Note that the pod was stopped, if its start is over.
@@ -191,8 +192,8 @@ class Reservations:
         it bound, after somebody else was promised the room.
         """
         reservation = self._reservations.get(key)
-        if reservation and reservation.phase is Phase.LEFT:
-            reservation.phase, reservation.since = Phase.GONE, time.monotonic()
+        if reservation and reservation.phase is _Phase.LEFT:
+            reservation.phase, reservation.since = _Phase.GONE, time.monotonic()
 
     def vacate(self, key: Key) -> None:
         """End the reservation at once: no pod exists, and none is being created. Never raises."""
@@ -232,7 +233,7 @@ class Reservations:
 
     def _settled(self, reservation: Reservation) -> bool:
         """Whether the view itself now shows what became of the pod."""
-        if reservation.phase in (Phase.PROMISED, Phase.AGAIN):
+        if reservation.phase in (_Phase.PROMISED, _Phase.AGAIN):
             return False
         place, over = "/".join(reservation.key), reservation.is_over
         waiting, runs = self._state.unbound_pods.get(place), self._runs(reservation.key)

@@ -9,8 +9,8 @@ from kubernetes_asyncio.client import V1DeleteOptions
 
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates.host import Host
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.reservations.pending_pods import Key
 from gpuspawner.reservations.promises import Promises
 
 

@@ -12,7 +12,7 @@ import re
 import msgspec
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.scaling.outlook import Obstacle, Source, Why
+from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 
 _NOMINATED, _FAILED = "Pod should schedule on: ", "Failed to schedule pod, "
 _CLAIM = re.compile(r"nodeclaim/([^\s,]+)")
@@ -20,21 +20,21 @@ _GROUP = re.compile(r"\{([^\s{}]+) \d+->\d+ \(max: \d+\)\}")
 
 # In this order: a pool whose nodes would help comes before those whose nodes wouldn't.
 _PHRASES = (
-    ("max node group size reached", Why.AT_MAXIMUM),
-    ("max total nodes in cluster reached", Why.AT_MAXIMUM),
-    ("in backoff after failed scale-up", Why.STOCK_OUT),
-    ("node limits have been exhausted", Why.AT_MAXIMUM),
-    ("exceeded quota", Why.LIMIT),
-    ("limit reached", Why.LIMIT),
-    ("exceed limits", Why.LIMIT),
-    (", had a required offering", Why.STOCK_OUT),
-    ("has the required offering", Why.STOCK_OUT),
-    ("not ready for scale-up", Why.REFUSED),
-    ("no instance type", Why.NO_SUCH_MACHINE),
-    ("incompatible", Why.NO_SUCH_MACHINE),
-    ("did not tolerate", Why.NO_SUCH_MACHINE),
-    ("Insufficient", Why.NO_SUCH_MACHINE),
-    ("node(s)", Why.NO_SUCH_MACHINE),
+    ("max node group size reached", WhyNoNode.AT_MAXIMUM),
+    ("max total nodes in cluster reached", WhyNoNode.AT_MAXIMUM),
+    ("in backoff after failed scale-up", WhyNoNode.STOCK_OUT),
+    ("node limits have been exhausted", WhyNoNode.AT_MAXIMUM),
+    ("exceeded quota", WhyNoNode.LIMIT),
+    ("limit reached", WhyNoNode.LIMIT),
+    ("exceed limits", WhyNoNode.LIMIT),
+    (", had a required offering", WhyNoNode.STOCK_OUT),
+    ("has the required offering", WhyNoNode.STOCK_OUT),
+    ("not ready for scale-up", WhyNoNode.REFUSED),
+    ("no instance type", WhyNoNode.NO_SUCH_MACHINE),
+    ("incompatible", WhyNoNode.NO_SUCH_MACHINE),
+    ("did not tolerate", WhyNoNode.NO_SUCH_MACHINE),
+    ("Insufficient", WhyNoNode.NO_SUCH_MACHINE),
+    ("node(s)", WhyNoNode.NO_SUCH_MACHINE),
 )
 
 
@@ -59,10 +59,10 @@ class Refused(msgspec.Struct, frozen=True):
     obstacle: Obstacle
 
 
-Answer = Coming | Refused
+AutoscalerAnswer = Coming | Refused
 
 
-def answer(event: Event) -> Answer | None:
+def answer(event: Event) -> AutoscalerAnswer | None:
     """Return an autoscaler's answer about the pod; None if the event isn't one."""
     message = event.message
     match event.reason:
@@ -80,5 +80,5 @@ def answer(event: Event) -> Answer | None:
             return None
 
 
-def _why(message: str) -> Why:
-    return next((why for phrase, why in _PHRASES if phrase in message), Why.REFUSED)
+def _why(message: str) -> WhyNoNode:
+    return next((why for phrase, why in _PHRASES if phrase in message), WhyNoNode.REFUSED)

@@ -15,7 +15,7 @@ import msgspec
 from gpuspawner.kube.nodes import Node
 from gpuspawner.scaling.growth import Growth, Machine, arriving, devices, kind, like, machine_type
 from gpuspawner.scaling.objects import AutoscalerObjects
-from gpuspawner.scaling.outlook import Obstacle, Source, Why
+from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting import has_lost_devices, is_starting, is_young
 from gpuspawner.scaling.status import NodeGroup, is_after_a_look, node_groups, written
 from gpuspawner.scaling.traces import POOL_LABELS
@@ -261,7 +261,7 @@ def _base(group: str) -> str:
 
 def _obstacle(group: NodeGroup, left: int) -> Obstacle | None:
     if group.backs_off:
-        return Obstacle(Why.STOCK_OUT, group.name, group.problem)
+        return Obstacle(WhyNoNode.STOCK_OUT, group.name, group.problem)
     if left == 0:
-        return Obstacle(Why.AT_MAXIMUM, group.name, nodes=group.max_size)
+        return Obstacle(WhyNoNode.AT_MAXIMUM, group.name, nodes=group.max_size)
     return None

@@ -107,7 +107,8 @@ def _selecting(pool: DeclaredPool) -> dict[str, object]:
 def _with_devices(node: NodeInfo, resource: str, filters: Filters) -> NodeInfo:
     asked = dict(filters.asked).get(resource, 0)
     if node.free.get(resource, 0) < asked:
-        node.free[resource] = node.allocatable[resource] = asked
+        node.free[resource] = asked
+        node.allocatable = node.capacity = {**node.allocatable, resource: asked}
     return node
 
 

@@ -14,14 +14,14 @@ from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.preflight.verdicts import Subject, is_simple
 from gpuspawner.reservations.contention import Demand, requests_with_pod
 from gpuspawner.scaling.growth import HOSTNAME, Growth, Machine
-from gpuspawner.scaling.outlook import Obstacle, Why
+from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 from gpuspawner.scheduling.device_claims import judged_on
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_resources_fit import fits
 from gpuspawner.scheduling.outcome import would_hold
 from gpuspawner.scheduling.priority import priority_of
-from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.state import ClusterState
 
 # A pool without a limit, in a hub where nobody else waits, needs one node.
@@ -81,7 +81,7 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
     def competes_with(self, other: "Judged") -> bool:
         """Whether both want the same devices, or select nodes in the same way."""
         mine, theirs = self.exact.pod.spec, other.exact.pod.spec
-        devices = {resource for resource, _ in self.exact.asked if is_extended(resource)}
+        devices = {resource for resource, _ in self.exact.asked if is_device(resource)}
         if devices:
             return any(resource in devices for resource, _ in other.exact.asked)
         return (mine.node_selector, mine.affinity) == (theirs.node_selector, theirs.affinity)
@@ -138,7 +138,7 @@ class Future(msgspec.Struct, frozen=True):
         if is_possible or added:
             return cls(growth, slots, is_possible, None)
         helps = holding or similar or is_open
-        why = _end(growth) if helps else Obstacle(Why.NO_SUCH_MACHINE, growth.pool)
+        why = _end(growth) if helps else Obstacle(WhyNoNode.NO_SUCH_MACHINE, growth.pool)
         return cls(growth, slots, is_possible, why)
 
     def serves(self, pod: Judged) -> bool:
@@ -195,8 +195,8 @@ def _end(growth: Growth) -> Obstacle:
     if growth.obstacle is not None:
         return growth.obstacle
     if growth.max_nodes is not None and growth.nodes >= growth.max_nodes:
-        return Obstacle(Why.AT_MAXIMUM, growth.pool, nodes=growth.nodes)
-    return Obstacle(Why.LIMIT, growth.pool)
+        return Obstacle(WhyNoNode.AT_MAXIMUM, growth.pool, nodes=growth.nodes)
+    return Obstacle(WhyNoNode.LIMIT, growth.pool)
 
 
 # A pod without what binds it to a zone.

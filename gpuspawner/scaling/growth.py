@@ -13,7 +13,7 @@ from gpuspawner.scaling.starting import INSTANCE_TYPE
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.outcome import healthy
-from gpuspawner.scheduling.requests import EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, is_extended
+from gpuspawner.scheduling.requests import EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, is_device
 
 HOSTNAME = "kubernetes.io/hostname"
 _OF_ONE_NODE = (HOSTNAME, "alpha.eksctl.io/instance-id", "nvidia.com/gfd.timestamp")
@@ -135,7 +135,7 @@ def machine_type(node: NodeInfo) -> object:
 
 def devices(amounts: Amounts) -> int:
     """Return how many devices there are, of all kinds."""
-    return sum(amount for resource, amount in amounts.items() if is_extended(resource))
+    return sum(amount for resource, amount in amounts.items() if is_device(resource))
 
 
 def _lasting_labels(node: NodeInfo) -> frozenset[tuple[str, str]]:

@@ -16,10 +16,10 @@ from gpuspawner.scaling.karpenter_nodes import (
     POOL,
     KarpenterNodes,
     PoolNodes,
-    Seen,
+    SeenNode,
 )
 from gpuspawner.scaling.objects import AutoscalerObjects
-from gpuspawner.scaling.outlook import Obstacle, Source, Why
+from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.requirements import PoolRequirements
 from gpuspawner.scaling.starting import INSTANCE_TYPE, is_starting
 from gpuspawner.scheduling.filters import Filters
@@ -43,7 +43,7 @@ class Karpenter:
         self._state = state
         self._objects = objects
         self._nodes = KarpenterNodes(state, objects)
-        self._seen: dict[tuple[str, str], Seen] = {}
+        self._seen: dict[tuple[str, str], SeenNode] = {}
 
     @property
     def is_known(self) -> bool:
@@ -69,7 +69,7 @@ class Karpenter:
         left = _left(pool, nodes)
         requirements = _requirements(pool)
         seen = [
-            Seen(_now_made(it.node, requirements), it.capacity)
+            SeenNode(_now_made(it.node, requirements), it.capacity)
             for (of, _), it in self._seen.items()
             if of == name and requirements.describe(it.node.labels)
         ]
@@ -95,7 +95,7 @@ class Karpenter:
         """Keep what the pool's nodes show; only nodes tell how much DaemonSets' pods take."""
         found = dict(its.made)
         for node in (*its.settled.values(), *joined):
-            seen = Seen.of(node)
+            seen = SeenNode.of(node)
             known = found.get(seen.type)
             if known is None or devices(seen.capacity) >= devices(known.capacity):
                 found[seen.type] = seen
@@ -181,17 +181,17 @@ def _obstacle(pool: NodePool, left: _Nanos, asked: Amounts) -> Obstacle | None:
     """Return why Karpenter leaves the pool out, or why no machine is within its limits."""
     name = pool.metadata.name
     if pool.spec.replicas is not None:
-        return Obstacle(Why.AT_MAXIMUM, name, nodes=pool.spec.replicas)
+        return Obstacle(WhyNoNode.AT_MAXIMUM, name, nodes=pool.spec.replicas)
     if pool.metadata.deletion_timestamp is not None:
-        return Obstacle(Why.REFUSED, name, "the NodePool is being deleted")
+        return Obstacle(WhyNoNode.REFUSED, name, "the NodePool is being deleted")
     if not is_ready(pool):
-        return Obstacle(Why.REFUSED, name, "the NodePool isn't ready")
+        return Obstacle(WhyNoNode.REFUSED, name, "the NodePool isn't ready")
     for resource, nanos in left.items():
         # A limit that is exceeded keeps off even machines without the resource.
         least = max(asked.get(resource, 0), 1 if resource in _OF_EVERY_NODE else 0)
         if nanos < least * _unit(resource):
             is_count = resource == _NODES
-            why = Why.AT_MAXIMUM if is_count else Why.LIMIT
+            why = WhyNoNode.AT_MAXIMUM if is_count else WhyNoNode.LIMIT
             return Obstacle(why, name, f"its limit of {resource} is reached")
     return None
 

@@ -20,14 +20,14 @@ from gpuspawner.scheduling.state import ClusterState
 POOL = "karpenter.sh/nodepool"
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenNode(msgspec.Struct, frozen=True):
     """A kind of node that a pool has made: as it will be, and what counts against its limits."""
 
     node: NodeInfo
     capacity: Amounts
 
     @classmethod
-    def of(cls, present: NodeInfo) -> "Seen":
+    def of(cls, present: NodeInfo) -> "SeenNode":
         """Return the kind of a present node."""
         return cls(like(present), present.capacity)
 
@@ -52,8 +52,8 @@ class PoolNodes(msgspec.Struct):
     settled: dict[str, NodeInfo] = msgspec.field(default_factory=dict)
     young: list[NodeInfo] = msgspec.field(default_factory=list)
     claims: int = 0
-    made: dict[str, Seen] = msgspec.field(default_factory=dict)
-    open: list[tuple[str, Seen]] = msgspec.field(default_factory=list)
+    made: dict[str, SeenNode] = msgspec.field(default_factory=dict)
+    open: list[tuple[str, SeenNode]] = msgspec.field(default_factory=list)
 
 
 class KarpenterNodes:
@@ -64,7 +64,7 @@ class KarpenterNodes:
         self._objects = objects
         self._version: object = None
         self._pools: Mapping[str, PoolNodes] = {}
-        self._made: dict[str, tuple[NodeClaim, Seen | None]] = {}
+        self._made: dict[str, tuple[NodeClaim, SeenNode | None]] = {}
 
     def by_pool(self) -> Mapping[str, PoolNodes]:
         """Return the nodes by the names of their pools; a pool without nodes may be missing."""
@@ -103,12 +103,12 @@ class KarpenterNodes:
                 pool.open.append((on, made))
         return pools
 
-    def _read(self, claim: NodeClaim) -> Seen | None:
+    def _read(self, claim: NodeClaim) -> SeenNode | None:
         known = self._made.get(claim.metadata.name)
         return known[1] if known and known[0] is claim else _made(claim)
 
 
-def _made(claim: NodeClaim) -> Seen | None:
+def _made(claim: NodeClaim) -> SeenNode | None:
     """Return the node of a claim; None until Karpenter knows what it launches."""
     try:
         amounts = allocatable(claim.status.allocatable)
@@ -122,4 +122,4 @@ def _made(claim: NodeClaim) -> Seen | None:
         if it.operator == "In" and len(it.values or ()) == 1:
             labels.setdefault(it.key, (it.values or [""])[0])
     node = new_node(claim.metadata.name, labels, tuple(claim.spec.taints or ()), amounts)
-    return Seen(node, capacity)
+    return SeenNode(node, capacity)

@@ -15,7 +15,7 @@ from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.reservations.in_view import UNSEEN_SECONDS, InView
 from gpuspawner.scaling.answers import Coming, Refused, answer
 from gpuspawner.scaling.nodes_to_come import NodesToCome
-from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting import age
 
 TRIAL_SECONDS = 60.0
@@ -220,10 +220,10 @@ class _Clock:
         self.claim, self._claimed_at = coming.claim, time.monotonic()
         self._deadline = self._last
 
-    def why_lost(self) -> Why:
+    def why_lost(self) -> WhyNoNode:
         """Return why the NodeClaim is gone; Karpenter gives a machine that doesn't join 15 min."""
         is_early = time.monotonic() - self._claimed_at < _LAUNCH_SECONDS
-        return Why.STOCK_OUT if is_early else Why.IN_VAIN
+        return WhyNoNode.STOCK_OUT if is_early else WhyNoNode.IN_VAIN
 
     def go_on(self) -> None:
         """Give the start some more time."""
@@ -267,14 +267,18 @@ class _Clock:
         """Whether the hub is about to give the start up."""
         return time.monotonic() >= self._cut
 
-    def why(self) -> Why:
+    def why(self) -> WhyNoNode:
         """Return why no node came in time."""
-        return Why.IN_VAIN if self._is_known or self.pool or self.coming_by else Why.NO_ANSWER
+        return (
+            WhyNoNode.IN_VAIN
+            if self._is_known or self.pool or self.coming_by
+            else WhyNoNode.NO_ANSWER
+        )
 
 
 def _is_taken(refusal: Refuse) -> bool:
     """Whether it is only about others who wait: this pod is one of those."""
-    return any(it.why is Why.TAKEN for it in refusal.obstacles)
+    return any(it.why is WhyNoNode.TAKEN for it in refusal.obstacles)
 
 
 def _comes(decision: Decision) -> bool:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.preflight.verdicts import Subject, Verdicts, is_simple
 from gpuspawner.reservations.contention import Demand, is_certain
-from gpuspawner.reservations.pending_pods import Key, may_be_bound
+from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.future import Future, Judged, Slot, could_serve
@@ -17,7 +18,7 @@ from gpuspawner.scaling.outlook import (
     Obstacle,
     Outlook,
     Source,
-    Why,
+    WhyNoNode,
 )
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.scaling.starting import is_starting
@@ -120,7 +121,7 @@ class NodesToCome:
                 best = certain[0]
                 return CanScaleUp(best.nodes, best.max_nodes, best.minutes, best.source, best.pool)
             if _is_full(pod, others, futures):
-                return CannotScaleUp((Obstacle(Why.TAKEN, (certain or possible)[0].pool),))
+                return CannotScaleUp((Obstacle(WhyNoNode.TAKEN, (certain or possible)[0].pool),))
         best = max(certain or possible, key=lambda growth: growth.requested)
         is_on_its_way = best.requested > 0 or bool(best.coming)
         is_listed = any(it.is_listed for it in certain or possible)
@@ -155,7 +156,7 @@ def _after(refused: Mapping[Source | None, Obstacle], growth: Growth) -> Growth:
 def _leaves_open(seen: MayScaleUp | CannotScaleUp) -> bool:
     """Whether a declared pool may be another one than those that the hub sees."""
     return isinstance(seen, MayScaleUp) or all(
-        it.why is Why.NO_SUCH_MACHINE for it in seen.obstacles
+        it.why is WhyNoNode.NO_SUCH_MACHINE for it in seen.obstacles
     )
 
 

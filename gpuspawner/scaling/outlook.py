@@ -19,7 +19,7 @@ class Source(StrEnum):
     CONFIGURATION = "GPUSpawner.autoscaling"
 
 
-class Why(StrEnum):
+class WhyNoNode(StrEnum):
     """Why a pool adds no node for a pod."""
 
     AT_MAXIMUM = "at-maximum"
@@ -49,7 +49,7 @@ class Obstacle(msgspec.Struct, frozen=True):
         nodes: How many nodes the pool has, if that is the reason.
     """
 
-    why: Why
+    why: WhyNoNode
     pool: str = ""
     detail: str = ""
     nodes: int | None = None

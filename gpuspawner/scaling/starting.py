@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.temporary_taints import LEAVING
 
 # Cluster Autoscaler gives a node up after this time (--max-node-provision-time).
@@ -79,5 +79,5 @@ def _missing(node: NodeInfo, filters: Filters) -> list[str]:
     return [
         resource
         for resource, _ in filters.asked
-        if is_extended(resource) and node.allocatable.get(resource, 0) == 0
+        if is_device(resource) and node.allocatable.get(resource, 0) == 0
     ]

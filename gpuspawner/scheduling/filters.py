@@ -31,7 +31,7 @@ from .pod_claims import PodClaims, pod_claims
 from .pod_topology_spread import Spread, compile_constraints, domains
 from .priority import priority_of
 from .readings import as_version_reads
-from .requests import PODS, Amounts, pod_requests
+from .requests import PODS, Amounts, is_device, pod_requests
 from .rules import DEFAULT_SCHEDULER
 from .state import ClusterState
 from .static_filters import Screened, StaticRules
@@ -224,7 +224,7 @@ class Filters:
 
     @property
     def _devices(self) -> node_resources_fit.Asked:
-        return tuple(item for item in self.asked if "/" in item[0])
+        return tuple(item for item in self.asked if is_device(item[0]))
 
     def _static_rules(self) -> StaticRules:
         """Return the static rules: the first four plugins."""

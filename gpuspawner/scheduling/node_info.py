@@ -157,14 +157,14 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
     """Those of them that don't go by themselves."""
     allocatable: Amounts = {}
     capacity: Amounts = {}
-    requested: Amounts = {}
-    free: Amounts = {}
+    requested: dict[str, int] = {}
+    free: dict[str, int] = {}
     """allocatable - requested; negative if the node is over-committed."""
     problem: str = ""
     pods: dict[str, PodInfo] = {}
     staying: int = 0
     """The number of pods that never end by themselves."""
-    staying_requested: Amounts = {}
+    staying_requested: dict[str, int] = {}
     priorities: dict[int, int] = {}
     """The number of pods for each priority."""
     lowest: int | None = None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .label_values import MOST_VALUES, LabelValues
 from .node_info import NodeInfo
-from .requests import Amounts
+from .requests import Amounts, is_device
 
 Alike = tuple[NodeInfo, ...]
 """Nodes that are alike in all that some rules read: at least one, sorted by name."""
@@ -184,4 +184,4 @@ class NodeKinds:
 
 
 def _devices(amounts: Amounts) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(item for item in amounts.items() if "/" in item[0]))
+    return tuple(sorted(item for item in amounts.items() if is_device(item[0])))

@@ -7,7 +7,7 @@ node.
 from collections.abc import Mapping
 
 from .failures import Failures, Insufficient
-from .requests import PODS, Amounts
+from .requests import PODS, Amounts, is_device
 
 Asked = tuple[tuple[str, int], ...]
 """Requested resources above zero, devices first because they fail most often."""
@@ -16,7 +16,7 @@ Asked = tuple[tuple[str, int], ...]
 def wanted(amounts: Mapping[str, int]) -> Asked:
     """Order a pod's requests: first what fails most often."""
     asked = [(resource, amount) for resource, amount in amounts.items() if amount > 0]
-    return tuple(sorted(asked, key=lambda item: ("/" not in item[0], item[0])))
+    return tuple(sorted(asked, key=lambda item: (not is_device(item[0]), item[0])))
 
 
 def fits(asked: Asked, free: Mapping[str, int]) -> bool:

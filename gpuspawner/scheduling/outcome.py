@@ -7,7 +7,7 @@ from .device_claims import by_claim
 from .failures import Cordoned, Untolerated
 from .filters import Filters
 from .node_info import NodeInfo, PodInfo
-from .requests import PODS, Amounts, is_extended
+from .requests import PODS, Amounts, is_device
 from .static_filters import Screened
 from .taint_toleration import untolerated
 
@@ -98,6 +98,6 @@ def healthy(node: NodeInfo) -> Amounts:
     """Return the allocatable resources of a node as if all its devices were healthy."""
     amounts = dict(node.allocatable)
     for resource, amount in node.capacity.items():
-        if is_extended(resource) and amount > amounts.get(resource, 0):
+        if is_device(resource) and amount > amounts.get(resource, 0):
             amounts[resource] = amount
     return amounts

@@ -6,7 +6,7 @@ Sums are exact. Each pod is rounded up once: CPU to millicores, everything else 
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from gpuspawner.kube.meta import Quantities, ResourceRequirements
@@ -20,9 +20,9 @@ MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
-Amounts = dict[str, int]
+Amounts = Mapping[str, int]
 """Resource name to amount: millicores for `cpu`, whole units (bytes, devices) for all others. Pods
-with the same requests share one dict: never change it."""
+with the same requests share one."""
 
 IMPLICIT_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 """With the name of a DeviceClass behind it, this is a resource that the class serves."""
@@ -94,6 +94,16 @@ def is_extended(resource: str) -> bool:
     if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
         return False
     return _QUALIFIED.fullmatch("requests." + resource) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_device(resource: str) -> bool:
+    """Return whether a resource is one of devices: the scheduler counts it, and it has a domain.
+
+    Besides extended resources, these are those in Kubernetes' own domain, which old device plugins
+    and DeviceClasses use.
+    """
+    return "/" in resource and is_scalar(resource)
 
 
 def is_claimable(resource: str) -> bool:
@@ -280,7 +290,7 @@ def _shared(items: tuple[tuple[str, int], ...]) -> Amounts:
 
 
 def _amounts(items: tuple[tuple[str, int], ...]) -> Amounts:
-    amounts: Amounts = {}
+    amounts: dict[str, int] = {}
     for name, nanos in items:
         if name == CPU:
             amounts[name] = millis_of(nanos)

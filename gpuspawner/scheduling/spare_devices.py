@@ -4,6 +4,7 @@ from collections.abc import Set as AbstractSet
 
 from .node_info import NodeInfo, PodInfo
 from .node_resources_fit import Asked
+from .requests import is_device
 
 _NONE: frozenset[str] = frozenset()
 
@@ -26,11 +27,11 @@ class SpareDevices:
         Of several devices, the first one counts.
         """
         resource = asked[0][0] if asked else ""
-        return self.on(resource) if "/" in resource else None
+        return self.on(resource) if is_device(resource) else None
 
     def note_pod(self, node: NodeInfo, pod: PodInfo) -> None:
         """Note what is left on a node after a pod has come to it or gone."""
-        if any("/" in resource for resource in pod.requested):
+        if any(map(is_device, pod.requested)):
             self.note(node)
 
     def note(self, node: NodeInfo) -> None:
@@ -42,7 +43,7 @@ class SpareDevices:
         else:
             self._unread.discard(node.name)
         for resource, amount in node.free.items():
-            if "/" in resource:
+            if is_device(resource):
                 if amount > 0:
                     self._nodes.setdefault(resource, set()).add(node.name)
                 elif resource in self._nodes:

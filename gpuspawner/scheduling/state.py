@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from types import MappingProxyType
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.objects import (
     CLUSTER_SCOPED,
@@ -174,7 +175,7 @@ class ClusterState:
         """Return all objects of a kind other than Node and Pod, by name or namespace/name."""
         return self.storage.of_kind(kind)
 
-    def keys(self, kind: str) -> Iterator[tuple[str, str]]:
+    def keys(self, kind: str) -> Iterator[Key]:
         """Yield (namespace, name) of all objects of a kind, which must not change meanwhile."""
         for key in chain(self._undecodable.keys(kind), self._decoded(kind)):
             yield _split(kind, key)
@@ -305,7 +306,7 @@ class ClusterState:
         self.screening.node_changed()
 
 
-def _split(kind: str, key: str) -> tuple[str, str]:
+def _split(kind: str, key: str) -> Key:
     if kind in CLUSTER_SCOPED:
         return "", key
     namespace, _, name = key.partition("/")

@@ -23,9 +23,18 @@ MOST_AT_ONCE = 4
 A_SECOND, SAVED_UP = 4.0, 40
 """Questions per user: a second, and saved up. A user may have a dozen forms or a script open."""
 
+RETRY_AFTER = 10
+"""Seconds to wait after a 429 before asking again; an open form waits as long."""
+PAUSE = 8.0
+"""Seconds before the hub sends a 429, to slow down programs that ask again at once."""
 
-class TooManyQuestionsError(Exception):
-    """There are too many questions about this user's servers right now."""
+
+class TooManyQuestions(web.HTTPError):
+    """HTTP 429 with the header ``Retry-After``; the hub sends an error's headers."""
+
+    def __init__(self) -> None:
+        super().__init__(429, "Too many requests right now")
+        self.headers = {"Retry-After": str(RETRY_AFTER)}
 
 
 class Questions:
@@ -41,10 +50,10 @@ class Questions:
         """Count a question while the block runs.
 
         Raises:
-            TooManyQuestionsError: There are too many already.
+            TooManyQuestions: There are too many already.
         """
         if self._now[person] >= MOST_AT_ONCE or not self._bucket(person).take():
-            raise TooManyQuestionsError
+            raise TooManyQuestions
         self._now[person] += 1
         try:
             yield
@@ -61,27 +70,13 @@ class Questions:
         return self._buckets[person]
 
 
-RETRY_AFTER = 10
-"""Seconds to wait after a 429 before asking again; an open form waits as long."""
-PAUSE = 8.0
-"""Seconds before the hub sends a 429, to slow down programs that ask again at once."""
-
-
-class TooManyQuestions(web.HTTPError):
-    """HTTP 429 with the header ``Retry-After``; the hub sends an error's headers."""
-
-    def __init__(self) -> None:
-        super().__init__(429, "Too many requests right now")
-        self.headers = {"Retry-After": str(RETRY_AFTER)}
-
-
 @asynccontextmanager
 async def counted(questions: Questions, owner: str) -> AsyncIterator[None]:
     """Count a question about this owner's servers, or answer 429 if there are too many."""
     try:
         with questions.counted(owner):
             yield
-    except (TooManyQuestionsError, TooManyDryRunsError):
+    except (TooManyQuestions, TooManyDryRunsError):
         await asyncio.sleep(PAUSE)
         raise TooManyQuestions from None
 

@@ -21,7 +21,7 @@ from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.outcome import away, healthy
 from gpuspawner.scheduling.requests import CPU, MEMORY, Amounts, pod_requests
 
-Sizes: TypeAlias = tuple[int, int, int]
+_Sizes: TypeAlias = tuple[int, int, int]
 """GPUs, bytes and millicores."""
 
 _NOTHING: Amounts = {}
@@ -73,9 +73,9 @@ def largest_fits(
     return LargestFits(free=scale.largest(free), whole=scale.largest(whole))
 
 
-def largest(found: Iterable[Sizes]) -> list[Sizes]:
+def largest(found: Iterable[_Sizes]) -> list[_Sizes]:
     """Return the sizes that no other one surpasses, in descending order of the first size."""
-    kept: list[Sizes] = []
+    kept: list[_Sizes] = []
     for it in sorted(found, reverse=True):
         _, memory, cpu = it
         if not any(other[1] >= memory and other[2] >= cpu for other in kept):
@@ -95,7 +95,7 @@ class _Scale:
             name: wanted.get(name, 0) - math.ceil(_HUGE * part) for name, part in self._part.items()
         }
 
-    def sizes(self, has: Amounts, kept: Amounts = _NOTHING) -> Sizes:
+    def sizes(self, has: Amounts, kept: Amounts = _NOTHING) -> _Sizes:
         gpus = self._resource
         return (
             has.get(gpus, 0) - kept.get(gpus, 0),
@@ -103,7 +103,7 @@ class _Scale:
             has.get(CPU, 0) - kept.get(CPU, 0),
         )
 
-    def largest(self, every: Iterable[Sizes]) -> tuple[Fit, ...]:
+    def largest(self, every: Iterable[_Sizes]) -> tuple[Fit, ...]:
         """Return the largest choices. Scaling keeps the order, so it comes last."""
         return tuple(
             Fit(max(0, gpus), self._most(memory, MEMORY), self._most(cpu, CPU))

@@ -18,7 +18,7 @@ import msgspec
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import NODES, PODS
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.cluster.watch import Listed, Signal, Watcher
+from gpuspawner.cluster.watch import ListEnd, Signal, Watcher
 from localcluster import bulk
 from localcluster.client import Object
 from tests.benchmarks.readers import Load, Ticker, loading
@@ -188,7 +188,7 @@ class _Once:
         async with aclosing(self._watcher.signals()) as signals:
             async for signal in signals:
                 yield signal
-                if isinstance(signal, Listed):
+                if isinstance(signal, ListEnd):
                     return
 
 

@@ -25,12 +25,12 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
-    Cause,
     Insecure,
     Missing,
     OutOfRange,
     OverQuota,
     QuotaDemands,
+    RejectionCause,
     Unexplained,
     Use,
 )
@@ -110,7 +110,7 @@ async def refusal(asker: Asker, proposal: Proposal) -> Refuse:
     return decision
 
 
-async def refusal_by(asker: Asker, proposal: Proposal, rule: Cause) -> Refuse:
+async def refusal_by(asker: Asker, proposal: Proposal, rule: RejectionCause) -> Refuse:
     """Return the refusal by exactly this rule, once the API server knows it."""
 
     def is_by_the_rule(decision: Decision) -> bool:
@@ -122,7 +122,7 @@ async def refusal_by(asker: Asker, proposal: Proposal, rule: Cause) -> Refuse:
     return decision
 
 
-def cause(decision: Decision) -> Cause:
+def cause(decision: Decision) -> RejectionCause:
     assert isinstance(decision, Refuse)
     assert decision.rejection is not None
     return decision.rejection.cause
@@ -211,7 +211,7 @@ async def test_pod_security_refuses_every_choice(asker: Asker, rules: Rules) -> 
 )
 @pytest.mark.usefixtures("one_node")
 async def test_a_pod_that_the_api_server_would_refuse_is_refused_before_it_is_created(
-    asker: Asker, spec: dict[str, Any], missing: Cause
+    asker: Asker, spec: dict[str, Any], missing: RejectionCause
 ) -> None:
     decision = await asker.examine(asker.proposal(**spec))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.kueue.judging import Answer, Free, Full, Never, judge
+from gpuspawner.kueue.judging import Free, Full, Never, QuotaAnswer, judge
 from localcluster import LocalCluster
 from localcluster.kueue.objects import API, QUEUE_LABEL, cluster_queue, local_queue, resource_flavor
 from localcluster.kueue.running import RunningKueue
@@ -19,7 +19,7 @@ KINDS = ("localqueues", "clusterqueues", "cohorts", "resourceflavors", "workload
 TEAMS = ("team-a", "team-b", "team-c")
 
 
-def told(answer: Answer) -> str:
+def told(answer: QuotaAnswer) -> str:
     match answer:
         case Free():
             return "admitted"

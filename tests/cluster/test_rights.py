@@ -17,7 +17,7 @@ import yaml
 from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Forbidden, is_forbidden
-from gpuspawner.cluster.kinds import KARPENTER_KINDS, KINDS, SCALING_KINDS, Kind, status_at
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, KINDS, SCALING_KINDS, ObjectKind, status_at
 from gpuspawner.scheduling import Outcome, Why, evaluate
 from localcluster import Fleet, LocalCluster, LocalClusterError, NodeGroup, rbac
 from tests.cluster.views import BACKOFF, until, until_autoscalers_are_known, viewing
@@ -318,7 +318,7 @@ async def test_without_the_right_to_cluster_autoscalers_status_only_that_is_unkn
 
 @pytest.mark.parametrize("forbidden", KARPENTER_KINDS, ids=lambda kind: kind.name)
 async def test_a_cluster_without_karpenter_is_known_to_have_none_without_the_right_too(
-    account: Account, forbidden: Kind
+    account: Account, forbidden: ObjectKind
 ) -> None:
     """RBAC also forbids what doesn't exist. What exists stays unknown: see the tests above."""
     kubeconfig = account.with_rights(but=forbidden.plural)

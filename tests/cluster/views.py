@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TypeVar
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import Configuration
 
-from gpuspawner.cluster.kinds import SCALING_KINDS, Kind
+from gpuspawner.cluster.kinds import SCALING_KINDS, ObjectKind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.scheduling.state import ClusterState
@@ -38,7 +38,7 @@ async def load(kubeconfig: Path) -> Configuration:
 
 @asynccontextmanager
 async def viewing(
-    kubeconfig: Path, backoff: Backoff = BACKOFF, scaling_kinds: tuple[Kind, ...] = ()
+    kubeconfig: Path, backoff: Backoff = BACKOFF, scaling_kinds: tuple[ObjectKind, ...] = ()
 ) -> AsyncIterator[ClusterView]:
     """Run a view as this kubeconfig's user."""
     view = ClusterView(partial(load, kubeconfig), backoff=backoff, scaling_kinds=scaling_kinds)
@@ -87,7 +87,7 @@ def picture(state: ClusterState) -> dict[str, object]:
     }
 
 
-def _positive(amounts: dict[str, int]) -> Counter[str]:
+def _positive(amounts: Mapping[str, int]) -> Counter[str]:
     """Return the amounts as a Counter, whose unary plus drops zeros."""
     return Counter(amounts)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuspawner import messages
-from gpuspawner.launch.limits import Failure, Phase
+from gpuspawner.launch.limits import GivenUp, StartPhase
 from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.messages.scaling import no_more
 from gpuspawner.offers.grant import DenialReason, Grant
@@ -22,7 +22,7 @@ from gpuspawner.preflight.decision import (
     Overruled,
     Reason,
     Refuse,
-    Room,
+    ResourceRoom,
     Start,
     TaintedNodes,
     UnknownRules,
@@ -31,7 +31,6 @@ from gpuspawner.preflight.decision import (
 from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
-    Cause,
     Denied,
     Insecure,
     Missing,
@@ -39,9 +38,10 @@ from gpuspawner.preflight.rejection import (
     OutOfRange,
     OverQuota,
     Rejection,
+    RejectionCause,
     Use,
 )
-from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 
 ROOT = Path(__file__).parents[2]
 GIB = 2**30
@@ -52,11 +52,11 @@ def nvidia(name: str, gpus: int, memory: int | None = None) -> Grant:
     return Grant(accelerator=accelerator, gpus=gpus, memory=memory)
 
 
-def gpus(asked: int, most_free: int, free: int, most: int, total: int) -> Room:
-    return Room("nvidia.com/gpu", asked, most_free, free, most, total)
+def gpus(asked: int, most_free: int, free: int, most: int, total: int) -> ResourceRoom:
+    return ResourceRoom("nvidia.com/gpu", asked, most_free, free, most, total)
 
 
-def rejected(cause: Cause, of: Of = Of.POD) -> Rejection:
+def rejected(cause: RejectionCause, of: Of = Of.POD) -> Rejection:
     return Rejection(of, cause, "what the API server said")
 
 
@@ -106,7 +106,7 @@ SENTENCES = {
             nvidia("A100", 1, 64 * GIB),
             Reason.BUSY,
             gpus(1, 2, 2, 8, 16),
-            shortage=Room("memory", 64 * GIB, 30 * GIB, 40 * GIB, 100 * GIB, 200 * GIB),
+            shortage=ResourceRoom("memory", 64 * GIB, 30 * GIB, 40 * GIB, 100 * GIB, 200 * GIB),
             alternatives=(
                 Alternative(nvidia("A100", 1, 16 * GIB), (Difference.LESS_MEMORY,), None),
             ),
@@ -147,7 +147,7 @@ SENTENCES = {
             nvidia("T4", 1),
             Reason.BUSY,
             gpus(1, 0, 0, 1, 1),
-            obstacles=(Obstacle(Why.AT_MAXIMUM, "t4"),),
+            obstacles=(Obstacle(WhyNoNode.AT_MAXIMUM, "t4"),),
             alternatives=(WITHOUT,),
         )
     ),
@@ -234,8 +234,8 @@ def test_the_reference_quotes_the_messages(sentence: str):
     assert SENTENCES[sentence].text in words("docs/reference/messages.md")
 
 
-@pytest.mark.parametrize("why", Why)
-def test_the_reference_says_why_no_node_comes(why: Why):
+@pytest.mark.parametrize("why", WhyNoNode)
+def test_the_reference_says_why_no_node_comes(why: WhyNoNode):
     assert f"\n| {no_more([Obstacle(why)])} | " in (ROOT / "docs/reference/messages.md").read_text()
 
 
@@ -247,9 +247,9 @@ def test_the_readme_quotes_the_messages(sentence: str):
 
 
 FAILURES = {
-    **{kind.value: Failure(Trouble(kind, WHAT)) for kind in Kind if kind not in UNTOLD},
-    **{f"not-{phase}": Failure(late=phase) for phase in Phase},
-    "unschedulable": Failure(
+    **{kind.value: GivenUp(Trouble(kind, WHAT)) for kind in Kind if kind not in UNTOLD},
+    **{f"not-{phase}": GivenUp(late=phase) for phase in StartPhase},
+    "unschedulable": GivenUp(
         Trouble(
             Kind.UNSCHEDULABLE, texts=("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",)
         )

@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gpuspawner.line.line import Key, Ticket
-from gpuspawner.line.room import Amounts, KnownEnd
+from gpuspawner.kube.meta import Key
+from gpuspawner.line.line import Ticket
+from gpuspawner.line.room import KnownEnd
+from gpuspawner.scheduling.requests import Amounts
 
 GPU = "nvidia.com/gpu"
 

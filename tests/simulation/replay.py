@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from math import inf
 
-from gpuspawner.line.line import Key, Ticket
+from gpuspawner.kube.meta import Key
+from gpuspawner.line.line import Ticket
 from tests.simulation.cluster import GPU, Cluster, ticket
 from tests.simulation.ways import Way
 

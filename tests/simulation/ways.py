@@ -7,7 +7,8 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
-from gpuspawner.line.line import Key, Line, Ticket
+from gpuspawner.kube.meta import Key
+from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.serving import Serving
 from tests.simulation.cluster import Cluster
 

@@ -24,7 +24,7 @@ from gpuspawner.preflight.decision import (
     Overruled,
     Reason,
     Refuse,
-    Room,
+    ResourceRoom,
     Start,
     UnknownRules,
     Wait,
@@ -47,9 +47,9 @@ from gpuspawner.preflight.rejection import (
 )
 from gpuspawner.profiles.choosing import Chosen, choose
 from gpuspawner.profiles.profile_list import WRITTEN_IN, read
-from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.web.form.render import render
-from gpuspawner.web.form.view_model import Live
+from gpuspawner.web.form.view_model import LiveAddresses
 from tests.unit.makers.pages import Page
 from tests.unit.makers.translating import Pseudo, speaking, untranslated
 from tools.catalogue import POT, catalogue
@@ -104,11 +104,11 @@ PROFILES = read(
         {"slug": "2", "display_name": "2"},
     ]
 )
-LIVE = Live("8", "8", "8", "8")
+LIVE = LiveAddresses("8", "8", "8", "8")
 
 
 def room(resource, asked, most_free, free, most, total):
-    return Room(resource, asked, most_free, free, most, total)
+    return ResourceRoom(resource, asked, most_free, free, most, total)
 
 
 GRANT = Grant(ONE, 2, None, 8 * GIB, 1000)
@@ -143,7 +143,7 @@ refusals = st.builds(
     st.sampled_from(ROOMS),
     st.sampled_from(ROOMS),
     alternatives=st.lists(st.sampled_from(ALTERNATIVES), max_size=3).map(tuple),
-    obstacles=st.lists(st.builds(Obstacle, st.sampled_from(Why)), max_size=2).map(tuple),
+    obstacles=st.lists(st.builds(Obstacle, st.sampled_from(WhyNoNode)), max_size=2).map(tuple),
 )
 
 
@@ -306,7 +306,7 @@ POLICY = Policy("1", explanation="3")
 MEASURES = (*map(Measure, What), Measure(What.GPUS, "1"), Measure(What.GPUS, "nvidia.com/gpu"))
 
 
-@pytest.mark.parametrize("choice", list(policy_denial.Choice))
+@pytest.mark.parametrize("choice", list(policy_denial.OfferKind))
 def test_what_a_policy_withholds_is_translated(choice):
     with speaking("x", Pseudo()):
         told = policy_denied(policy_denial.Withheld(POLICY, choice, "1"), {"1": "2"})

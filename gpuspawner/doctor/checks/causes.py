@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gpuspawner.doctor.checks import labels
 from gpuspawner.doctor.findings import Finding, Severity
 from gpuspawner.doctor.nodes import count, names, selected
-from gpuspawner.doctor.servers import Server, Tried
+from gpuspawner.doctor.servers import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing, nearest
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait
@@ -23,7 +23,7 @@ from gpuspawner.preflight.rejection import (
 )
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.scheduling import ClusterState, NodeInfo
-from gpuspawner.scheduling.requests import is_extended
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.verdict import Why
 
 _UNSEEN = (Source.NODES, Source.UNREAD, Source.UNREAD_STATUS, Source.CONFIGURATION)
@@ -47,7 +47,7 @@ class Cause:
     detail: str = field(default="", compare=False)
     worst: Severity = Severity.ERROR
 
-    def finding(self, servers: Sequence[Server], details: Sequence[str]) -> Finding:
+    def finding(self, servers: Sequence[OfferedServer], details: Sequence[str]) -> Finding:
         """Make the finding; it is only a warning if all smallest servers can start."""
         is_all = any(server.smallest for server in servers)
         named = [
@@ -224,7 +224,7 @@ def _unknown_pool(state: ClusterState, tried: Tried) -> Cause | None:
 
 
 def _no_resource(nodes: Sequence[NodeInfo], resource: str) -> Cause:
-    there = Counter(name for node in nodes for name in node.allocatable if is_extended(name))
+    there = Counter(name for node in nodes for name in node.allocatable if is_device(name))
     near = nearest(resource, there)
     advice = f"Write {near} in {{place}}." if near else "Install its device plugin on them."
     return Cause(

@@ -7,7 +7,7 @@ from gpuspawner import messages
 from gpuspawner.cluster.health import Forbidden, Health, Live
 from gpuspawner.cluster.log import explain_health
 from gpuspawner.cluster.retries import Backoff
-from gpuspawner.cluster.schedulers import Unknown
+from gpuspawner.cluster.schedulers import UnknownScheduler
 from gpuspawner.cluster.view import server_version
 from gpuspawner.doctor.findings import Finding, error, fine, warning
 from gpuspawner.doctor.hub import Hub
@@ -65,7 +65,7 @@ async def check_version(hub: Hub) -> list[Finding]:
 def check_schedulers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     """Check that gpuspawner knows the rules of each scheduler that places servers."""
     for judgement in known_schedulers(hub.spawner).judge(sorted({_scheduler(it) for it in tried})):
-        if isinstance(judgement, Unknown):
+        if isinstance(judgement, UnknownScheduler):
             yield error(
                 "scheduler",
                 messages.explain_unknown_scheduler(judgement),

@@ -8,7 +8,7 @@ from gpuspawner.doctor.checks.devices import Ill
 from gpuspawner.doctor.findings import Finding, fine
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.nodes import count, names, selected
-from gpuspawner.doctor.servers import Server, Tried
+from gpuspawner.doctor.servers import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.preflight.decision import Refuse, Start, UnknownRules, Wait
@@ -18,7 +18,7 @@ from gpuspawner.scheduling import ClusterState
 
 def check(hub: Hub, tried: list[Tried], ill: list[Ill]) -> Iterator[Finding]:
     """Check each offer: its smallest server, and then those that need most of one thing."""
-    found: dict[Cause, list[tuple[Server, str]]] = {}
+    found: dict[Cause, list[tuple[OfferedServer, str]]] = {}
     sound: list[Tried] = []
     broken: set[str] = set()
     for it in tried:
@@ -77,7 +77,7 @@ def _doubted(start: Start) -> bool:
     return any(isinstance(note, UnknownRules) for note in start.notes)
 
 
-def _all(servers: list[Server]) -> str:
+def _all(servers: list[OfferedServer]) -> str:
     """Name servers of one offer: `t4 (also with 2 GPUs or 16Gi of memory)`."""
     more = [server.more for server in servers if server.more]
     offer = servers[0].offer

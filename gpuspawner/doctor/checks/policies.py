@@ -12,7 +12,7 @@ from gpuspawner.messages.policies import policy_figure
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import Wanted, withheld
 from gpuspawner.policies.owner import Names
-from gpuspawner.policies.policies import Amount, Limit, Per, Policies, Policy
+from gpuspawner.policies.policies import Amount, Limit, Per, Policies, Policy, names_resource
 from gpuspawner.profiles.choosing import PROFILE
 
 
@@ -117,7 +117,7 @@ def _unknown(hub: Hub, policy: Policy, tried: list[Tried]) -> Iterator[Finding]:
         known = set(hub.offers.accelerators)
         yield from _missing(policy, "accelerators", policy.accelerators, known)
         for limit in policy.limits:
-            if "/" not in limit.measure.of:
+            if not names_resource(limit.measure.of):
                 named = frozenset(filter(None, [limit.measure.of]))
                 yield from _missing(policy, limit.key, named, known)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpuspawner.doctor.findings import Finding, error, fine, warning
 from gpuspawner.kube.quoting import did_you_mean, one_line
-from gpuspawner.kueue.judging import Closed, Why, quota_of
+from gpuspawner.kueue.judging import Closed, WhyClosed, quota_of
 from gpuspawner.kueue.objects import DEFAULT_QUEUE, KueueObjects
 
 _PLACE = "GPUSpawner.kueue_queue"
@@ -25,7 +25,7 @@ def check(objects: KueueObjects, namespace: str, configured: str | None) -> Iter
     if not isinstance(found, Closed):
         text = f"Servers wait in Kueue's LocalQueue {queue}, for the quota of {found.metadata.name}"
         yield fine("kueue-queue", f"{text}.")
-    elif found.why is not Why.NO_QUEUE:
+    elif found.why is not WhyClosed.NO_QUEUE:
         yield _closed(queue, found)
     elif configured:
         names = objects.names_of_queues(namespace)
@@ -39,14 +39,14 @@ def check(objects: KueueObjects, namespace: str, configured: str | None) -> Iter
 
 
 def _closed(queue: str, found: Closed) -> Finding:
-    if found.why is Why.INACTIVE:
+    if found.why is WhyClosed.INACTIVE:
         return warning(
             "kueue-stopped",
             f"The ClusterQueue of the LocalQueue {queue} isn't active, so no server starts. Kueue "
             f"says: {one_line(found.details)}",
             "Create what it lacks, or correct the ClusterQueue.",
         )
-    if found.why is Why.STOPPED:
+    if found.why is WhyClosed.STOPPED:
         return warning(
             "kueue-stopped",
             f"The LocalQueue {queue} or its ClusterQueue has a stopPolicy, so no server starts.",

@@ -11,7 +11,7 @@ from gpuspawner.cluster.kinds import (
     KINDS,
     KUEUE_KINDS,
     MACHINE_KINDS,
-    Kind,
+    ObjectKind,
 )
 from gpuspawner.doctor import access
 from gpuspawner.doctor.access import Right
@@ -108,7 +108,7 @@ async def _about_queues(client: Client) -> list[Finding]:
     return await _about_program(client, "Kueue", KUEUE_KINDS)
 
 
-async def _about_program(client: Client, name: str, kinds: Sequence[Kind]) -> list[Finding]:
+async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind]) -> list[Finding]:
     """Check the rights about the objects of a program that is installed."""
     rights = [Right(verb, kind.plural, _group(kind)) for kind in kinds for verb in _READ]
     missing = await access.missing(client, rights)
@@ -127,7 +127,7 @@ async def _about_program(client: Client, name: str, kinds: Sequence[Kind]) -> li
     ]
 
 
-async def _about_groups(client: Client, status: Kind) -> list[Finding]:
+async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
     namespace, name = status.path.split("/")[4], status.field_selector.partition("=")[2]
     rights = [Right(it, status.plural, "", namespace, name) for it in _READ]
     missing = await access.missing(client, rights)
@@ -184,6 +184,6 @@ def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:
         )
 
 
-def _group(kind: Kind) -> str:
+def _group(kind: ObjectKind) -> str:
     _, root, group, *_ = kind.path.split("/")
     return group if root == "apis" else ""

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from traitlets.config import Application
 
 from gpuspawner.compat.jupyterhub import has_handler
-from gpuspawner.web.form.view_model import STATIC, Live
+from gpuspawner.web.form.view_model import STATIC, LiveAddresses
 
 _PREFIX = "gpuspawner"
 
@@ -34,7 +34,7 @@ def is_served(hub: Any) -> bool:
     return has_handler(hub, STATES)
 
 
-def live(spawner: Any, script: str = "form.js") -> Live | None:
+def live(spawner: Any, script: str = "form.js") -> LiveAddresses | None:
     """Return the addresses for a server's live form; None if the hub doesn't serve them.
 
     *script* keeps the page current: ``form.js``, ``profiles.js`` on a page of profiles, or
@@ -44,7 +44,7 @@ def live(spawner: Any, script: str = "form.js") -> Live | None:
         return None
     base = f"{spawner.hub.base_url}{_PREFIX}"
     server = _path(spawner, spawner.name)
-    return Live(
+    return LiveAddresses(
         style=f"{base}/static/form.css?v={version('form.css')}",
         script=f"{base}/static/{script}?v={version(script)}",
         states=f"{base}/states/{server}",

@@ -13,7 +13,7 @@ from gpuspawner.offers.shapes import Memory
 from gpuspawner.offers.types import Choices, Image
 from gpuspawner.offers.wording import label
 from gpuspawner.preflight.availability import Availability, State
-from gpuspawner.web.form.view_model import Choice
+from gpuspawner.web.form.view_model import SelectOption
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class Question(msgspec.Struct, Generic[T], frozen=True):
 
     Attributes:
         say: Returns a choice in words.
-        amount: As `Choice.amount`.
+        amount: As `SelectOption.amount`.
         remark: Adds its current availability to a choice in words.
     """
 
@@ -37,7 +37,7 @@ class Question(msgspec.Struct, Generic[T], frozen=True):
         """The label in the language of the current request."""
         return label(self.option.name)
 
-    def choices(self, offered: Choices, wanted: Written) -> tuple[Choice, ...]:
+    def choices(self, offered: Choices, wanted: Written) -> tuple[SelectOption, ...]:
         """Return the choices, and select the wanted one."""
         return tuple(self._choice(it, wanted) for it in self.option.choices(offered))
 
@@ -46,10 +46,10 @@ class Question(msgspec.Struct, Generic[T], frozen=True):
         taken = self.option.default(choices)
         return None if taken is None else self.option.write(taken)
 
-    def _choice(self, choice: T, wanted: Written) -> Choice:
+    def _choice(self, choice: T, wanted: Written) -> SelectOption:
         plain, sent = self.say(choice), self.option.write(choice)
         label = self.remark(choice, plain)
-        return Choice(str(sent), label, sent == wanted, plain, self.amount(choice))
+        return SelectOption(str(sent), label, sent == wanted, plain, self.amount(choice))
 
 
 AnyQuestion: TypeAlias = Question[int] | Question[Image] | Question[Memory]

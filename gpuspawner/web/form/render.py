@@ -19,10 +19,10 @@ from gpuspawner.web.form.view_builder import ViewBuilder, buttons
 from gpuspawner.web.form.view_model import (
     MOST_LAMPS,
     Button,
+    LeftByPolicies,
     LineView,
-    Live,
+    LiveAddresses,
     RefusedView,
-    Usage,
     UsageView,
     View,
 )
@@ -33,8 +33,8 @@ def render(
     rows: Sequence[Availability],
     chosen: object = None,
     told: OnForm | None = None,
-    live: Live | None = None,
-    usage: Usage | None = None,
+    live: LiveAddresses | None = None,
+    usage: LeftByPolicies | None = None,
 ) -> str:
     """Render the fields of the spawn form; JupyterHub puts its own `<form>` around them.
 
@@ -60,7 +60,7 @@ def render(
     )
 
 
-def render_refusal(told: OnForm, live: Live | None) -> str:
+def render_refusal(told: OnForm, live: LiveAddresses | None) -> str:
     """Render a refusal of a profile, with a button for each alternative, above a form of others."""
     template = _environment().get_template("refusal.html")
     wait = would_be(told.place) if told.place else ""
@@ -84,7 +84,7 @@ def _of_profiles(told: OnForm) -> tuple[Button, ...]:
     return tuple(Button(INSTEAD, profile_value(it.options), it.label, "") for it in told.profiles)
 
 
-def render_usage(usage: Usage, live: Live | None) -> str:
+def render_usage(usage: LeftByPolicies, live: LiveAddresses | None) -> str:
     """Render what policies leave to the user, above a form of others."""
     template = _environment().get_template("usage_alone.html")
     view = UsageView(usage, live)
@@ -139,7 +139,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _style(live: Live | None) -> Markup:
+def _style(live: LiveAddresses | None) -> Markup:
     return _style_at(live.style if live else None)
 
 

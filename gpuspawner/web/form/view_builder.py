@@ -21,10 +21,18 @@ from gpuspawner.offers.types import Choices
 from gpuspawner.offers.wording import unlisted_hint, unlisted_name
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.availability import Availability, State
-from gpuspawner.preflight.decision import Alternative, Room
+from gpuspawner.preflight.decision import Alternative, ResourceRoom
 from gpuspawner.web.form import alternative_button
 from gpuspawner.web.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts, images
-from gpuspawner.web.form.view_model import MOST_LAMPS, Button, Card, Field, Live, Text, View
+from gpuspawner.web.form.view_model import (
+    MOST_LAMPS,
+    Button,
+    Card,
+    Field,
+    LiveAddresses,
+    TextField,
+    View,
+)
 
 
 def buttons(alternatives: Iterable[Alternative], offers: Offers) -> tuple[Button, ...]:
@@ -60,7 +68,7 @@ class ViewBuilder:
         self._own = [it for it in questions if _differs(it, everything)]
         self._common = [it for it in questions if it not in self._own]
 
-    def view(self, live: Live | None = None) -> View:
+    def view(self, live: LiveAddresses | None = None) -> View:
         """Build the view."""
         told, everywhere = self._told, self._offers.choices(None)
         return View(
@@ -116,11 +124,11 @@ class ViewBuilder:
                 fields.append(Field(name, f"{name}{of}", question.label, drawn, error))
         return tuple(fields)
 
-    def _texts(self, choices: Choices) -> list[Text]:
+    def _texts(self, choices: Choices) -> list[TextField]:
         """Return the fields for values that aren't listed; accelerators don't affect them."""
         image, memory = choices.unlisted_image, choices.unlisted_memory
         return [
-            Text(
+            TextField(
                 option=name,
                 name=f"{UNLISTED}{name}",
                 label=unlisted_name(unlisted),
@@ -155,7 +163,7 @@ class ViewBuilder:
         return " ".join(sentence(error.text) for error in errors if error.field == name)
 
 
-def lamps(gpus: Room | None) -> tuple[bool, ...]:
+def lamps(gpus: ResourceRoom | None) -> tuple[bool, ...]:
     """Return a lamp for each GPU, lit if it is free; none if there are too many GPUs."""
     if gpus is None or gpus.total > MOST_LAMPS:
         return ()

@@ -12,7 +12,7 @@ MOST_LAMPS = 16
 """With more GPUs than this, a row of lamps is hard to read."""
 
 
-class Choice(msgspec.Struct, frozen=True):
+class SelectOption(msgspec.Struct, frozen=True):
     """One line of a select.
 
     Attributes:
@@ -40,11 +40,11 @@ class Field(msgspec.Struct, frozen=True):
     option: str
     name: str
     label: str
-    choices: tuple[Choice, ...]
+    choices: tuple[SelectOption, ...]
     error: str = ""
 
 
-class Text(msgspec.Struct, frozen=True):
+class TextField(msgspec.Struct, frozen=True):
     """A text field beside a select, for values that aren't listed there.
 
     Attributes:
@@ -127,7 +127,7 @@ class WithheldCard(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Usage(msgspec.Struct, frozen=True):
+class LeftByPolicies(msgspec.Struct, frozen=True):
     """What policies leave to the user.
 
     Attributes:
@@ -141,7 +141,7 @@ class Usage(msgspec.Struct, frozen=True):
     withheld: tuple[WithheldCard, ...] = ()
 
 
-class Live(msgspec.Struct, frozen=True):
+class LiveAddresses(msgspec.Struct, frozen=True):
     """The addresses for a live form, without a host.
 
     Attributes:
@@ -165,7 +165,7 @@ class RefusedView(msgspec.Struct, frozen=True):
     message: Markup
     alternatives: tuple[Button, ...]
     wait: str
-    live: Live | None
+    live: LiveAddresses | None
 
 
 class LineView(msgspec.Struct, frozen=True):
@@ -183,14 +183,14 @@ class LineView(msgspec.Struct, frozen=True):
     alternatives: tuple[Button, ...]
     progress: str
     back: str
-    live: Live | None
+    live: LiveAddresses | None
 
 
 class UsageView(msgspec.Struct, frozen=True):
     """What policies leave, above a form that isn't ours; the attributes are those of `View`."""
 
-    usage: Usage
-    live: Live | None
+    usage: LeftByPolicies
+    live: LiveAddresses | None
 
 
 class View(msgspec.Struct, frozen=True):
@@ -209,11 +209,11 @@ class View(msgspec.Struct, frozen=True):
 
     cards: tuple[Card, ...]
     fields: tuple[Field, ...]
-    texts: tuple[Text, ...]
+    texts: tuple[TextField, ...]
     message: Markup
     alternatives: tuple[Button, ...]
     wait: str
     notices: tuple[str, ...]
     error: str
-    live: Live | None
-    usage: Usage | None = None
+    live: LiveAddresses | None
+    usage: LeftByPolicies | None = None

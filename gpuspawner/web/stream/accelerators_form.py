@@ -14,7 +14,7 @@ from gpuspawner.preflight.availability import what_decides
 from gpuspawner.preflight.downloads import containers
 from gpuspawner.web.answers import states_of
 from gpuspawner.web.stream.allowed import Allowed
-from gpuspawner.web.stream.open_form import Answer
+from gpuspawner.web.stream.open_form import Shown
 
 
 class AcceleratorsForm:
@@ -50,10 +50,10 @@ class AcceleratorsForm:
         """As `OpenForm.question`."""
         return self._language, self._likeness, self._labels(), self._allowed.token()
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> Shown:
         """As `OpenForm.answer`."""
         language.set_locale(self._language)
-        return Answer(states_of(self._source, self._allowed.entitlement, self._stock))
+        return Shown(states_of(self._source, self._allowed.entitlement, self._stock))
 
     def _like(self, offers: Offers) -> object:
         """Return what decides of the pod, but for labels; the same for users with pods alike.

@@ -9,7 +9,7 @@ from gpuspawner.gates.sources import Sources
 from gpuspawner.web.answers import JSON
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Shown(msgspec.Struct, frozen=True):
     """What a form shows.
 
     Attributes:
@@ -37,7 +37,7 @@ class OpenForm(Protocol):
     def question(self) -> Hashable:
         """Return the same as other forms that show the same at this moment. Takes microseconds."""
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> Shown:
         """Answer the last `question`, in the language of the user.
 
         Raises:

@@ -10,7 +10,7 @@ from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.web.answers import JSON
 from gpuspawner.web.stream.allowed import Allowed
-from gpuspawner.web.stream.open_form import Answer
+from gpuspawner.web.stream.open_form import Shown
 
 
 class ProfilesForm:
@@ -61,14 +61,14 @@ class ProfilesForm:
         alike = self._spec, places, self._base.queue
         return self._language, self._listed, alike, self._allowed.token()
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> Shown:
         """As `OpenForm.answer`."""
         language.set_locale(self._language)
         looking = self._source.look_at(self._listed, self._allowed.entitlement)
         found: JSON = {"profiles": await self._source.states_of(self._listed, looking)}
         # A start may have loaded a profile into the spawner since the question.
         is_asked = await looking.base() == self._base
-        return Answer(found, looking.holds_for_others and is_asked)
+        return Shown(found, looking.holds_for_others and is_asked)
 
     async def _sample(self) -> None:
         """Find out what the owner's pod of the default profile has of its own."""

@@ -12,12 +12,12 @@ import pytest
 from playwright.sync_api import Browser, Locator, Mouse, Page, Route, expect
 
 from gpuspawner.web.form.render import render
-from gpuspawner.web.form.view_model import STATIC, Live
+from gpuspawner.web.form.view_model import STATIC, LiveAddresses
 from tests.unit.makers.drawing import OFFERS, ROWS
 from tests.waiting import wait_for
 
 SITE = "http://hub.test"
-LIVE = Live(
+LIVE = LiveAddresses(
     style="/form.css",
     script="/form.js",
     states="/states",

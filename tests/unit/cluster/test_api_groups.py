@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from gpuspawner.cluster import api_groups
-from gpuspawner.cluster.kinds import KARPENTER_KINDS, KUEUE_KINDS, Kind
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, KUEUE_KINDS, ObjectKind
 from gpuspawner.cluster.view import ClusterView
 from tests.unit.makers.scripted import (
     FAST,
@@ -31,7 +31,7 @@ def kueue(**scripts: list[Step]) -> dict[str, Any]:
 
 @asynccontextmanager
 async def viewing(
-    scaling_kinds: tuple[Kind, ...] = (), **scripts: list[Step]
+    scaling_kinds: tuple[ObjectKind, ...] = (), **scripts: list[Step]
 ) -> AsyncIterator[ClusterView]:
     """Follow the queues of a scripted server, or objects of autoscalers, and nothing else."""
     server = ScriptedServer(**scripts)

@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from gpuspawner.cluster.contact import Changes, Contact
-from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Lost, Signal, Watcher
 from tests.unit.makers.scripted import (
@@ -202,7 +202,7 @@ async def test_one_outage_wakes_all_only_once(monkeypatch) -> None:
     patient = replace(FAST, first_retry=PATIENCE, last_retry=PATIENCE, silence=PATIENCE)
     async with server.serving() as client:
         things, others = (
-            Watcher(client, Kind("Pod", path), patient, contact).signals()
+            Watcher(client, ObjectKind("Pod", path), patient, contact).signals()
             for path in ("/things", "/others")
         )
         await first(things, 1)

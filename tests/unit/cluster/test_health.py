@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
-from gpuspawner.cluster.kinds import NODES, PODS, Kind
+from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
 from gpuspawner.cluster.view import ClusterView
 from tests.unit.makers.scripted import FAST, Step, event, failure, obj, page, watch
 from tests.unit.makers.views import NODE, POD, until, viewing
@@ -37,7 +37,7 @@ async def test_a_gap_makes_the_view_stale_until_the_new_list_is_complete() -> No
 
 async def test_the_view_is_stale_while_an_optional_kind_is_read_again(monkeypatch) -> None:
     """Verdicts would be unknown meanwhile, and servers would start unchecked."""
-    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
+    claims = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     gone = watch(event("ERROR", {"code": 410, "message": "too old"}))
     again = [page(then="more"), watch(hold=True)]
     async with viewing((NODES, PODS, claims), claims=[page(), gone, *again]) as (view, _):
@@ -155,7 +155,7 @@ async def test_contact_is_back_when_a_watch_ends_in_order_without_a_bookmark() -
 @pytest.mark.parametrize("status", [403, 404, 503])
 async def test_a_kind_that_can_be_done_without_loses_no_contact(status) -> None:
     """A hub may never be allowed to read it, and nobody should wait at each start for that."""
-    classes = Kind("PriorityClass", "/api/v1/classes", required=False)
+    classes = ObjectKind("PriorityClass", "/api/v1/classes", required=False)
     async with viewing((NODES, PODS, classes), classes=[failure(status)] * 1000) as (view, server):
         await until(view, lambda: view.state.known("Node") and view.state.known("Pod"))
         await until(view, lambda: len(server.scripts["classes"]) < 999)
@@ -175,7 +175,7 @@ async def test_each_change_of_health_is_logged_once(caplog) -> None:
 
 
 async def test_forbidden_optional_kinds_are_logged_once_in_one_line(caplog) -> None:
-    kinds = tuple(Kind(name, f"/api/v1/{name}", required=False) for name in ("as", "bs"))
+    kinds = tuple(ObjectKind(name, f"/api/v1/{name}", required=False) for name in ("as", "bs"))
     refused = {name: [failure(403)] * 1000 for name in ("as", "bs")}
     async with viewing((NODES, PODS, *kinds), **refused) as (view, _):
         assert await view.first_list(PATIENCE)
@@ -186,8 +186,8 @@ async def test_forbidden_optional_kinds_are_logged_once_in_one_line(caplog) -> N
 
 AT_ONCE = replace(FAST, doubt=0.0)
 """The first answer that forbids something counts."""
-CLAIMS = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
-STATUS = Kind("ConfigMap", "/api/v1/configmaps", "metadata.name=status", required=False)
+CLAIMS = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
+STATUS = ObjectKind("ConfigMap", "/api/v1/configmaps", "metadata.name=status", required=False)
 LIVE = "The view of the cluster is live."
 
 

@@ -16,7 +16,7 @@ from gpuspawner.cluster import pod_events
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.pod_events import Heard, PodEvents
 from gpuspawner.cluster.retries import Backoff
-from gpuspawner.cluster.watch import Listed, Signal
+from gpuspawner.cluster.watch import ListEnd, Signal
 from gpuspawner.kube.autoscaling import Event
 from tests.unit.makers.scripted import FAST, ScriptedServer, Step, failure, page, watch
 from tests.unit.makers.scripted import event as change
@@ -282,7 +282,7 @@ class Failing:
     async def signals(self) -> AsyncIterator[Signal]:
         self.calls += 1
         raise AssertionError("planted")
-        yield Listed()
+        yield ListEnd()
 
 
 async def test_events_are_heard_again_as_soon_as_the_server_is_back_for_others(monkeypatch) -> None:

@@ -16,7 +16,7 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
 from gpuspawner.cluster.kinds import PODS
 from gpuspawner.cluster.reflector import Reflector
-from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal
+from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal
 from gpuspawner.kube.objects import decode
 from gpuspawner.scheduling.state import ClusterState
 from tests.unit.makers.scripted import obj
@@ -42,7 +42,7 @@ def pods(count: int) -> list[msgspec.Raw]:
 @pytest.mark.parametrize(
     "signals",
     [
-        [Page(pods(200), first=True), Listed()],
+        [Page(pods(200), first=True), ListEnd()],
         [Confirmed([Change("ADDED", decode("Pod", raw)) for raw in pods(200)])],
     ],
     ids=["a page", "a burst of changes"],
@@ -72,7 +72,7 @@ async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(monkeyp
         monkeypatch.setattr(f"gpuspawner.cluster.background.{longest}", 0.0)
     state = ClusterState()
     reflector = Reflector(PODS, state, lambda: None)
-    await reflector.run(Scripted(Page(pods(200), first=True), Listed()))  # type: ignore[arg-type]
+    await reflector.run(Scripted(Page(pods(200), first=True), ListEnd()))  # type: ignore[arg-type]
     turns = 0
 
     async def other_work() -> None:
@@ -82,7 +82,7 @@ async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(monkeyp
             turns += 1
 
     other = asyncio.create_task(other_work())
-    await reflector.run(Scripted(Page(pods(1), first=True), Listed()))  # type: ignore[arg-type]
+    await reflector.run(Scripted(Page(pods(1), first=True), ListEnd()))  # type: ignore[arg-type]
     other.cancel()
 
     assert len(state.unbound_pods) == 1
@@ -111,7 +111,7 @@ async def test_the_objects_of_two_kinds_are_not_processed_in_the_same_round(monk
     await asyncio.gather(
         *(
             Reflector(PODS, Recorded(), lambda: None, shared).run(
-                Scripted(Page(pods(20), first=True), Listed())  # type: ignore[arg-type]
+                Scripted(Page(pods(20), first=True), ListEnd())  # type: ignore[arg-type]
             )
             for _ in range(2)
         )
@@ -126,14 +126,14 @@ async def test_a_reflector_notifies_once_a_signal_not_once_an_object() -> None:
     state = ClusterState()
     reflector = Reflector(PODS, state, lambda: notified.append(len(state.unbound_pods)))
 
-    await reflector.run(Scripted(Page(pods(3), first=True), Listed()))  # type: ignore[arg-type]
+    await reflector.run(Scripted(Page(pods(3), first=True), ListEnd()))  # type: ignore[arg-type]
 
     assert notified == [3, 3]
 
 
 async def test_a_gap_ends_with_the_list_that_follows_it() -> None:
     reflector = Reflector(PODS, ClusterState(), lambda: None)
-    listing: list[Signal] = [Page(pods(1), first=True), Listed()]
+    listing: list[Signal] = [Page(pods(1), first=True), ListEnd()]
     gone = Lost(RequestError("gone", 410), gap=True)
 
     await reflector.run(Scripted(*listing, gone))  # type: ignore[arg-type]

@@ -7,11 +7,11 @@ import pytest
 from gpuspawner.cluster.schedulers import (
     ONLY_SCORING,
     Declared,
-    Default,
+    DefaultScheduler,
     OfChart,
     OfProvider,
     Schedulers,
-    Unknown,
+    UnknownScheduler,
 )
 from gpuspawner.cluster.user_scheduler import ChartScheduler
 from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER
@@ -21,7 +21,7 @@ CHANGED = ChartScheduler("jhub-user-scheduler", "v1.30.14", ("plugins.filter",))
 
 
 def test_no_name_is_the_default_scheduler() -> None:
-    assert Schedulers().judge(["", "default-scheduler"]) == (Default(),)
+    assert Schedulers().judge(["", "default-scheduler"]) == (DefaultScheduler(),)
 
 
 def test_a_scheduler_that_only_scores_differently_is_trusted_with_its_version() -> None:
@@ -38,7 +38,7 @@ def test_a_scheduler_that_may_filter_differently_is_not() -> None:
     schedulers = Schedulers(chart=CHANGED)
 
     assert schedulers.judge(["jhub-user-scheduler"]) == (
-        Unknown("jhub-user-scheduler", ("plugins.filter",)),
+        UnknownScheduler("jhub-user-scheduler", ("plugins.filter",)),
     )
     assert "jhub-user-scheduler" not in schedulers.trusted
 
@@ -79,13 +79,16 @@ def test_a_provider_s_profile_that_only_scores_differently_is_known_by_its_name(
 def test_a_scheduler_that_admission_sets_and_that_places_by_rules_of_its_own_stays_unknown(
     name: str,
 ) -> None:
-    assert Schedulers().judge([name]) == (Unknown(name),)
+    assert Schedulers().judge([name]) == (UnknownScheduler(name),)
     assert name not in Schedulers().trusted
 
 
 def test_nothing_is_assumed_about_another_scheduler() -> None:
     schedulers = Schedulers(chart=HARMLESS)
 
-    assert schedulers.judge(["volcano", "", "volcano"]) == (Unknown("volcano"), Default())
+    assert schedulers.judge(["volcano", "", "volcano"]) == (
+        UnknownScheduler("volcano"),
+        DefaultScheduler(),
+    )
     assert schedulers.version("volcano") is None
     assert "volcano" not in schedulers.trusted

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Live, Reading, Unreachable
-from gpuspawner.cluster.kinds import NODES, PODS, Kind
+from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
 from gpuspawner.cluster.view import ClusterView, server_version
 from gpuspawner.kube.objects import KubeObject, Undecodable
 from gpuspawner.scheduling import Rules
@@ -114,7 +114,7 @@ async def test_an_unexpected_error_is_logged_and_the_view_goes_on(caplog, monkey
 
 
 async def test_after_an_unexpected_error_an_optional_kind_is_unknown(monkeypatch) -> None:
-    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
+    claims = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     first, second = obj("first", namespace="jhub"), obj("second", namespace="jhub")
     script = [page(first), watch(event("ADDED", second)), *[page(first, second)] * 1000]
     async with viewing((NODES, PODS, claims), claims=script) as (view, _):
@@ -131,7 +131,7 @@ async def test_after_an_unexpected_error_an_optional_kind_is_unknown(monkeypatch
 
 
 async def test_a_forbidden_optional_kind_changes_nothing_else() -> None:
-    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
+    claims = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     async with viewing((NODES, PODS, claims), claims=[failure(403)] * 1000) as (view, _):
         assert await view.first_list(PATIENCE)
 
@@ -140,7 +140,7 @@ async def test_a_forbidden_optional_kind_changes_nothing_else() -> None:
 
 
 async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
-    classes = Kind("DeviceClass", "/api/v1/classes", required=False)
+    classes = ObjectKind("DeviceClass", "/api/v1/classes", required=False)
     async with viewing((NODES, PODS, classes), classes=[failure(404)] * 1000) as (view, _):
         assert await view.first_list(PATIENCE)
 
@@ -148,7 +148,7 @@ async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
 
 
 async def test_a_kind_that_the_server_does_not_have_stays_known_while_the_server_restarts() -> None:
-    classes = Kind("DeviceClass", "/api/v1/classes", required=False)
+    classes = ObjectKind("DeviceClass", "/api/v1/classes", required=False)
     restart = [failure(404), *[failure(403), failure(503)] * 500]
     async with viewing((NODES, PODS, classes), classes=restart) as (view, server):
         await until(view, lambda: len(server.scripts["classes"]) < 990)
@@ -160,7 +160,7 @@ async def test_a_kind_that_the_server_does_not_have_stays_known_while_the_server
 @pytest.mark.parametrize(("api", "is_known"), [(404, True), (403, False), (None, False)])
 async def test_a_forbidden_kind_has_no_objects_if_the_server_lacks_its_api(api, is_known) -> None:
     """RBAC also forbids what doesn't exist."""
-    classes = Kind("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses", required=False)
+    classes = ObjectKind("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses", required=False)
     group = raw(b"{}") if api is None else failure(api)
     scripts = {"deviceclasses": [failure(403)] * 1000, "v1": [group] * 1000}
     async with viewing((NODES, PODS, classes), **scripts) as (view, _):
@@ -189,7 +189,7 @@ async def test_the_first_list_waits_for_optional_kinds_too() -> None:
         await later.wait()
         return await page(obj("claim", namespace="jhub"))(request)  # type: ignore[arg-type]
 
-    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
+    claims = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     async with viewing((NODES, PODS, claims), claims=[step, watch(hold=True)]) as (view, _):  # type: ignore[list-item]
         waiting = asyncio.create_task(view.first_list(PATIENCE))
         await until(view, lambda: isinstance(view.health(), Live))
@@ -204,7 +204,7 @@ async def test_an_optional_kind_is_unknown_while_its_changes_may_have_been_misse
     monkeypatch,
 ) -> None:
     monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.2)
-    claims = Kind("PersistentVolumeClaim", "/api/v1/claims", required=False)
+    claims = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     is_read = asyncio.Event()
 
     async def forget(request: web.Request) -> web.StreamResponse:

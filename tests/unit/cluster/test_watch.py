@@ -6,9 +6,9 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.retries import Backoff
-from gpuspawner.cluster.watch import Confirmed, Listed, Lost, Page, Signal, Watcher
+from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal, Watcher
 from gpuspawner.kube.objects import Undecodable
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.scripted import (
@@ -33,7 +33,7 @@ async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
 
     one, two, end = await signals_of(server, 3)
 
-    assert (names(one), names(two), end) == (["a"], ["b"], Listed())
+    assert (names(one), names(two), end) == (["a"], ["b"], ListEnd())
     assert (one.first, two.first) == (True, False)
     assert server.queries[1]["continue"] == "more"
     assert server.queries[0]["limit"] == "500"
@@ -42,7 +42,7 @@ async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
 async def test_items_that_are_null_are_an_empty_list() -> None:
     server = ScriptedServer(things=[raw(b'{"metadata":{"resourceVersion":"1"},"items":null}')])
 
-    assert await signals_of(server, 2) == [Page([], first=True), Listed()]
+    assert await signals_of(server, 2) == [Page([], first=True), ListEnd()]
 
 
 async def test_a_watch_starts_at_the_version_of_the_list() -> None:
@@ -130,7 +130,7 @@ async def test_after_410_everything_is_listed_again(gone) -> None:
 
     assert isinstance(lost, Lost)
     assert lost.gap
-    assert (names(again), listed) == (["b"], Listed())
+    assert (names(again), listed) == (["b"], ListEnd())
     assert again.first
 
 
@@ -143,7 +143,7 @@ async def test_a_list_whose_continue_token_expired_starts_again() -> None:
 
     assert isinstance(lost, Lost)
     assert again == Page(again.items, first=True)
-    assert listed == Listed()
+    assert listed == ListEnd()
     assert "continue" not in server.queries[2]
 
 
@@ -180,7 +180,7 @@ async def test_an_answer_that_is_no_list_is_an_error_and_not_an_empty_cluster(bo
 
     signals = await signals_of(server, 2)
 
-    assert Listed() not in signals
+    assert ListEnd() not in signals
     assert any(isinstance(signal, Lost) for signal in signals)
 
 
@@ -232,7 +232,7 @@ async def test_lists_are_compressed_and_watches_are_not() -> None:
     assert [headers["Accept-Encoding"] for headers in server.headers] == ["gzip", "identity"]
 
 
-NODE_POOLS = Kind("Pod", "/apis/karpenter.sh/v1/nodepools")
+NODE_POOLS = ObjectKind("Pod", "/apis/karpenter.sh/v1/nodepools")
 
 
 def gaps(*signals: Signal) -> list[bool]:

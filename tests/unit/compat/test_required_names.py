@@ -12,7 +12,7 @@ from kubespawner import KubeSpawner, clients
 from sqlalchemy.orm import QueryableAttribute
 from traitlets import HasTraits
 
-from gpuspawner.compat.required_names import REQUIREMENTS, IncompatibleError, Requirement, check
+from gpuspawner.compat.required_names import REQUIREMENTS, IncompatibleError, RequiredName, check
 
 pytestmark = pytest.mark.each_python
 
@@ -35,7 +35,7 @@ def test_with_the_installed_versions_a_hub_starts() -> None:
     check()
 
 
-def _can_be_taken_away(requirement: Requirement) -> bool:
+def _can_be_taken_away(requirement: RequiredName) -> bool:
     """Whether a test can delete the name: no base class has it too, and it is no column."""
     owner, *bases = getattr(requirement.owner, "__mro__", (requirement.owner,))
     having = [it for it in (owner, *bases) if requirement.name in vars(it)]

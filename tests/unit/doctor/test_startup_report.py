@@ -14,7 +14,7 @@ from aiohttp import web
 from traitlets.config import Config
 
 from gpuspawner.cluster.client import Client
-from gpuspawner.cluster.kinds import NODES, PODS, SCALING_KINDS, Kind
+from gpuspawner.cluster.kinds import NODES, PODS, SCALING_KINDS, ObjectKind
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.configuration import check
 from gpuspawner.doctor import startup_report
@@ -39,7 +39,7 @@ PROFILE = {
         "extra_resource_limits": {"nvidia.com/gpu": "1"},
     },
 }
-CLAIMS = Kind("PersistentVolumeClaim", "/api/v1/persistentvolumeclaims", required=False)
+CLAIMS = ObjectKind("PersistentVolumeClaim", "/api/v1/persistentvolumeclaims", required=False)
 ALLOWED = {"start_timeout": 300}
 
 
@@ -72,7 +72,7 @@ class Reporting:
 async def reporting(
     caplog: pytest.LogCaptureFixture,
     *schedulers: str,
-    kinds: tuple[Kind, ...] = (NODES, PODS),
+    kinds: tuple[ObjectKind, ...] = (NODES, PODS),
     tornado_settings: Mapping[str, Any] | None = None,
     asked_by: Client | None = None,
     traits: Mapping[str, Any],
@@ -173,7 +173,7 @@ async def test_other_work_goes_on_after_each_profile_that_is_counted(caplog, mon
     rounds, counted_in = 0, []
     take_stock = inventory._stock
 
-    def counted(*given: Any) -> inventory.Stock:
+    def counted(*given: Any) -> inventory.Inventory:
         counted_in.append(rounds)
         return take_stock(*given)
 

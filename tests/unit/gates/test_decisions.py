@@ -22,7 +22,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, Why
+from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.traits import ENFORCE, OFF, WARN
 from tests.unit.makers.hubs import Script
 
@@ -125,7 +125,7 @@ async def test_a_wait_stays_a_wait(mode, hub_with) -> None:
 
 
 async def test_with_warn_a_node_that_does_not_come_ends_no_start(hub_with) -> None:
-    refusal = Refuse(Grant(), Reason.BUSY, obstacles=(Obstacle(Why.NO_ANSWER),))
+    refusal = Refuse(Grant(), Reason.BUSY, obstacles=(Obstacle(WhyNoNode.NO_ANSWER),))
     spawner = hub_with().spawner(preflight=WARN)
 
     decision = await decide(spawner, CHOICE, lambda _: refusal, Script())

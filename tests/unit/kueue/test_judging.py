@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.kueue.judging import Closed, Free, Full, Never, Unsure, Why, judge
+from gpuspawner.kueue.judging import Closed, Free, Full, Never, Unsure, WhyClosed, judge
 from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.kueue.places import Line
+from gpuspawner.kueue.places import PlaceInQueue
 from localcluster.kueue.objects import cluster_queue
 from tests.unit.makers.kueue_worlds import (
     GPU,
@@ -42,7 +42,7 @@ def test_without_quota_left_a_pod_waits_behind_those_who_wait_already() -> None:
     found = answer(queue(), pool("team-a", QUOTA, used=2), T4, workload("a"), workload("b"))
 
     assert isinstance(found, Full)
-    assert found.line == Line("gpus", "team-a", 2, GPU, used=2, nominal=2)
+    assert found.line == PlaceInQueue("gpus", "team-a", 2, GPU, used=2, nominal=2)
 
 
 def test_a_pod_that_asks_for_more_than_there_could_be_is_never_admitted() -> None:
@@ -100,20 +100,22 @@ def test_with_strict_order_nobody_passes_those_ahead() -> None:
 @pytest.mark.parametrize(
     ("objects", "why"),
     [
-        ((pool("team-a", QUOTA), T4), Why.NO_QUEUE),
-        ((queue(), T4), Why.NO_POOL),
-        ((queue(stopPolicy="Hold"), pool("team-a", QUOTA), T4), Why.STOPPED),
-        ((queue(), pool("team-a", QUOTA, stopPolicy="HoldAndDrain"), T4), Why.STOPPED),
+        ((pool("team-a", QUOTA), T4), WhyClosed.NO_QUEUE),
+        ((queue(), T4), WhyClosed.NO_POOL),
+        ((queue(stopPolicy="Hold"), pool("team-a", QUOTA), T4), WhyClosed.STOPPED),
+        ((queue(), pool("team-a", QUOTA, stopPolicy="HoldAndDrain"), T4), WhyClosed.STOPPED),
     ],
 )
-def test_a_missing_or_stopped_queue_takes_nobody(objects: tuple[Plain, ...], why: Why) -> None:
+def test_a_missing_or_stopped_queue_takes_nobody(
+    objects: tuple[Plain, ...], why: WhyClosed
+) -> None:
     assert answer(*objects) == Closed("gpus", why)
 
 
 def test_a_queue_that_kueue_calls_inactive_takes_nobody_even_if_there_is_quota() -> None:
     lacks = inactive(pool("team-a", QUOTA), "no check")
 
-    assert answer(queue(), lacks, T4) == Closed("gpus", Why.INACTIVE, "no check")
+    assert answer(queue(), lacks, T4) == Closed("gpus", WhyClosed.INACTIVE, "no check")
 
 
 def test_a_resource_without_quota_is_no_reason_for_a_no() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpuspawner.kube.kueue import Workload
 from gpuspawner.kube.objects import Undecodable, decode
 from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.kueue.places import Line, line_of
+from gpuspawner.kueue.places import PlaceInQueue, line_of
 from gpuspawner.kueue.workloads import hopeless, order
 from tests.unit.makers.kueue_worlds import GPU, flavor, inactive, known, pod, pool, queue, workload
 
@@ -28,7 +28,7 @@ MISFIT = "flavor a100 doesn't match node affinity"
 TAINTED = "untolerated taint {gpu  NoSchedule <nil>} in flavor a100"
 
 
-def place(objects: KueueObjects, name: str, gpus: int = 1, **spec: object) -> Line | None:
+def place(objects: KueueObjects, name: str, gpus: int = 1, **spec: object) -> PlaceInQueue | None:
     found = objects.workload_of(f"uid-{name}")
     assert found is not None
     return line_of(objects, found, pod(gpus, **spec).spec, {GPU: gpus})
@@ -53,14 +53,14 @@ def test_those_of_higher_priority_and_those_who_came_earlier_are_ahead() -> None
 
     ahead = {name: line.ahead for name, line in found.items() if line}
     assert ahead == {"urgent": 0, "early": 1, "late": 3}
-    assert found["early"] == Line("gpus", "team-a", 1, GPU, used=2, nominal=2)
+    assert found["early"] == PlaceInQueue("gpus", "team-a", 1, GPU, used=2, nominal=2)
 
 
 def test_while_workloads_are_read_again_no_place_is_told() -> None:
     objects = known(queue(), pool("team-a", QUOTA, used=2), flavor(), workload("w"))
     objects.mark_unknown("Workload")
 
-    assert place(objects, "w") == Line("gpus", "team-a", None, GPU, used=2, nominal=2)
+    assert place(objects, "w") == PlaceInQueue("gpus", "team-a", None, GPU, used=2, nominal=2)
 
 
 def test_what_others_have_borrowed_is_told() -> None:
@@ -74,7 +74,7 @@ def test_what_others_have_borrowed_is_told() -> None:
 
     found = place(objects, "w")
 
-    assert found == Line("gpus", "team-a", 0, GPU, used=1, nominal=2, is_lent=True)
+    assert found == PlaceInQueue("gpus", "team-a", 0, GPU, used=1, nominal=2, is_lent=True)
 
 
 def test_only_the_use_of_the_flavors_that_the_pod_may_get_is_told() -> None:
@@ -84,14 +84,14 @@ def test_only_the_use_of_the_flavors_that_the_pod_may_get_is_told() -> None:
 
     found = place(objects, "w", nodeSelector={"gpu": "t4"})
 
-    assert found == Line("gpus", "team-a", 0, GPU, used=2, nominal=2)
+    assert found == PlaceInQueue("gpus", "team-a", 0, GPU, used=2, nominal=2)
 
 
 def test_what_is_left_of_two_flavors_isnt_lent_if_neither_has_enough_of_its_own() -> None:
     both = pool("team-a", QUOTA, {"nominalQuota": "1"}, used=1)
     objects = known(queue(), both, flavor("t4"), flavor("a100"), workload("w"))
 
-    assert place(objects, "w", gpus=2) == Line("gpus", "team-a", 0, GPU, used=1, nominal=3)
+    assert place(objects, "w", gpus=2) == PlaceInQueue("gpus", "team-a", 0, GPU, used=1, nominal=3)
 
 
 def test_a_queue_that_admits_nobody_is_told() -> None:

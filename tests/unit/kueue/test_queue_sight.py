@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.kueue.places import Line
+from gpuspawner.kueue.places import PlaceInQueue
 from gpuspawner.kueue.queue_sight import QueueSight
 from gpuspawner.launch.sight import Seen
 from gpuspawner.launch.steps import Stage, Step
@@ -37,7 +37,7 @@ def look(objects: KueueObjects, seen: Seen = WAITING) -> Seen:
 def test_the_place_is_that_of_the_pod_s_own_workload() -> None:
     objects = known(*TEAM, workload("earlier"), workload("w", second=1))
 
-    assert look(objects).line == Line("gpus", "team-a", 1, GPU, used=2, nominal=2)
+    assert look(objects).line == PlaceInQueue("gpus", "team-a", 1, GPU, used=2, nominal=2)
 
 
 def test_a_pod_that_no_one_holds_back_has_no_place() -> None:
@@ -70,7 +70,7 @@ def test_what_kueue_can_never_give_ends_the_start() -> None:
 
 
 def at(ahead: int) -> Seen:
-    return structs.replace(WAITING, line=Line("gpus", "team-a", ahead))
+    return structs.replace(WAITING, line=PlaceInQueue("gpus", "team-a", ahead))
 
 
 def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.kueue.judging import Closed, Never, Why
-from gpuspawner.kueue.places import Line
+from gpuspawner.kueue.judging import Closed, Never, WhyClosed
+from gpuspawner.kueue.places import PlaceInQueue
 from gpuspawner.kueue.pods import ADMISSION, QUEUE
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
@@ -64,7 +64,7 @@ def of_queue(*objects: Plain) -> Preflight:
 
 
 def waits(ahead: int = 0, used: int = 2) -> InQueue:
-    return InQueue(Line("gpus", "team-a", ahead, GPU, used, 2))
+    return InQueue(PlaceInQueue("gpus", "team-a", ahead, GPU, used, 2))
 
 
 async def test_with_quota_and_room_a_server_starts_and_keeps_its_room() -> None:
@@ -129,7 +129,7 @@ class Labelled(Instead):
 async def test_a_stopped_queue_takes_nobody() -> None:
     decision = of_queue(queue(stopPolicy="Hold"), quota(2)).check(in_queue())
 
-    closed = Closed("gpus", Why.STOPPED)
+    closed = Closed("gpus", WhyClosed.STOPPED)
     assert (refused(decision), decision.queue) == (Reason.NOT_ADMITTED, closed)
 
 
@@ -248,7 +248,7 @@ async def test_an_admission_check_may_bring_the_node_that_no_node_is_now() -> No
     full["spec"]["admissionChecksStrategy"] = CHECKS
 
     assert of_queue(full).check(in_queue(8)) == Start(
-        in_queue(8).grant, (InQueue(Line("gpus", "team-a", 0, GPU, 8, 8)),)
+        in_queue(8).grant, (InQueue(PlaceInQueue("gpus", "team-a", 0, GPU, 8, 8)),)
     )
 
 

@@ -21,7 +21,7 @@ from gpuspawner.launch.container_faults import (
     of_start,
     of_waiting,
 )
-from gpuspawner.launch.evidence import Container
+from gpuspawner.launch.evidence import SeenContainer
 from gpuspawner.launch.limits import hopeless
 from gpuspawner.launch.trouble import About, Fault, Kind, Trouble
 from gpuspawner.launch.troubles import troubles
@@ -313,8 +313,8 @@ def test_a_device_that_is_broken_is_named() -> None:
     ]
 
 
-def container(*, is_init: bool = False, restarts: str | None = None) -> Container:
-    return Container(0, StartingContainer("a", restart_policy=restarts), None, is_init)
+def container(*, is_init: bool = False, restarts: str | None = None) -> SeenContainer:
+    return SeenContainer(0, StartingContainer("a", restart_policy=restarts), None, is_init)
 
 
 @pytest.mark.parametrize(
@@ -377,6 +377,6 @@ def test_a_container_with_rules_of_its_own_may_be_started_again() -> None:
     rules: list[object] = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
     spec = StartingContainer("a", restart_policy="Never", restart_policy_rules=rules)
 
-    assert of_end(Terminated(42), Container(0, spec, None, is_init=False), "Never") == Fault(
+    assert of_end(Terminated(42), SeenContainer(0, spec, None, is_init=False), "Never") == Fault(
         Kind.CRASHED
     )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.launch.course import Course, last_mark, percent
-from gpuspawner.launch.limits import Phase
+from gpuspawner.launch.limits import StartPhase
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import Kind, Trouble
 
@@ -23,9 +23,9 @@ def test_a_phase_lasts_over_all_its_stages() -> None:
     course.note([LOOKING, FOUND], [], 15)
     course.note([LOOKING, FOUND, PULLING], [], 40)
 
-    assert course.in_phase(Phase.PREPARED) == 25
+    assert course.in_phase(StartPhase.PREPARED) == 25
     assert course.in_stage(PULLING) == 0
-    assert course.in_phase(Phase.STARTED) == 0
+    assert course.in_phase(StartPhase.STARTED) == 0
 
 
 def test_the_pull_of_a_second_container_is_no_time_of_the_start_of_the_first() -> None:
@@ -37,8 +37,8 @@ def test_the_pull_of_a_second_container_is_no_time_of_the_start_of_the_first() -
         course.note(reached, [], now)
     course.note(reached, [], 503)
 
-    assert course.in_phase(Phase.STARTED) == 2 + 3
-    assert course.in_phase(Phase.PREPARED) == 5 + 493
+    assert course.in_phase(StartPhase.STARTED) == 2 + 3
+    assert course.in_phase(StartPhase.PREPARED) == 5 + 493
 
 
 def test_a_trouble_lasts_until_it_is_over_and_then_begins_anew() -> None:

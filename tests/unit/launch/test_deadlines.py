@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gpuspawner.gates.attempt import Attempt
 from gpuspawner.gates.source import Choice
 from gpuspawner.launch.deadlines import limits, total
-from gpuspawner.launch.limits import Phase
+from gpuspawner.launch.limits import StartPhase
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import AfterPreemption, Start, UnknownRules, Wait
 from gpuspawner.preflight.proposal import Proposal
@@ -39,13 +39,13 @@ def of(decision: Start | Wait) -> Attempt:
     ids=["a promise", "placeholders", "others that end slowly", "unknown", "both", "a new node"],
 )
 def test_a_pod_gets_the_time_that_its_node_may_take(decision: Start | Wait, seconds: int) -> None:
-    assert limits(SPAWNER, of(decision))[Phase.SCHEDULED] == seconds
+    assert limits(SPAWNER, of(decision))[StartPhase.SCHEDULED] == seconds
 
 
 def test_a_pod_that_nobody_has_judged_waits_as_long_as_with_kubespawner() -> None:
     off: Any = SimpleNamespace(**{**vars(SPAWNER), "preflight": "off"})
 
-    assert limits(off, of(Start(Grant())))[Phase.SCHEDULED] == 300
+    assert limits(off, of(Start(Grant())))[StartPhase.SCHEDULED] == 300
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_images_may_take_as_long_as_with_kubespawner_unless_a_limit_is_set(
     spawner: Any = SimpleNamespace(**{**vars(SPAWNER), "preparing_timeout": configured})
     attempt = replace(of(Start(Grant())), starting=starting)
 
-    assert limits(spawner, attempt)[Phase.PREPARED] == seconds
+    assert limits(spawner, attempt)[StartPhase.PREPARED] == seconds
 
 
 def test_an_infinite_limit_is_a_very_long_timeout_of_the_hub() -> None:
@@ -78,6 +78,6 @@ def test_nothing_limits_the_wait_in_a_queue_but_only_there(labels) -> None:
     choice = Choice(Proposal("jhub", "jupyter-ann", pod, Grant()))
     found = limits(SPAWNER, replace(attempt, choice=choice))
 
-    assert (found[Phase.QUEUED] >= 10**8) is bool(labels)
+    assert (found[StartPhase.QUEUED] >= 10**8) is bool(labels)
     assert (total(found) >= 10**8) is bool(labels)
-    assert found[Phase.SCHEDULED] == 60
+    assert found[StartPhase.SCHEDULED] == 60

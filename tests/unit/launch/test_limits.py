@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuspawner.launch.limits import Failure, Phase, hopeless, late, phase
+from gpuspawner.launch.limits import GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import Exit, Kind, Trouble
 
@@ -10,14 +10,14 @@ from gpuspawner.launch.trouble import Exit, Kind, Trouble
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
-        ([], Phase.SCHEDULED),
-        ([Step.SCHEDULING, Step.NODE_STARTING], Phase.SCHEDULED),
-        ([Step.SCHEDULING, Step.NODE_FOUND], Phase.PREPARED),
-        ([Step.NODE_FOUND, Step.VOLUMES, Step.PULLING], Phase.PREPARED),
-        ([Step.PULLING, Step.STARTING], Phase.STARTED),
+        ([], StartPhase.SCHEDULED),
+        ([Step.SCHEDULING, Step.NODE_STARTING], StartPhase.SCHEDULED),
+        ([Step.SCHEDULING, Step.NODE_FOUND], StartPhase.PREPARED),
+        ([Step.NODE_FOUND, Step.VOLUMES, Step.PULLING], StartPhase.PREPARED),
+        ([Step.PULLING, Step.STARTING], StartPhase.STARTED),
         # The second container's image comes after the first container.
-        ([Step.PULLING, Step.INITIALIZING, Step.PULLING], Phase.PREPARED),
-        ([Step.STARTING, Step.RUNNING], Phase.STARTED),
+        ([Step.PULLING, Step.INITIALIZING, Step.PULLING], StartPhase.PREPARED),
+        ([Step.STARTING, Step.RUNNING], StartPhase.STARTED),
     ],
 )
 def test_the_phase_is_that_of_the_last_step(steps, expected) -> None:
@@ -27,7 +27,7 @@ def test_the_phase_is_that_of_the_last_step(steps, expected) -> None:
 
 def test_what_cannot_pass_ends_a_start_at_once() -> None:
     final = Trouble(Kind.IMAGE_MISSING, is_final=True)
-    assert hopeless([Trouble(Kind.PULL_FAILED), final]) == Failure(final)
+    assert hopeless([Trouble(Kind.PULL_FAILED), final]) == GivenUp(final)
 
 
 @pytest.mark.parametrize(
@@ -45,21 +45,21 @@ def test_what_the_kubelet_tries_again_has_some_attempts(
     kind, attempts, seconds, is_given_up
 ) -> None:
     trouble = Trouble(kind, attempts=attempts)
-    assert hopeless([trouble], {kind: seconds}) == (Failure(trouble) if is_given_up else None)
+    assert hopeless([trouble], {kind: seconds}) == (GivenUp(trouble) if is_given_up else None)
 
 
 @pytest.mark.parametrize(("seconds", "is_given_up"), [(0.0, False), (29.0, False), (30.0, True)])
 def test_what_somebody_may_still_create_has_some_seconds(seconds, is_given_up) -> None:
     trouble = Trouble(Kind.SECRET_MISSING)
     lasting = {Kind.SECRET_MISSING: seconds}
-    assert hopeless([trouble], lasting) == (Failure(trouble) if is_given_up else None)
+    assert hopeless([trouble], lasting) == (GivenUp(trouble) if is_given_up else None)
 
 
 @pytest.mark.parametrize("kind", [Kind.IMAGE_FORBIDDEN, Kind.IMAGE_NEVER_PULLED])
 def test_a_new_node_has_time_to_get_credentials_and_images(kind) -> None:
     trouble = Trouble(kind)
     assert hopeless([trouble], {kind: 29.0}) is None
-    assert hopeless([trouble], {kind: 300.0}) == Failure(trouble)
+    assert hopeless([trouble], {kind: 300.0}) == GivenUp(trouble)
 
 
 def test_what_is_over_ends_nothing() -> None:
@@ -69,11 +69,11 @@ def test_what_is_over_ends_nothing() -> None:
 
 def test_a_phase_that_takes_too_long_ends_with_what_goes_wrong_in_it() -> None:
     over, present = Trouble(Kind.NETWORK, is_over=True), Trouble(Kind.VOLUME_ATTACH)
-    assert late([over, present], Phase.PREPARED) == Failure(present, Phase.PREPARED)
-    assert late([over], Phase.PREPARED) == Failure(None, Phase.PREPARED)
+    assert late([over, present], StartPhase.PREPARED) == GivenUp(present, StartPhase.PREPARED)
+    assert late([over], StartPhase.PREPARED) == GivenUp(None, StartPhase.PREPARED)
 
 
 def test_a_server_that_runs_again_after_a_crash_does_not_answer_because_of_it() -> None:
     crash = Trouble(Kind.CRASHED, is_over=True, exit=Exit(1))
-    assert late([crash], Phase.ANSWERED) == Failure(crash, Phase.ANSWERED)
-    assert late([crash], Phase.STARTED) == Failure(None, Phase.STARTED)
+    assert late([crash], StartPhase.ANSWERED) == GivenUp(crash, StartPhase.ANSWERED)
+    assert late([crash], StartPhase.STARTED) == GivenUp(None, StartPhase.STARTED)

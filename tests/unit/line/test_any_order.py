@@ -14,7 +14,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gpuspawner.line.line import Key, Ticket
+from gpuspawner.kube.meta import Key
+from gpuspawner.line.line import Ticket
 from tests.simulation.cluster import ticket
 from tests.unit.makers.witness import Witness
 

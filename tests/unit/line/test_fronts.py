@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.line.fronts import UNSURE_SECONDS, Fronts
-from gpuspawner.line.line import Key, Line, Ticket
+from gpuspawner.line.line import Line, Ticket
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules, Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source

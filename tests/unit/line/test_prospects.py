@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line import prospects
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.estimate import Range
-from gpuspawner.line.line import Key, Ticket
+from gpuspawner.line.line import Ticket
 from gpuspawner.line.prospects import Prospects
 from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod
 

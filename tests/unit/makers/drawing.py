@@ -5,7 +5,7 @@ from typing import Any
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Availability, State
-from gpuspawner.preflight.decision import Alternative, Difference, Room
+from gpuspawner.preflight.decision import Alternative, Difference, ResourceRoom
 from gpuspawner.web.form.render import render
 from tests.unit.makers.pages import Element, Page
 
@@ -32,8 +32,8 @@ TIED = Offers.parse(
 A100, T4 = OFFERS.accelerators.values()
 
 
-def room(most_free: int, free: int, total: int, asked: int = 1) -> Room:
-    return Room("nvidia.com/gpu", asked, most_free, free, 4, total)
+def room(most_free: int, free: int, total: int, asked: int = 1) -> ResourceRoom:
+    return ResourceRoom("nvidia.com/gpu", asked, most_free, free, 4, total)
 
 
 ROWS = (
@@ -68,7 +68,7 @@ def card(page: Page, value: str) -> Element:
 
 def alternatives_of(offers: Offers) -> tuple[Alternative, ...]:
     t4, image = offers.accelerators["t4"], offers.images.get("x") or offers.images["pytorch"]
-    room_ = Room("nvidia.com/gpu", 1, 2, 2, 4, 4)
+    room_ = ResourceRoom("nvidia.com/gpu", 1, 2, 2, 4, 4)
     return (
         Alternative(Grant(t4, 1, image, 8 * 2**30, 500), (Difference.OTHER_ACCELERATOR,), room_),
         Alternative(Grant(None, 0, image, 16 * 2**30, 2000), (Difference.NO_GPU,), None),

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuspawner.policies.usage import Usage
 from gpuspawner.web.stream.broadcast import Broadcast
-from gpuspawner.web.stream.open_form import Answer
+from gpuspawner.web.stream.open_form import Shown
 from gpuspawner.web.stream.stream import KEEP_ALIVE, Stream
 from tests.unit.makers.worlds import StillView
 
@@ -35,12 +35,12 @@ class Form:
     def question(self) -> Hashable:
         return self._question
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> Shown:
         self.asked.append(self._question)
         found = self.shows[self._question]
         if isinstance(found, Exception):
             raise found
-        return Answer({"accelerators": found}, self._for_all)
+        return Shown({"accelerators": found}, self._for_all)
 
 
 def always() -> bool:

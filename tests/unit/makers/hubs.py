@@ -18,7 +18,7 @@ from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.availability import Availability, Surveys
 from gpuspawner.preflight.dry_run import Answer, DryRun
 from gpuspawner.preflight.dry_runs import DryRuns
-from gpuspawner.preflight.nobody_waits import Decide, Line, nobody_waits
+from gpuspawner.preflight.nobody_waits import Decide, WhoWaits, nobody_waits
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
@@ -68,7 +68,7 @@ class StillRuntime(Runtime):
 
     def _waiting(
         self, view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: Decide
-    ) -> Line:
+    ) -> WhoWaits:
         """As `HubLine.waiting`, but nobody tells who is idle, and who comes back is not awaited."""
         from gpuspawner.line.durations import Durations
         from gpuspawner.line.kept import KeptPlaces

@@ -15,7 +15,7 @@ from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
-from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, Outlook, Why
+from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, Outlook, WhyNoNode
 from gpuspawner.scaling.pools import NONE, Pools
 from gpuspawner.scheduling.state import ClusterState
 
@@ -137,7 +137,7 @@ def asks(gpus: int = 1, **spec: Any) -> Pod:
     return pod(gpus=gpus, selector=spec.pop("selector", {}), **spec)
 
 
-def why(found: object) -> list[Why]:
+def why(found: object) -> list[WhyNoNode]:
     """Return the reasons of an outlook that promises nothing."""
     assert isinstance(found, CannotScaleUp), found
     return [it.why for it in found.obstacles]

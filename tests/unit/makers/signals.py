@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from gpuspawner.cluster.kinds import Kind
+from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.watch import Confirmed, Page, Signal, Watcher
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from tests.unit.makers.scripted import FAST, ScriptedServer
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
-THINGS = Kind("Pod", "/things")
+THINGS = ObjectKind("Pod", "/things")
 
 
 async def signals_of(server: ScriptedServer, count: int, backoff: Backoff = FAST) -> list[Signal]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from gpuspawner.cluster.kinds import NODES, PODS, Kind
+from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
 from tests.unit.makers.scripted import FAST, ScriptedServer, Step, obj, page, watch
@@ -16,9 +16,9 @@ POD = obj("a", namespace="jhub", spec={"nodeName": "n1"})
 
 @asynccontextmanager
 async def viewing(
-    kinds: tuple[Kind, ...] = (NODES, PODS),
+    kinds: tuple[ObjectKind, ...] = (NODES, PODS),
     backoff: Backoff = FAST,
-    scaling_kinds: tuple[Kind, ...] = (),
+    scaling_kinds: tuple[ObjectKind, ...] = (),
     **scripts: list[Step],
 ) -> AsyncIterator[tuple[ClusterView, ScriptedServer]]:
     """Start a view of a scripted server; a kind without a script has no objects and no events."""

@@ -10,7 +10,7 @@ from gpuspawner.kube.autoscaling import Event, NodePool
 from gpuspawner.preflight.decision import Refuse, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scaling.node_waits import NodeWaits
-from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source, Why
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.pools import Pools
 from tests.unit.makers.worlds import NAMESPACE, Plain, StillView, node, pod, proposal, settle
 
@@ -81,5 +81,5 @@ class World:
         self.view.autoscalers.put(msgspec.convert(plain, NodePool))
 
 
-def whys(refusal: Refuse) -> list[Why]:
+def whys(refusal: Refuse) -> list[WhyNoNode]:
     return [it.why for it in refusal.obstacles]

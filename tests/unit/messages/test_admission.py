@@ -14,7 +14,6 @@ from gpuspawner.preflight.decision import Overruled, Reason, Refuse, Start
 from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
-    Cause,
     Denied,
     Insecure,
     Missing,
@@ -24,6 +23,7 @@ from gpuspawner.preflight.rejection import (
     QuotaDemands,
     QuotaUncounted,
     Rejection,
+    RejectionCause,
     Unexplained,
     Use,
     WebhookFailed,
@@ -34,11 +34,11 @@ GI = 2**30
 T4 = Grant(Accelerator("t4", "NVIDIA T4", "nvidia.com/gpu"), 1)
 
 
-def refused(cause: Cause, of: Of = Of.POD, grant: Grant = T4) -> Refuse:
+def refused(cause: RejectionCause, of: Of = Of.POD, grant: Grant = T4) -> Refuse:
     return Refuse(grant, Reason.NOT_ADMITTED, rejection=Rejection(of, cause, "the very words"))
 
 
-def told(cause: Cause, of: Of = Of.POD, grant: Grant = T4) -> str:
+def told(cause: RejectionCause, of: Of = Of.POD, grant: Grant = T4) -> str:
     return refusal(refused(cause, of, grant)).text
 
 
@@ -148,7 +148,7 @@ def test_a_limit_range_is_named_with_its_bound(breach: Breach, of: Of, sentence:
         (Unexplained(), "The hub's log has the details."),
     ],
 )
-def test_a_rejection_says_who_can_help(cause: Cause, way_out: str) -> None:
+def test_a_rejection_says_who_can_help(cause: RejectionCause, way_out: str) -> None:
     assert told(cause).endswith(way_out)
 
 

@@ -4,12 +4,12 @@ import pytest
 
 from gpuspawner.messages import StateText, state_text
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies.denial import Choice, OverLimit, Withheld
+from gpuspawner.policies.denial import OfferKind, OverLimit, Withheld
 from gpuspawner.policies.judging import Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.availability import Availability, State
-from gpuspawner.preflight.decision import CanScaleUp, Room
-from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, Why
+from gpuspawner.preflight.decision import CanScaleUp, ResourceRoom
+from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, WhyNoNode
 
 T4 = Accelerator("t4", "T4", "nvidia.com/gpu")
 EXPLAINED = Policy("course", explanation="Ask first")
@@ -21,7 +21,7 @@ def reached(per, of="", group=""):
 
 
 def gpus(most_free, free, total, asked=1):
-    return Room("nvidia.com/gpu", asked, most_free, free, 4, total)
+    return ResourceRoom("nvidia.com/gpu", asked, most_free, free, 4, total)
 
 
 SENTENCES = [
@@ -56,11 +56,11 @@ SENTENCES = [
         StateText("Perhaps", "no machine is free, but one may be added"),
     ),
     (
-        Availability(T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(Why.STOCK_OUT),)),
+        Availability(T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(WhyNoNode.STOCK_OUT),)),
         StateText("Not available", "the cloud provider has none right now"),
     ),
     (
-        Availability(T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(Why.LIMIT),)),
+        Availability(T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(WhyNoNode.LIMIT),)),
         StateText("Not available", "no machine can be added for it right now"),
     ),
     (
@@ -88,11 +88,11 @@ SENTENCES = [
         StateText("Limit reached", "the group ml uses 2 of its 2 GPUs"),
     ),
     (
-        Availability(T4, State.WITHHELD, denial=Withheld(EXPLAINED, Choice.ACCELERATOR, "t4")),
+        Availability(T4, State.WITHHELD, denial=Withheld(EXPLAINED, OfferKind.ACCELERATOR, "t4")),
         StateText("Not offered", "Ask first."),
     ),
     (
-        Availability(T4, State.WITHHELD, denial=Withheld(Policy("c"), Choice.PROFILE, "t4")),
+        Availability(T4, State.WITHHELD, denial=Withheld(Policy("c"), OfferKind.PROFILE, "t4")),
         StateText("Not offered", "it isn't offered to you"),
     ),
     (

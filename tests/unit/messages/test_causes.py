@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner import messages
-from gpuspawner.launch.limits import Failure
+from gpuspawner.launch.limits import GivenUp
 from gpuspawner.launch.trouble import About, Exit, Kind, Trouble
 from gpuspawner.messages.causes import cause
 from gpuspawner.offers.grant import Grant
@@ -50,7 +50,7 @@ def test_missing_gpus_of_a_profile_are_told_without_a_model(granted, visible, sa
 
 
 def test_missing_gpus_are_no_last_words_of_the_server() -> None:
-    message = messages.failure(Failure(missing(1, 0)))
+    message = messages.failure(GivenUp(missing(1, 0)))
 
     assert message.text == (
         "The machine should have given your server 1 GPU, but none is visible."

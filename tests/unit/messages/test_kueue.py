@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.kueue.judging import Closed, Never, Why
-from gpuspawner.kueue.places import Line
+from gpuspawner.kueue.judging import Closed, Never, WhyClosed
+from gpuspawner.kueue.places import PlaceInQueue
 from gpuspawner.messages import explain_refusal, preview, refusal
 from gpuspawner.messages.kueue import in_queue
 from gpuspawner.offers.grant import Grant
@@ -17,31 +17,31 @@ GPU = "nvidia.com/gpu"
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (Line("gpus", "a", None), "Your server waits in the queue gpus."),
+        (PlaceInQueue("gpus", "a", None), "Your server waits in the queue gpus."),
         (
-            Line("gpus", "team-a", 2, GPU, 6, 8),
+            PlaceInQueue("gpus", "team-a", 2, GPU, 6, 8),
             "Your server waits in the queue gpus: 2 are ahead of it. team-a uses 6 of its 8 GPUs.",
         ),
         (
-            Line("gpus", "team-a", 0, GPU, 1, 8, is_lent=True),
+            PlaceInQueue("gpus", "team-a", 0, GPU, 1, 8, is_lent=True),
             (
                 "Your server is next in the queue gpus. team-a uses 1 of its 8 GPUs. "
                 "Others have borrowed the rest."
             ),
         ),
         (
-            Line("gpus", "team-a", 1, GPU, 9, 8),
+            PlaceInQueue("gpus", "team-a", 1, GPU, 9, 8),
             (
                 "Your server waits in the queue gpus: 1 is ahead of it. "
                 "team-a uses 9 GPUs: 8 of its own, and 1 that it has borrowed."
             ),
         ),
         (
-            Line("gpus", "team-a", 0, "memory", 2**33, 2**34),
+            PlaceInQueue("gpus", "team-a", 0, "memory", 2**33, 2**34),
             "Your server is next in the queue gpus. team-a uses 8 GiB of its 16 GiB of memory.",
         ),
         (
-            Line("gpus", "team-a", 1, GPU, 8, 8, is_stopped=True),
+            PlaceInQueue("gpus", "team-a", 1, GPU, 8, 8, is_stopped=True),
             (
                 "Your server waits in the queue gpus: 1 is ahead of it. "
                 "The queue is stopped right now; your server keeps its place."
@@ -49,12 +49,12 @@ GPU = "nvidia.com/gpu"
         ),
     ],
 )
-def test_a_place_is_told_with_what_is_in_use(line: Line, said: str) -> None:
+def test_a_place_is_told_with_what_is_in_use(line: PlaceInQueue, said: str) -> None:
     assert in_queue(line).text == said
 
 
 def test_the_form_says_what_would_happen() -> None:
-    start = Start(Grant(), (InQueue(Line("gpus", "team-a", 3, GPU, 8, 8)),))
+    start = Start(Grant(), (InQueue(PlaceInQueue("gpus", "team-a", 3, GPU, 8, 8)),))
 
     assert preview(start).text == (
         "Your server would wait in the queue gpus. 3 are waiting there already. "
@@ -82,7 +82,7 @@ def test_the_form_says_what_would_happen() -> None:
             "LocalQueue gpus could give at most 0 of nvidia.com/gpu, 1 asked",
         ),
         (
-            Closed("gpus", Why.NO_QUEUE),
+            Closed("gpus", WhyClosed.NO_QUEUE),
             (
                 "The cluster has no queue gpus for your server. "
                 "Please tell your administrator. The hub's log has the details."
@@ -90,7 +90,7 @@ def test_the_form_says_what_would_happen() -> None:
             "there is no LocalQueue gpus in the pod's namespace",
         ),
         (
-            Closed("gpus", Why.NO_POOL),
+            Closed("gpus", WhyClosed.NO_POOL),
             (
                 "The queue gpus has no quota to give. "
                 "Please tell your administrator. The hub's log has the details."
@@ -98,7 +98,7 @@ def test_the_form_says_what_would_happen() -> None:
             "the ClusterQueue of the LocalQueue gpus doesn't exist",
         ),
         (
-            Closed("gpus", Why.STOPPED),
+            Closed("gpus", WhyClosed.STOPPED),
             (
                 "The queue gpus is stopped right now. "
                 "Please try again later, or tell your administrator."
@@ -106,7 +106,7 @@ def test_the_form_says_what_would_happen() -> None:
             "the LocalQueue gpus, or its ClusterQueue, has a stopPolicy",
         ),
         (
-            Closed("gpus", Why.INACTIVE, "Can't admit new workloads:\nno flavor t4"),
+            Closed("gpus", WhyClosed.INACTIVE, "Can't admit new workloads:\nno flavor t4"),
             (
                 "The queue gpus can't take servers right now. "
                 "Please try again later, or tell your administrator."
@@ -123,7 +123,7 @@ def test_a_queue_s_no_says_why(no: Never | Closed, said: str, for_administrators
 
 
 def test_a_name_is_only_quoted() -> None:
-    said = in_queue(Line("<b>\n", "<script>", 0, GPU, 1, 2))
+    said = in_queue(PlaceInQueue("<b>\n", "<script>", 0, GPU, 1, 2))
 
     assert "<script>" not in said.html
     assert "\n" not in said.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.launch.limits import Failure, Phase
+from gpuspawner.launch.limits import GivenUp, StartPhase
 from gpuspawner.launch.pulls import Pulled, Pulling
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import About, Exit, Kind, Trouble
@@ -35,30 +35,30 @@ def test_a_step_says_how_long_it_usually_takes() -> None:
 @pytest.mark.parametrize("kind", Kind)
 def test_each_trouble_has_its_sentence_and_a_way_out(kind: Kind) -> None:
     about = About("notebook", "lab:1", "home", "claim-ann", "nvidia.com/gpu", "secret")
-    text = failure(Failure(Trouble(kind, about, is_final=True))).text
+    text = failure(GivenUp(Trouble(kind, about, is_final=True))).text
 
     assert "Please" in text
     assert "{" not in text
     assert not hitch(Trouble(kind, about)).text.startswith("Please")
 
 
-@pytest.mark.parametrize("phase", Phase)
-def test_each_phase_that_takes_too_long_has_its_sentence(phase: Phase) -> None:
-    text = failure(Failure(late=phase)).text
+@pytest.mark.parametrize("phase", StartPhase)
+def test_each_phase_that_takes_too_long_has_its_sentence(phase: StartPhase) -> None:
+    text = failure(GivenUp(late=phase)).text
     assert text.endswith("Please try again later, or tell your administrator.")
 
 
 def test_a_warning_in_unknown_words_is_not_called_the_cause() -> None:
-    late = Failure(Trouble(Kind.UNKNOWN, texts=("label 'team' is required",)), Phase.PREPARED)
+    late = GivenUp(Trouble(Kind.UNKNOWN, texts=("label 'team' is required",)), StartPhase.PREPARED)
 
-    assert failure(late) == failure(Failure(late=Phase.PREPARED))
+    assert failure(late) == failure(GivenUp(late=StartPhase.PREPARED))
 
 
 def test_a_crash_quotes_the_last_line_as_text() -> None:
     said = "Traceback\n  File x\nImportError: <b>torch</b>" + "\x07"
     trouble = Trouble(Kind.CRASHED, exit=Exit(1, last_words=said))
 
-    message = failure(Failure(trouble))
+    message = failure(GivenUp(trouble))
 
     assert "Its last words: “ImportError: <b>torch</b>”." in message.text
     assert "<b>" not in message.html
@@ -81,7 +81,7 @@ def test_a_hitch_that_lasts_says_for_how_long() -> None:
 
 def test_hostile_names_cannot_change_a_sentence() -> None:
     image = "x{0.__class__}\n<img src=x onerror=alert(1)>" + "a" * 10_000
-    message = failure(Failure(Trouble(Kind.IMAGE_MISSING, About(image=image), is_final=True)))
+    message = failure(GivenUp(Trouble(Kind.IMAGE_MISSING, About(image=image), is_final=True)))
 
     assert "{0.__class__}" in message.text
     assert "<img" not in message.html

@@ -6,8 +6,8 @@ from gpuspawner.messages import OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, Room
-from gpuspawner.scaling.outlook import Obstacle, Why
+from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, ResourceRoom
+from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
 GI = 2**30
 A100 = Accelerator("a100", "A100", "nvidia.com/gpu")
@@ -15,11 +15,11 @@ WITHOUT = Alternative(Grant(), (Difference.NO_GPU,), None)
 
 
 def gpus(asked, most_free, most):
-    return Room("nvidia.com/gpu", asked, most_free, most_free, most, most)
+    return ResourceRoom("nvidia.com/gpu", asked, most_free, most_free, most, most)
 
 
 def memory(asked, most_free, most):
-    return Room("memory", asked * GI, most_free * GI, most_free * GI, most * GI, most * GI)
+    return ResourceRoom("memory", asked * GI, most_free * GI, most_free * GI, most * GI, most * GI)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_buttons_replace_the_sentence_about_alternatives():
 
 
 def test_above_the_buttons_a_refusal_says_why_no_machine_can_be_added():
-    full = (Obstacle(Why.AT_MAXIMUM, "a100", nodes=1),)
+    full = (Obstacle(WhyNoNode.AT_MAXIMUM, "a100", nodes=1),)
     refusal = Refuse(Grant(A100, 1), Reason.BUSY, alternatives=(WITHOUT,), obstacles=full)
 
     assert OnForm.of_refusal(refusal).message.text.endswith(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.messages.policies import policy_denied
-from gpuspawner.policies.denial import Choice, OverLimit, PolicyDenial, Uncounted, Withheld
+from gpuspawner.policies.denial import OfferKind, OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.judging import Standing
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
 
@@ -43,12 +43,12 @@ def over(
 
 
 SENTENCES: list[tuple[PolicyDenial, str]] = [
-    (Withheld(QUIET, Choice.ACCELERATOR, "t4"), f"Tesla T4 isn't offered to you. {ASK}"),
-    (Withheld(QUIET, Choice.IMAGE, "pytorch"), f"PyTorch 2 isn't offered to you. {ASK}"),
-    (Withheld(QUIET, Choice.PROFILE, "large"), f"“large” isn't offered to you. {ASK}"),
-    (Withheld(QUIET, Choice.ACCELERATOR, "gone"), f"gone isn't offered to you. {ASK}"),
+    (Withheld(QUIET, OfferKind.ACCELERATOR, "t4"), f"Tesla T4 isn't offered to you. {ASK}"),
+    (Withheld(QUIET, OfferKind.IMAGE, "pytorch"), f"PyTorch 2 isn't offered to you. {ASK}"),
+    (Withheld(QUIET, OfferKind.PROFILE, "large"), f"“large” isn't offered to you. {ASK}"),
+    (Withheld(QUIET, OfferKind.ACCELERATOR, "gone"), f"gone isn't offered to you. {ASK}"),
     (
-        Withheld(EXPLAINED, Choice.ACCELERATOR, "t4"),
+        Withheld(EXPLAINED, OfferKind.ACCELERATOR, "t4"),
         f"The course shares eight GPUs. Tesla T4 isn't offered to you. {ASK}",
     ),
     (
@@ -175,7 +175,10 @@ def test_a_denial_gives_the_reason_the_figures_and_the_way_out(denial, text) -> 
 def test_the_administrator_s_explanation_comes_first_as_a_sentence(written, read) -> None:
     policy = Policy("p", explanation=written)
 
-    for denial in (Withheld(policy, Choice.IMAGE, "x"), over(Per.USER, GPUS, 1, 2, policy=policy)):
+    for denial in (
+        Withheld(policy, OfferKind.IMAGE, "x"),
+        over(Per.USER, GPUS, 1, 2, policy=policy),
+    ):
         message = policy_denied(denial, NAMES)
         assert message.text.startswith(f"{read} ")
         assert message.html.startswith("<strong>")
@@ -188,9 +191,9 @@ HOSTILE = '<img src=x onerror="alert(1)">{used}%s&amp;'
 @pytest.mark.parametrize(
     "denial",
     [
-        Withheld(Policy("p", explanation=HOSTILE), Choice.ACCELERATOR, "t4"),
-        Withheld(QUIET, Choice.ACCELERATOR, HOSTILE),
-        Withheld(QUIET, Choice.PROFILE, HOSTILE),
+        Withheld(Policy("p", explanation=HOSTILE), OfferKind.ACCELERATOR, "t4"),
+        Withheld(QUIET, OfferKind.ACCELERATOR, HOSTILE),
+        Withheld(QUIET, OfferKind.PROFILE, HOSTILE),
         over(Per.USER, GPUS, 2, 1, 2, HOSTILE, "a"),
         over(Per.SERVER, gpus(HOSTILE), 2, 3),
         over(Per.GROUP, GPUS, 2, 1, 2, policy=Policy("p", explanation=HOSTILE)),
@@ -215,7 +218,7 @@ def test_hostile_names_are_text_and_never_html(denial) -> None:
 
 
 def test_a_hostile_display_name_is_escaped_too() -> None:
-    message = policy_denied(Withheld(QUIET, Choice.ACCELERATOR, "t4"), {"t4": HOSTILE})
+    message = policy_denied(Withheld(QUIET, OfferKind.ACCELERATOR, "t4"), {"t4": HOSTILE})
 
     assert "<img" not in message.html
 

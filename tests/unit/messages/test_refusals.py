@@ -13,7 +13,7 @@ from gpuspawner.preflight.decision import (
     Difference,
     Reason,
     Refuse,
-    Room,
+    ResourceRoom,
     TaintedNodes,
 )
 from gpuspawner.preflight.rejection import Of, OverQuota, Rejection, Use
@@ -23,19 +23,19 @@ A100 = Accelerator("a100", "A100", "nvidia.com/gpu")
 T4 = Accelerator("t4", "T4", "nvidia.com/gpu")
 PLAIN = Alternative(Grant(), (Difference.NO_GPU,), None)
 ONE_T4 = Alternative(
-    Grant(T4, 1), (Difference.OTHER_ACCELERATOR,), Room("nvidia.com/gpu", 1, 1, 2, 1, 4)
+    Grant(T4, 1), (Difference.OTHER_ACCELERATOR,), ResourceRoom("nvidia.com/gpu", 1, 1, 2, 1, 4)
 )
 
 
-PODS = Room("pods", 1, 0, 0, 110, 110)
+PODS = ResourceRoom("pods", 1, 0, 0, 110, 110)
 
 
 def gpus(asked, most_free, free, most, total):
-    return Room("nvidia.com/gpu", asked, most_free, free, most, total)
+    return ResourceRoom("nvidia.com/gpu", asked, most_free, free, most, total)
 
 
 def memory(asked, most_free, most=64):
-    return Room("memory", asked * GI, most_free * GI, most_free * GI, most * GI, most * GI)
+    return ResourceRoom("memory", asked * GI, most_free * GI, most_free * GI, most * GI, most * GI)
 
 
 def busy(count, room, *alternatives, shortage=None):
@@ -95,7 +95,7 @@ SENTENCES = [
         ),
     ),
     (
-        busy(1, gpus(1, 1, 1, 4, 8), shortage=Room("pods", 1, 0, 0, 110, 110)),
+        busy(1, gpus(1, 1, 1, 4, 8), shortage=ResourceRoom("pods", 1, 0, 0, 110, 110)),
         "The A100 machines are full right now. Please try again a little later.",
     ),
     (
@@ -165,7 +165,9 @@ SENTENCES = [
         ),
     ),
     (
-        impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4), shortage=Room("fpga", 1, 0, 0, 0, 0)),
+        impossible(
+            Grant(A100, 1), gpus(1, 1, 1, 4, 4), shortage=ResourceRoom("fpga", 1, 0, 0, 0, 0)
+        ),
         (
             "No machine here has 1 × A100 together with the 1 × fpga that your server needs. "
             "Please choose something else, or ask your administrator."
@@ -208,7 +210,7 @@ SENTENCES = [
         ),
     ),
     (
-        impossible(Grant(cpu=64000), shortage=Room("cpu", 64000, 1000, 1000, 8000, 8000)),
+        impossible(Grant(cpu=64000), shortage=ResourceRoom("cpu", 64000, 1000, 1000, 8000, 8000)),
         (
             "No machine here has the 64 cores of CPU that your server needs. "
             "With your other choices, the most is 8 cores. "
@@ -241,7 +243,7 @@ def test_an_administrators_text_is_escaped():
 
 numbers = st.integers(0, 9)
 rooms = st.builds(
-    Room,
+    ResourceRoom,
     st.sampled_from(["nvidia.com/gpu", "memory", "cpu", "pods", "hugepages-2Mi"]),
     *[numbers] * 5,
 )

@@ -7,10 +7,10 @@ from gpuspawner.messages.administrators import explain_refusal
 from gpuspawner.messages.scaling import no_more
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Reason, Refuse
-from gpuspawner.scaling.outlook import Obstacle, Why
+from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
 
-@pytest.mark.parametrize("why", Why)
+@pytest.mark.parametrize("why", WhyNoNode)
 def test_every_reason_has_a_sentence(why):
     assert no_more((Obstacle(why),)).endswith(".")
 
@@ -20,7 +20,10 @@ def test_without_an_autoscaler_there_is_nothing_to_say():
 
 
 def test_a_pool_that_would_help_says_more_than_pools_that_would_not():
-    obstacles = (Obstacle(Why.NO_SUCH_MACHINE, "cpu"), Obstacle(Why.AT_MAXIMUM, "t4", nodes=4))
+    obstacles = (
+        Obstacle(WhyNoNode.NO_SUCH_MACHINE, "cpu"),
+        Obstacle(WhyNoNode.AT_MAXIMUM, "t4", nodes=4),
+    )
 
     assert no_more(obstacles) == ("No more machines can be added: their number is at its maximum.")
 
@@ -29,13 +32,13 @@ def test_a_pool_that_would_help_says_more_than_pools_that_would_not():
     ("whys", "lead", "way_out", "at_field"),
     [
         (
-            [Why.NO_SUCH_MACHINE, Why.TAKEN],
+            [WhyNoNode.NO_SUCH_MACHINE, WhyNoNode.TAKEN],
             "“L4” can't start right now.",
             "Please choose something else, or try again later.",
             "Not available right now.",
         ),
         (
-            [Why.NO_SUCH_MACHINE],
+            [WhyNoNode.NO_SUCH_MACHINE],
             "“L4” can't start on any machine here.",
             "Please choose something else, or ask your administrator.",
             "Not available.",
@@ -54,7 +57,7 @@ def test_a_pool_without_nodes_that_cannot_grow_now_is_not_called_impossible_for_
 
 def test_users_read_neither_names_of_pools_nor_the_autoscaler_s_text():
     decision = Refuse(
-        Grant(), Reason.BUSY, obstacles=(Obstacle(Why.STOCK_OUT, "<b>t4</b>", "QUOTA 'x'"),)
+        Grant(), Reason.BUSY, obstacles=(Obstacle(WhyNoNode.STOCK_OUT, "<b>t4</b>", "QUOTA 'x'"),)
     )
 
     assert refusal(decision).text == (
@@ -68,9 +71,9 @@ def test_administrators_read_each_pool_with_the_autoscaler_s_text_on_one_line():
         Grant(),
         Reason.IMPOSSIBLE,
         obstacles=(
-            Obstacle(Why.NO_SUCH_MACHINE, "cpu"),
-            Obstacle(Why.AT_MAXIMUM, "t4", nodes=4),
-            Obstacle(Why.REFUSED, detail="no\nidea"),
+            Obstacle(WhyNoNode.NO_SUCH_MACHINE, "cpu"),
+            Obstacle(WhyNoNode.AT_MAXIMUM, "t4", nodes=4),
+            Obstacle(WhyNoNode.REFUSED, detail="no\nidea"),
         ),
         scheduler_message="0/1 nodes are available: 1 Insufficient memory.",
     )

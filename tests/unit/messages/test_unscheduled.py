@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.launch.limits import Failure, Phase
+from gpuspawner.launch.limits import GivenUp, StartPhase
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages import failure
 from gpuspawner.messages.unscheduled import why
@@ -61,7 +61,7 @@ def test_the_scarcest_is_named_and_what_only_administrators_know_isnt(text: str,
 
 def test_a_start_that_gets_no_node_in_time_says_why() -> None:
     text = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
-    failed = Failure(Trouble(Kind.UNSCHEDULABLE, texts=(text,)), Phase.SCHEDULED)
+    failed = GivenUp(Trouble(Kind.UNSCHEDULABLE, texts=(text,)), StartPhase.SCHEDULED)
 
     assert failure(failed).text == (
         f"The cluster hasn't given your server a machine in time. {GPUS} "
@@ -71,6 +71,6 @@ def test_a_start_that_gets_no_node_in_time_says_why() -> None:
 
 def test_a_hostile_resource_stays_text() -> None:
     text = "0/1 nodes are available: 1 Insufficient example.com/<b>{0}."
-    failed = Failure(Trouble(Kind.UNSCHEDULABLE, texts=(text,)), Phase.SCHEDULED)
+    failed = GivenUp(Trouble(Kind.UNSCHEDULABLE, texts=(text,)), StartPhase.SCHEDULED)
 
     assert "<b>" not in failure(failed).html

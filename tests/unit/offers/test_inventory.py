@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuspawner.offers.inventory import (
-    Stock,
+    Inventory,
     nodes_with_gpus,
     of_accelerators,
     of_profiles,
@@ -29,7 +29,7 @@ def cluster(*pods: dict[str, Any]) -> ClusterState:
     return ClusterState.from_objects(nodes=nodes, pods=list(pods))
 
 
-def of(profiles: object, **everywhere: object) -> tuple[Stock, ...]:
+def of(profiles: object, **everywhere: object) -> tuple[Inventory, ...]:
     return tuple(take_stock(cluster(pod("x", "a", 3)), of_profiles(profiles, everywhere)))
 
 
@@ -38,8 +38,8 @@ def test_gpus_of_an_accelerator_are_counted_on_its_nodes() -> None:
     selections = of_accelerators(accelerators.accelerators.values(), {})
 
     assert tuple(take_stock(cluster(pod("x", "a", 3)), selections)) == (
-        Stock("t4", nodes=2, gpus=8, free=5),
-        Stock("h100", nodes=0, gpus=0, free=0),
+        Inventory("t4", nodes=2, gpus=8, free=5),
+        Inventory("h100", nodes=0, gpus=0, free=0),
     )
 
 
@@ -49,7 +49,9 @@ def test_settings_for_every_pod_narrow_the_nodes() -> None:
 
     for everywhere in ({"node_selector": {"pool": "b"}}, {"node_affinity_required": terms}):
         selections = of_accelerators(accelerators, everywhere)
-        assert tuple(take_stock(cluster(), selections)) == (Stock("t4", nodes=0, gpus=0, free=0),)
+        assert tuple(take_stock(cluster(), selections)) == (
+            Inventory("t4", nodes=0, gpus=0, free=0),
+        )
 
 
 def test_a_profile_that_sets_its_gpus_to_zero_is_not_counted() -> None:
@@ -74,11 +76,25 @@ def test_nodes_with_gpus_are_counted_even_if_their_gpus_are_not_healthy() -> Non
     assert nodes_with_gpus(state) == 1
 
 
+def test_gpus_of_an_old_device_plugin_are_counted_too() -> None:
+    old = "alpha.kubernetes.io/nvidia-gpu"
+    amounts = {"allocatable": {old: "2", "pods": "110"}, "capacity": {old: "2"}}
+    state = ClusterState.from_objects(
+        nodes=[{"metadata": {"name": "n"}, "status": amounts}], pods=[]
+    )
+
+    assert nodes_with_gpus(state) == 1
+    profiles = [{"display_name": "P", "kubespawner_override": {"extra_resource_limits": {old: 1}}}]
+    assert [it.gpus for it in take_stock(state, of_profiles(profiles, {}))] == [2]
+
+
 def test_gpus_that_are_not_healthy_are_not_counted() -> None:
     state = ClusterState.from_objects(nodes=[node("a", 3, capacity=4)], pods=[])
     accelerators = Offers.parse(accelerators={"t4": T4}).accelerators.values()
 
-    assert tuple(take_stock(state, of_accelerators(accelerators, {}))) == (Stock("t4", 1, 3, 3),)
+    assert tuple(take_stock(state, of_accelerators(accelerators, {}))) == (
+        Inventory("t4", 1, 3, 3),
+    )
 
 
 def test_a_profile_with_gpus_is_counted_on_its_nodes() -> None:
@@ -87,7 +103,7 @@ def test_a_profile_with_gpus_is_counted_on_its_nodes() -> None:
         "kubespawner_override": {"node_selector": {"gpu": "t4"}, **GPU},
     }
 
-    assert of([profile]) == of({"t4": profile}) == (Stock("T4", nodes=2, gpus=8, free=5),)
+    assert of([profile]) == of({"t4": profile}) == (Inventory("T4", nodes=2, gpus=8, free=5),)
 
 
 def test_a_profile_without_gpus_is_not_counted() -> None:
@@ -105,7 +121,7 @@ def test_choices_with_nodes_of_their_own_are_counted_each() -> None:
         "profile_options": {"model": {"display_name": "Model", "choices": choices}},
     }
 
-    assert of([profile]) == (Stock("GPU: T4", 2, 8, 5), Stock("GPU: A100", 0, 0, 0))
+    assert of([profile]) == (Inventory("GPU: T4", 2, 8, 5), Inventory("GPU: A100", 0, 0, 0))
 
 
 def test_a_choice_that_only_adds_gpus_belongs_to_its_profile() -> None:
@@ -115,7 +131,7 @@ def test_a_choice_that_only_adds_gpus_belongs_to_its_profile() -> None:
         "profile_options": {"count": {"choices": {"one": {"kubespawner_override": GPU}}}},
     }
 
-    assert of([profile]) == (Stock("GPU", 2, 8, 5),)
+    assert of([profile]) == (Inventory("GPU", 2, 8, 5),)
 
 
 def test_what_cannot_be_known_before_a_form_is_open_is_not_counted() -> None:

@@ -57,6 +57,19 @@ async def test_a_server_without_a_gpu_has_no_lifetime(course) -> None:
     assert "lifetime" not in json.loads(pod.metadata.annotations[GRANT])
 
 
+@pytest.mark.parametrize(
+    ("options", "deadline", "ends"),
+    [({}, None, 3600), ({}, 600, 600), ({"accelerator": None}, None, None), ({}, 7200, 3600)],
+)
+async def test_the_line_knows_when_a_server_will_end(course, options, deadline, ends) -> None:
+    own = {"extra_pod_config": {"activeDeadlineSeconds": deadline}} if deadline else {}
+    spawner = course.spawner({"course": {"lifetime": "1h"}}, **own)
+    await begin(spawner, **options)
+    gates = spawner.gpuspawner_gates
+
+    assert await gates._policing.lifetime(gates.attempt.choice) == ends
+
+
 async def test_the_last_gate_judges_the_pod_that_is_really_sent(course) -> None:
     """A hook of the administrator's, or a profile's, may have changed it."""
     spawner = course.spawner({"course": {"gpus_per_user": 4}})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from gpuspawner.policies.denial import Choice, OverLimit, Wanted, Withheld, over_limits, withheld
+from gpuspawner.policies.denial import OfferKind, OverLimit, Wanted, Withheld, over_limits, withheld
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Limit, Per, Policy
 from gpuspawner.policies.usage import Usage
@@ -35,17 +35,17 @@ EVERYTHING = Wanted("t4", "pytorch", "large")
     [
         (Policy("p"), []),
         (Policy("p", accelerators=frozenset({"t4"})), []),
-        (Policy("p", accelerators=frozenset({"a100"})), [Choice.ACCELERATOR]),
-        (Policy("p", images=frozenset()), [Choice.IMAGE]),
-        (Policy("p", profiles=frozenset({"small"})), [Choice.PROFILE]),
+        (Policy("p", accelerators=frozenset({"a100"})), [OfferKind.ACCELERATOR]),
+        (Policy("p", images=frozenset()), [OfferKind.IMAGE]),
+        (Policy("p", profiles=frozenset({"small"})), [OfferKind.PROFILE]),
         (
             Policy("p", accelerators=frozenset(), images=frozenset(), profiles=frozenset()),
-            [Choice.ACCELERATOR, Choice.IMAGE, Choice.PROFILE],
+            [OfferKind.ACCELERATOR, OfferKind.IMAGE, OfferKind.PROFILE],
         ),
     ],
 )
 def test_what_a_policy_does_not_leave_on_offer_is_withheld(policy, denied) -> None:
-    keys = {Choice.ACCELERATOR: "t4", Choice.IMAGE: "pytorch", Choice.PROFILE: "large"}
+    keys = {OfferKind.ACCELERATOR: "t4", OfferKind.IMAGE: "pytorch", OfferKind.PROFILE: "large"}
 
     expected = [Withheld(policy, it, keys[it]) for it in denied]
     assert list(withheld([policy], EVERYTHING)) == expected

@@ -15,13 +15,13 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
-    Cause,
     Insecure,
     Of,
     OutOfRange,
     OverQuota,
     QuotaUncounted,
     Rejection,
+    RejectionCause,
     Use,
     WebhookFailed,
 )
@@ -233,7 +233,7 @@ async def test_alternatives_to_an_unchanged_pod_need_no_dry_run_in_a_preview() -
         (Insecure("restricted"), Reason.NOT_ADMITTED),
     ],
 )
-async def test_each_cause_has_its_reason(cause: Cause, reason: Reason) -> None:
+async def test_each_cause_has_its_reason(cause: RejectionCause, reason: Reason) -> None:
     admission = rejecting(1)
     admission.no = Rejection(Of.POD, cause, "")
 

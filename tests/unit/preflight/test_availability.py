@@ -7,7 +7,7 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Availability, State, Surveys, survey
-from gpuspawner.preflight.decision import CanScaleUp, Room
+from gpuspawner.preflight.decision import CanScaleUp, ResourceRoom
 from gpuspawner.preflight.placement import Placements
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.surveyed import LATER, LIVE, OFFERS, STOCK, T4, look, node, pod, to_come
@@ -15,7 +15,7 @@ from tests.unit.makers.worlds import having
 
 
 def gpus(most_free, free, most, total):
-    return Room("nvidia.com/gpu", 1, most_free, free, most, total)
+    return ResourceRoom("nvidia.com/gpu", 1, most_free, free, most, total)
 
 
 def test_free_gpus_are_counted_for_one_node_and_in_total():

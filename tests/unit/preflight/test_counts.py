@@ -11,8 +11,8 @@ import pytest
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.preflight import facts
-from gpuspawner.preflight.counts import Counts
-from gpuspawner.preflight.decision import Room, TaintedNodes
+from gpuspawner.preflight.counts import NodeCounts
+from gpuspawner.preflight.decision import ResourceRoom, TaintedNodes
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
 from tests.unit.makers.worlds import GPU, node, pod
@@ -38,15 +38,15 @@ def asking(gpus: int, **spec: Any) -> Pod:
 
 
 def test_devices_lack_if_no_single_node_has_enough_free() -> None:
-    counts = Counts(state_of(node("a", 2), node("b", 4)))
+    counts = NodeCounts(state_of(node("a", 2), node("b", 4)))
 
     assert [counts.lacks_devices(asking(gpus)) for gpus in (0, 4, 5)] == [False, False, True]
-    assert Counts(state_of()).lacks_devices(asking(1))
+    assert NodeCounts(state_of()).lacks_devices(asking(1))
 
 
 def test_devices_follow_the_pods_that_come_and_go() -> None:
     state = state_of(node("a", 2))
-    counts = Counts(state)
+    counts = NodeCounts(state)
     assert not counts.lacks_devices(asking(2))
 
     state.put(convert("Pod", pod("other", 1, on="a")))
@@ -59,7 +59,7 @@ def test_devices_follow_the_pods_that_come_and_go() -> None:
 def test_taints_count_on_nodes_that_the_pod_selects_most_frequent_first() -> None:
     other = {**TAINT, "key": "more"}
     unselected = {**node("d", 1, taints=[TAINT]), "metadata": {"name": "d", "labels": {}}}
-    counts = Counts(
+    counts = NodeCounts(
         state_of(
             node("a", 1, taints=[TAINT]),
             node("b", 1, taints=[AWAY, other]),
@@ -83,7 +83,7 @@ def test_taints_count_on_nodes_that_the_pod_selects_most_frequent_first() -> Non
 
 def test_taints_follow_the_nodes() -> None:
     state = state_of(node("a", 1, taints=[TAINT]))
-    counts = Counts(state)
+    counts = NodeCounts(state)
     assert counts.taints(asking(1)) != ()
 
     state.put(convert("Node", node("a", 1)))
@@ -105,7 +105,7 @@ def test_what_is_kept_equals_a_fresh_count() -> None:
     both = node("b", 4, taints=[TAINT])
     both["status"]["allocatable"] |= {OTHER: "1"}
     state = state_of(node("a", 2), both, node("c", 1))
-    counts = Counts(state)
+    counts = NodeCounts(state)
     pods = [
         asking(gpus, tolerations=tolerations, **spec)
         for gpus in (1, 4)
@@ -145,13 +145,13 @@ def test_what_is_kept_equals_a_fresh_count() -> None:
 def test_the_devices_of_the_same_nodes_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> Room:
+    def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> ResourceRoom:
         asked.append((len(nodes), resource))
         return counted(nodes, resource, amount)
 
     counted = facts.room
     monkeypatch.setattr(facts, "room", room)
-    counts = Counts(state_of(node("a", 2), node("b", 2)))
+    counts = NodeCounts(state_of(node("a", 2), node("b", 2)))
 
     for gpus in (3, 4, 8):
         nodes = counts.candidates(asking(gpus))

@@ -21,7 +21,7 @@ from gpuspawner.preflight.decision import (
     Difference,
     Reason,
     Refuse,
-    Room,
+    ResourceRoom,
     Start,
     TaintedNodes,
     UnknownRules,
@@ -78,7 +78,7 @@ def test_a_refusal_says_how_much_is_asked_and_how_much_is_free() -> None:
     refused = refusal(preflight_on(*objects), proposal("a", 2))
 
     assert refused.reason is Reason.BUSY
-    assert refused.gpus == Room(GPU, asked=2, most_free=1, free=2, most=2, total=4)
+    assert refused.gpus == ResourceRoom(GPU, asked=2, most_free=1, free=2, most=2, total=4)
     assert refused.shortage == refused.gpus
     assert refused.candidates == 2
     assert refused.view_age == 0.5
@@ -100,8 +100,10 @@ def test_if_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
     refused = refusal(preflight_on(*ONE_FREE, *full), hungry)
 
     gib = 2**30
-    assert refused.gpus == Room(GPU, 1, most_free=1, free=1, most=2, total=3)
-    assert refused.shortage == Room("memory", 300 * gib, 255 * gib, 255 * gib, 256 * gib, 256 * gib)
+    assert refused.gpus == ResourceRoom(GPU, 1, most_free=1, free=1, most=2, total=3)
+    assert refused.shortage == ResourceRoom(
+        "memory", 300 * gib, 255 * gib, 255 * gib, 256 * gib, 256 * gib
+    )
 
 
 def test_a_taint_in_the_way_is_named() -> None:
@@ -175,7 +177,7 @@ def test_several_shares_of_a_gpu_are_refused_where_a_plugin_gives_only_one() -> 
     no = refusal(preflight, proposal("a", 4))
 
     assert (no.reason, no.one_share) == (Reason.IMPOSSIBLE, True)
-    assert no.gpus == Room(GPU, asked=4, most_free=4, free=4, most=4, total=4)
+    assert no.gpus == ResourceRoom(GPU, asked=4, most_free=4, free=4, most=4, total=4)
     assert preflight.check(proposal("a", 1)) == Start(proposal("a", 1).grant)
     instead = preflight.alternatives(proposal("a", 4), Instead(ON_OFFER))
     assert [it.grant.gpus for it in instead] == [1, 0]
@@ -299,7 +301,7 @@ def test_an_over_committed_node_takes_nothing_from_another() -> None:
 
     refused = refusal(preflight, proposal("a", 2))
 
-    assert refused.gpus == Room(GPU, asked=2, most_free=1, free=1, most=2, total=3)
+    assert refused.gpus == ResourceRoom(GPU, asked=2, most_free=1, free=1, most=2, total=3)
 
 
 def test_a_pool_at_its_maximum_refuses() -> None:
@@ -312,7 +314,7 @@ def test_alternatives_are_judged_as_the_pods_they_would_be() -> None:
     [fewer, none] = alternatives(proposal("a", 4), Instead(ON_OFFER))
 
     assert (fewer.grant.gpus, fewer.differences) == (1, (Difference.FEWER_GPUS,))
-    assert fewer.gpus == Room(GPU, asked=1, most_free=1, free=1, most=2, total=2)
+    assert fewer.gpus == ResourceRoom(GPU, asked=1, most_free=1, free=1, most=2, total=2)
     assert (none.grant, none.differences, none.gpus) == (Grant(), (Difference.NO_GPU,), None)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
-from gpuspawner.preflight.decision import Reason, Room, Start, ViewNotLive, Wait
+from gpuspawner.preflight.decision import Reason, ResourceRoom, Start, ViewNotLive, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp
@@ -154,7 +154,7 @@ async def test_a_start_that_waits_too_long_is_refused_with_try_again() -> None:
     decision = await preflight.begin(proposal("second"))
 
     assert refused(decision) is Reason.TRY_AGAIN
-    assert decision.gpus == Room(GPU, asked=1, most_free=1, free=1, most=2, total=2)
+    assert decision.gpus == ResourceRoom(GPU, asked=1, most_free=1, free=1, most=2, total=2)
 
 
 async def test_a_waiting_start_goes_on_unchecked_if_the_view_becomes_stale() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
-    Cause,
     Denied,
     Insecure,
     Missing,
@@ -21,6 +20,7 @@ from gpuspawner.preflight.rejection import (
     QuotaDemands,
     QuotaUncounted,
     Rejection,
+    RejectionCause,
     Unexplained,
     Use,
     WebhookFailed,
@@ -45,7 +45,7 @@ def status(code: int, text: str) -> dict[str, object]:
     }
 
 
-def cause(text: str, code: int = 403) -> Cause | None:
+def cause(text: str, code: int = 403) -> RejectionCause | None:
     rejection = read(code, status(code, text), Of.POD)
     return rejection.cause if rejection else None
 
@@ -148,7 +148,7 @@ def test_a_bound_of_claims_is_read() -> None:
         ("something of a plugin of 2031", Unexplained()),
     ],
 )
-def test_the_text_of_each_admission_plugin_is_recognized(said: str, known: Cause) -> None:
+def test_the_text_of_each_admission_plugin_is_recognized(said: str, known: RejectionCause) -> None:
     assert cause(FORBIDDEN + said) == known
 
 

@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.scaling.answers import Answer, Coming, Refused, answer
-from gpuspawner.scaling.outlook import Source, Why
+from gpuspawner.scaling.answers import AutoscalerAnswer, Coming, Refused, answer
+from gpuspawner.scaling.outlook import Source, WhyNoNode
 
 pytestmark = pytest.mark.each_python
 
 NOT = "pod didn't trigger scale-up: "
 
 
-def said(reason: str, message: str, reporter: str = "") -> Answer | None:
+def said(reason: str, message: str, reporter: str = "") -> AutoscalerAnswer | None:
     plain = {"reason": reason, "message": message, "reportingComponent": reporter}
     return answer(msgspec.convert(plain, Event))
 
@@ -22,19 +22,19 @@ def said(reason: str, message: str, reporter: str = "") -> Answer | None:
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        ("2 max node group size reached", Why.AT_MAXIMUM),
-        ("max total nodes in cluster reached", Why.AT_MAXIMUM),
-        ("1 in backoff after failed scale-up, 1 Insufficient nvidia.com/gpu", Why.STOCK_OUT),
-        ('1 exceeded quota: "cluster-wide", resources: nvidia.com/gpu', Why.LIMIT),
-        ("1 max cluster cpu, memory limit reached", Why.LIMIT),
-        ("1 not ready for scale-up", Why.REFUSED),
-        ("1 node(s) didn't match Pod's node affinity/selector", Why.NO_SUCH_MACHINE),
-        ("3 Insufficient nvidia.com/gpu", Why.NO_SUCH_MACHINE),
+        ("2 max node group size reached", WhyNoNode.AT_MAXIMUM),
+        ("max total nodes in cluster reached", WhyNoNode.AT_MAXIMUM),
+        ("1 in backoff after failed scale-up, 1 Insufficient nvidia.com/gpu", WhyNoNode.STOCK_OUT),
+        ('1 exceeded quota: "cluster-wide", resources: nvidia.com/gpu', WhyNoNode.LIMIT),
+        ("1 max cluster cpu, memory limit reached", WhyNoNode.LIMIT),
+        ("1 not ready for scale-up", WhyNoNode.REFUSED),
+        ("1 node(s) didn't match Pod's node affinity/selector", WhyNoNode.NO_SUCH_MACHINE),
+        ("3 Insufficient nvidia.com/gpu", WhyNoNode.NO_SUCH_MACHINE),
         (
             "2 node(s) had volume node affinity conflict, 1 max node group size reached",
-            Why.AT_MAXIMUM,
+            WhyNoNode.AT_MAXIMUM,
         ),
-        ("", Why.REFUSED),
+        ("", WhyNoNode.REFUSED),
     ],
 )
 def test_cluster_autoscalers_no_tells_its_reason(message, why) -> None:
@@ -48,22 +48,25 @@ def test_cluster_autoscalers_no_tells_its_reason(message, why) -> None:
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        ("all available instance types exceed limits for nodepool (NodePool=gpu)", Why.LIMIT),
-        ("node limits have been exhausted for nodepool (NodePool=gpu)", Why.AT_MAXIMUM),
-        ("no instance type has enough resources, requirements=x", Why.NO_SUCH_MACHINE),
-        ("no instance type met all requirements, requirements=x", Why.NO_SUCH_MACHINE),
+        ("all available instance types exceed limits for nodepool (NodePool=gpu)", WhyNoNode.LIMIT),
+        ("node limits have been exhausted for nodepool (NodePool=gpu)", WhyNoNode.AT_MAXIMUM),
+        ("no instance type has enough resources, requirements=x", WhyNoNode.NO_SUCH_MACHINE),
+        ("no instance type met all requirements, requirements=x", WhyNoNode.NO_SUCH_MACHINE),
         (
             "no instance type met the scheduling requirements or had a required offering, x=y",
-            Why.NO_SUCH_MACHINE,
+            WhyNoNode.NO_SUCH_MACHINE,
         ),
         (
             "no instance type which met the requirements, had a required offering, x=y",
-            Why.STOCK_OUT,
+            WhyNoNode.STOCK_OUT,
         ),
-        ("no instance type has the required offering, requirements=x", Why.STOCK_OUT),
-        ('incompatible requirements, label "x" does not have known values', Why.NO_SUCH_MACHINE),
-        ("did not tolerate taint (taint=a=b:NoSchedule)", Why.NO_SUCH_MACHINE),
-        ("something new", Why.REFUSED),
+        ("no instance type has the required offering, requirements=x", WhyNoNode.STOCK_OUT),
+        (
+            'incompatible requirements, label "x" does not have known values',
+            WhyNoNode.NO_SUCH_MACHINE,
+        ),
+        ("did not tolerate taint (taint=a=b:NoSchedule)", WhyNoNode.NO_SUCH_MACHINE),
+        ("something new", WhyNoNode.REFUSED),
     ],
 )
 @pytest.mark.parametrize("reporter", ["karpenter", "eks-auto-mode/compute"])

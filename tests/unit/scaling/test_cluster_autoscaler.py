@@ -12,7 +12,7 @@ from gpuspawner.kube.autoscaling import ConfigMap
 from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.scaling.cluster_autoscaler import _MOST_POOLS, _GroupNames
 from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
-from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
+from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
 from tests.unit.makers.groups import EKS, GPU, MAY, UUID, group, look, member, status
@@ -39,7 +39,7 @@ LIKE_IT = group(f"eks-gpu-{UUID.replace('4', '5')}")
 IF = {
     "it is below its maximum": ([group()], [member()], asks(), CanScaleUp),
     "it is at its maximum": (
-        [group(target=4, registered=4)], [member()], asks(), [Why.AT_MAXIMUM]
+        [group(target=4, registered=4)], [member()], asks(), [WhyNoNode.AT_MAXIMUM]
     ),
     "nobody has seen its nodes": ([group(target=0, registered=0)], [], asks(), MAY),
     "it is unhealthy": ([group(health="Unhealthy")], [member()], asks(), PERHAPS),
@@ -80,7 +80,7 @@ def test_a_group_below_its_maximum_adds_a_node_like_its_own() -> None:
 def test_a_group_that_backs_off_adds_none() -> None:
     found = look(group(scale_up="Backoff"))
 
-    assert why(found) == [Why.STOCK_OUT]
+    assert why(found) == [WhyNoNode.STOCK_OUT]
     assert found.obstacles[0].detail == "OUT_OF_RESOURCES"
 
 
@@ -90,7 +90,7 @@ def test_a_group_at_zero_is_remembered() -> None:
     cluster.state.remove("Node", "", "n")
 
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
-    assert why(cluster.outlook(asks(4))) == [Why.NO_SUCH_MACHINE]
+    assert why(cluster.outlook(asks(4))) == [WhyNoNode.NO_SUCH_MACHINE]
 
 
 def test_a_group_that_was_deleted_and_comes_back_may_have_other_machines() -> None:
@@ -112,7 +112,7 @@ def test_a_node_whose_device_plugin_fails_does_not_change_what_its_group_makes()
     cluster.state.put(convert("Node", member(gpus=0)))
 
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
-    assert why(cluster.outlook(asks(2))) == [Why.NO_SUCH_MACHINE]
+    assert why(cluster.outlook(asks(2))) == [WhyNoNode.NO_SUCH_MACHINE]
 
 
 def test_a_node_without_its_gpus_yet_is_on_its_way() -> None:
@@ -131,7 +131,7 @@ def test_a_starting_node_of_no_known_group_may_be_the_one_that_is_expected() -> 
 
 
 def test_a_node_that_has_joined_since_the_status_was_written_is_not_expected_once_more() -> None:
-    assert why(look(group(target=1, most=1, registered=0))) == [Why.AT_MAXIMUM]
+    assert why(look(group(target=1, most=1, registered=0))) == [WhyNoNode.AT_MAXIMUM]
 
 
 def test_of_a_target_of_millions_only_hundreds_of_nodes_are_counted() -> None:
@@ -167,7 +167,7 @@ def test_each_node_is_read_once_for_all_pods(monkeypatch) -> None:
 def test_a_node_that_changes_is_read_again() -> None:
     alike = state(member("a", gpus=1), member("b", gpus=1))
     cluster = Cluster(alike, autoscalers(status=status(group(registered=2))), "detect")
-    assert why(cluster.outlook(asks(4))) == [Why.NO_SUCH_MACHINE]
+    assert why(cluster.outlook(asks(4))) == [WhyNoNode.NO_SUCH_MACHINE]
     cluster.state.put(convert("Node", member("a", gpus=4)))
 
     assert isinstance(cluster.outlook(asks(4)), CanScaleUp)
@@ -190,8 +190,8 @@ def test_a_pool_at_zero_is_no_hope_for_a_pod_that_selects_another_one_by_name() 
     nodes = (node("a100-x", labels={key: "a100"}, unschedulable=True),)
 
     assert why(look(full, empty, nodes=nodes, asked=asks(selector={key: "a100"}))) == [
-        Why.AT_MAXIMUM,
-        Why.NO_SUCH_MACHINE,
+        WhyNoNode.AT_MAXIMUM,
+        WhyNoNode.NO_SUCH_MACHINE,
     ]
     growing = group("t4", 1, 3, registered=0)
     assert isinstance(
@@ -257,7 +257,10 @@ def test_groups_of_one_pool_in_several_zones_are_told_apart_by_their_nodes() -> 
     full = group("gke-c-gpu-1a2b3c4d-grp", 1, 1), group("gke-c-gpu-5e6f7a8b-grp", 1, 1)
 
     asked = asks(selector=pool)
-    assert why(look(*full, nodes=nodes, asked=asked)) == [Why.AT_MAXIMUM, Why.AT_MAXIMUM]
+    assert why(look(*full, nodes=nodes, asked=asked)) == [
+        WhyNoNode.AT_MAXIMUM,
+        WhyNoNode.AT_MAXIMUM,
+    ]
 
 
 def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
@@ -275,7 +278,7 @@ def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
     forbidden = autoscalers((karpenters,))
     forbidden.mark_unknown("ConfigMap")
 
-    assert why(found(autoscalers((karpenters,)))) == [Why.AT_MAXIMUM]
+    assert why(found(autoscalers((karpenters,)))) == [WhyNoNode.AT_MAXIMUM]
     for objects in (unreadable, empty, forbidden, autoscalers((karpenters,), status="nonsense")):
         assert found(objects) == MayScaleUp(Source.NODES)
 

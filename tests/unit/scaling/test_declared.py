@@ -6,7 +6,14 @@ import pytest
 
 from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.preflight.verdicts import Subject
-from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
+from gpuspawner.scaling.outlook import (
+    CannotScaleUp,
+    CanScaleUp,
+    MayScaleUp,
+    Obstacle,
+    Source,
+    WhyNoNode,
+)
 from tests.unit.makers.outlooks import (
     GPU_TAINT,
     T4,
@@ -23,8 +30,8 @@ POOL = Accelerator(
     "t4", "T4", "nvidia.com/gpu", counts=(1, 2), node_selector=T4, scale_up=ScaleUp(4, 8)
 )
 NAME = "cloud.google.com/gke-accelerator=nvidia-tesla-t4"
-AT_MAXIMUM = CannotScaleUp((Obstacle(Why.AT_MAXIMUM, NAME, nodes=4),))
-NO_SUCH_MACHINE = CannotScaleUp((Obstacle(Why.NO_SUCH_MACHINE, NAME),))
+AT_MAXIMUM = CannotScaleUp((Obstacle(WhyNoNode.AT_MAXIMUM, NAME, nodes=4),))
+NO_SUCH_MACHINE = CannotScaleUp((Obstacle(WhyNoNode.NO_SUCH_MACHINE, NAME),))
 
 
 def _can(nodes: int, max_nodes: int, minutes: float, pool: str = NAME) -> CanScaleUp:
@@ -109,7 +116,7 @@ def test_node_affinity_can_define_a_pool() -> None:
     name = f'[{{"matchExpressions": [{{"key": "{next(iter(T4))}", "operator": "Exists"}}]}}]'
 
     assert outlook(state(node("a")), pod(gpus=2), by_affinity) == CannotScaleUp(
-        (Obstacle(Why.AT_MAXIMUM, name, nodes=1),)
+        (Obstacle(WhyNoNode.AT_MAXIMUM, name, nodes=1),)
     )
     assert outlook(state(), pod(), by_affinity) == _can(0, 1, 8, name)
 
@@ -131,7 +138,7 @@ def test_a_declared_pool_is_not_promised_to_more_pods_than_its_nodes_will_hold()
         assert cluster.outlook(pod(name), pool) == _can(1, 2, 8)
         cluster.state.put(pod(name))
 
-    assert cluster.outlook(pod("d"), pool) == CannotScaleUp((Obstacle(Why.TAKEN, NAME),))
+    assert cluster.outlook(pod("d"), pool) == CannotScaleUp((Obstacle(WhyNoNode.TAKEN, NAME),))
 
 
 def test_a_start_whose_pod_does_not_exist_yet_waits_too() -> None:
@@ -142,7 +149,7 @@ def test_a_start_whose_pod_does_not_exist_yet_waits_too() -> None:
     for name in ("b", "c"):
         cluster.reservations.take_of_new_node(("jhub", name), Subject(pod(name)))
 
-    assert cluster.outlook(pod("d"), pool) == CannotScaleUp((Obstacle(Why.TAKEN, NAME),))
+    assert cluster.outlook(pod("d"), pool) == CannotScaleUp((Obstacle(WhyNoNode.TAKEN, NAME),))
     assert cluster.outlook(pod("c"), pool) == _can(1, 2, 8)
 
 
@@ -167,7 +174,7 @@ def test_a_young_node_without_its_gpus_is_on_its_way() -> None:
 
     assert cluster.outlook(pod("b"), pool) == _can(2, 2, 8)
     cluster.state.put(pod("b", gpus=2))
-    assert cluster.outlook(pod("c"), pool) == CannotScaleUp((Obstacle(Why.TAKEN, NAME),))
+    assert cluster.outlook(pod("c"), pool) == CannotScaleUp((Obstacle(WhyNoNode.TAKEN, NAME),))
 
 
 def test_the_measured_time_replaces_the_declared_one() -> None:

@@ -13,7 +13,7 @@ from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.growth import like, new_node
-from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, Why
+from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
 from tests.unit.makers.outlooks import (
@@ -93,7 +93,7 @@ AT_LIMIT = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "2"})
 EXCEEDED = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "3"})
 HUGE = pool(limits={"nvidia.com/gpu": "1e1000"})
 TIGHT = {"memory": "20Gi"}
-NEVER, LIMIT = [Why.NO_SUCH_MACHINE], [Why.LIMIT]
+NEVER, LIMIT = [WhyNoNode.NO_SUCH_MACHINE], [WhyNoNode.LIMIT]
 
 
 def odd(key: str) -> Plain:
@@ -139,7 +139,7 @@ IF = {
     "its limit is reached": ([AT_LIMIT], [full()], asks(), LIMIT),
     "its limit of what isn't asked for is reached": ([AT_LIMIT], [], asks(0), MAY),
     "its limit of what isn't asked for is exceeded": ([EXCEEDED], [], asks(0), LIMIT),
-    "its limit of nodes is reached": ([with_two_nodes("2")], [], asks(), [Why.AT_MAXIMUM]),
+    "its limit of nodes is reached": ([with_two_nodes("2")], [], asks(), [WhyNoNode.AT_MAXIMUM]),
     "its limit of nodes leaves one": ([with_two_nodes("3")], [], asks(), MAY),
     "a smaller machine may be within its limit": ([pool(limits=TIGHT)], [full()], asks(), MAY),
     "no machine is within its limit": ([pool(ONLY_SMALL, limits=TIGHT)], [full()], asks(), LIMIT),
@@ -147,10 +147,11 @@ IF = {
     "its limit is beyond all numbers": (
         [HUGE, pool(meta={"name": "other"})], [small()], asks(4), MAY
     ),
-    "it is static": ([pool(replicas=2)], [full()], asks(), [Why.AT_MAXIMUM]),
-    "it isn't ready": ([pool(ready="False")], [full()], asks(), [Why.REFUSED]),
+    "it is static": ([pool(replicas=2)], [full()], asks(), [WhyNoNode.AT_MAXIMUM]),
+    "it isn't ready": ([pool(ready="False")], [full()], asks(), [WhyNoNode.REFUSED]),
     "it is being deleted": (
-        [pool(meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})], [full()], asks(), [Why.REFUSED]
+        [pool(meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})],
+        [full()], asks(), [WhyNoNode.REFUSED],
     ),
 }  # fmt: skip
 
@@ -167,7 +168,7 @@ def test_a_pool_that_has_made_such_a_machine_can_make_another() -> None:
 def test_a_pool_that_was_deleted_and_comes_back_may_make_other_machines() -> None:
     objects = autoscalers((pool(ONLY_SMALL),))
     cluster = Cluster(state(full()), objects, "detect")
-    assert why(cluster.outlook(asks(2))) == [Why.NO_SUCH_MACHINE]
+    assert why(cluster.outlook(asks(2))) == [WhyNoNode.NO_SUCH_MACHINE]
 
     cluster.state.remove("Node", "", "n")
     objects.remove("NodePool", "", "gpu")
@@ -217,7 +218,7 @@ def test_a_limit_of_cores_must_leave_what_the_pod_asks_for_in_millicores(limit, 
     """Nobody has seen the pool's machines, so only what the pod asks for tells."""
     found = look(pool(limits={"cpu": limit}), asked=pod(selector={}, containers=[CORE_AND_A_HALF]))
 
-    assert found == MAY if is_enough else why(found) == [Why.LIMIT]
+    assert found == MAY if is_enough else why(found) == [WhyNoNode.LIMIT]
 
 
 def test_those_who_wait_use_up_a_limit_of_cores_before_their_nodes_exist() -> None:
@@ -227,7 +228,7 @@ def test_those_who_wait_use_up_a_limit_of_cores_before_their_nodes_exist() -> No
         assert cluster.outlook(one) == MAY
         cluster.state.put(one)
 
-    assert why(cluster.outlook(d)) == [Why.TAKEN]
+    assert why(cluster.outlook(d)) == [WhyNoNode.TAKEN]
 
 
 def test_a_pool_that_cannot_be_read_may_help() -> None:
@@ -277,7 +278,7 @@ def test_a_claim_that_is_not_launched_yet_promises_nothing() -> None:
     at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
     bare = {"metadata": {"name": "c", "labels": SMALL}}
 
-    assert why(look(at_limit, claims=(bare,))) == [Why.LIMIT]
+    assert why(look(at_limit, claims=(bare,))) == [WhyNoNode.LIMIT]
 
 
 def test_one_gpu_on_its_way_is_promised_to_one_person() -> None:
@@ -285,7 +286,7 @@ def test_one_gpu_on_its_way_is_promised_to_one_person() -> None:
     cluster = Cluster(state(), autoscalers((at_limit,), (claim("c", 1),)), "detect")
     cluster.state.put(pod("waits", selector={}))
 
-    assert why(cluster.outlook(asks())) == [Why.TAKEN]
+    assert why(cluster.outlook(asks())) == [WhyNoNode.TAKEN]
 
 
 def test_those_who_wait_use_up_a_limit_before_their_nodes_exist() -> None:
@@ -294,7 +295,7 @@ def test_those_who_wait_use_up_a_limit_before_their_nodes_exist() -> None:
         assert cluster.outlook(pod(name, selector={})) == MAY
         cluster.state.put(pod(name, selector={}))
 
-    assert why(cluster.outlook(pod("d", selector={}))) == [Why.TAKEN]
+    assert why(cluster.outlook(pod("d", selector={}))) == [WhyNoNode.TAKEN]
 
 
 def test_a_larger_machine_for_another_may_use_up_the_limit() -> None:
@@ -335,7 +336,7 @@ def test_a_claim_that_is_being_deleted_leaves_its_place_to_the_pool() -> None:
     full = pool(limits={"nodes": "1"}, used={"nodes": "0"})
 
     assert look(full, claims=(going,)) == MAY
-    assert why(look(full, claims=(claim("b", 1), going), asked=asks(2))) == [Why.AT_MAXIMUM]
+    assert why(look(full, claims=(claim("b", 1), going), asked=asks(2))) == [WhyNoNode.AT_MAXIMUM]
 
 
 def test_the_pods_of_daemon_sets_take_room_on_the_next_node_also_if_a_claim_is_known() -> None:

@@ -13,7 +13,7 @@ from gpuspawner.preflight.decision import Reason, Refuse, Wait
 from gpuspawner.reservations.in_view import UNSEEN_SECONDS
 from gpuspawner.scaling.node_waits import LASTING_SECONDS, TRIAL_SECONDS, NodeWaits, longest_wait
 from gpuspawner.scaling.objects import STATUS
-from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, Why
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 from tests.unit.makers.outlooks import status_map
 from tests.unit.makers.waits import AT_MAXIMUM, SCALE_UP, UNKNOWN, World, whys
 from tests.unit.makers.worlds import GPU, NAMESPACE, labelled, node, pod, proposal, settle
@@ -28,11 +28,11 @@ async def test_the_autoscalers_no_ends_the_wait_at_once_and_is_remembered_for_th
         began = clock.now
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
-        assert whys(await world.refusal()) == [Why.AT_MAXIMUM]
+        assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
         assert clock.now == began
         decision = world.preflight.check(proposal("b"))
         assert isinstance(decision, Refuse)
-        assert whys(decision) == [Why.AT_MAXIMUM]
+        assert whys(decision) == [WhyNoNode.AT_MAXIMUM]
         assert isinstance(world.preflight.check(proposal("c", 0, nodeSelector={"x": "y"})), Wait)
 
 
@@ -40,7 +40,7 @@ async def test_without_an_answer_the_trial_ends(clock) -> None:
     async with World() as world:
         began = clock.now
 
-        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert TRIAL_SECONDS <= clock.now - began <= TRIAL_SECONDS + 1
 
 
@@ -78,7 +78,7 @@ async def test_a_listed_pool_below_its_maximum_is_waited_for_as_long_as_for_a_no
         await world.hears("TriggeredScaleUp", SCALE_UP)
         assert await world.still_waits(5 * TRIAL_SECONDS)
 
-        assert whys(await world.refusal()) == [Why.IN_VAIN]
+        assert whys(await world.refusal()) == [WhyNoNode.IN_VAIN]
         assert clock.now - began >= longest_wait(world.wait.scale_up)
 
 
@@ -98,7 +98,7 @@ async def test_an_autoscaler_that_is_silent_about_a_pool_that_may_be_ill_is_only
             if source is Source.CLUSTER_AUTOSCALER:
                 written(world, number, target=0, group="Unhealthy")
 
-        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert clock.now - began <= TRIAL_SECONDS + 1
 
 
@@ -113,7 +113,7 @@ async def test_an_autoscaler_that_comes_back_in_a_trial_has_to_look_twice() -> N
         assert await world.still_waits(10)
         written(world, 190)
 
-        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert isinstance(world.preflight.check(proposal("b")), Refuse)
 
 
@@ -126,7 +126,7 @@ async def test_a_status_that_is_read_again_shows_no_further_look() -> None:
             world.view.autoscalers.put(status_map(text))
             assert await world.still_waits(TRIAL_SECONDS / 2)
 
-        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert isinstance(world.preflight.check(proposal("b")), Wait)
 
 
@@ -137,7 +137,7 @@ async def test_a_trial_goes_on_until_the_autoscaler_has_looked_while_the_pod_was
         assert await world.still_waits(95)
         written(world, 190)
 
-        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert isinstance(world.preflight.check(proposal("b")), Refuse)
 
 
@@ -145,7 +145,7 @@ async def test_nothing_is_remembered_of_a_trial_in_which_the_autoscaler_did_not_
     async with on_gke() as world:
         assert await world.still_waits(10 * TRIAL_SECONDS)
 
-        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert isinstance(world.preflight.check(proposal("b")), Wait)
 
 
@@ -164,7 +164,7 @@ async def test_an_autoscaler_that_has_gone_is_not_waited_for_nor_taken_for_one_t
         world.view.autoscalers.remove("ConfigMap", *STATUS)
         began = clock.now
 
-        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert clock.now - began <= TRIAL_SECONDS
         assert isinstance(world.preflight.check(proposal("b")), Wait)
 
@@ -173,7 +173,7 @@ async def test_the_administrator_says_how_long_a_trial_takes(clock) -> None:
     world, began = World(), clock.now
     world.waits = NodeWaits(world.view, world.preflight.to_come, world.preflight.check, trial=300)
     async with world:
-        assert whys(await world.refusal()) == [Why.NO_ANSWER]
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert 300 <= clock.now - began <= 301
 
 
@@ -211,7 +211,7 @@ async def test_a_later_no_ends_a_wait_for_a_node_that_was_coming() -> None:
         await world.hears("TriggeredScaleUp", SCALE_UP)
         await world.hears("NotTriggerScaleUp", "1 in backoff after failed scale-up")
 
-        assert whys(await world.refusal()) == [Why.STOCK_OUT]
+        assert whys(await world.refusal()) == [WhyNoNode.STOCK_OUT]
 
 
 async def test_one_autoscalers_no_does_not_end_a_wait_for_anothers_node() -> None:
@@ -229,7 +229,7 @@ OVER_LIMIT = (
 
 @pytest.mark.parametrize(
     ("claims", "seconds", "why"),
-    [([], 290, Why.STOCK_OUT), ([], 310, Why.IN_VAIN), (["a-x"], 290, Why.LIMIT)],
+    [([], 290, WhyNoNode.STOCK_OUT), ([], 310, WhyNoNode.IN_VAIN), (["a-x"], 290, WhyNoNode.LIMIT)],
     ids=["the cloud had none", "the machine never joined", "another pod took it"],
 )
 async def test_karpenters_no_after_a_nodeclaim_says_what_became_of_the_claim(
@@ -271,7 +271,7 @@ async def test_after_anothers_no_a_moment_without_hope_ends_nothing() -> None:
 async def test_anothers_no_does_not_end_a_wait_whose_node_is_coming() -> None:
     async with World() as world:
         await world.hears("TriggeredScaleUp", SCALE_UP)
-        subject, obstacle = proposal("b").subject, Obstacle(Why.AT_MAXIMUM)
+        subject, obstacle = proposal("b").subject, Obstacle(WhyNoNode.AT_MAXIMUM)
         world.preflight.to_come.remember(subject, Source.CLUSTER_AUTOSCALER, obstacle)
 
         assert await world.still_waits(2 * LASTING_SECONDS)
@@ -329,14 +329,14 @@ async def test_a_node_that_stays_on_its_way_forever_ends_in_vain() -> None:
         plain = {"metadata": meta, "data": {"status": status}}
         world.view.autoscalers.put(msgspec.convert(plain, ConfigMap))
 
-        assert Why.IN_VAIN in whys(await world.refusal())
+        assert WhyNoNode.IN_VAIN in whys(await world.refusal())
 
 
 async def test_a_wait_that_the_hub_is_about_to_end_says_nothing_about_others() -> None:
     async with World(CanScaleUp(0, 1, 5)) as world:
         refusal = await world.waits.until_in_vain(world.asked, world.wait, most=60)
 
-        assert (refusal.reason, whys(refusal)) == (Reason.BUSY, [Why.IN_VAIN])
+        assert (refusal.reason, whys(refusal)) == (Reason.BUSY, [WhyNoNode.IN_VAIN])
         assert isinstance(world.preflight.check(proposal("b")), Wait)
 
 
@@ -414,4 +414,4 @@ async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits()
     world.view.remove_pod("a")
     world.view.put("Pod", pod("a"))
 
-    assert whys(await task) == [Why.NO_ANSWER]
+    assert whys(await task) == [WhyNoNode.NO_ANSWER]

@@ -18,7 +18,14 @@ from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.future import Future, Judged, could_serve
 from gpuspawner.scaling.growth import Growth, like
-from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Obstacle, Source, Why
+from gpuspawner.scaling.outlook import (
+    CannotScaleUp,
+    CanScaleUp,
+    MayScaleUp,
+    Obstacle,
+    Source,
+    WhyNoNode,
+)
 from tests.unit.makers.groups import status
 from tests.unit.makers.outlooks import (
     T4,
@@ -48,7 +55,7 @@ def busy_node(gpus: int, **labels: str) -> Plain:
     return node("n", gpus, labels={**T4, **labels}, unschedulable=True)
 
 
-FULL = Obstacle(Why.AT_MAXIMUM)
+FULL = Obstacle(WhyNoNode.AT_MAXIMUM)
 
 
 def home_of(user: str) -> Plain:
@@ -98,7 +105,7 @@ def test_a_pool_may_bring_a_node_whose_devices_only_claims_give() -> None:
     unread = pool_by_claim(2, deviceClasses=None)
     assert isinstance(unread.outlook(pod(selector=N_1)), MayScaleUp)
 
-    assert why(pool_by_claim(1).outlook(pod(selector=N_1))) == [Why.AT_MAXIMUM]
+    assert why(pool_by_claim(1).outlook(pod(selector=N_1))) == [WhyNoNode.AT_MAXIMUM]
     none = pool_by_claim(2, deviceClasses=())
     assert isinstance(none.outlook(pod(selector=N_1)), CannotScaleUp)
 
@@ -109,7 +116,7 @@ def test_nobody_knows_how_many_people_share_nodes_whose_devices_only_claims_give
         asked = pod(name, memory=memory, selector=N_1)
         assert isinstance(cluster.outlook(asked), MayScaleUp)
         cluster.reservations.take_of_new_node(("jhub", name), Subject(asked))
-    assert why(cluster.outlook(pod("h", memory="31Gi", selector=N_1))) == [Why.TAKEN]
+    assert why(cluster.outlook(pod("h", memory="31Gi", selector=N_1))) == [WhyNoNode.TAKEN]
 
 
 def test_a_node_on_its_way_whose_devices_only_claims_give_may_come() -> None:
@@ -165,7 +172,7 @@ def test_seven_people_for_two_gpus_that_can_come() -> None:
             cluster.reservations.take_of_new_node(("jhub", name), Subject(pod(name)))
 
     assert [isinstance(it, CanScaleUp) for it in told] == [True, True] + [False] * 5
-    assert {found for it in told[2:] for found in why(it)} == {Why.TAKEN}
+    assert {found for it in told[2:] for found in why(it)} == {WhyNoNode.TAKEN}
 
 
 @settings(max_examples=60, deadline=None)
@@ -209,14 +216,16 @@ def test_a_declared_pool_decides_if_the_pools_in_sight_make_no_such_machine() ->
     objects = autoscalers((karpenters,))
 
     assert isinstance(outlook(state(), pod(), declared(1), objects, "detect"), CanScaleUp)
-    assert why(outlook(state(), pod(), None, objects, "detect")) == [Why.NO_SUCH_MACHINE]
+    assert why(outlook(state(), pod(), None, objects, "detect")) == [WhyNoNode.NO_SUCH_MACHINE]
 
 
 def test_a_pool_in_sight_that_has_ended_outweighs_the_declaration() -> None:
     objects = autoscalers(status=status(group("gpu", 1, 1)))
     present = node("gpu-x1y2z", 1, labels=T4, unschedulable=True)
 
-    assert why(outlook(state(present), pod(), declared(4), objects, "detect")) == [Why.AT_MAXIMUM]
+    assert why(outlook(state(present), pod(), declared(4), objects, "detect")) == [
+        WhyNoNode.AT_MAXIMUM
+    ]
 
 
 def test_a_declared_pool_decides_if_nobody_knows_the_groups() -> None:
@@ -367,8 +376,8 @@ def test_what_one_new_user_learned_holds_for_the_next_new_user(named: dict[str, 
 
 def test_what_was_learned_ends_with_a_new_node() -> None:
     cluster = Cluster(state(), autoscaling="always")
-    cluster.to_come.remember(Subject(pod()), None, Obstacle(Why.NO_ANSWER))
-    assert why(cluster.outlook(pod())) == [Why.NO_ANSWER]
+    cluster.to_come.remember(Subject(pod()), None, Obstacle(WhyNoNode.NO_ANSWER))
+    assert why(cluster.outlook(pod())) == [WhyNoNode.NO_ANSWER]
 
     other = state(node("new", labels={})).nodes["new"].node
     assert other is not None
@@ -387,8 +396,8 @@ def test_what_was_learned_ends_when_a_pool_becomes_ready() -> None:
     objects = autoscalers()
     objects.put(pool("False"))
     cluster = Cluster(state(), objects, "detect")
-    cluster.to_come.remember(Subject(pod()), Source.KARPENTER, Obstacle(Why.REFUSED))
-    assert Why.REFUSED in why(cluster.outlook(pod()))
+    cluster.to_come.remember(Subject(pod()), Source.KARPENTER, Obstacle(WhyNoNode.REFUSED))
+    assert WhyNoNode.REFUSED in why(cluster.outlook(pod()))
 
     objects.put(pool("True"))
 
@@ -410,4 +419,4 @@ def test_what_a_pool_says_itself_stays_after_an_answer_about_all_pools() -> None
     cluster = Cluster(state(), objects, "detect")
     cluster.to_come.remember(Subject(pod("a")), Source.CLUSTER_AUTOSCALER, FULL)
 
-    assert Why.STOCK_OUT in why(cluster.outlook(pod("b")))
+    assert WhyNoNode.STOCK_OUT in why(cluster.outlook(pod("b")))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from gpuspawner.scaling.outlook import Obstacle, Source, Why
+from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.pools import Learned
 
-FULL = Obstacle(Why.AT_MAXIMUM)
-VAIN = Obstacle(Why.IN_VAIN)
+FULL = Obstacle(WhyNoNode.AT_MAXIMUM)
+VAIN = Obstacle(WhyNoNode.IN_VAIN)
 
 
 def test_a_no_holds_for_pods_of_the_same_shape_alone() -> None:

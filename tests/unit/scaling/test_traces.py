@@ -14,7 +14,7 @@ from gpuspawner.scaling.outlook import (
     Obstacle,
     Outlook,
     Source,
-    Why,
+    WhyNoNode,
 )
 from tests.unit.makers.groups import group, status
 from tests.unit.makers.outlooks import Cluster, Plain, autoscalers, node, outlook, pod, state
@@ -182,7 +182,7 @@ def test_on_gke_a_pool_for_a_pod_may_come_although_the_status_lists_only_others(
 
 
 def test_the_autoscalers_own_no_about_pools_to_come_is_remembered() -> None:
-    cluster, no = on_gke(), Obstacle(Why.NO_SUCH_MACHINE, detail="1 node(s) didn't match")
+    cluster, no = on_gke(), Obstacle(WhyNoNode.NO_SUCH_MACHINE, detail="1 node(s) didn't match")
     cluster.to_come.remember(Subject(pod(selector=L4)), Source.CLUSTER_AUTOSCALER, no)
 
     assert no in cluster.outlook(pod("b", selector=L4)).obstacles
@@ -190,7 +190,7 @@ def test_the_autoscalers_own_no_about_pools_to_come_is_remembered() -> None:
 
 
 def test_silence_about_pools_to_come_is_remembered() -> None:
-    cluster, silence = on_gke(), Obstacle(Why.NO_ANSWER)
+    cluster, silence = on_gke(), Obstacle(WhyNoNode.NO_ANSWER)
     cluster.to_come.remember(Subject(pod(selector=L4)), None, silence)
 
     assert isinstance(cluster.outlook(pod("b", selector=L4)), CannotScaleUp)

@@ -2,7 +2,14 @@ import pytest
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.scheduling.requests import allocatable, held, is_extended, is_scalar, pod_requests
+from gpuspawner.scheduling.requests import (
+    allocatable,
+    held,
+    is_device,
+    is_extended,
+    is_scalar,
+    pod_requests,
+)
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from tests.unit.makers.objects import pod
 
@@ -79,6 +86,23 @@ def test_extended_resources_are_those_of_devices():
     assert is_extended("nvidia.com/gpu")
     assert not is_extended("hugepages-2Mi")
     assert not is_extended("cpu")
+
+
+@pytest.mark.parametrize(
+    ("resource", "is_one"),
+    [
+        ("nvidia.com/gpu", True),
+        ("alpha.kubernetes.io/nvidia-gpu", True),
+        ("deviceclass.resource.kubernetes.io/gpu", True),
+        ("nvidia.com/gpu/x", False),
+        ("requests.nvidia.com/gpu", False),
+        ("hugepages-2Mi", False),
+        ("attachable-volumes-aws-ebs", False),
+        ("memory", False),
+    ],
+)
+def test_devices_are_what_the_scheduler_counts_in_some_domain(resource, is_one):
+    assert is_device(resource) is is_one
 
 
 def resized(status, conditions=(), spec_cpu="2", **more):

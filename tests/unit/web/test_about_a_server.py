@@ -9,7 +9,7 @@ from gpuspawner.web.about_a_server import (
     MOST_AT_ONCE,
     SAVED_UP,
     Questions,
-    TooManyQuestionsError,
+    TooManyQuestions,
 )
 from tests.unit.makers.clocks import Clock
 
@@ -18,7 +18,7 @@ def may_ask(questions: Questions, person: str) -> bool:
     try:
         with questions.counted(person):
             return True
-    except TooManyQuestionsError:
+    except TooManyQuestions:
         return False
 
 
@@ -28,7 +28,7 @@ def test_a_user_s_questions_at_once_are_limited() -> None:
     with ExitStack() as under_way:
         for _ in range(MOST_AT_ONCE):
             under_way.enter_context(questions.counted("ann"))
-        with pytest.raises(TooManyQuestionsError), questions.counted("ann"):
+        with pytest.raises(TooManyQuestions), questions.counted("ann"):
             pass
         assert may_ask(questions, "bob")
 

@@ -13,7 +13,7 @@ from traitlets.config import Config
 from gpuspawner.doctor.checks.cluster import check_schedulers, check_version
 from gpuspawner.doctor.findings import Finding, Severity
 from gpuspawner.doctor.hub import Hub, of_files
-from gpuspawner.doctor.servers import Server, Tried, try_out
+from gpuspawner.doctor.servers import OfferedServer, Tried, try_out
 from gpuspawner.preflight.decision import Start
 from gpuspawner.scheduling.rules import NEWEST_MINOR
 from tests.fixtures.chart_hub import chart_module
@@ -40,7 +40,7 @@ async def found(
     folder: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, object]
 ) -> list[Finding]:
     hub = hub_of_chart(folder, monkeypatch, values)
-    tried: Tried = await try_out(hub, Server("any", "", {}))
+    tried: Tried = await try_out(hub, OfferedServer("any", "", {}))
     return list(check_schedulers(hub, [tried]))
 
 
@@ -85,7 +85,7 @@ async def test_a_scheduler_that_admission_sets_is_the_one_that_is_judged(
 ) -> None:
     Files(tmp_path, of_fleet("single"))
     hub = replace(of_files(Config(), tmp_path), admission=Setting(name))
-    tried = await try_out(hub, Server("any", "", {}))
+    tried = await try_out(hub, OfferedServer("any", "", {}))
 
     (finding,) = check_schedulers(hub, [tried])
 

@@ -4,12 +4,12 @@ from typing import Any
 
 from gpuspawner.messages import Message, OnForm, ProfileButton
 from gpuspawner.web.form.render import buttons_instead, render_line, render_refusal
-from gpuspawner.web.form.view_model import LineView, Live
+from gpuspawner.web.form.view_model import LineView, LiveAddresses
 from tests.unit.makers.drawing import OFFERS, alternatives_of, drawn
 from tests.unit.makers.pages import Page
 
 BUSY = Message.of("No A100 is free.")
-LIVE = Live("form.css", "line.js", "states", "decision", follow="follow.js")
+LIVE = LiveAddresses("form.css", "line.js", "states", "decision", follow="follow.js")
 
 
 def page(**changes: Any) -> Page:

@@ -19,7 +19,7 @@ from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import CanScaleUp
 from gpuspawner.web import form as form_package
 from gpuspawner.web.form.render import render
-from gpuspawner.web.form.view_model import Live, Usage, WithheldCard
+from gpuspawner.web.form.view_model import LeftByPolicies, LiveAddresses, WithheldCard
 from tests.unit.makers.drawing import (
     A100,
     OFFERS,
@@ -36,7 +36,7 @@ from tests.unit.makers.drawing import (
 from tests.unit.makers.pages import Page
 from tests.unit.makers.translating import Pseudo, speaking
 
-LIVE = Live(
+LIVE = LiveAddresses(
     "/s.css?v=1", "/s.js?v=1", "/states/ann/", "/decision/ann/", "/stream/ann/", "/f.js?v=1"
 )
 
@@ -243,7 +243,7 @@ def test_a_card_says_how_a_gpu_is_shared():
 
 
 def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
-    usage = Usage((), (), (WithheldCard("NVIDIA H100", "80 GB", "For <b>research</b>."),))
+    usage = LeftByPolicies((), (), (WithheldCard("NVIDIA H100", "80 GB", "For <b>research</b>."),))
     page = drawn(usage=usage)
     shown = page.one("ul", **{"aria-label": "Not offered to you"})
 

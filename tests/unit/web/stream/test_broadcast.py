@@ -10,7 +10,7 @@ import pytest
 
 from gpuspawner.gates.refusal import misconfigured
 from gpuspawner.web.stream.broadcast import AT_LEAST_EVERY, LEAST_REST, MOST_REST, SHARE, Rhythm
-from gpuspawner.web.stream.open_form import Answer
+from gpuspawner.web.stream.open_form import Shown
 from gpuspawner.web.stream.stream import AGAIN, CHECK_SECONDS, FULL, Stream
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.following import Client, Form, Hub, always
@@ -168,7 +168,7 @@ async def test_the_more_work_a_look_was_the_longer_the_hub_rests(
     clock, for_all, work, rest
 ) -> None:
     class Costly(Form):
-        async def answer(self) -> Answer:
+        async def answer(self) -> Shown:
             clock.worked += work
             return await super().answer()
 
@@ -256,13 +256,13 @@ async def test_a_form_whose_time_is_over_is_asked_to_come_again() -> None:
 
 
 class Hanging(Form):
-    async def answer(self) -> Answer:
+    async def answer(self) -> Shown:
         await asyncio.get_running_loop().create_future()
         raise AssertionError("never")
 
 
 class Cancelled(Form):
-    async def answer(self) -> Answer:
+    async def answer(self) -> Shown:
         raise asyncio.CancelledError
 
 
