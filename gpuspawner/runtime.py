@@ -120,7 +120,6 @@ class Runtime:
         )
         namespace = "" if settings.enable_user_namespaces else settings.namespace
         self.accounts = Accounts(load, namespace, self.meter, self.view.contact)
-        self.accounts.ledger.listen(self.durations.note_end)
         self._discovered = self._configured
         self._discovered_at = -1
         # Users choose something else, so nobody has to configure what the hub discovers.

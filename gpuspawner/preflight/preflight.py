@@ -72,7 +72,7 @@ class Preflight:
         pools: The pools that may grow; by default those that the view shows.
         trial: Seconds that a pod may be pending before an autoscaler has reacted to it.
         kept: The places in line of those who haven't come back yet since the hub started.
-        durations: How long servers run; by default, nothing is known of that.
+        durations: When servers end, and which are idle; by default, nothing is known of that.
     """
 
     def __init__(

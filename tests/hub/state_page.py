@@ -35,7 +35,7 @@ class StatePage(RequestHandler):
         )
 
     def post(self) -> None:
-        """Forget how long servers have run, from which the hub tells how long people wait."""
-        durations = runtime.running().durations
-        durations._ended.clear()
-        durations._survivals.clear()
+        """Forget how long people have waited, from which the hub tells how long one waits."""
+        waits = runtime.running().preflight.line._waits
+        waits._ended.clear()
+        waits._told.clear()
