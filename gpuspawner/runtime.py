@@ -161,8 +161,6 @@ class Runtime:
             ByPolicies,
         )
         self.accounts = made.accounts
-        if self.line is not None:
-            self.accounts.ledger.listen(self.line.durations.note_end)
         self.policies = made if policies else None
 
     def start(self) -> None:

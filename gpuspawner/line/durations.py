@@ -1,49 +1,22 @@
-"""How long the hub's servers have run, when they end, and which are idle: for the line.
+"""When the hub's servers end, and which are idle: for the line.
 
 All of it comes from the pods of the hub's namespace. Other pods take room too, but nobody knows
-when they end. Ends are seen from the hub's start on, and only the last ones are kept. A server that
-began before counts only from then on.
+when they end.
 """
 
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 
-import msgspec
-
-from gpuspawner.kube.meta import Key, moment
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.line.estimate import Occupant
+from gpuspawner.line.line import Ticket
 from gpuspawner.line.room import KnownEnd
-from gpuspawner.line.survival import Survival
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import is_device
 
-_KEPT = 500
-"""How many ends of servers count for each resource: the last ones."""
-_SURE_SECONDS = 60.0
-"""For how long an estimate of survival is used again."""
-
-
-class _Run(msgspec.Struct, frozen=True):
-    """A server from its beginning until its end, or until now."""
-
-    began: datetime
-    until: datetime
-
-    @property
-    def seconds(self) -> float:
-        """How long it lasted, or has lasted."""
-        return self.age(self.until)
-
-    def age(self, at: datetime) -> float:
-        """Return how old it was at a moment, in seconds."""
-        return (at - self.began).total_seconds()
-
-    def is_seen(self, since: datetime) -> bool:
-        """Whether it ran after a moment; one that didn't is seen only if a clock was set back."""
-        return self.began >= since or self.until > since
+_SURE_SECONDS = 30.0
+"""For how long a number of idle servers is used again: many wait for the same."""
 
 
 class Durations:
@@ -61,20 +34,7 @@ class Durations:
     ) -> None:
         self._pods = pods
         self._unused = unused
-        self._ended: dict[str, deque[_Run]] = defaultdict(lambda: deque(maxlen=_KEPT))
-        began = datetime.now(UTC)
-        self._since: dict[str, datetime] = defaultdict(lambda: began)
-        self._survivals: dict[str, tuple[float, Survival]] = {}
-
-    def note_end(self, pod: ServerPod) -> None:
-        """Note that a pod is gone."""
-        run = _run(pod, datetime.now(UTC))
-        if run is not None:
-            for resource in _devices(pod):
-                ended = self._ended[resource]
-                if len(ended) == _KEPT:
-                    self._since[resource] = ended[0].until
-                ended.append(run)
+        self._idle: dict[tuple[frozenset[str], str], tuple[float, int]] = {}
 
     def ends(self, node: NodeInfo) -> list[KnownEnd]:
         """Return the known ends of the pods on a node, the first one first."""
@@ -87,58 +47,33 @@ class Durations:
                 found.append(KnownEnd(left, info.requested))
         return sorted(found, key=lambda it: it.seconds)
 
-    def occupants(self, nodes: Iterable[NodeInfo], resource: str) -> list[Occupant]:
-        """Return the servers on some nodes that have some of a resource."""
-        now, pods = datetime.now(UTC), self._pods()
-        found = []
-        for node in nodes:
-            for info in node.pods.values():
-                pod = pods.get((info.namespace, info.name))
-                amount = info.requested.get(resource, 0)
-                age = _age(pod, now) if pod and amount else None
-                if pod and age is not None:
-                    ends_at = pod.ends_at
-                    left = (ends_at - now).total_seconds() + info.grace if ends_at else None
-                    found.append(Occupant(amount, age, left))
-        return found
+    def idle(self, ticket: Ticket, possible: frozenset[str], nodes: Mapping[str, NodeInfo]) -> int:
+        """Return how many servers have what a ticket waits for, and haven't been used for long.
 
-    def idle(self, nodes: Iterable[NodeInfo], resource: str) -> int:
-        """Return how many servers on some nodes have some of a resource, and are idle."""
+        Args:
+            ticket: Only servers that have some of its device count; none if it needs no device.
+            possible: The names of the nodes on which they count.
+            nodes: All nodes.
+        """
+        device = _device(ticket)
+        if device is None:
+            return 0
+        now = time.monotonic()
+        self._idle = {key: it for key, it in self._idle.items() if now - it[0] <= _SURE_SECONDS}
+        key = possible, device
+        if key not in self._idle:
+            there = [nodes[it] for it in possible & nodes.keys()]
+            self._idle[key] = now, self._count_idle(there, device)
+        return self._idle[key][1]
+
+    def _count_idle(self, nodes: Collection[NodeInfo], device: str) -> int:
         unused = self._unused()
         pods = (it for node in nodes for it in node.pods.values()) if unused else ()
         return sum(
-            1 for it in pods if (it.namespace, it.name) in unused and it.requested.get(resource)
+            1 for it in pods if (it.namespace, it.name) in unused and it.requested.get(device)
         )
 
-    def survival(self, resource: str) -> Survival:
-        """Return how long servers with a resource last, wherever they run."""
-        made, survival = self._survivals.get(resource, (float("-inf"), Survival()))
-        now = time.monotonic()
-        if now - made > _SURE_SECONDS:
-            survival = self._survival(resource)
-            self._survivals[resource] = now, survival
-        return survival
 
-    def _survival(self, resource: str) -> Survival:
-        at, since = datetime.now(UTC), self._since[resource]
-        runs = (_run(it, at) for it in self._pods().values() if resource in _devices(it))
-        running = [it for it in runs if it is not None and it.is_seen(since)]
-        ended = [it for it in self._ended[resource] if it.is_seen(since)]
-        late = (it.age(since) for it in ended + running if it.began < since)
-        return Survival.of((it.seconds for it in ended), (it.seconds for it in running), late)
-
-
-def _devices(pod: ServerPod) -> set[str]:
-    given = (it.resources for it in pod.spec.containers or () if it.resources)
-    named = (name for it in given for name in {**(it.requests or {}), **(it.limits or {})})
-    return set(filter(is_device, named))
-
-
-def _age(pod: ServerPod, now: datetime) -> float | None:
-    run = _run(pod, now)
-    return None if run is None else run.seconds
-
-
-def _run(pod: ServerPod, until: datetime) -> _Run | None:
-    began = moment(pod.status.start_time)
-    return _Run(min(began, until), until) if began else None
+def _device(ticket: Ticket) -> str | None:
+    """Return the first extended resource that a ticket's pod requests; None if it has none."""
+    return next((it for it, amount in ticket.requests.items() if amount and is_device(it)), None)

@@ -34,7 +34,7 @@ class HubLine:
     Attributes:
         rules: Who may wait.
         kept: The places of those who haven't come back yet since the hub started.
-        durations: How long servers run.
+        durations: When servers end, and which are idle.
     """
 
     def __init__(self, rules: QueueRules, pods: Callable[[], Mapping[Key, ServerPod]]) -> None:

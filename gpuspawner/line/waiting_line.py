@@ -20,14 +20,13 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.line.durations import Durations
-from gpuspawner.line.estimate import Range
 from gpuspawner.line.fronts import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.line_room import LineRoom
-from gpuspawner.line.prospects import Prospects
 from gpuspawner.line.serving import Serving
+from gpuspawner.line.waits import UsualWait, WaitedFor, Waits
 from gpuspawner.offers.elsewhere import HOSTNAME
 from gpuspawner.preflight.decision import Decision, Wait
 from gpuspawner.preflight.proposal import Proposal
@@ -56,12 +55,12 @@ class PlaceInLine(msgspec.Struct, frozen=True):
 
     Attributes:
         place: 1 for the first.
-        usual: How long it usually takes; None if nobody knows.
+        usual: How long others have lately waited for the same; None if nobody knows.
         idle: How many servers have what is waited for, and haven't been used for long.
     """
 
     place: int
-    usual: Range | None
+    usual: UsualWait | None
     idle: int
 
 
@@ -86,7 +85,8 @@ class WaitingLine:
         self._verdicts = verdicts
         self._reservations = reservations
         self._kept = kept
-        self._prospects = Prospects(view.state, durations)
+        self._durations = durations
+        self._waits = Waits()
         self._line = Line()
         self._serving = Serving(self._line)
         self._fronts = Fronts(self._line, lambda key: decide(self._proposal(key)), self._is_tried)
@@ -134,7 +134,9 @@ class WaitingLine:
         called: asyncio.Future[Hostnames] = asyncio.get_running_loop().create_future()
         waiter = self._waiters[ticket.key] = _Waiter(proposal, called)
         self._serving.join(ticket)
-        if allows is not None:
+        if allows is None:
+            self._waits.join(ticket.key, _kind(proposal), ticket.since)
+        else:  # how long it waits says nothing about what it waits for
             self._held_back.limit(ticket, allows)
             self._serving.step_aside(ticket)
         self.look()
@@ -145,6 +147,7 @@ class WaitingLine:
         finally:
             if self._waiters.get(ticket.key, waiter) is waiter:  # it hasn't joined again since
                 self._held_back.forget(ticket)
+                self._waits.leave(ticket.key)
                 if self._waiters.pop(ticket.key, None):
                     self._serving.leave(ticket)
 
@@ -183,9 +186,9 @@ class WaitingLine:
         """Return a ticket's place among those who wait for any of the same nodes."""
         ahead = self._ahead_of(ticket)
         place = 1 + sum(count for _, count in ahead) + self._kept.before(ticket.since)
-        possible, expected = self._room.possible(ticket), self._prospects
-        usual = expected.usual(ticket, possible, ahead)
-        return PlaceInLine(place, usual, expected.idle(ticket, possible))
+        usual = self._waits.usual(_kind(self._proposal(ticket.key)), time.time())
+        possible, nodes = self._room.possible(ticket), self._view.state.nodes
+        return PlaceInLine(place, usual, self._durations.idle(ticket, possible, nodes))
 
     def _ahead_of(self, ticket: Ticket) -> list[tuple[Ticket, int]]:
         lanes = self._line.lanes.items()
@@ -246,6 +249,7 @@ class WaitingLine:
             self._let_go(until)
             for ticket in self._serving.serve(self._room, time.time(), until):
                 self._waiters.pop(ticket.key, None)
+                self._waits.call(ticket.key, time.time())
         except Exception:
             log.exception("The line can't be served right now")
 
@@ -297,6 +301,11 @@ class WaitingLine:
     def _hostnames(self, nodes: frozenset[str]) -> Hostnames:
         known = self._view.state.nodes
         return tuple(sorted(known[it].labels.get(HOSTNAME, it) for it in nodes if it in known))
+
+
+def _kind(proposal: Proposal) -> WaitedFor:
+    """What somebody waits for, as they read its name."""
+    return *proposal.kind, proposal.grant.gpus
 
 
 def _call(waiter: _Waiter, kept_off: Hostnames) -> None:

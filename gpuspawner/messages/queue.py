@@ -12,7 +12,7 @@ from gpuspawner.messages.words import Message
 from gpuspawner.offers.grant import Grant
 
 if TYPE_CHECKING:
-    from gpuspawner.line.estimate import Range
+    from gpuspawner.line.waits import UsualWait
 
 
 def would_be(place: int) -> str:
@@ -84,8 +84,8 @@ def left_the_line() -> Message:
     return Message.of(_("You have left the line."))
 
 
-def in_line(place: int, grant: Grant, usual: "Range | None" = None, idle: int = 0) -> Message:
-    """Say somebody's place, what they wait for, how long it usually takes, and what is idle."""
+def in_line(place: int, grant: Grant, usual: "UsualWait | None" = None, idle: int = 0) -> Message:
+    """Say somebody's place, what they wait for, how long others waited for it, and what is idle."""
     waited_for = _("You are waiting for {server}.").format(server=words.gpus(grant))
     rest = waited_for, _takes(usual) if usual else "", _idle(idle)
     if place == 1:
@@ -108,16 +108,25 @@ def _idle(count: int) -> str:
     return text.format(count=count) if count else ""
 
 
-def _takes(usual: "Range") -> str:
-    """Say a range in whole minutes, or in hours if it is long."""
-    low, high = max(1, round(usual.low / 60)), max(1, round(usual.high / 60))
-    if high <= 1:
-        return _("This usually takes about a minute.")
-    if low >= 120:
-        low, high = round(low / 60), round(high / 60)
-        if low == high:
-            return _("This usually takes about {count} hours.").format(count=low)
-        return _("This usually takes {low} to {high} hours.").format(low=low, high=high)
-    if low == high:
-        return _("This usually takes about {count} minutes.").format(count=low)
-    return _("This usually takes {low} to {high} minutes.").format(low=low, high=high)
+def _takes(usual: "UsualWait") -> str:
+    """Say a range, and whose waits it is taken from."""
+    text = ngettext(
+        "In the last day, eight of ten people who waited for this waited {time}.",
+        "In the last {count} days, eight of ten people who waited for this waited {time}.",
+        usual.days,
+    )
+    return text.format(count=usual.days, time=_span(usual.low, usual.high))
+
+
+def _span(low: int, high: int) -> str:
+    """Name a range of minutes; long times in hours, which are rounded so that none is left out."""
+    low_hours, high_hours = low // 60, -(-high // 60)
+    if high < 120:
+        if not low:
+            return ngettext("a minute at most", "{count} minutes at most", high).format(count=high)
+        return _("{low} to {high} minutes").format(low=low, high=high)
+    if not low:
+        return _("{count} hours at most").format(count=high_hours)
+    if low < 120:
+        return _("{low} minutes to {high} hours").format(low=low, high=high_hours)
+    return _("{low} to {high} hours").format(low=low_hours, high=high_hours)

@@ -30,11 +30,6 @@ class Ledger:
         self.unread: set[Key] = set()
         self._meter = meter
         self._last: Meter | None = None
-        self._listeners: list[Callable[[ServerPod], None]] = []
-
-    def listen(self, call: Callable[[ServerPod], None]) -> None:
-        """Call *call* with each pod that is gone."""
-        self._listeners.append(call)
 
     def refresh(self) -> None:
         """Count all pods again if the accelerators have changed since."""
@@ -83,8 +78,6 @@ class Ledger:
         self._drop((namespace, name))
         if pod is not None:
             self.claims.pods.pop(pod.metadata.uid, None)
-            for call in self._listeners:
-                call(pod)
 
     def keys(self, kind: str) -> Iterator[Key]:  # noqa: ARG002, of the protocol
         """Yield (namespace, name) of all pods."""

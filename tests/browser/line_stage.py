@@ -45,7 +45,20 @@ ACCELERATORS: dict[str, dict[str, Any]] = {
         "node_selector": {"line": "t4"},
     },
 }
-OF_ACCELERATORS = f"{_SHARED}c.GPUSpawner.accelerators = {ACCELERATORS!r}\n"
+_WAITED = """
+import time
+from gpuspawner.line import waiting_line, waits
+class Waited(waits.Waits):
+    def __init__(self):
+        super().__init__()
+        for minutes in range(10, 41):
+            called = time.time() - 1800 * minutes
+            self.join(("line", "before"), ("", "a100", 1), called - 60 * minutes)
+            self.call(("line", "before"), called)
+waiting_line.Waits = Waited
+"""
+"""Lets people have waited for an A100 before, 10 to 40 minutes each: a test can't wait so long."""
+OF_ACCELERATORS = f"{_SHARED}{_WAITED}c.GPUSpawner.accelerators = {ACCELERATORS!r}\n"
 
 
 def _profile(slug: str, name: str, description: str) -> dict[str, Any]:

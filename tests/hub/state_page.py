@@ -35,10 +35,10 @@ class StatePage(RequestHandler):
         )
 
     def post(self) -> None:
-        """Forget how long servers have run, from which the hub tells how long people wait."""
+        """Forget how long people have waited, from which the hub tells how long one waits."""
         line = runtime.running().line
-        if line is None:
+        if line is None or line._waiting is None:
             return
-        durations = line.durations
-        durations._ended.clear()
-        durations._survivals.clear()
+        waits = line._waiting._waits
+        waits._ended.clear()
+        waits._told.clear()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.simulation.results import Results, quantile, results
+from tests.simulation.told import Told, told, weeks
 from tests.simulation.workloads import trace, university
 
 
-def told(seconds: float) -> str:
+def spelled(seconds: float) -> str:
     """Return a duration as people say it."""
     if seconds < 3600:
         return f"{seconds / 60:.0f} min"
@@ -26,22 +28,33 @@ def table(found: Results) -> str:
         waits = (result.waits(it) for it in sizes)
         cells = [
             name,
-            *(" / ".join(told(quantile(it, share)) for share in (0.5, 0.9, 1)) for it in waits),
+            *(" / ".join(spelled(quantile(it, share)) for share in (0.5, 0.9, 1)) for it in waits),
             *(f"{it:.0%}" for it in (result.use(), result.contended_use(), result.gave_up())),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
+def told_table(found: Mapping[str, Told]) -> str:
+    """Return what people in line were told as a Markdown table."""
+    lines = ["| | told | in the range | shorter | longer | width |", "| --- |" + " ---: |" * 5]
+    for name, it in found.items():
+        shares = (it.share(), it.covered(), it.shorter(), it.longer())
+        cells = [name, *(f"{share:.0%}" for share in shares), spelled(60 * it.width())]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Print a table for each workload, and draw the plot."""
+    """Print a table for each workload and one of what people were told, and draw the plot."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seeds", type=int, default=10, help="how often to play each workload")
     arguments.add_argument("--reload", type=float, default=5, help="minutes between two tries")
     arguments.add_argument("--plot", type=Path, help="draw PLOT.svg and PLOT-dark.svg")
     given = arguments.parse_args()
     found: dict[str, Results] = {}
-    for workload in (university, trace):
+    said: dict[str, Told] = {}
+    for workload, long in ((university, weeks), (trace, trace)):
         try:
             made = workload(0)
         except FileNotFoundError as error:
@@ -51,6 +64,9 @@ def main() -> None:
         print("Waiting times: half of the people / nine of ten / everybody wait no longer.\n")
         found[made.name] = results(workload, range(given.seeds), 60 * given.reload)
         print(table(found[made.name]), flush=True)
+        said[long(0).name] = told(long, range(given.seeds))
+    print("\nHow long others have waited, as people in line are told when they join:\n")
+    print(told_table(said))
     if given.plot:
         from tests.simulation.plot import draw
 

@@ -12,6 +12,7 @@ from tests.simulation.__main__ import main
 from tests.simulation.cluster import Cluster
 from tests.simulation.replay import Outcome, Visit, play
 from tests.simulation.results import quantile
+from tests.simulation.told import Telling, Told, told, weeks
 from tests.simulation.ways import BestEffort, InLine, InOrder, TryAgain, Way
 from tests.simulation.workloads import Workload, impatient, trace, university, with_lifetimes
 
@@ -86,6 +87,36 @@ def test_known_ends_let_short_servers_go_ahead_in_line_and_delay_nobody() -> Non
     assert outcome.waits == {1: [0, 0, 1097], 4: [999]}
 
 
+def test_who_waits_is_told_of_those_before_and_counted_once() -> None:
+    """Each comes while the first has the only GPU; the last ten are told of those before."""
+    visits = [
+        Visit("first", 0, 1, 600),
+        *(Visit(f"p{it}", 600 * it + 300, 1, 600) for it in range(18)),
+    ]
+    found = Told()
+    play([("t4", "t4", 1)], visits, lambda cluster: Telling(cluster, found))
+
+    assert [wait for _, wait in found.waits] == [300] * 18
+    assert (found.share(), found.covered(), found.width()) == (10 / 18, 1, 1)
+
+
+def test_weeks_one_after_the_other_have_all_their_visits() -> None:
+    one, made = university(3), weeks(1, 3)
+
+    assert made.nodes == one.nodes
+    assert [replace(it, person=it.person[2:]) for it in made.visits][: len(one.visits)] == [
+        *one.visits
+    ]
+    assert max(it.at for it in made.visits) > 14 * 24 * 3600
+
+
+def test_about_eight_of_ten_wait_as_long_as_they_were_told() -> None:
+    found = told(weeks, range(1))
+
+    assert found.share() > 0.8
+    assert 0.65 < found.covered() < 0.9
+
+
 def waits(way: Callable[[Cluster], Way]) -> dict[int, list[float]]:
     visits = [
         Visit("runs", 0, 1, 1000, "t4"),
@@ -134,3 +165,4 @@ def test_without_the_trace_only_the_week_is_played(monkeypatch, tmp_path, capsys
     printed = capsys.readouterr().out
     assert "a university's week" in printed
     assert "The trace isn't there" in printed
+    assert "| 4 weeks of a university |" in printed

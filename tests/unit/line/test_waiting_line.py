@@ -13,6 +13,7 @@ from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.line.fronts import UNSURE_SECONDS
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.serving import Serving
+from gpuspawner.line.waits import LEAST_WAITS, UsualWait
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Reason, Start, UnknownRules
 from gpuspawner.reservations.places import KeptPlace, Wish
@@ -77,6 +78,39 @@ async def test_nobody_is_called_while_the_view_isnt_live_and_nobody_loses_a_plac
         await stage.wakes()
 
         assert ann.done()
+
+
+async def test_who_waits_is_told_how_long_those_waited_who_were_called_before(stage) -> None:
+    """Of those who waited for the same: 20 minutes each, and the others an hour."""
+    for number in range(LEAST_WAITS):
+        for gpus, minutes in ((1, 20), (2, 60)):
+            since = time.time() - 60 * minutes
+            with stage.joining(f"p{number}", gpus, since):
+                await stage.ends("x", "y")
+            stage.preflight.reservations.release(proposal(f"p{number}").key)
+            stage.view.put("Pod", pod("x", 1, on="n"))
+            stage.view.put("Pod", pod("y", 1, on="n"))
+    now = time.time()
+    with stage.joining("ann", since=now), stage.joining("bob", 2, since=now):
+        assert stage.line.standing(stage.tickets["ann"]).usual == UsualWait(20, 21, 1)
+        assert stage.line.standing(stage.tickets["bob"]).usual == UsualWait(60, 61, 1)
+
+
+async def test_who_waits_for_a_limit_or_leaves_doesnt_count_as_having_waited(stage) -> None:
+    async def allows() -> bool:
+        return True
+
+    for number in range(LEAST_WAITS):
+        with stage.joining(f"p{number}", since=time.time() - 3600, allows=allows) as called:
+            await stage.ends("x")
+            await asyncio.wait_for(called, 5)
+        stage.preflight.reservations.release(proposal(f"p{number}").key)
+        stage.view.put("Pod", pod("x", 1, on="n"))
+        with stage.joining(f"p{number}", since=time.time() - 3600):
+            await settle()
+
+    with stage.joining("ann", since=time.time()):
+        assert stage.line.standing(stage.tickets["ann"]).usual is None
 
 
 async def test_who_leaves_makes_room_for_the_next(stage) -> None:

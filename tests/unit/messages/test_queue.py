@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.line.estimate import Range
+from gpuspawner.line.waits import UsualWait
 from gpuspawner.messages import in_line, may_go, stay_here, waits_already, waits_in_line, would_be
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator
@@ -44,20 +44,28 @@ def test_a_server_without_a_gpu_is_waited_for_as_such() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "text"),
+    ("low", "high", "time"),
     [
-        (0, 0, "This usually takes about a minute."),
-        (29, 89, "This usually takes about a minute."),
-        (20, 150, "This usually takes 1 to 2 minutes."),
-        (600, 2400, "This usually takes 10 to 40 minutes."),
-        (2400, 2401, "This usually takes about 40 minutes."),
-        (3600, 7100, "This usually takes 60 to 118 minutes."),
-        (7200, 7201, "This usually takes about 2 hours."),
-        (7200, 36_000, "This usually takes 2 to 10 hours."),
+        (0, 1, "a minute at most"),
+        (0, 15, "15 minutes at most"),
+        (1, 2, "1 to 2 minutes"),
+        (10, 40, "10 to 40 minutes"),
+        (60, 119, "60 to 119 minutes"),
+        (0, 150, "3 hours at most"),
+        (50, 121, "50 minutes to 3 hours"),
+        (120, 121, "2 to 3 hours"),
+        (179, 600, "2 to 10 hours"),
     ],
 )
-def test_a_range_is_told_in_whole_minutes_or_hours(low: float, high: float, text: str) -> None:
-    assert in_line(1, A100, Range(low, high)).text.endswith(f"A100. {text}")
+def test_a_range_is_told_in_minutes_or_hours_with_whose_waits_it_is(
+    low: int, high: int, time: str
+) -> None:
+    told = f"In the last 7 days, eight of ten people who waited for this waited {time}."
+    assert in_line(1, A100, UsualWait(low, high, 7)).text.endswith(f"A100. {told}")
+
+
+def test_the_last_day_is_told_without_a_number() -> None:
+    assert "A100. In the last day, eight of ten" in in_line(1, A100, UsualWait(1, 2, 1)).text
 
 
 @pytest.mark.parametrize(
