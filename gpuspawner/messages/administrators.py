@@ -188,7 +188,8 @@ def explain_other_pools(source: Source | None) -> tuple[str, ...]:
         case Source.UNREAD:
             return ("other pools may grow (the hub can't read Karpenter's NodePools)",)
         case Source.UNREAD_STATUS:
-            return ("other pools may grow (Cluster Autoscaler's status is old or can't be read)",)
+            why = "is old, is text as before 1.30, or can't be read"
+            return (f"other pools may grow (Cluster Autoscaler's status {why})",)
         case Source.CONFIGURATION:
             return ('other pools may grow (GPUSpawner.autoscaling = "always")',)
         case _:

@@ -1,12 +1,10 @@
 """Parses the status that Cluster Autoscaler writes to its ConfigMap.
 
-It is YAML since 1.30 (``clusterstate/api/types.go``), and a text for people before
-(``clusterstate/utils/status.go`` of 1.29). Both list the node groups, but neither their labels nor
-their resources.
+It is YAML since 1.30 (``clusterstate/api/types.go``). It lists the node groups, but neither their
+labels nor their resources. Earlier versions write a text for people, which says nothing here.
 """
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -22,19 +20,13 @@ _LONGEST = 400_000
 _DEEPEST = 20
 _NULLS = ("", "~", "null")
 
-# Both formats have the time as Go prints it.
+# As Go prints a time.
 _WRITTEN = re.compile(
-    r"^(?:time: |Cluster-autoscaler status at )"
-    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? ([+-]\d{4})",
-    re.MULTILINE,
+    r"^time: (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? ([+-]\d{4})", re.MULTILINE
 )
 
-
-# In both formats.
 _IDLE = re.compile(
-    r"^autoscalerStatus: Initializing|^clusterWide:\s+health:\s+status: Unhealthy"
-    r"|^Cluster-wide:\s+Health:\s+Unhealthy",
-    re.MULTILINE,
+    r"^autoscalerStatus: Initializing|^clusterWide:\s+health:\s+status: Unhealthy", re.MULTILINE
 )
 
 
@@ -98,8 +90,6 @@ def node_groups(status: str) -> tuple[NodeGroup, ...] | None:
     """Return the node groups of a status; None if it can't be read."""
     if len(status) > _LONGEST:
         return None
-    if re.match(r"Cluster-autoscaler status at ", status.lstrip()):
-        return _of_text(status)
     try:
         read = msgspec.convert(_read(status), _Status, strict=False)
     except (yaml.YAMLError, ValueError, TypeError):
@@ -168,41 +158,4 @@ def _of_yaml(group: _Group) -> NodeGroup:
         health.status != _UNHEALTHY,
         group.scale_up.status == _BACKOFF,
         ": ".join(filter(None, (info.error_code, info.error_message))),
-    )
-
-
-# One pattern for one number, because a pattern for the whole line takes forever on some lines.
-_NUMBER = re.compile(r"\b(\w+)=(\d{1,9})\b")
-
-
-def _of_text(status: str) -> tuple[NodeGroup, ...] | None:
-    _, _, groups = status.partition("NodeGroups:")
-    parts: list[dict[str, str]] = []
-    for line in groups.splitlines():
-        key, _, value = line.partition(":")
-        if key == "  Name":
-            parts.append({})
-        if parts:
-            parts[-1].setdefault(key, value.strip())
-    try:
-        return tuple(map(_of_lines, parts))
-    except KeyError:
-        return None
-
-
-def _of_lines(lines: Mapping[str, str]) -> NodeGroup:
-    """Return the group of these lines.
-
-    Raises:
-        KeyError: Something is missing.
-    """
-    health, scale_up = lines["  Health"], lines.get("  ScaleUp", "")
-    numbers = {key: int(digits) for key, digits in _NUMBER.findall(health)}
-    return NodeGroup(
-        lines["  Name"],
-        numbers["maxSize"],
-        numbers["cloudProviderTarget"],
-        numbers["registered"],
-        not health.startswith(_UNHEALTHY),
-        scale_up.startswith(_BACKOFF),
     )

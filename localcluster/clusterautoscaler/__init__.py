@@ -1,5 +1,5 @@
 """A Cluster Autoscaler, played after the documented behaviour of the real one.
 
 The real one can't be built from the Go module proxy. This one adds and removes simulated nodes, and
-writes the same ConfigMap and the same events, in the formats of versions 1.29 and 1.36.
+writes the same ConfigMap and the same events, in the formats of version 1.36.
 """

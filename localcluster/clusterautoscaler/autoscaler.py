@@ -126,8 +126,7 @@ class Autoscaler:
         starting = sum(len(group.starting()) for group in self._groups)
         machines = sum(len(group.machines) for group in self._groups)
         cluster = Counts(len(list(nodes)) - starting, starting, machines)
-        write = self._report.yaml if self._settings.status == "yaml" else self._report.text
-        self._write_status(write(groups, cluster, now), now)
+        self._write_status(self._report.yaml(groups, cluster, now), now)
 
     def _status(self) -> Object:
         return self._api.get(STATUS_PATH)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from localcluster import fields
 
 LARGEST = 5000
-STATUS_FORMATS = ("yaml", "text")
 
 
 @dataclass(frozen=True)
@@ -54,14 +53,12 @@ class ClusterAutoscaler:
             failure doubles the time.
         longest_backoff_seconds: the limit of this time.
         scale_down_seconds: how long a node is idle before it is removed; None: it never is.
-        status: the format of its ConfigMap, ``yaml`` as since 1.30 or ``text`` as before.
     """
 
     scan_seconds: float = 10.0
     backoff_seconds: float = 300.0
     longest_backoff_seconds: float = 1800.0
     scale_down_seconds: float | None = None
-    status: str = "yaml"
 
 
 def parse_scaling(where: str, data: object) -> Scaling:
@@ -92,11 +89,9 @@ def parse_cluster_autoscaler(where: str, data: object) -> ClusterAutoscaler:
         FleetError: a field is missing, unknown or has an invalid value.
     """
     times = ("scan_seconds", "backoff_seconds", "longest_backoff_seconds", "scale_down_seconds")
-    given = fields.fields(where, data, required=("name",), optional=(*times, "status"))
+    given = fields.fields(where, data, required=("name",), optional=times)
     read: dict[str, object] = {}
     for key in times:
         if (value := given.get(key)) is not None:
             read[key] = fields.seconds(f"{where}.{key}", value)
-    if "status" in given:
-        read["status"] = fields.one_of(f"{where}.status", given["status"], STATUS_FORMATS)
     return ClusterAutoscaler(**read)  # type: ignore[arg-type]  # as above

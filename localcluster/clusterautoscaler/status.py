@@ -1,4 +1,4 @@
-"""The autoscaler's status for its ConfigMap: as YAML since version 1.30, as text before."""
+"""The autoscaler's status for its ConfigMap: as YAML since version 1.30."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,6 @@ import yaml
 
 from localcluster.client import Object
 from localcluster.clusterautoscaler.groups import Group
-
-_HEALTH, _SCALE_UP, _SCALE_DOWN = "Health", "ScaleUp", "ScaleDown"
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def group_status(group: Group, idle: int, now: float) -> GroupStatus:
 
 
 class Report:
-    """Writes the status in one format, and remembers since when each part is as it is."""
+    """Writes the status, and remembers since when each part is as it is."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, str], tuple[str, float]] = {}
@@ -80,29 +78,6 @@ class Report:
             "nodeGroups": [self._group(group, now) for group in groups],
         }
         return str(yaml.safe_dump(status, sort_keys=False))
-
-    def text(self, groups: Sequence[GroupStatus], cluster: Counts, now: float) -> str:
-        """Return the status as versions before 1.30 write it."""
-        idle = sum(group.idle for group in groups)
-        ready, registered = cluster.ready, cluster.registered
-        lines = [f"Cluster-autoscaler status at {go_time(now)}:", "Cluster-wide:"]
-        lines += self._lines("", _HEALTH, "Healthy", _readiness(cluster), now)
-        counts = f"ready={ready} registered={registered}"
-        lines += self._lines("", _SCALE_UP, _scale_up(groups), counts, now)
-        lines += self._lines("", _SCALE_DOWN, _candidates(idle), f"candidates={idle}", now)
-        lines += ["", "NodeGroups:"] if groups else []
-        for group in groups:
-            target = f"cloudProviderTarget={group.target}"
-            sizes = f"{target} (minSize={group.min_size}, maxSize={group.max_size})"
-            health = f"{_readiness(group.counts)} {sizes}"
-            counts = f"ready={group.counts.ready} {target}"
-            lines.append(f"  Name:        {group.name}")
-            lines += self._lines(group.name, _HEALTH, "Healthy", health, now)
-            lines += self._lines(group.name, _SCALE_UP, group.scale_up, counts, now)
-            down = f"candidates={group.idle}"
-            lines += self._lines(group.name, _SCALE_DOWN, _candidates(group.idle), down, now)
-            lines.append("")
-        return "\n".join(lines) + "\n"
 
     def _group(self, group: GroupStatus, now: float) -> Object:
         up: Object = {"status": group.scale_up}
@@ -128,14 +103,6 @@ class Report:
             since = self._known_since(name, part, condition["status"], now)
             condition["lastProbeTime"] = _json_time(now)
             condition["lastTransitionTime"] = _json_time(since)
-
-    def _lines(self, name: str, part: str, status: str, counts: str, now: float) -> list[str]:
-        since = self._known_since(name, part, status, now)
-        return [
-            f"  {part + ':':<12} {status} ({counts})",
-            f"  {'':13}LastProbeTime:      {go_time(now)}",
-            f"  {'':13}LastTransitionTime: {go_time(since)}",
-        ]
 
     def _known_since(self, name: str, part: str, status: str, now: float) -> float:
         before, since = self._since.get((name, part), ("", now))
@@ -184,10 +151,3 @@ def _node_counts(counts: Counts) -> Object:
         "longUnregistered": 0,
         "unregistered": counts.unregistered,
     }
-
-
-def _readiness(counts: Counts) -> str:
-    return (
-        f"ready={counts.ready} unready=0 (resourceUnready=0) notStarted={counts.not_started} "
-        f"longNotStarted=0 registered={counts.registered} longUnregistered=0"
-    )

@@ -102,21 +102,14 @@ def test_without_stock_a_pool_backs_off_and_says_why(
     assert any(message.startswith(reason) for message in failed)
 
 
-def test_an_idle_node_is_removed_and_the_older_status_is_text(
-    growing_cluster: GrowingCluster, namespace: str
-) -> None:
-    settings = replace(FAST, scale_down_seconds=0.5, status="text")
-    cluster = growing_cluster(Fleet((L4,), settings))
+def test_an_idle_node_is_removed(growing_cluster: GrowingCluster, namespace: str) -> None:
+    cluster = growing_cluster(Fleet((L4,), replace(FAST, scale_down_seconds=0.5)))
     pod = f"/api/v1/namespaces/{namespace}/pods/p"
     cluster.api.create(pod.removesuffix("/p"), l4_pod("p"))
     wait_for(lambda: phase(cluster, namespace, "p") == "Running")
 
-    def status() -> str:
-        return str(cluster.api.get(STATUS_PATH)["data"]["status"])
-
-    wait_for(lambda: "cloudProviderTarget=1 (minSize=0, maxSize=1)" in status())
-    assert status().startswith("Cluster-autoscaler status at ")
+    wait_for(lambda: group_status(cluster)["health"]["cloudProviderTarget"] == 1)
 
     cluster.api.delete(pod, grace=0)
     wait_for(lambda: cluster.api.items(NODES) == [])
-    wait_for(lambda: "cloudProviderTarget=0 (minSize=0, maxSize=1)" in status())
+    wait_for(lambda: group_status(cluster)["health"]["cloudProviderTarget"] == 0)

@@ -1,4 +1,4 @@
-"""The two formats of the status, field by field as the real one writes them."""
+"""The status, field by field as the real one writes them."""
 
 from __future__ import annotations
 
@@ -23,42 +23,9 @@ L4 = GroupStatus(
 )
 CLUSTER = Counts(ready=2, not_started=1, unregistered=1)
 
-TEXT = """\
-Cluster-autoscaler status at 2023-11-24 04:28:19.5 +0000 UTC:
-Cluster-wide:
-  Health:      Healthy (ready=2 unready=0 (resourceUnready=0) notStarted=1 longNotStarted=0 \
-registered=3 longUnregistered=0)
-               LastProbeTime:      2023-11-24 04:28:19.5 +0000 UTC
-               LastTransitionTime: 2023-11-24 04:28:19.5 +0000 UTC
-  ScaleUp:     InProgress (ready=2 registered=3)
-               LastProbeTime:      2023-11-24 04:28:19.5 +0000 UTC
-               LastTransitionTime: 2023-11-24 04:28:19.5 +0000 UTC
-  ScaleDown:   NoCandidates (candidates=0)
-               LastProbeTime:      2023-11-24 04:28:19.5 +0000 UTC
-               LastTransitionTime: 2023-11-24 04:28:19.5 +0000 UTC
-
-NodeGroups:
-  Name:        l4
-  Health:      Healthy (ready=1 unready=0 (resourceUnready=0) notStarted=1 longNotStarted=0 \
-registered=2 longUnregistered=0 cloudProviderTarget=3 (minSize=0, maxSize=4))
-               LastProbeTime:      2023-11-24 04:28:19.5 +0000 UTC
-               LastTransitionTime: 2023-11-24 04:28:19.5 +0000 UTC
-  ScaleUp:     InProgress (ready=1 cloudProviderTarget=3)
-               LastProbeTime:      2023-11-24 04:28:19.5 +0000 UTC
-               LastTransitionTime: 2023-11-24 04:28:19.5 +0000 UTC
-  ScaleDown:   NoCandidates (candidates=0)
-               LastProbeTime:      2023-11-24 04:28:19.5 +0000 UTC
-               LastTransitionTime: 2023-11-24 04:28:19.5 +0000 UTC
-
-"""
-
 
 def read(report: Report, group: GroupStatus, now: float) -> Any:
     return yaml.safe_load(report.yaml([group], CLUSTER, now))
-
-
-def test_the_text_is_that_of_versions_before_1_30() -> None:
-    assert Report().text([L4], CLUSTER, NOW) == TEXT
 
 
 def test_the_yaml_is_that_of_versions_since_1_30() -> None:

@@ -13,6 +13,18 @@ MAY = MayScaleUp(Source.CLUSTER_AUTOSCALER, is_listed=True)
 GPU = {"nvidia.com/gpu.present": "true"}
 CORDONED = {"unschedulable": True}
 
+# The beginning of what versions before 1.30 write.
+BEFORE_1_30 = """\
+Cluster-autoscaler status at 2099-01-01 00:00:00 +0000 UTC:
+Cluster-wide:
+  Health:      Healthy (ready=3 unready=0 registered=3 longUnregistered=0)
+               LastProbeTime:      2099-01-01 00:00:00 +0000 UTC
+
+NodeGroups:
+  Name:        eks-gpu-1
+  Health:      Healthy (ready=1 registered=1 cloudProviderTarget=4 (minSize=0, maxSize=4))
+"""
+
 
 def status(*groups: str) -> str:
     return "autoscalerStatus: Running\nnodeGroups:\n" + "".join(groups)

@@ -15,7 +15,7 @@ from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
-from tests.unit.makers.groups import EKS, GPU, MAY, UUID, group, look, member, status
+from tests.unit.makers.groups import BEFORE_1_30, EKS, GPU, MAY, UUID, group, look, member, status
 from tests.unit.makers.outlooks import (
     Cluster,
     asks,
@@ -283,7 +283,7 @@ def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
         assert found(objects) == MayScaleUp(Source.NODES)
 
 
-@pytest.mark.parametrize("text", ["nonsense", "x" * 400_001, ""])
+@pytest.mark.parametrize("text", ["nonsense", "x" * 400_001, "", BEFORE_1_30])
 def test_groups_whose_status_cant_be_read_may_grow_on_machines_without_a_cloud(text) -> None:
     busy = node("worker", 1, labels={}, unschedulable=True)
     objects = autoscalers(status=text)

@@ -1,4 +1,4 @@
-"""Cluster Autoscaler's status, in both of its formats."""
+"""Cluster Autoscaler's status."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gpuspawner.scaling.status import NodeGroup, node_groups, written
+from tests.unit.makers.groups import BEFORE_1_30
 
 # Hostile texts that aren't read in one pass take hours.
 pytestmark = [pytest.mark.each_python, pytest.mark.timeout(60)]
@@ -50,27 +51,8 @@ nodeGroups:
       errorMessage: "Instance 'x' creation failed: no & left *here*"
 """
 
-TEXT = """\
-Cluster-autoscaler status at 2023-01-01 00:00:00 +0000 UTC:
-Cluster-wide:
-  Health:      Healthy (ready=3 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=3 longUnregistered=0)
-               LastProbeTime:      2023-01-01 00:00:00 +0000 UTC
-  ScaleUp:     NoActivity (ready=3 registered=3)
 
-NodeGroups:
-  Name:        eks-gpu-1
-  Health:      Healthy (ready=1 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=1 longUnregistered=0 cloudProviderTarget=2 (minSize=0, maxSize=4))
-               LastProbeTime:      2023-01-01 00:00:00 +0000 UTC
-  ScaleUp:     InProgress (ready=1 cloudProviderTarget=2)
-  ScaleDown:   NoCandidates (candidates=0)
-
-  Name:        eks-cpu-2
-  Health:      Unhealthy (ready=0 unready=0 (resourceUnready=0) notStarted=0 longNotStarted=0 registered=0 longUnregistered=0 cloudProviderTarget=0 (minSize=0, maxSize=3))
-  ScaleUp:     Backoff (ready=0 cloudProviderTarget=0)
-"""  # noqa: E501 - as the autoscaler writes it
-
-
-def test_the_newer_format_is_read() -> None:
+def test_a_status_is_read() -> None:
     groups = node_groups(YAML)
 
     assert groups is not None
@@ -80,19 +62,11 @@ def test_the_newer_format_is_read() -> None:
     assert groups[1].problem.startswith("QUOTA_EXCEEDED: Instance 'x'")
 
 
-def test_the_older_format_is_read() -> None:
-    assert node_groups(TEXT) == (
-        NodeGroup("eks-gpu-1", 4, 2, 1),
-        NodeGroup("eks-cpu-2", 3, 0, 0, is_healthy=False, backs_off=True),
-    )
-
-
 def test_a_cluster_without_groups_has_none() -> None:
     assert node_groups("autoscalerStatus: Initializing\n") == ()
 
 
 def test_a_group_that_cannot_be_read_makes_all_unknown() -> None:
-    assert node_groups(TEXT.replace("(minSize=0, maxSize=3)", "")) is None
     assert node_groups(YAML.replace("    maxSize: 3\n", "")) is None
     assert node_groups(YAML.replace("maxSize: 3", "maxSize: many")) is None
 
@@ -118,6 +92,7 @@ def test_a_group_that_cannot_be_read_makes_all_unknown() -> None:
         "autoscalerStatus: Running\nnodeGroups: " + "[" * 100_000,  # a loader ends the process
         "autoscalerStatus: Running\nnodeGroups: " + "[" * 20_000,
         "\0",
+        BEFORE_1_30,
         YAML[: len(YAML) // 2] + "\n  :::",
     ],
 )
@@ -132,39 +107,12 @@ def test_an_error_code_may_be_a_number() -> None:
     assert groups[1].problem.startswith("404: ")
 
 
-@pytest.mark.parametrize(
-    ("health", "found"),
-    [
-        ("registered=" + "9" * 5000, None),
-        ("registered=1 " * 25_000, None),
-        ("a" * 300_000, None),
-        (" " * 300_000 + "registered=1 cloudProviderTarget=1 (minSize=0, maxSize=3)", 1),
-    ],
-)
-def test_a_hostile_older_status_is_read(health: str, found: int | None) -> None:
-    text = (
-        f"{TEXT.partition('NodeGroups:')[0]}NodeGroups:\n  Name: a\n  Health: Healthy ({health})\n"
-    )
-    groups = node_groups(text)
-
-    assert (groups and groups[0].registered) == found
-
-
-def test_a_name_with_many_spaces_is_read() -> None:
-    name = "eks" + " " * 300_000 + "gpu"
-    groups = node_groups(TEXT.replace("eks-gpu-1", name))
-
-    assert groups is not None
-    assert groups[0].name == name
-
-
 def test_a_status_that_may_be_cut_is_unknown() -> None:
     assert node_groups(YAML + "# " + "x" * 400_000) is None
 
 
-def test_both_formats_say_when_they_were_written() -> None:
+def test_a_status_says_when_it_was_written() -> None:
     assert written(YAML) == datetime(2026, 1, 1, tzinfo=UTC)
-    assert written(TEXT) == datetime(2023, 1, 1, tzinfo=UTC)
     assert written("time: 2026-01-01 00:00:00.123456789 +0200 CEST") == datetime(
         2025, 12, 31, 22, tzinfo=UTC
     )
