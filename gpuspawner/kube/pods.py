@@ -180,6 +180,12 @@ class PodSpec(KubeStruct, frozen=True):
     host_users: bool | None = None
     termination_grace_period_seconds: int | None = None
 
+    @property
+    def required_nodes(self) -> NodeSelector | None:
+        """What its node affinity requires, beside its `node_selector`; None if it has none."""
+        nodes = self.affinity.node_affinity if self.affinity else None
+        return nodes.required if nodes else None
+
 
 class ContainerStatus(KubeStruct, frozen=True):
     """A container's actual resources; they differ from the spec during a resize."""

@@ -6,11 +6,9 @@
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from gpuspawner.kube.kueue import FlavorQuotas, ResourceFlavor, ResourceGroup
 from gpuspawner.kube.meta import NodeSelector, NodeSelectorTerm
-from gpuspawner.kube.pods import Affinity, PodSpec
+from gpuspawner.kube.pods import Affinity, NodeAffinity, PodSpec
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice
 from gpuspawner.scheduling.taint_toleration import untolerated
@@ -45,14 +43,13 @@ def _names(flavors: Iterable[FlavorQuotas] | None) -> list[str]:
 def _choice(spec: PodSpec, keys: set[str]) -> NodeChoice:
     """Return what a pod asks of its node, as far as the flavors' labels tell of it."""
     selector = {key: value for key, value in (spec.node_selector or {}).items() if key in keys}
-    node = spec.affinity.node_affinity if spec.affinity else None
-    terms = node.required.node_selector_terms if node and node.required else None
+    required = spec.required_nodes
+    terms = required.node_selector_terms if required else None
     told = tuple(
         NodeSelectorTerm(tuple(it for it in term.match_expressions or () if it.key in keys))
         for term in terms or ()
     )
     affinity = None
-    if node and told and all(it.match_expressions for it in told):
-        required = msgspec.structs.replace(node, required=NodeSelector(told))
-        affinity = Affinity(node_affinity=required)
+    if told and all(it.match_expressions for it in told):
+        affinity = Affinity(node_affinity=NodeAffinity(NodeSelector(told)))
     return node_choice(PodSpec(node_selector=selector, affinity=affinity))

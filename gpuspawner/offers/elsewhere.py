@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuspawner.offers import node_affinity
 from gpuspawner.offers.manifest import require
-from gpuspawner.offers.node_affinity import Requirement, Terms
+from gpuspawner.offers.node_affinity import TermRequirement, Terms
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -36,4 +36,4 @@ def rather_off(pod: Mapping[str, Any], hostnames: Iterable[str]) -> dict[str, An
 
 
 def _none_of(hostnames: Iterable[str]) -> Terms:
-    return ((Requirement("matchExpressions", HOSTNAME, "NotIn", tuple(hostnames)),),)
+    return ((TermRequirement("matchExpressions", HOSTNAME, "NotIn", tuple(hostnames)),),)

@@ -16,7 +16,7 @@ _LISTS = ("matchExpressions", "matchFields")
 _OPPOSITE = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}
 
 
-class Requirement(msgspec.Struct, frozen=True):
+class TermRequirement(msgspec.Struct, frozen=True):
     """One requirement of a term.
 
     `among` is the list that contains it, `matchExpressions` or `matchFields`; `key` is the key of a
@@ -29,7 +29,7 @@ class Requirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-Term: TypeAlias = tuple[Requirement, ...]
+Term: TypeAlias = tuple[TermRequirement, ...]
 Terms: TypeAlias = tuple[Term, ...]
 
 NEVER: Terms = ((),)
@@ -40,7 +40,7 @@ def read(terms: Iterable[Any]) -> Terms:
     """Return terms that were read from the API's form."""
     return tuple(
         tuple(
-            Requirement(among, line["key"], line["operator"], tuple(line.get("values") or ()))
+            TermRequirement(among, line["key"], line["operator"], tuple(line.get("values") or ()))
             for among in _LISTS
             for line in term.get(among) or ()
         )
@@ -62,7 +62,7 @@ def write(terms: Terms) -> list[dict[str, Any]]:
 
 def from_labels(labels: Mapping[str, str]) -> Terms:
     """Return the single term that means the same as a node selector."""
-    return (tuple(Requirement("matchExpressions", k, "In", (v,)) for k, v in labels.items()),)
+    return (tuple(TermRequirement("matchExpressions", k, "In", (v,)) for k, v in labels.items()),)
 
 
 def both(one: Terms, other: Terms) -> Terms:
@@ -87,14 +87,14 @@ def _negated(term: Term) -> Terms:
     return _shortest((opposite,) for line in term for opposite in _opposites(line))
 
 
-def _opposites(line: Requirement) -> Iterable[Requirement]:
+def _opposites(line: TermRequirement) -> Iterable[TermRequirement]:
     if line.operator in _OPPOSITE:
-        yield Requirement(line.among, line.key, _OPPOSITE[line.operator], line.values)
+        yield TermRequirement(line.among, line.key, _OPPOSITE[line.operator], line.values)
         return
     bound = int(line.values[0])
     operator, next_to = ("Lt", bound + 1) if line.operator == "Gt" else ("Gt", bound - 1)
-    yield Requirement(line.among, line.key, operator, (str(next_to),))
-    yield Requirement(line.among, line.key, "DoesNotExist")
+    yield TermRequirement(line.among, line.key, operator, (str(next_to),))
+    yield TermRequirement(line.among, line.key, "DoesNotExist")
 
 
 def _shortest(terms: Iterable[Term]) -> Terms:
@@ -114,6 +114,6 @@ def _shortest(terms: Iterable[Term]) -> Terms:
     return tuple(shortest)
 
 
-def _line(requirement: Requirement) -> dict[str, Any]:
+def _line(requirement: TermRequirement) -> dict[str, Any]:
     line: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
     return {**line, "values": list(requirement.values)} if requirement.values else line

@@ -54,11 +54,8 @@ class PoolRequirements(msgspec.Struct, frozen=True):
         return all(_holds(it, labels[it.key]) for it in self.expressions if it.key in labels)
 
     def _may_match_a_term(self, spec: PodSpec) -> bool:
-        affinity = spec.affinity.node_affinity if spec.affinity else None
-        if affinity is None or affinity.required is None:
-            return True
-        terms = affinity.required.node_selector_terms or ()
-        return any(map(self._may_match_all, terms))
+        required = spec.required_nodes
+        return required is None or any(map(self._may_match_all, required.node_selector_terms or ()))
 
     def _may_match_all(self, term: NodeSelectorTerm) -> bool:
         if term.match_fields or not term.match_expressions:

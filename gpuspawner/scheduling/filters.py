@@ -107,10 +107,8 @@ class Filters:
     def screened(self) -> Screened:
         """Return the nodes, sorted by the static rules."""
         spec = self.pod.spec
-        affinity = spec.affinity.node_affinity if spec.affinity else None
-        signature = msgspec.msgpack.encode(
-            (spec.node_name, spec.node_selector, affinity, spec.tolerations, self._devices)
-        )
+        nodes = spec.node_selector, spec.required_nodes, spec.tolerations
+        signature = msgspec.msgpack.encode((spec.node_name, nodes, self._devices))
         return self.state.screening.screened(signature, self.state.kinds, self._static_rules)
 
     def fixed_failure(self, node: NodeInfo) -> Failure | None:
@@ -252,10 +250,11 @@ class Filters:
         if not constraints:
             return None
         state, spec = self.state, self.pod.spec
-        affinity = spec.affinity.node_affinity if spec.affinity else None
         shape = tuple((c.topology_key, c.honor_affinity, c.honor_taints) for c in constraints)
         found = state.screening.kept(
-            msgspec.msgpack.encode((shape, spec.node_selector, affinity, spec.tolerations)),
+            msgspec.msgpack.encode(
+                (shape, spec.node_selector, spec.required_nodes, spec.tolerations)
+            ),
             lambda: domains(constraints, self.pod, self.choice, state.kinds),
         )
         namespace = self.pod.metadata.namespace

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from gpuspawner.kube.meta import NodeSelector
 from gpuspawner.kube.pods import PodSpec
 
 from .labels import Labels, NodeTerm, compile_node_selector
@@ -50,7 +49,7 @@ class NodeChoice(NamedTuple):
 
 def node_choice(spec: PodSpec) -> NodeChoice:
     """Compile a pod's nodeSelector and required node affinity."""
-    required = _required(spec)
+    required = spec.required_nodes
     return NodeChoice(
         labels=spec.node_selector or {},
         terms=compile_node_selector(required) if required is not None else None,
@@ -62,7 +61,7 @@ def named_nodes(spec: PodSpec) -> frozenset[str] | None:
 
     An empty set means that each term requires several names at once, so no node can match.
     """
-    required = _required(spec)
+    required = spec.required_nodes
     if required is None or not required.node_selector_terms:
         return None
     names: frozenset[str] = frozenset()
@@ -76,8 +75,3 @@ def named_nodes(spec: PodSpec) -> frozenset[str] | None:
             return None
         names |= of_term
     return names
-
-
-def _required(spec: PodSpec) -> NodeSelector | None:
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    return affinity.required if affinity else None

@@ -43,10 +43,8 @@ def wrong(state: ClusterState, spec: PodSpec) -> Wrong | None:
 def _wanted(spec: PodSpec) -> Iterator[tuple[str, Sequence[str]]]:
     for key, value in (spec.node_selector or {}).items():
         yield key, [value]
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    terms = (
-        affinity.required.node_selector_terms if affinity and affinity.required else None
-    ) or ()
+    required = spec.required_nodes
+    terms = (required.node_selector_terms if required else None) or ()
     if len(terms) == 1:  # with several terms, a node needs to match only one
         for expression in terms[0].match_expressions or ():
             if expression.operator == "In":
