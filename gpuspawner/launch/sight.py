@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.pods import Pod, PodSpec
+from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.kueue.objects import KueueObjects
@@ -130,7 +130,6 @@ class QueueSight:
 
     def __init__(self, objects: KueueObjects, pod: Pod | None, rules: Rules) -> None:
         self._objects = objects
-        self._pod = pod.spec if pod else PodSpec()
         self._requests = _requests(pod, rules)
 
     def look(self, seen: Seen) -> Seen:
@@ -147,7 +146,7 @@ class QueueSight:
             return replace(seen, troubles=(never, *seen.troubles))
         if is_checked(workload):
             return seen
-        return replace(seen, line=line_of(self._objects, workload, self._pod, self._requests))
+        return replace(seen, line=line_of(self._objects, workload, self._requests))
 
 
 def _requests(pod: Pod | None, rules: Rules) -> Amounts:

@@ -1,4 +1,4 @@
-"""What is seen and told of a start while Kueue holds its pod back, by `QueueSight`."""
+"""What is seen and told of a start while Kueue holds its pod back."""
 
 from msgspec import structs
 
@@ -15,6 +15,7 @@ QUEUED = Stage(Step.QUEUED, (-2, 0))
 SCHEDULING = Stage(Step.SCHEDULING, (-1, 0))
 WAITING = Seen((QUEUED,), uid="uid-w")
 TEAM = queue(), pool("team-a", {"nominalQuota": "2"}, used=2), flavor()
+NO_MORE = "insufficient unused quota for nvidia.com/gpu in flavor t4, 1 more needed"
 TOO_MUCH = (
     "insufficient quota for nvidia.com/gpu in flavor t4, previously considered podsets requests (0)"
     " + current podset request (3) > maximum capacity (2)"
@@ -26,7 +27,7 @@ def look(objects: KueueObjects, seen: Seen = WAITING) -> Seen:
 
 
 def test_the_place_is_that_of_the_pod_s_own_workload() -> None:
-    objects = known(*TEAM, workload("earlier"), workload("w", second=1))
+    objects = known(*TEAM, workload("earlier"), workload("w", second=1, QuotaReserved=NO_MORE))
 
     assert look(objects).line == Line("gpus", "team-a", 1, GPU, used=2, nominal=2)
 
