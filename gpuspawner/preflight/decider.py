@@ -88,8 +88,11 @@ class Decider:
         if pod is None:
             unknown = Start(proposal.grant, (BY_KUEUE,))
             return Start(proposal.grant, (InQueue(line, unknown),))
-        nodes = self._on_nodes(proposal, msgspec.structs.replace(subject, pod=pod), age)
-        if isinstance(nodes, Refuse) and nodes.reason is Reason.IMPOSSIBLE:
+        at_best = msgspec.structs.replace(subject, pod=pod)
+        nodes = self._on_nodes(proposal, at_best, age)
+        # If all nodes with room share their GPUs, Kueue may still send the pod to others.
+        is_sure = not self._verdicts.fits(at_best)
+        if isinstance(nodes, Refuse) and nodes.reason is Reason.IMPOSSIBLE and is_sure:
             return nodes
         notes = nodes.notes if isinstance(nodes, Start) else ()
         return Start(proposal.grant, (*notes, InQueue(line, nodes)))

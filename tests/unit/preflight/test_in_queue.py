@@ -25,6 +25,7 @@ from tests.unit.makers.worlds import (
     Instead,
     StillView,
     is_unknown,
+    labelled,
     node,
     pod,
     preflight_on,
@@ -258,3 +259,13 @@ async def test_a_pod_that_exists_is_judged_with_the_labels_that_kueue_has_given_
     preflight._view.put("Pod", pod("jupyter-ann", 1, nodeSelector={"gpu": "other"}))
 
     assert refused(preflight.check_sent(sent)) is Reason.IMPOSSIBLE
+
+
+async def test_that_the_nodes_with_room_share_gpus_is_no_reason_for_a_no_if_others_are_busy() -> (
+    None
+):
+    shared = labelled(node("s", 4), {f"{GPU}.sharing-strategy": "mps"})
+    on = (("Node", shared), FOUR, OTHER)
+
+    assert line_of(Preflight(viewed(NODES, quota(8), on=on)).check(in_queue(2)))
+    assert refused(Preflight(viewed(NODES, quota(8), on=on[:1])).check(in_queue(8)))
