@@ -107,7 +107,7 @@ class AdmittedPreflight:
             TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
         """
         decision = self.check(proposal)
-        if not self._is_open(proposal, decision):
+        if not self._has_to_ask(proposal, decision):
             self._verify(proposal, decision, admission)
             return decision
         admitted = await admission.admit(proposal.namespace, proposal.pod)
@@ -126,10 +126,11 @@ class AdmittedPreflight:
         """As `Preflight.begin`; ask admission only about what it could turn into a start.
 
         So a yes, or a no for lack of devices, comes in the tick of the question. `confirm` asks
-        admission later.
+        admission later. Only if a pod names a queue of Kueue, a yes has to wait for admission until
+        that has shown that Kueue holds such pods back.
         """
         decision = await self._preflight.begin(proposal)
-        if not self._is_open(proposal, decision):
+        if not self._has_to_ask(proposal, decision):
             self._verify(proposal, decision, admission)
             return decision
         return await self.confirm(proposal, admission)
@@ -276,8 +277,8 @@ class AdmittedPreflight:
             return True  # Kueue may leave the pods of this namespace alone
         return changed or not self._preflight.lacks_devices(proposal)
 
-    def _is_open(self, proposal: Proposal, decision: Decision) -> bool:
-        """Whether only admission decides: it may allow a no, or Kueue may leave the pod alone."""
+    def _has_to_ask(self, proposal: Proposal, decision: Decision) -> bool:
+        """Whether admission may allow a no, or may show that Kueue leaves the pod alone."""
         may_be_left_alone = proposal.queue and proposal.namespace not in self._held_back
         return bool(may_be_left_alone) or self.may_become_start(proposal, decision)
 
