@@ -10,10 +10,11 @@ from gpuspawner.doctor.command import FromFiles
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
 from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
+from gpuspawner.kueue.places import PlaceInQueue
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.preflight import facts
-from gpuspawner.preflight.decision import Refuse, Wait
+from gpuspawner.preflight.decision import Refuse, Start, Wait
 from gpuspawner.scheduling import NodeInfo
 from gpuspawner.scheduling.requests import CPU, MEMORY
 
@@ -84,6 +85,8 @@ def _now(tried: Tried) -> str:
             return "waits for a node"
         case Refuse(reason=reason):
             return f"refused: {reason.value}"
+        case Start(line=PlaceInQueue()):
+            return "its queue decides"
         case _:
             return "starts, unchecked" if tried.decision.notes else "starts"
 

@@ -1,7 +1,6 @@
 """The servers that users can choose, and what the hub would say to each of them now."""
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 
 import msgspec
 from tornado import web
@@ -109,7 +108,7 @@ async def try_out(hub: Hub, server: OfferedServer) -> Tried:
         decision = rejected(proposal.grant, admitted)
         return Tried(server, proposal, decision, choice=choice)
     if admitted is not None:
-        proposal = replace(proposal, pod=admitted)
+        proposal = proposal.admitted(admitted)
     return Tried(server, proposal, hub.runtime.preflight.check(proposal), choice=choice)
 
 

@@ -5,7 +5,6 @@ few fields of a ClusterQueue differ.
 """
 
 from .meta import BareMeta, Condition, KubeStruct, Quantity
-from .nodes import Taint
 from .pods import Toleration
 
 
@@ -52,12 +51,6 @@ class FlavorUsage(KubeStruct, frozen=True):
     resources: list[ResourceUsage] | None = None
 
 
-class FlavorFungibility(KubeStruct, frozen=True):
-    """When Kueue takes a flavor rather than the next one; v1beta1 has ``Preempt`` for the same."""
-
-    when_can_preempt: str = ""
-
-
 class ClusterQueueSpec(KubeStruct, frozen=True):
     """The quotas of a ClusterQueue.
 
@@ -67,8 +60,6 @@ class ClusterQueueSpec(KubeStruct, frozen=True):
     resource_groups: list[ResourceGroup] | None = None
     cohort_name: str = ""
     cohort: str = ""
-    queueing_strategy: str = ""
-    flavor_fungibility: FlavorFungibility | None = None
     admission_checks: list[str] | None = None
     admission_checks_strategy: dict[str, object] | None = None
     stop_policy: str | None = None
@@ -118,12 +109,9 @@ class LocalQueue(KubeStruct, frozen=True):
 
 
 class ResourceFlavorSpec(KubeStruct, frozen=True):
-    """What Kueue adds to pods that get this flavor, and the taints of its nodes."""
+    """What Kueue adds to pods that get this flavor, besides labels."""
 
-    node_labels: dict[str, str] | None = None
-    node_taints: list[Taint] | None = None
     tolerations: list[Toleration] | None = None
-    topology_name: str | None = None
 
 
 class ResourceFlavor(KubeStruct, frozen=True):

@@ -1,6 +1,7 @@
-"""Kueue's queues and quotas, read as Kueue itself decides, for pods that name one.
+"""Kueue's queues, for pods that name one.
 
-Nothing here writes to Kueue or reserves for it: a pod waits in Kueue's line, and in no other.
+Nothing here writes to Kueue, reserves for it, or foretells whether it admits a pod: a pod waits in
+Kueue's line, and in no other.
 
-Begin with `queues`, then `judging`.
+Begin with `queues`, then `places`.
 """

@@ -1,7 +1,7 @@
 """Kueue's objects, as the live view has read them."""
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from gpuspawner.kube.kueue import (
@@ -13,16 +13,12 @@ from gpuspawner.kube.kueue import (
     Workload,
 )
 from gpuspawner.kube.objects import AnyObject, Undecodable
-from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.store import ObjectStore
-from gpuspawner.kueue.quota import QuotaError, QuotaNode, tree
 from gpuspawner.kueue.workloads import Order, is_waiting, order
 
 DEFAULT_QUEUE = "default"
 """The LocalQueue of pods that name none (``pkg/controller/constants`` of Kueue 0.15)."""
 _QUOTAS = (LocalQueue, ClusterQueue, Cohort, ResourceFlavor)
-_OF_QUOTAS = frozenset({ClusterQueue.__name__, Cohort.__name__})
-"""The kinds that have quotas."""
 
 _T = TypeVar("_T")
 
@@ -32,15 +28,11 @@ class KueueObjects(ObjectStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self._quotas_at = 0
-        self._read_at = -1
-        self._pools: Mapping[str, QuotaNode] | str = {}
         self._by_pod: dict[str, Workload] = {}
         self._waiting: dict[tuple[str, str], list[Order]] = {}
 
     def put(self, thing: AnyObject | Undecodable) -> None:
         """As `ObjectStore.put`; the lines of workloads are kept in order."""
-        self._note_if_quota(thing)
         if isinstance(thing, Undecodable) and thing.kind == Workload.__name__:
             self._take_out(thing.namespace, thing.name)
         if isinstance(thing, Workload):
@@ -53,20 +45,9 @@ class KueueObjects(ObjectStore):
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """As `ObjectStore.remove`."""
-        if kind in _OF_QUOTAS:
-            self._quotas_at += 1
         if kind == Workload.__name__:
             self._take_out(namespace, name)
         super().remove(kind, namespace, name)
-
-    def _note_if_quota(self, thing: AnyObject | Undecodable) -> None:
-        """Note a changed quota. Kueue counts in each queue's status who waits, far more often."""
-        if isinstance(thing, Cohort | ClusterQueue):
-            known = self.find(type(thing), thing.metadata.name)
-            if not isinstance(known, Cohort | ClusterQueue) or _quota(known) != _quota(thing):
-                self._quotas_at += 1
-        elif isinstance(thing, Undecodable) and thing.kind in _OF_QUOTAS:
-            self._quotas_at += 1
 
     def _take_out(self, namespace: str, name: str) -> None:
         known = _readable(self.find(Workload, name, namespace))
@@ -82,22 +63,11 @@ class KueueObjects(ObjectStore):
     def waiting_for(self, pool: str, before: Order | None = None) -> int:
         """Return how many workloads wait for a ClusterQueue, or how many of them before a place."""
         lines = [
-            self._waiting.get(it.metadata.key, [])
+            self._waiting.get((it.metadata.namespace, it.metadata.name), [])
             for it in self.every(LocalQueue)
             if it.spec.cluster_queue == pool
         ]
         return sum(len(it) if before is None else bisect_left(it, before) for it in lines)
-
-    def pool(self, name: str) -> QuotaNode:
-        """Return what a ClusterQueue has and uses.
-
-        Raises:
-            QuotaError: Its quotas, or those of another one, can't be read.
-        """
-        self._read()
-        if isinstance(self._pools, str):
-            raise QuotaError(self._pools)
-        return self._pools[name]
 
     @property
     def knows_quotas(self) -> bool:
@@ -139,22 +109,6 @@ class KueueObjects(ObjectStore):
         local = self.local_queue(workload.metadata.namespace, workload.spec.queue_name)
         pool = self.cluster_queue(local.spec.cluster_queue) if local else None
         return (pool.spec.resource_groups if pool else None) or ()
-
-    def _read(self) -> None:
-        """Read the quotas anew if they have changed."""
-        if self._read_at == self._quotas_at:
-            return
-        self._read_at = self._quotas_at
-        try:
-            self._pools = tree(self.every(ClusterQueue), self.every(Cohort))
-        except (QuotaError, QuantityError) as error:
-            self._pools = str(error)
-
-
-def _quota(it: Cohort | ClusterQueue) -> object:
-    """Return what decides about quotas of an object."""
-    used = it.status.flavors_reservation if isinstance(it, ClusterQueue) else None
-    return it.spec, used
 
 
 def _queue(workload: Workload) -> tuple[str, str]:

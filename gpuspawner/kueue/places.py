@@ -5,13 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from gpuspawner.kube.kueue import ClusterQueue, LocalQueue, Workload
-from gpuspawner.kube.pods import PodSpec
-from gpuspawner.kueue.flavors import matching
+from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.kueue.quota import QuotaError
-from gpuspawner.kueue.workloads import order
-from gpuspawner.scheduling.labels import SelectorError
-from gpuspawner.scheduling.requests import is_device
+from gpuspawner.kueue.quota import amount
+from gpuspawner.kueue.workloads import Order, order, short
 
 
 class PlaceInQueue(msgspec.Struct, frozen=True):
@@ -19,18 +16,19 @@ class PlaceInQueue(msgspec.Struct, frozen=True):
 
     Attributes:
         queue: The LocalQueue.
-        pool: The ClusterQueue, from which the quota comes.
+        pool: The ClusterQueue, from which the quota comes; "" if the hub may not see it.
         ahead: How many workloads are ahead; None if the hub may not see them.
-        resource: What is short: "nvidia.com/gpu", for example; "" if nobody knows.
-        used, nominal: How much of it the ClusterQueue uses, and has of its own, in the flavors that
-            the pod may get.
+        resource: Of which Kueue says that too little is left: "nvidia.com/gpu", for example; "" if
+            it doesn't say so.
+        used, nominal: How much of it the ClusterQueue uses, and has of its own, in the flavors of
+            which Kueue says so.
         is_lent: Whether others have borrowed what it doesn't use.
         is_stopped: Whether the queue admits nobody until an administrator lets it.
     """
 
     queue: str
-    pool: str
-    ahead: int | None
+    pool: str = ""
+    ahead: int | None = None
     resource: str = ""
     used: int = 0
     nominal: int = 0
@@ -38,29 +36,32 @@ class PlaceInQueue(msgspec.Struct, frozen=True):
     is_stopped: bool = False
 
 
-def line(
-    objects: KueueObjects, queue: str, pool: ClusterQueue, pod: PodSpec, requests: Mapping[str, int]
-) -> PlaceInQueue:
-    """Return what a pod would wait for that Kueue doesn't know yet; all who wait are ahead."""
-    ahead = objects.waiting_for(pool.metadata.name) if objects.knows_workloads else None
-    return PlaceInQueue(queue, pool.metadata.name, ahead, *_use(objects, pool, pod, requests))
-
-
 def line_of(
-    objects: KueueObjects, workload: Workload, pod: PodSpec, requests: Mapping[str, int]
+    objects: KueueObjects, workload: Workload, requests: Mapping[str, int]
 ) -> PlaceInQueue | None:
-    """Return what the workload of a pod waits for; None if its queue doesn't exist."""
+    """Return what the workload of a pod waits for; None if its queue doesn't exist.
+
+    Args:
+        objects: Kueue's.
+        workload: As Kueue has left it.
+        requests: What the pod requests: millicores of CPU, and whole units of everything else.
+    """
     local = objects.local_queue(workload.metadata.namespace, workload.spec.queue_name)
     pool = objects.cluster_queue(local.spec.cluster_queue) if local else None
     if local is None or pool is None:
         return None
-    ahead = None
-    if objects.knows_workloads:
-        ahead = objects.waiting_for(pool.metadata.name, order(workload))
-    queue = workload.spec.queue_name
-    used = _use(objects, pool, pod, requests)
-    stopped = is_stopped(local, pool) or bool(inactive(pool))
-    return PlaceInQueue(queue, pool.metadata.name, ahead, *used, stopped)
+    return PlaceInQueue(
+        workload.spec.queue_name,
+        pool.metadata.name,
+        ahead(objects, pool, order(workload)),
+        *_use(pool, workload, requests),
+        is_stopped(local, pool) or bool(inactive(pool)),
+    )
+
+
+def ahead(objects: KueueObjects, pool: ClusterQueue, place: Order | None = None) -> int | None:
+    """Return how many wait for a ClusterQueue, or before a place in it; None if nobody can tell."""
+    return objects.waiting_for(pool.metadata.name, place) if objects.knows_workloads else None
 
 
 def is_stopped(local: LocalQueue, pool: ClusterQueue) -> bool:
@@ -80,29 +81,39 @@ def inactive(pool: ClusterQueue) -> str:
 
 
 def _use(
-    objects: KueueObjects, pool: ClusterQueue, pod: PodSpec, requests: Mapping[str, int]
+    pool: ClusterQueue, workload: Workload, requests: Mapping[str, int]
 ) -> tuple[str, int, int, bool]:
-    """Return the resource to tell of, and how much of it is used, nominal, and lent or not.
-
-    Only the flavors count that the pod may get.
-    """
+    """Return what Kueue says is short, and how much of it is used, nominal, and lent or not."""
+    resource, flavors = short(workload)
     try:
-        node, flavors = objects.pool(pool.metadata.name), _flavors(objects, pool, pod)
-    except (QuotaError, SelectorError):
+        nominal = _nominal(pool, resource)
+        used = _used(pool, resource)
+    except QuantityError:
         return "", 0, 0, False
-    own = {key: quota.nominal for key, quota in node.quotas.items() if key[0] in flavors}
-    asked = [it for it in requests if requests[it] and any(key[1] == it for key in own)]
-    if not asked:
+    told = flavors & nominal.keys()
+    if not told:
         return "", 0, 0, False
-    resource = min(asked, key=lambda it: (not is_device(it), it))
-    keys = [key for key in own if key[1] == resource]
-    used = sum(node.usage[key] for key in keys)
-    unused = max(own[key] - node.usage[key] for key in keys)
-    left = max(node.available(key) for key in keys)
-    is_lent = left < requests[resource] <= unused
-    return resource, used, sum(own[key] for key in keys), is_lent
+    unused = max(nominal[it] - used.get(it, 0) for it in told)
+    is_lent = 0 < requests.get(resource, 0) <= unused  # its own quota would do, but isn't there
+    return resource, sum(used.get(it, 0) for it in told), sum(nominal[it] for it in told), is_lent
 
 
-def _flavors(objects: KueueObjects, pool: ClusterQueue, pod: PodSpec) -> set[str]:
-    groups = pool.spec.resource_groups or ()
-    return {it.metadata.name for group in groups for it in matching(pod, group, objects)}
+def _nominal(pool: ClusterQueue, resource: str) -> dict[str, int]:
+    """Return the own quota of a resource by flavor."""
+    return {
+        flavor.name: amount(resource, it.nominal_quota)
+        for group in pool.spec.resource_groups or ()
+        for flavor in group.flavors or ()
+        for it in flavor.resources or ()
+        if it.name == resource
+    }
+
+
+def _used(pool: ClusterQueue, resource: str) -> dict[str, int]:
+    """Return what is reserved of a resource by flavor."""
+    return {
+        flavor.name: amount(resource, it.total)
+        for flavor in pool.status.flavors_reservation or ()
+        for it in flavor.resources or ()
+        if it.name == resource
+    }

@@ -38,17 +38,15 @@ def without_gates(pod: Pod) -> Pod:
     return _with(pod, scheduling_gates=others or None)
 
 
-def placed(pod: Pod, flavors: Iterable[ResourceFlavor]) -> Pod:
-    """Return a pod as Kueue changes it when it admits it with these flavors.
+def tolerating(pod: Pod, flavors: Iterable[ResourceFlavor]) -> Pod:
+    """Return a pod with the tolerations that Kueue adds when it admits it with these flavors.
 
     ``podset.FromAssignment`` and ``Merge`` (``pkg/podset/podset.go`` of Kueue 0.15.0).
     """
-    selector = dict(pod.spec.node_selector or {})
     tolerations = list(pod.spec.tolerations or ())
     for it in flavors:
-        selector |= it.spec.node_labels or {}
         tolerations += [one for one in it.spec.tolerations or () if one not in tolerations]
-    return _with(pod, node_selector=selector or None, tolerations=tolerations or None)
+    return _with(pod, tolerations=tolerations or None)
 
 
 def _with(pod: Pod, **changes: object) -> Pod:

@@ -1,52 +1,145 @@
-"""Asks Kueue's quotas about pods that wait in its queues; the nodes come second."""
+"""What a queue says of a pod before the pod exists: that it never takes it, or who is ahead.
 
-from collections.abc import Sequence
+Nothing here foretells whether Kueue admits the pod at once. Its workload says so a moment after the
+pod is created: in 0.03 s, and never later than 0.13 s, for 36 pods beside Kueue 0.15.0.
 
+Kueue's own configuration may leave resources out or change them, so a resource without a quota is
+no reason for a no.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+from gpuspawner.kube.kueue import ClusterQueue, Cohort, ResourceFlavor, ResourceGroup
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kueue.judging import Free, Full, QuotaAnswer, Unsure, judge
 from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.preflight.decision import Decision, InQueue, Reason, Refuse, Start, UnknownRules
-from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.scheduling.requests import pod_requests
+from gpuspawner.kueue.places import PlaceInQueue, ahead, inactive, is_stopped
+from gpuspawner.kueue.pods import tolerating
+from gpuspawner.kueue.quota import Capacity, CohortError
+from gpuspawner.kueue.workloads import devices_first
+from gpuspawner.scheduling.requests import PODS, pod_requests
 from gpuspawner.scheduling.state import ClusterState
 
-_OTHER_FLAVOR = "Kueue may choose another flavor, whose nodes have no room"
+
+class WhyClosed(StrEnum):
+    """WhyClosed a queue takes nobody."""
+
+    NO_QUEUE = "no-queue"
+    """The namespace has no such LocalQueue."""
+    NO_POOL = "no-pool"
+    """The LocalQueue's ClusterQueue doesn't exist."""
+    STOPPED = "stopped"
+    """One of both is stopped."""
+    INACTIVE = "inactive"
+    """Kueue says that the ClusterQueue admits nobody."""
+
+
+class Never(msgspec.Struct, frozen=True):
+    """The pod asks for more than its queue could ever give.
+
+    Attributes:
+        asked: In millicores of CPU, and whole units of everything else.
+        most: What the flavor with most of it could give, as `asked`.
+    """
+
+    queue: str
+    resource: str
+    asked: int
+    most: int
+
+
+class Closed(msgspec.Struct, frozen=True):
+    """The queue takes nobody.
+
+    Attributes:
+        details: What Kueue says of it; "" for nothing.
+    """
+
+    queue: str
+    why: WhyClosed
+    details: str = ""
 
 
 class Queues:
-    """Kueue's quotas at one moment."""
+    """Kueue's queues, for pods of this cluster."""
 
     def __init__(self, objects: KueueObjects, state: ClusterState) -> None:
         self._objects = objects
         self._state = state
 
-    def ask(self, proposal: Proposal, pod: Pod) -> QuotaAnswer | None:
-        """Return what Kueue would do with a pod; None if the pod isn't Kueue's."""
-        if not (queue := proposal.queue):
-            return None
+    def ask(self, queue: str, pod: Pod) -> Never | Closed | PlaceInQueue:
+        """Return what a LocalQueue of the pod's namespace says of a pod."""
+        if not self._objects.knows_quotas:
+            return PlaceInQueue(queue)
+        pool = quota_of(self._objects, queue, pod.metadata.namespace)
+        if isinstance(pool, Closed):
+            return pool
         try:
-            requests = pod_requests(pod, self._state.rules)
-        except QuantityError as error:
-            return Unsure(f"the pod's requests can't be read: {error}")
-        return judge(self._objects, queue, pod, requests)
+            never = self._never(queue, pool, pod)
+        except (CohortError, QuantityError):
+            never = None  # what can't be read is no reason for a no
+        return never or PlaceInQueue(queue, pool.metadata.name, ahead(self._objects, pool))
+
+    def tolerant(self, queue: str, pod: Pod) -> Pod | None:
+        """Return a pod with the tolerations of all flavors of its queue; None if nobody can tell.
+
+        Kueue adds those of one flavor, and its labels. So what is impossible even for this pod is
+        impossible, unless an admission check brings nodes, or changes the pod.
+        """
+        if not self._objects.knows_quotas:
+            return None
+        pool = quota_of(self._objects, queue, pod.metadata.namespace)
+        if isinstance(pool, Closed) or _has_checks(pool):
+            return None
+        return tolerating(pod, self._flavors(pool))
+
+    def _never(self, queue: str, pool: ClusterQueue, pod: Pod) -> Never | None:
+        """Return a resource of which no flavor could ever give enough; None if there is none.
+
+        Kueue counts the pod itself, too.
+
+        Raises:
+            CohortError, QuantityError: Something can't be read.
+        """
+        asked = {**pod_requests(pod, self._state.rules), PODS: 1}
+        capacity = Capacity(self._objects.every(ClusterQueue), self._objects.every(Cohort))
+        for resource in sorted(asked, key=devices_first):
+            flavors = [
+                it.name
+                for group in pool.spec.resource_groups or ()
+                if resource in (group.covered_resources or ())
+                for it in group.flavors or ()
+            ]
+            most = max(
+                (capacity.most(pool, (it, resource)) for it in flavors), default=asked[resource]
+            )
+            if asked[resource] > most:
+                return Never(queue, resource, asked[resource], most)
+        return None
+
+    def _flavors(self, pool: ClusterQueue) -> Iterator[ResourceFlavor]:
+        groups: list[ResourceGroup] = pool.spec.resource_groups or []
+        names = (it.name for group in groups for it in group.flavors or ())
+        return (it for it in map(self._objects.flavor, names) if it is not None)
 
 
-def in_queue(answer: Free | Full, found: Sequence[Decision]) -> Decision:
-    """Return the decision about a pod that has quota, or waits for it.
+def quota_of(objects: KueueObjects, queue: str, namespace: str) -> ClusterQueue | Closed:
+    """Return the ClusterQueue of a LocalQueue, if it admits anybody."""
+    local = objects.local_queue(namespace, queue)
+    if local is None:
+        return Closed(queue, WhyClosed.NO_QUEUE)
+    pool = objects.cluster_queue(local.spec.cluster_queue)
+    if pool is None:
+        return Closed(queue, WhyClosed.NO_POOL)
+    if is_stopped(local, pool):
+        return Closed(queue, WhyClosed.STOPPED)
+    if details := inactive(pool):
+        return Closed(queue, WhyClosed.INACTIVE, details)
+    return pool
 
-    Args:
-        answer: Kueue's.
-        found: What the nodes of each of the flavors say.
-    """
-    first = found[0]
-    if isinstance(answer, Full):
-        is_impossible = not answer.doubt and all(
-            isinstance(it, Refuse) and it.reason is Reason.IMPOSSIBLE for it in found
-        )
-        return first if is_impossible else Start(first.grant, (InQueue(answer.line),))
-    if not isinstance(first, Refuse):
-        return first
-    others_say_yes = any(not isinstance(it, Refuse) for it in found[1:])
-    doubt = _OTHER_FLAVOR if others_say_yes else answer.doubt
-    return Start(first.grant, (UnknownRules((doubt,)),)) if doubt else first
+
+def _has_checks(pool: ClusterQueue) -> bool:
+    return bool(pool.spec.admission_checks or pool.spec.admission_checks_strategy)

@@ -1,152 +1,100 @@
-"""How much quota a ClusterQueue has left, and how much it could ever have.
+"""How much a ClusterQueue could give at most, if nobody used any of it.
 
-The arithmetic of ``pkg/cache/scheduler/resource_node.go`` of Kueue 0.15.0: quotas add up from the
-ClusterQueues to the root of their cohorts. What may not be lent stays with its owner, and nobody
-borrows more than the own limit.
+This is ``potentialAvailable`` in ``pkg/cache/scheduler/resource_node.go``, which is the same in
+Kueue 0.15.0 and 0.19.2: quotas add up from the ClusterQueues to the root of their cohorts. What may
+not be lent stays with its owner, and nobody borrows more than the own limit.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-import msgspec
-
-from gpuspawner.kube.kueue import ClusterQueue, Cohort, FlavorUsage, ResourceGroup
+from gpuspawner.kube.kueue import ClusterQueue, Cohort, QueueMeta, ResourceQuota
 from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import millis_of, parse_nanos, whole_of
 from gpuspawner.scheduling.requests import CPU
 
 FlavorResource = tuple[str, str]
 """A flavor and a resource."""
+_Member = ClusterQueue | Cohort
 
 
-class QuotaError(ValueError):
-    """Quotas can't be read; Kueue admits nothing if a cohort is its own ancestor."""
+class CohortError(ValueError):
+    """A cohort is above itself; Kueue admits nothing then."""
 
 
-class _Quota(msgspec.Struct, frozen=True):
-    """What a node of the tree has by itself; None without a limit."""
-
-    nominal: int
-    borrowing: int | None
-    lending: int | None
-
-
-class QuotaNode(msgspec.Struct, eq=False):
-    """A ClusterQueue or a cohort, and what is reserved in it.
+class Capacity:
+    """What ClusterQueues could give, alone and in cohorts.
 
     Amounts are millicores of CPU, and whole units of everything else.
     """
 
-    parent: "QuotaNode | None" = None
-    quotas: dict[FlavorResource, _Quota] = msgspec.field(default_factory=dict)
-    subtree: dict[FlavorResource, int] = msgspec.field(default_factory=lambda: defaultdict(int))
-    usage: dict[FlavorResource, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    def __init__(self, queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> None:
+        self._cohorts = {it.metadata.name: it for it in cohorts}
+        self._below: dict[str, list[_Member]] = defaultdict(list)
+        members: list[_Member] = [*queues, *self._cohorts.values()]
+        for it in members:
+            self._below[_above(it)].append(it)
 
-    def available(self, key: FlavorResource) -> int:
-        """Return what is left; it may be negative, if quota was taken away."""
-        left = self.subtree[key] - self.usage[key]
-        if self.parent is None:
-            return left
-        local = self._local(key)
-        above = self.parent.available(key)
-        limit = self._limit(key)
-        if limit is not None:
-            above = min(above, self.subtree[key] - local - self._borrowed(key) + limit)
-        return max(0, local - self.usage[key]) + above
+    def most(self, queue: ClusterQueue, key: FlavorResource) -> int:
+        """Return how much a ClusterQueue could have if nothing was reserved.
 
-    def most(self, key: FlavorResource) -> int:
-        """Return what it could have if nothing was reserved."""
-        if self.parent is None:
-            return self.subtree[key]
-        most = self._local(key) + self.parent.most(key)
-        limit = self._limit(key)
-        return most if limit is None else min(most, self.subtree[key] + limit)
+        Raises:
+            CohortError: A cohort is above itself.
+            QuantityError: An amount can't be read.
+        """
+        root, *others = self._path(queue)
+        most = self._own(root, key)
+        for it in others:
+            own, quota = self._own(it, key), _quota(it, key)
+            most += own - self._lent(it, key)
+            if quota is not None and quota.borrowing_limit is not None:
+                most = min(most, own + amount(key[1], quota.borrowing_limit))
+        return most
 
-    def add_to_parents(self) -> None:
-        """Add what it has and uses to the cohorts above it; once, from the leaves to the root."""
-        if self.parent is None:
-            return
-        for key in {*self.subtree, *self.usage}:
-            local = self._local(key)
-            self.parent.subtree[key] += self.subtree[key] - local
-            self.parent.usage[key] += self._borrowed(key)
+    def _path(self, queue: ClusterQueue) -> list[_Member]:
+        """Return the root of its cohorts, those below that, and the ClusterQueue itself."""
+        path: list[_Member] = [queue]
+        while name := _above(path[-1]):
+            # A cohort may have no object of its own.
+            cohort = self._cohorts.get(name) or Cohort(QueueMeta(name))
+            if cohort in path:
+                raise CohortError(f"the cohort {name} is above itself")
+            path.append(cohort)
+        return path[::-1]
 
-    def _local(self, key: FlavorResource) -> int:
-        """Return what is never lent."""
-        quota = self.quotas.get(key)
-        lent = quota.lending if quota else None
-        return 0 if lent is None else max(0, self.subtree[key] - lent)
+    def _own(self, member: _Member, key: FlavorResource) -> int:
+        """Return its own quota, and what those below can lend it."""
+        quota = _quota(member, key)
+        nominal = amount(key[1], quota.nominal_quota) if quota else 0
+        below = self._below[member.metadata.name] if isinstance(member, Cohort) else ()
+        return nominal + sum(self._lent(it, key) for it in below)
 
-    def _limit(self, key: FlavorResource) -> int | None:
-        quota = self.quotas.get(key)
-        return quota.borrowing if quota else None
-
-    def _borrowed(self, key: FlavorResource) -> int:
-        """Return what is used of what can be lent."""
-        return max(0, self.usage[key] - self._local(key))
-
-
-def tree(queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> Mapping[str, QuotaNode]:
-    """Return the ClusterQueues by name, in their cohorts.
-
-    Raises:
-        QuotaError: A cohort is above itself.
-        QuantityError: An amount can't be read.
-    """
-    above = {it.metadata.name: it for it in cohorts}
-    groups: dict[str, QuotaNode] = {}
-    leaves = {}
-    for queue in queues:
-        node = QuotaNode(_group(queue.spec.cohort_name or queue.spec.cohort, above, groups, ()))
-        _fill(node, queue.spec.resource_groups)
-        node.usage.update(_used(queue.status.flavors_reservation))
-        leaves[queue.metadata.name] = node
-    for name in above:
-        _group(name, above, groups, ())
-    for node in sorted((*leaves.values(), *groups.values()), key=_depth, reverse=True):
-        node.add_to_parents()
-    return leaves
+    def _lent(self, member: _Member, key: FlavorResource) -> int:
+        """Return what it can lend at most."""
+        own, quota = self._own(member, key), _quota(member, key)
+        if quota is None or quota.lending_limit is None:
+            return own
+        return min(own, amount(key[1], quota.lending_limit))
 
 
-def _group(
-    name: str, cohorts: Mapping[str, Cohort], made: dict[str, QuotaNode], below: tuple[str, ...]
-) -> QuotaNode | None:
-    """Return the cohort of a name and those above it; None without a name."""
-    if not name:
-        return None
-    if name in below:
-        raise QuotaError(f"the cohort {name} is above itself")
-    if name not in made:
-        cohort = cohorts.get(name, Cohort())  # it may have no object of its own
-        parent = _group(cohort.spec.parent_name, cohorts, made, (*below, name))
-        made[name] = QuotaNode(parent)
-        _fill(made[name], cohort.spec.resource_groups)
-    return made[name]
+def _above(member: _Member) -> str:
+    """Return the name of the cohort above; "" without one."""
+    if isinstance(member, Cohort):
+        return member.spec.parent_name
+    return member.spec.cohort_name or member.spec.cohort
 
 
-def _depth(node: QuotaNode) -> int:
-    return 0 if node.parent is None else 1 + _depth(node.parent)
-
-
-def _fill(node: QuotaNode, groups: Iterable[ResourceGroup] | None) -> None:
-    for group in groups or ():
-        for flavor in group.flavors or ():
-            for it in flavor.resources or ():
-                key = flavor.name, it.name
-                node.quotas[key] = _Quota(
-                    amount(it.name, it.nominal_quota),
-                    None if it.borrowing_limit is None else amount(it.name, it.borrowing_limit),
-                    None if it.lending_limit is None else amount(it.name, it.lending_limit),
-                )
-                node.subtree[key] = node.quotas[key].nominal
-
-
-def _used(usage: Iterable[FlavorUsage] | None) -> dict[FlavorResource, int]:
-    return {
-        (flavor.name, it.name): amount(it.name, it.total)
-        for flavor in usage or ()
-        for it in flavor.resources or ()
-    }
+def _quota(member: _Member, key: FlavorResource) -> ResourceQuota | None:
+    return next(
+        (
+            it
+            for group in member.spec.resource_groups or ()
+            for flavor in group.flavors or ()
+            for it in flavor.resources or ()
+            if (flavor.name, it.name) == key
+        ),
+        None,
+    )
 
 
 def amount(resource: str, quantity: Quantity) -> int:

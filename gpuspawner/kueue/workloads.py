@@ -6,14 +6,20 @@ from datetime import UTC, datetime
 
 from gpuspawner.kube.kueue import ResourceGroup, Workload
 from gpuspawner.kube.meta import Condition, moment
+from gpuspawner.scheduling.requests import is_device
 
 Order = tuple[int, datetime, str]
 """What Kueue sorts workloads by: the first one in a queue is the smallest."""
 
 _NEVER = ("unavailable in ClusterQueue", "namespace doesn't match ClusterQueue selector")
-_TOO_MUCH = re.compile(r"insufficient quota for (\S+) in flavor \S+, [^,]* > maximum capacity")
-_FLAVOR = re.compile(r"\bflavor ([^\s,]+)")
 _LATER = ("insufficient unused quota", "preemption")
+_SHORT = re.compile(r"insufficient unused quota for (\S+) in flavor ([^\s,]+)")
+_EXCLUDED = (
+    re.compile(r"insufficient quota for \S+ in flavor ([^\s,]+), [^,]* > maximum capacity"),
+    re.compile(r"untolerated taint \{[^}]{0,1000}\} in flavor ([^\s,]+)"),
+    re.compile(r"flavor (\S+) doesn't match node affinity"),
+)
+"""What Kueue says of a flavor that it can never give the pod."""
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -38,35 +44,46 @@ def is_checked(workload: Workload) -> bool:
     return _holds(workload, "QuotaReserved") and not _holds(workload, "Admitted")
 
 
+def short(workload: Workload) -> tuple[str, frozenset[str]]:
+    """Return a resource of which Kueue says that too little is left, and in which flavors.
+
+    Devices come first. The resource is "" if Kueue doesn't say so.
+    """
+    found = _SHORT.findall(_refusal(workload))
+    resource = min((it for it, _ in found), key=devices_first, default="")
+    return resource, frozenset(flavor for it, flavor in found if it == resource)
+
+
 def hopeless(workload: Workload, groups: Sequence[ResourceGroup]) -> str:
     """Return why Kueue says that a workload can never be admitted; "" if it doesn't.
 
-    The texts are those of ``flavorassigner.go`` and ``scheduler.go`` of Kueue 0.15.0. After an
-    attempt that failed, Kueue may begin with the next flavor (``NextFlavorToTryForPodSetResource``
-    in ``pkg/workload/workload.go``), and says nothing of the first ones then. So the text counts
-    only if it names all flavors of the resource.
+    The texts are those of ``flavorassigner.go`` and ``scheduler.go``, which are the same in Kueue
+    0.15.0 and 0.19.2. After an attempt that failed, Kueue may begin with the next flavor
+    (``NextFlavorToTryForPodSetResource`` in ``pkg/workload/workload.go``), and says nothing of the
+    first ones then. So the text counts only if it excludes all flavors of a group.
 
     Args:
         workload: As Kueue has left it.
         groups: The resources and flavors of its ClusterQueue.
     """
-    found = _condition(workload, "QuotaReserved")
-    said = found.message if found and found.status == "False" else ""
+    said = _refusal(workload)
     if any(it in said for it in _LATER):
         return ""
-    is_never = any(it in said for it in _NEVER) or _is_too_much(said, groups)
+    excluded = {flavor for pattern in _EXCLUDED for flavor in pattern.findall(said)}
+    flavors = [{it.name for it in group.flavors or ()} for group in groups]
+    is_never = any(it in said for it in _NEVER) or any(it and it <= excluded for it in flavors)
     return said if is_never else ""
 
 
-def _is_too_much(said: str, groups: Sequence[ResourceGroup]) -> bool:
-    """Whether a text says that no flavor could ever give enough of a resource."""
-    found = _TOO_MUCH.search(said)
-    named = set(_FLAVOR.findall(said))
-    return found is not None and any(
-        {it.name for it in group.flavors or ()} <= named
-        for group in groups
-        if found[1] in (group.covered_resources or ())
-    )
+def devices_first(resource: str) -> tuple[bool, str]:
+    """Return what to sort resources by: devices are what people wait for."""
+    return not is_device(resource), resource
+
+
+def _refusal(workload: Workload) -> str:
+    """Return why Kueue hasn't reserved quota; "" if it has, or hasn't tried yet."""
+    found = _condition(workload, "QuotaReserved")
+    return found.message if found and found.status == "False" else ""
 
 
 def _condition(workload: Workload, type_: str) -> Condition | None:

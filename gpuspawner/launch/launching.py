@@ -14,13 +14,12 @@ from gpuspawner.compat.kubespawner import SERVER, Stock
 from gpuspawner.gates.attempt import Attempt
 from gpuspawner.gates.host import Host
 from gpuspawner.gates.refusal import Refusal
-from gpuspawner.kueue.queue_sight import QueueSight
 from gpuspawner.launch.avoided import BROKEN
 from gpuspawner.launch.course import Course
 from gpuspawner.launch.deadlines import limits
 from gpuspawner.launch.limits import GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.launch.mishaps import is_lost
-from gpuspawner.launch.sight import AGAIN_SECONDS, Seen, Sight
+from gpuspawner.launch.sight import AGAIN_SECONDS, QueueSight, Seen, Sight
 from gpuspawner.launch.steps import Step
 from gpuspawner.launch.story import Story
 from gpuspawner.launch.telling import Telling
@@ -59,7 +58,7 @@ class Launching:
         in_view = InView(runtime.view, "/".join(self._proposal.key))
         self._sight = Sight(stock, in_view.is_lost, self._why_gone)
         rules = runtime.view.state.rules
-        self._queue = QueueSight(runtime.view.queues, self._proposal, rules)
+        self._queue = QueueSight(runtime.view.queues, self._proposal.decoded, rules)
         self._reservations = runtime.preflight.reservations
         self._uncounted = ExitStack()
         self._is_queued = False

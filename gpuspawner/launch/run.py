@@ -114,19 +114,25 @@ class Run:
                 told = self._story, sent
                 self._launch = Launching(self._spawner, self._stock, runtime, *told)
                 choice = sent.choice.created()
-                check = partial(self._decide, choice, runtime.preflight.check)
+                check = partial(self._decide, choice, runtime.preflight.check_sent)
                 await self._launch.until_failed(heard, check)
 
     async def until_lost(self) -> None:
         """Refuse the start as soon as another pod takes its room, or no node comes for it."""
         await self.created.wait()  # the last gate may decide otherwise than the second
-        attempt, preflight = self._attempt(), self._runtime.preflight
-        if attempt and isinstance(attempt.decision, Wait):
-            wait, most = attempt.decision, attempt.seconds_left
-            in_vain = partial(preflight.until_in_vain, wait=wait, most=most)
-            warn(self._spawner, await self._decide(attempt.choice, in_vain))
-        elif attempt and attempt.is_promised:
-            warn(self._spawner, await self._decide(attempt.choice, preflight.until_taken))
+        if (attempt := self._attempt()) is None:
+            return
+        preflight, decision = self._runtime.preflight, attempt.decision
+        most = attempt.seconds_left
+        if isinstance(decision, Wait):
+            question: PreflightMethod = partial(preflight.until_in_vain, wait=decision, most=most)
+        elif decision.line is not None:
+            question = partial(preflight.until_in_vain_after_queue, most=most)
+        elif attempt.is_promised:
+            question = preflight.until_taken
+        else:
+            return
+        warn(self._spawner, await self._decide(attempt.choice, question))
 
 
 # Waits until a server that runs also listens, so that the message can name a crash until then.

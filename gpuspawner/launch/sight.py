@@ -1,19 +1,26 @@
-"""What the hub sees of the pod of one start: its own status, and its events."""
+"""What the hub sees of the pod of one start: its own status, its events, and Kueue's word."""
 
 import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.startup import StartingPod, read_pod
-from gpuspawner.kueue.places import PlaceInQueue
+from gpuspawner.kueue.objects import KueueObjects
+from gpuspawner.kueue.places import PlaceInQueue, line_of
+from gpuspawner.kueue.workloads import hopeless, is_checked
 from gpuspawner.launch.steps import Stage, Step, merged, stages
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.launch.troubles import troubles
+from gpuspawner.scheduling.requests import Amounts, pod_requests
+from gpuspawner.scheduling.rules import Rules
 
 AGAIN_SECONDS = 1.0
 """How often a start is looked at if nothing changes: limits pass, and the bar moves."""
@@ -116,3 +123,34 @@ class Sight:
         elif not pod.metadata.deletion_timestamp:  # an older pod of the name may still be ending
             self._forget(pod)
         return True
+
+
+class QueueSight:
+    """Looks for the workload that Kueue has made of a pod, which says what the pod waits for."""
+
+    def __init__(self, objects: KueueObjects, pod: Pod | None, rules: Rules) -> None:
+        self._objects = objects
+        self._requests = _requests(pod, rules)
+
+    def look(self, seen: Seen) -> Seen:
+        """Add to what is seen of a start what Kueue says of it, while it waits for quota."""
+        if not seen.is_queued or not seen.uid:
+            return seen
+        workload = self._objects.workload_of(seen.uid)
+        if workload is None:
+            is_silent = self._objects.sees_all_workloads()
+            silence = (Trouble(Kind.QUEUE_SILENT),) if is_silent else ()
+            return replace(seen, troubles=(*seen.troubles, *silence))
+        if said := hopeless(workload, self._objects.groups_of(workload)):
+            never = Trouble(Kind.QUEUE_NEVER, is_final=True, texts=(said,))
+            return replace(seen, troubles=(never, *seen.troubles))
+        if is_checked(workload):
+            return seen
+        return replace(seen, line=line_of(self._objects, workload, self._requests))
+
+
+def _requests(pod: Pod | None, rules: Rules) -> Amounts:
+    try:
+        return pod_requests(pod, rules) if pod else {}
+    except QuantityError:
+        return {}

@@ -1,8 +1,8 @@
 """What people read of Kueue's queues: their place, what is in use, and why a queue says no."""
 
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.kueue.judging import Closed, Never, WhyClosed
 from gpuspawner.kueue.places import PlaceInQueue
+from gpuspawner.kueue.queues import Closed, Never, WhyClosed
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
 from gpuspawner.messages import words
@@ -14,10 +14,10 @@ def in_queue(line: PlaceInQueue) -> Message:
     return Message.of(_place(line), _stopped(line) or _use(line))
 
 
-def would_wait(line: PlaceInQueue) -> Message:
-    """Say where a server would wait that hasn't been started yet."""
-    text = _("Your server would wait in the queue {queue}.").format(queue=_name(line.queue))
-    return Message.of(text, _waiting(line.ahead), _stopped(line) or _use(line))
+def decides(line: PlaceInQueue) -> Message:
+    """Say of a server that hasn't been started yet which queue it goes through, and who waits."""
+    text = _("The queue {queue} decides when your server starts.").format(queue=_name(line.queue))
+    return Message.of(text, _waiting(line.ahead))
 
 
 def why(no: Never | Closed) -> str:
@@ -80,8 +80,10 @@ def _place(line: PlaceInQueue) -> str:
 
 
 def _waiting(count: int | None) -> str:
-    if not count:
+    if count is None:
         return ""
+    if not count:
+        return _("Nobody is waiting there right now.")
     text = ngettext(
         "{count} is waiting there already.", "{count} are waiting there already.", count
     )

@@ -1,7 +1,7 @@
 """What a start will do, on the form before it and on the progress page during it."""
 
 from gpuspawner.language import gettext as _
-from gpuspawner.messages.kueue import would_wait
+from gpuspawner.messages.kueue import decides
 from gpuspawner.messages.refusals import refusal, why
 from gpuspawner.messages.scaling import takes
 from gpuspawner.messages.words import Message, duration, so_far
@@ -25,7 +25,7 @@ def preview(decision: Decision) -> Message:
     if isinstance(decision, Wait):
         return _expected(decision.scale_up)
     if decision.line is not None:
-        return would_wait(decision.line)
+        return decides(decision.line)
     for note in decision.notes:
         if isinstance(note, Overruled):
             return Message.of(why(note.refusal), _("The hub would start your server anyway."))
@@ -38,8 +38,7 @@ def progress(decision: Start | Wait) -> tuple[Message, ...]:
     """Return the messages about a start in progress; none if it simply starts."""
     if isinstance(decision, Wait):
         return (_coming(decision.scale_up),)
-    # Several unknowns give the same sentence.
-    # The queue tells more as soon as it knows the pod.
+    # Several unknowns give the same sentence. The queue tells more as soon as it knows the pod.
     notes = (note for note in decision.notes if not isinstance(note, InQueue))
     return tuple(dict.fromkeys(map(_note, notes)))
 

@@ -66,11 +66,13 @@ class AdmittedPreflight:
         self._supposed: set[str | None] = set()
         """The accelerators for which only samples were tried."""
         self._verifying: set[asyncio.Task[object]] = set()
+        self._held_back: set[str] = set()
+        """The namespaces in which Kueue has held the last pod back that named a queue."""
 
     @property
     def learned(self) -> object:
         """Changes with what is known of admission, which decides whether it is asked."""
-        return frozenset(self._changes.items())
+        return frozenset(self._changes.items()), frozenset(self._held_back)
 
     def check(self, proposal: Proposal) -> Decision:
         """As `Preflight.check`, without admission."""
@@ -105,7 +107,7 @@ class AdmittedPreflight:
             TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
         """
         decision = self.check(proposal)
-        if not self.may_become_start(proposal, decision):
+        if not self._has_to_ask(proposal, decision):
             self._verify(proposal, decision, admission)
             return decision
         admitted = await admission.admit(proposal.namespace, proposal.pod)
@@ -124,10 +126,11 @@ class AdmittedPreflight:
         """As `Preflight.begin`; ask admission only about what it could turn into a start.
 
         So a yes, or a no for lack of devices, comes in the tick of the question. `confirm` asks
-        admission later.
+        admission later. Only if a pod names a queue of Kueue, a yes has to wait for admission until
+        that has shown that Kueue holds such pods back.
         """
         decision = await self._preflight.begin(proposal)
-        if not self.may_become_start(proposal, decision):
+        if not self._has_to_ask(proposal, decision):
             self._verify(proposal, decision, admission)
             return decision
         return await self.confirm(proposal, admission)
@@ -190,6 +193,10 @@ class AdmittedPreflight:
             return False
         return self._preflight.is_sure_of(admitted or proposal)
 
+    def check_sent(self, proposal: Proposal) -> Decision:
+        """As `Preflight.check_sent`."""
+        return self._preflight.check_sent(proposal)
+
     async def until_taken(self, proposal: Proposal) -> Refuse:
         """As `Preflight.until_taken`."""
         return await self._preflight.until_taken(proposal)
@@ -197,6 +204,10 @@ class AdmittedPreflight:
     async def until_in_vain(self, proposal: Proposal, wait: Wait, most: float) -> Refuse:
         """As `NodeWaits.until_in_vain`."""
         return await self._preflight.node_waits.until_in_vain(proposal, wait, most)
+
+    async def until_in_vain_after_queue(self, proposal: Proposal, most: float) -> Refuse:
+        """As `NodeWaits.until_in_vain_after_queue`."""
+        return await self._preflight.node_waits.until_in_vain_after_queue(proposal, most)
 
     async def with_alternatives(
         self, refusal: Refuse, proposal: Proposal, variants: Variants, admission: Admission
@@ -266,6 +277,11 @@ class AdmittedPreflight:
             return True  # Kueue may leave the pods of this namespace alone
         return changed or not self._preflight.lacks_devices(proposal)
 
+    def _has_to_ask(self, proposal: Proposal, decision: Decision) -> bool:
+        """Whether admission may allow a no, or may show that Kueue leaves the pod alone."""
+        may_be_left_alone = proposal.queue and proposal.namespace not in self._held_back
+        return bool(may_be_left_alone) or self.may_become_start(proposal, decision)
+
     async def _after_admission(
         self, proposal: Proposal, admission: Admission, question: _Gate
     ) -> Decision:
@@ -296,6 +312,10 @@ class AdmittedPreflight:
         self._supposed.discard(model)
         changed = changes(proposal.pod, admitted)
         self._changes[model] = self._changes.get(model, False) or changed
+        if proposal.queue and isinstance(admitted, Mapping):
+            is_held_back = bool(proposal.admitted(admitted).queue)
+            change = self._held_back.add if is_held_back else self._held_back.discard
+            change(proposal.namespace)
         self.placements.admit(proposal.kind, added_tolerations(proposal.pod, admitted))
 
     async def _admitted_alternatives(

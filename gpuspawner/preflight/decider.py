@@ -9,9 +9,8 @@ import msgspec
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.storage import PersistentVolumeClaim
-from gpuspawner.kueue.judging import Closed, Flavors, Free, Full, Never, Unsure
-from gpuspawner.kueue.pods import placed
-from gpuspawner.kueue.queues import Queues, in_queue
+from gpuspawner.kueue.places import PlaceInQueue
+from gpuspawner.kueue.queues import Closed, Never, Queues
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
 from gpuspawner.preflight.counts import NodeCounts
@@ -19,6 +18,7 @@ from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
     Decision,
+    InQueue,
     Reason,
     Refuse,
     ResourceRoom,
@@ -44,6 +44,8 @@ from gpuspawner.scheduling.verdict import Outcome, Verdict
 _YOUNG = timedelta(minutes=10)
 
 _OPEN = UnknownRules(("the hub's own code may still change on which nodes the pod can run",))
+BY_KUEUE = UnknownRules(("Kueue decides, and the hub can't see on which nodes",))
+"""Of a pod whose queue the hub may not read, or whose admission checks may add nodes."""
 
 
 class Decider:
@@ -68,27 +70,38 @@ class Decider:
         subject = proposal.subject
         if isinstance(subject, Undecodable):
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
-        match self._queues.ask(proposal, subject.pod):
-            case None:
-                return self._on_nodes(proposal, subject, age)
-            case Unsure(why):
-                return Start(proposal.grant, (UnknownRules((why,)),))
+        if not proposal.queue:
+            return self._on_nodes(proposal, subject, age)
+        match self._queues.ask(proposal.queue, subject.pod):
             case Never() as queue:
                 return Refuse(proposal.grant, Reason.QUOTA, queue=queue, view_age=age)
             case Closed() as queue:
                 return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue, view_age=age)
-            case Free(choices) | Full(choices) as answer:
-                placed = (_placed(subject, flavors) for flavors in choices)
-                return in_queue(answer, [self._on_nodes(proposal, it, age) for it in placed])
+            case PlaceInQueue() as line:
+                return self._in_queue(proposal, subject, line, age)
+
+    def _in_queue(
+        self, proposal: Proposal, subject: Subject, line: PlaceInQueue, age: float
+    ) -> Start | Refuse:
+        """Decide about a pod that Kueue admits: a no only if no node could ever hold it."""
+        pod = self._queues.tolerant(proposal.queue, subject.pod)
+        if pod is None:
+            unknown = Start(proposal.grant, (BY_KUEUE,))
+            return Start(proposal.grant, (InQueue(line, unknown),))
+        at_best = msgspec.structs.replace(subject, pod=pod)
+        nodes = self._on_nodes(proposal, at_best, age)
+        # If all nodes with room share their GPUs, Kueue may still send the pod to others.
+        is_sure = not self._verdicts.fits(at_best)
+        if isinstance(nodes, Refuse) and nodes.reason is Reason.IMPOSSIBLE and is_sure:
+            return nodes
+        notes = nodes.notes if isinstance(nodes, Start) else ()
+        return Start(proposal.grant, (*notes, InQueue(line, nodes)))
 
     def subject(self, proposal: Proposal) -> Subject | Undecodable:
-        """Return the pod to reserve room for: as Kueue admits it now, if it is Kueue's."""
+        """Return the pod to reserve room for."""
         subject = proposal.subject
         if isinstance(subject, Undecodable):
             return subject
-        answer = self._queues.ask(proposal, subject.pod)
-        if isinstance(answer, Free):
-            subject = _placed(subject, answer.choices[0])
         is_held_up = not self._verdicts.fits(subject) and self._waits_for_a_claim(subject)
         return _without_volumes(subject) if is_held_up else subject
 
@@ -159,15 +172,18 @@ class Decider:
         return self._fitting_subject(proposal) is not None
 
     def _fitting_subject(self, proposal: Proposal) -> Subject | None:
-        """Return the pod as kube-scheduler would get it now; None if no node has room for it."""
+        """Return the pod that would start now; None if no node has room for it.
+
+        One that goes through a queue of Kueue is the most that its flavors could make of it.
+        """
         subject = proposal.subject
         if isinstance(subject, Undecodable):
             return None
-        answer = self._queues.ask(proposal, subject.pod)
-        if isinstance(answer, Free):
-            subject = _placed(subject, answer.choices[0])
-        elif answer is not None:
-            return None
+        if queue := proposal.queue:
+            if not isinstance(self._queues.ask(queue, subject.pod), PlaceInQueue):
+                return None
+            pod = self._queues.tolerant(queue, subject.pod) or subject.pod
+            subject = msgspec.structs.replace(subject, pod=pod)
         if not self._verdicts.fits(subject):
             return None
         refused = self._refuse_shares(subject, lambda: self._verdicts.nodes(subject))
@@ -266,10 +282,6 @@ class Decider:
         if grant.accelerator is None:
             return None
         return self._counts.room(nodes, grant.accelerator.resource, grant.gpus)
-
-
-def _placed(subject: Subject, flavors: Flavors) -> Subject:
-    return msgspec.structs.replace(subject, pod=placed(subject.pod, flavors))
 
 
 def _without_volumes(subject: Subject) -> Subject:

@@ -8,8 +8,8 @@ from enum import StrEnum
 import msgspec
 
 from gpuspawner.cluster.health import Health
-from gpuspawner.kueue.judging import Closed, Never
 from gpuspawner.kueue.places import PlaceInQueue
+from gpuspawner.kueue.queues import Closed, Never
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
@@ -85,9 +85,14 @@ class Overruled(msgspec.Struct, frozen=True):
 
 
 class InQueue(msgspec.Struct, frozen=True):
-    """The pod waits in a queue of Kueue until it gets quota, and only then for a node."""
+    """The pod goes through a queue of Kueue, at once or later, and only then to a node.
+
+    Attributes:
+        nodes: What the nodes alone say of the pod at this moment.
+    """
 
     line: PlaceInQueue
+    nodes: "Decision"
 
 
 Note = AfterPreemption | UnknownRules | ViewNotLive | Overruled | InQueue
@@ -157,13 +162,13 @@ class Start(msgspec.Struct, frozen=True):
     @property
     def seconds_to_make_room(self) -> int | None:
         """How long pods of lower priority may take to end; None if more than that is uncertain."""
-        notes = [it for it in self.notes if not isinstance(it, InQueue)]  # that wait comes before
+        notes = [it for it in self.notes if not isinstance(it, InQueue)]  # Kueue comes before
         seconds = [it.seconds for it in notes if isinstance(it, AfterPreemption)]
         return max(seconds, default=0) if len(seconds) == len(notes) else None
 
     @property
     def line(self) -> PlaceInQueue | None:
-        """The queue in which the pod waits for quota; None if it doesn't."""
+        """The queue that decides when the pod may start; None if there is none."""
         return next((it.line for it in self.notes if isinstance(it, InQueue)), None)
 
 
@@ -223,3 +228,9 @@ class Refuse(msgspec.Struct, frozen=True):
 
 
 Decision = Start | Wait | Refuse
+
+
+def on_nodes(decision: Decision) -> Decision:
+    """Return what the nodes alone say of a pod, whatever its queue does with it."""
+    notes = decision.notes if isinstance(decision, Start) else ()
+    return next((it.nodes for it in notes if isinstance(it, InQueue)), decision)

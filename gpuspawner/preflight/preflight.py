@@ -106,6 +106,14 @@ class Preflight:
         """
         return self._unless_its_own(proposal, self._decide(proposal))
 
+    def check_sent(self, proposal: Proposal) -> Decision:
+        """As `check`, for a pod that exists: nobody in line is ahead of it.
+
+        Kueue adds labels and tolerations to the pod when it admits it, so the pod is read anew.
+        """
+        pod = self._view.state.unbound_pods.get("/".join(proposal.key))
+        return self._check_alone(proposal.created(pod) if pod else proposal)
+
     def alternatives(
         self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
     ) -> tuple[Alternative, ...]:

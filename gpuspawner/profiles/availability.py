@@ -16,6 +16,7 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     ViewNotLive,
     Wait,
+    on_nodes,
 )
 from gpuspawner.profiles.choosing import Chosen, of_profile
 from gpuspawner.profiles.profile_list import ListedChoice, Profile, ProfileOption
@@ -104,11 +105,11 @@ def _only(profile: Profile, option: ProfileOption, choice: ListedChoice) -> Chos
 
 
 def availability(decision: Decision, room: ResourceRoom | None) -> Availability:
-    """Return the availability that follows from a gate's decision.
+    """Return the availability on the nodes that follows from a gate's decision.
 
     *room* is how much of the extended resource is on the nodes that the pod could run on.
     """
-    accelerator = decision.grant.accelerator
+    decision, accelerator = on_nodes(decision), decision.grant.accelerator
     match decision:
         case Wait(scale_up=CanScaleUp()):
             return Availability(accelerator, State.CAN_SCALE_UP, room, decision.scale_up)
@@ -127,8 +128,9 @@ def availability(decision: Decision, room: ResourceRoom | None) -> Availability:
 
 
 def fits_now(decision: Decision) -> bool:
-    """Whether the pod fits now, for certain."""
-    return isinstance(decision, Start) and not decision.notes
+    """Whether a node has room for the pod now, for certain."""
+    found = on_nodes(decision)
+    return isinstance(found, Start) and not found.notes
 
 
 class Other(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kueue.pods import is_gated
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Subject
@@ -106,6 +107,23 @@ class NodeWaits:
         while not sight.is_lost():
             await self._view.changed(_LOOK_EVERY)
         return Refuse(proposal.grant, Reason.DELETED)
+
+    async def until_in_vain_after_queue(self, proposal: Proposal, most: float) -> Refuse:
+        """As `until_in_vain`, once Kueue has admitted the existing pod.
+
+        Only then the pod says to which nodes Kueue sends it. If it needs no new node, wait forever.
+        """
+        key = "/".join(proposal.key)
+        while not self._has_node(key):
+            pod = self._view.state.unbound_pods.get(key)
+            if pod is not None and not is_gated(pod):
+                admitted = proposal.created(pod)
+                decision = self._check(admitted)
+                if isinstance(decision, Wait):
+                    return await self.until_in_vain(admitted, decision, most)
+                break
+            await self._view.changed(_LOOK_EVERY)
+        return await asyncio.Future()
 
     def _has_node(self, key: str) -> bool:
         """Whether the pod is on a node; an older pod of its name may still be ending."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from localcluster import ApiError, LocalCluster
 from localcluster.client import Object
 from localcluster.kueue.objects import (
@@ -28,9 +30,14 @@ class Queues:
         self.api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": MANAGED}})
         self.api.create(f"{API}/resourceflavors", resource_flavor("t4", nodeLabels={"gpu": "t4"}))
 
-    def add(self, name: str, gpus: int, **spec: object) -> None:
-        """Add a ClusterQueue with so many GPUs."""
-        flavors = {"t4": {GPU: {"nominalQuota": str(gpus)}}}
+    def add(
+        self, name: str, gpus: int, others: Mapping[str, int] | None = None, **spec: object
+    ) -> None:
+        """Add a ClusterQueue with so many GPUs, and with those of other nodes by their label."""
+        for it in others or ():
+            self.api.create(f"{API}/resourceflavors", resource_flavor(it, nodeLabels={"gpu": it}))
+        quotas = {"t4": gpus, **(others or {})}
+        flavors = {it: {GPU: {"nominalQuota": str(quotas[it])}} for it in quotas}
         self.api.create(f"{API}/clusterqueues", cluster_queue(name, flavors, **spec))
 
     def change(self, name: str, **spec: object) -> None:

@@ -10,7 +10,8 @@ from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.doctor.servers import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing, nearest
 from gpuspawner.messages.words import amount, figure
-from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait
+from gpuspawner.preflight.decider import BY_KUEUE
+from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait, on_nodes
 from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.preflight.rejection import (
     Denied,
@@ -67,7 +68,7 @@ def cause(state: ClusterState, tried: Tried) -> Cause | None:
         return Cause(
             "unusable", f"Nobody can start {{servers}}: {tried.problem}", "Correct {place}."
         )
-    match tried.decision:
+    match on_nodes(tried.decision):
         case Start(notes=notes):
             unknown = [fact for it in notes if isinstance(it, UnknownRules) for fact in it.facts]
             return _unchecked(unknown) if unknown else _one_share(state, tried, Severity.WARNING)
@@ -98,8 +99,10 @@ def _unchecked(facts: list[str]) -> Cause | None:
     )
 
 
-_TOLD_ELSEWHERE = (Why.OTHER_SCHEDULER.value, Why.NOT_KNOWN.value, Why.NEW_VOLUME.value)
-"""The checks of the scheduler, the rights and the storage say these once for all servers."""
+_TOLD_ELSEWHERE = (
+    Why.OTHER_SCHEDULER.value, Why.NOT_KNOWN.value, Why.NEW_VOLUME.value, *BY_KUEUE.facts
+)  # fmt: skip
+"""Checks of the scheduler, rights, storage and queues say these once for all servers."""
 
 
 def _rejected(rejection: Rejection) -> Cause | None:

@@ -43,12 +43,11 @@ def check(hub: Hub, tried: list[Tried], ill: list[Ill]) -> Iterator[Finding]:
 
 def _fine(tried: list[Tried]) -> Finding:
     """Say what users can start now, and what they would have to wait for."""
-    now = [
-        it.server for it in tried if isinstance(it.decision, Start) and not _doubted(it.decision)
-    ]
-    unchecked = [
-        it.server for it in tried if isinstance(it.decision, Start) and _doubted(it.decision)
-    ]
+    starts = [(it.server, it.decision) for it in tried if isinstance(it.decision, Start)]
+    queued = [server for server, start in starts if start.line is not None]
+    free = [(server, start) for server, start in starts if start.line is None]
+    now = [server for server, start in free if not _doubted(start)]
+    unchecked = [server for server, start in free if _doubted(start)]
     growing = [it.server for it in tried if isinstance(it.decision, Wait)]
     busy = [it.server for it in tried if isinstance(it.decision, Refuse)]
     texts = []
@@ -56,6 +55,8 @@ def _fine(tried: list[Tried]) -> Finding:
         texts.append(f"Users can start {_all(now)} now.")
     if unchecked:
         texts.append(f"Users can start {_all(unchecked)} unchecked.")
+    if queued:
+        texts.append(f"Kueue decides when {_all(queued)} can start.")
     if growing:
         outlooks = [it.decision.scale_up for it in tried if isinstance(it.decision, Wait)]
         texts.append(f"A new node has to come for {_all(growing)}: {_pool(outlooks[0])}.")

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from gpuspawner.doctor.findings import Finding, error, fine, warning
 from gpuspawner.kube.quoting import did_you_mean, one_line
-from gpuspawner.kueue.judging import Closed, WhyClosed, quota_of
 from gpuspawner.kueue.objects import DEFAULT_QUEUE, KueueObjects
+from gpuspawner.kueue.queues import Closed, WhyClosed, quota_of
 
 _PLACE = "GPUSpawner.kueue_queue"
 

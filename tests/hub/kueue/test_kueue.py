@@ -106,6 +106,43 @@ def test_a_server_that_asks_for_more_than_the_queue_could_ever_give_is_refused_a
     assert not hub.pods.names()
 
 
+def test_a_server_that_kueue_itself_says_it_can_never_admit_ends_with_its_words(
+    hub: RunningHub, queues: Queues
+) -> None:
+    queues.add("team-a", 1, {"other": 8})
+    queues.lead("team-a")
+
+    hub.start("alice", TWO)
+
+    assert end_of(hub, "alice") == (
+        "Spawn failed: The cluster's queue for your server can never give it what it needs. "
+        "Please choose something else, or ask your administrator."
+    )
+    assert "insufficient quota for nvidia.com/gpu in flavor t4" in hub.log
+
+
+def test_a_server_that_kueue_admits_waits_for_room_and_is_refused_only_if_none_comes(
+    hub: RunningHub, queues: Queues
+) -> None:
+    hub.reconfigure("c.GPUSpawner.scheduling_timeout = 10")
+    queues.add("team-a", 8)
+    queues.lead("team-a")
+    for user in ("alice", "bob"):
+        hub.start_until_ready(user, TWO)
+
+    hub.start("carol", ONE)
+    assert end_of(hub, "carol") == (
+        "Spawn failed: No Tesla T4 is free right now: all 4 are in use. "
+        "You can start without a GPU."
+    )
+
+    hub.events_end("carol")
+    hub.start("carol", ONE)
+    wait_for(lambda: "jupyter-carol" in hub.pods.names())
+    hub.stop("alice")
+    hub.until_ready("carol")
+
+
 def test_a_team_borrows_what_another_one_doesn_t_use_until_that_is_used_too(
     hub: RunningHub, queues: Queues
 ) -> None:

@@ -12,12 +12,24 @@ from gpuspawner.kube.objects import Undecodable, decode
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.places import PlaceInQueue, line_of
 from gpuspawner.kueue.workloads import hopeless, order
-from tests.unit.makers.kueue_worlds import GPU, flavor, inactive, known, pod, pool, queue, workload
+from tests.unit.makers.kueue_worlds import (
+    GPU,
+    Plain,
+    flavor,
+    inactive,
+    known,
+    pool,
+    queue,
+    workload,
+)
 
 QUOTA = {"nominalQuota": "2"}
-PENDING = "couldn't assign flavors to pod set main: insufficient unused quota for x in flavor t4"
+ASSIGN = "couldn't assign flavors to pod set main: "
+NO_MORE = f"insufficient unused quota for {GPU} in flavor t4, 1 more needed"
+NO_A100 = NO_MORE.replace("t4", "a100")
+PENDING = f"{ASSIGN}{NO_MORE}"
 TOO_MUCH = (
-    "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu in flavor t4, "
+    f"{ASSIGN}insufficient quota for nvidia.com/gpu in flavor t4, "
     "previously considered podsets requests (0) + current podset request (3) > maximum capacity (2)"
 )
 OF_BOTH = (
@@ -28,10 +40,15 @@ MISFIT = "flavor a100 doesn't match node affinity"
 TAINTED = "untolerated taint {gpu  NoSchedule <nil>} in flavor a100"
 
 
-def place(objects: KueueObjects, name: str, gpus: int = 1, **spec: object) -> PlaceInQueue | None:
+def place(objects: KueueObjects, name: str, gpus: int = 1) -> PlaceInQueue | None:
     found = objects.workload_of(f"uid-{name}")
     assert found is not None
-    return line_of(objects, found, pod(gpus, **spec).spec, {GPU: gpus})
+    return line_of(objects, found, {GPU: gpus})
+
+
+def waiting(said: str = PENDING) -> Plain:
+    """A workload of which Kueue has said why it waits."""
+    return workload("w", QuotaReserved=said)
 
 
 def test_those_of_higher_priority_and_those_who_came_earlier_are_ahead() -> None:
@@ -53,43 +70,60 @@ def test_those_of_higher_priority_and_those_who_came_earlier_are_ahead() -> None
 
     ahead = {name: line.ahead for name, line in found.items() if line}
     assert ahead == {"urgent": 0, "early": 1, "late": 3}
-    assert found["early"] == PlaceInQueue("gpus", "team-a", 1, GPU, used=2, nominal=2)
+    assert found["early"] == PlaceInQueue("gpus", "team-a", 1)
+
+
+def test_what_kueue_says_is_short_is_told_with_its_use() -> None:
+    objects = known(queue(), pool("team-a", QUOTA, used=2), flavor(), waiting())
+
+    assert place(objects, "w") == PlaceInQueue("gpus", "team-a", 0, GPU, used=2, nominal=2)
+
+
+@pytest.mark.parametrize(
+    ("team", "said"),
+    [
+        (pool("team-a", QUOTA, used=2), "it waits for its turn"),
+        (pool("team-a", QUOTA, used=2), PENDING.replace("t4", "gone")),
+        (pool("team-a", {"nominalQuota": "many"}), PENDING),
+        (pool("team-a", QUOTA), PENDING.replace(GPU, "example.com/other")),
+    ],
+)
+def test_without_its_figures_only_the_place_is_told(team: Plain, said: str) -> None:
+    assert place(known(queue(), team, waiting(said)), "w") == PlaceInQueue("gpus", "team-a", 0)
+
+
+def test_of_several_resources_that_are_short_a_device_is_told() -> None:
+    said = f"{ASSIGN}insufficient unused quota for cpu in flavor t4, 1 more needed, {NO_MORE}"
+    objects = known(queue(), pool("team-a", QUOTA, used=2), waiting(said))
+
+    assert place(objects, "w") == PlaceInQueue("gpus", "team-a", 0, GPU, used=2, nominal=2)
 
 
 def test_while_workloads_are_read_again_no_place_is_told() -> None:
-    objects = known(queue(), pool("team-a", QUOTA, used=2), flavor(), workload("w"))
+    objects = known(queue(), pool("team-a", QUOTA, used=2), flavor(), waiting())
     objects.mark_unknown("Workload")
 
     assert place(objects, "w") == PlaceInQueue("gpus", "team-a", None, GPU, used=2, nominal=2)
 
 
 def test_what_others_have_borrowed_is_told() -> None:
-    objects = known(
-        queue(),
-        pool("team-a", QUOTA, used=1, cohortName="all"),
-        pool("team-b", {"nominalQuota": "0"}, used=1, cohortName="all"),
-        flavor(),
-        workload("w"),
-    )
+    objects = known(queue(), pool("team-a", QUOTA, used=1), waiting())
 
     found = place(objects, "w")
 
     assert found == PlaceInQueue("gpus", "team-a", 0, GPU, used=1, nominal=2, is_lent=True)
 
 
-def test_only_the_use_of_the_flavors_that_the_pod_may_get_is_told() -> None:
-    t4, a100 = (flavor(it, nodeLabels={"gpu": it}) for it in ("t4", "a100"))
+def test_only_the_use_of_the_flavors_that_kueue_has_tried_is_told() -> None:
     both = pool("team-a", QUOTA, {"nominalQuota": "6"}, used=2)
-    objects = known(queue(), both, t4, a100, workload("w"))
+    objects = known(queue(), both, waiting(f"{PENDING}, {MISFIT}"))
 
-    found = place(objects, "w", nodeSelector={"gpu": "t4"})
-
-    assert found == PlaceInQueue("gpus", "team-a", 0, GPU, used=2, nominal=2)
+    assert place(objects, "w") == PlaceInQueue("gpus", "team-a", 0, GPU, used=2, nominal=2)
 
 
 def test_what_is_left_of_two_flavors_isnt_lent_if_neither_has_enough_of_its_own() -> None:
     both = pool("team-a", QUOTA, {"nominalQuota": "1"}, used=1)
-    objects = known(queue(), both, flavor("t4"), flavor("a100"), workload("w"))
+    objects = known(queue(), both, waiting(f"{PENDING}, {NO_A100}"))
 
     assert place(objects, "w", gpus=2) == PlaceInQueue("gpus", "team-a", 0, GPU, used=1, nominal=3)
 
@@ -117,6 +151,9 @@ def test_without_its_queue_a_workload_has_no_place() -> None:
         (OF_BOTH, True),
         (f"{TOO_MUCH}, {MISFIT}", True),
         (f"{TOO_MUCH}, {TAINTED}", True),
+        (f"{ASSIGN}{TAINTED}, {MISFIT.replace('a100', 't4')}", True),
+        (f"{ASSIGN}{MISFIT}", False),
+        (f"{ASSIGN}flavor t4 not found, {MISFIT}", False),
         ("resource memory unavailable in ClusterQueue", True),
         ("Workload namespace doesn't match ClusterQueue selector", True),
         (f"{OF_BOTH}, {PENDING}", False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.kube.kueue import ResourceFlavor
-from gpuspawner.kueue.pods import is_gated, placed, queue_of, without_gates
+from gpuspawner.kueue.pods import is_gated, queue_of, tolerating, without_gates
 from gpuspawner.launch.ending import ending_of, utc_now
 from gpuspawner.launch.steps import Step, stages
 from gpuspawner.launch.trouble import Kind
@@ -34,14 +34,13 @@ def test_gates_of_others_hold_a_pod_back_from_nothing_of_kueue_s() -> None:
     assert queue_of(gated) == ""
 
 
-def test_a_pod_gets_the_labels_and_tolerations_of_its_flavors() -> None:
-    tolerated = [{"key": "gpu", "operator": "Exists"}]
-    objects = known(flavor("t4", nodeLabels={"gpu": "t4"}, tolerations=tolerated))
-    t4 = objects.every(ResourceFlavor)
+def test_a_pod_gets_the_tolerations_of_its_flavors() -> None:
+    own, both = ({"key": it, "operator": "Exists"} for it in ("own", "gpu"))
+    objects = known(flavor("t4", nodeLabels={"gpu": "t4"}, tolerations=[own, both]))
 
-    made = placed(pod(nodeSelector={"zone": "a"}), t4)
+    made = tolerating(pod(tolerations=[own]), objects.every(ResourceFlavor))
 
-    assert made == pod(nodeSelector={"zone": "a", "gpu": "t4"}, tolerations=tolerated)
+    assert made == pod(tolerations=[own, both])
 
 
 ADMISSION = "kueue.x-k8s.io/admission"

@@ -1,260 +1,142 @@
-"""The preflight asks Kueue's quotas first, and the nodes second."""
+"""What a queue says of a pod before the pod exists."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
-from gpuspawner.kueue.judging import Closed, Never, WhyClosed
+from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.places import PlaceInQueue
-from gpuspawner.kueue.pods import ADMISSION, QUEUE
-from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.admitted import AdmittedPreflight
-from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules
-from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
-from tests.unit.makers.admissions import OFFERS, NoAnswer
-from tests.unit.makers.kueue_worlds import Plain, flavor, known, pool, queue, workload
-from tests.unit.makers.worlds import (
-    A100,
+from gpuspawner.kueue.queues import Closed, Never, Queues, WhyClosed
+from gpuspawner.scheduling.state import ClusterState
+from localcluster.kueue.objects import cluster_queue
+from tests.unit.makers.kueue_worlds import (
     GPU,
-    NAMESPACE,
-    Instead,
-    StillView,
-    is_unknown,
-    labelled,
-    node,
+    Plain,
+    flavor,
+    inactive,
+    known,
     pod,
-    preflight_on,
-    refused,
+    pool,
+    queue,
+    workload,
 )
 
-pytestmark = pytest.mark.usefixtures("clock")
-
-LABELLED = {"labels": {QUEUE: "gpus"}}
-GATES = [{"name": ADMISSION}, {"name": "kueue.x-k8s.io/topology"}]
-NODES = flavor("a100", nodeLabels={"gpu": "a100"})
-FOUR = ("Node", node("n", 4))
-OTHER = ("Pod", pod("other", 4, on="n"))
+QUOTA = {"nominalQuota": "2"}
+T4 = flavor("t4", nodeLabels={"gpu": "t4"})
+A100 = flavor("a100", nodeLabels={"gpu": "a100"})
 
 
-def quota(gpus: int, used: int = 0) -> Plain:
-    return pool("team-a", {"nominalQuota": str(gpus)}, names=("a100",), used=used)
-
-
-def in_queue(gpus: int = 1, user: str = "ann", **spec: object) -> Proposal:
-    made: Any = pod(f"jupyter-{user}", gpus, **spec)
-    made["metadata"] |= LABELLED
-    return Proposal(NAMESPACE, f"jupyter-{user}", made, Grant(A100, gpus))
-
-
-def viewed(*objects: Plain, on: Sequence[tuple[str, Any]] = (FOUR,)) -> StillView:
-    """A view of a queue and Kueue's other objects, and of nodes."""
-    view = StillView(*on)
-    known(queue(), *objects, store=view.queues)
-    return view
-
-
-def of_queue(*objects: Plain) -> Preflight:
-    """A preflight on a node of four GPUs, which a queue's only flavor has."""
-    return Preflight(viewed(NODES, *objects))
-
-
-def waits(ahead: int = 0, used: int = 2) -> InQueue:
-    return InQueue(PlaceInQueue("gpus", "team-a", ahead, GPU, used, 2))
-
-
-async def test_with_quota_and_room_a_server_starts_and_keeps_its_room() -> None:
-    preflight = of_queue(quota(2))
-
-    assert await preflight.begin(in_queue()) == Start(in_queue().grant)
-    assert len(preflight.reservations) == 1
-
-
-async def test_with_quota_but_no_room_a_server_is_refused_as_without_a_queue() -> None:
-    preflight = Preflight(viewed(NODES, quota(2), on=(FOUR, OTHER)))
-
-    decision = await preflight.begin(in_queue())
-
-    assert (refused(decision), decision.queue) == (Reason.BUSY, None)
-
-
-async def test_without_quota_a_server_waits_in_the_queue_and_keeps_no_room() -> None:
-    preflight = of_queue(quota(2, used=2), workload("w", queue="gpus"))
-
-    assert await preflight.begin(in_queue()) == Start(in_queue().grant, (waits(ahead=1),))
-    assert len(preflight.reservations) == 0
-
-
-async def test_a_wait_for_quota_says_nothing_against_room_on_the_nodes() -> None:
-    start = Start(in_queue().grant, (waits(),))
-
-    assert start.seconds_to_make_room == 0
-    assert start.line == waits().line
-
-
-async def test_who_waits_for_quota_is_refused_if_no_node_could_ever_hold_the_server() -> None:
-    decision = of_queue(quota(8, used=8)).check(in_queue(8))
-
-    assert refused(decision) is Reason.IMPOSSIBLE
-
-
-async def test_what_the_queue_could_never_give_is_refused_with_the_largest_that_fits() -> None:
-    preflight = AdmittedPreflight(of_queue(quota(2)))
-    proposal = in_queue(4)
-
-    decision = await preflight.begin(proposal, Kueue(manages=True))
-
-    assert (refused(decision), decision.queue) == (Reason.QUOTA, Never("gpus", GPU, 4, 2))
-    found = await preflight.with_alternatives(
-        decision, proposal, Labelled(OFFERS), Kueue(manages=True)
+def queues(*objects: Plain, store: KueueObjects | None = None) -> Queues:
+    return Queues(
+        known(*objects) if store is None else store, ClusterState.from_objects(nodes=[], pods=[])
     )
-    assert [it.grant.gpus for it in found.alternatives] == [2, 0]
 
 
-class Labelled(Instead):
-    """Variants that wait in the same queue."""
-
-    def variant(self, request: Any) -> Any:
-        made = super().variant(request)
-        if made is None:
-            return None
-        grant, plain = made
-        return grant, {**plain, "metadata": {**plain["metadata"], **LABELLED}}
+def answer(*objects: Plain, gpus: int = 1, **spec: object) -> object:
+    return queues(*objects).ask("gpus", pod(gpus, **spec))
 
 
-async def test_a_stopped_queue_takes_nobody() -> None:
-    decision = of_queue(queue(stopPolicy="Hold"), quota(2)).check(in_queue())
-
-    closed = Closed("gpus", WhyClosed.STOPPED)
-    assert (refused(decision), decision.queue) == (Reason.NOT_ADMITTED, closed)
+def requesting(resource: str, amount: str) -> object:
+    return [{"name": "notebook", "resources": {"requests": {resource: amount}}}]
 
 
-class Kueue:
-    """Admission as Kueue's webhook changes pods, or leaves those alone that aren't its own."""
+@pytest.mark.parametrize("used", [0, 2, 8])
+def test_whatever_is_in_use_the_queue_says_only_who_waits_already(used: int) -> None:
+    found = answer(queue(), pool("team-a", QUOTA, used=used), T4, workload("a"), workload("b"))
 
-    def __init__(self, *, manages: bool) -> None:
-        self.gates = GATES if manages else []
-
-    async def admit(self, namespace: str, pod: Any) -> Any:
-        assert namespace == NAMESPACE
-        return {**pod, "spec": {**pod["spec"], "schedulingGates": self.gates}}
+    assert found == PlaceInQueue("gpus", "team-a", 2)
 
 
-@pytest.mark.parametrize("ask", [AdmittedPreflight.begin, AdmittedPreflight.foretell])
+def test_a_pod_that_asks_for_more_than_there_could_be_is_never_admitted() -> None:
+    found = answer(queue(), pool("team-a", QUOTA), T4, gpus=3)
+
+    assert found == Never("gpus", GPU, asked=3, most=2)
+
+
+def test_a_pod_may_have_as_much_as_the_largest_flavor_could_give() -> None:
+    objects = queue(), pool("team-a", QUOTA, {"nominalQuota": "4"}), T4, A100
+
+    assert answer(*objects, gpus=4) == PlaceInQueue("gpus", "team-a", 0)
+    assert answer(*objects, gpus=5) == Never("gpus", GPU, asked=5, most=4)
+
+
 @pytest.mark.parametrize(
-    ("admission", "kind"),
-    [(Kueue(manages=True), Refuse), (Kueue(manages=False), Start), (NoAnswer(), Start)],
-    ids=["Kueue holds it back", "Kueue leaves it alone", "nobody knows"],
+    ("resource", "enough", "more", "most"),
+    [("cpu", "1500m", "1501m", 1500), ("memory", "2Gi", "2147483649", 2**31), ("pods", "", "", 0)],
 )
-async def test_only_pods_that_kueue_surely_holds_back_need_its_quota(admission, kind, ask) -> None:
-    preflight = AdmittedPreflight(of_queue(quota(0)))
+def test_quotas_count_in_the_units_of_requests(
+    resource: str, enough: str, more: str, most: int
+) -> None:
+    quotas = {"cpu": {"nominalQuota": "1500m"}, "memory": {"nominalQuota": "2Gi"}}
+    if resource == "pods":
+        quotas = {"pods": {"nominalQuota": "0"}}
+    asking = queues(queue(), cluster_queue("team-a", {"t4": quotas}), T4)
 
-    assert isinstance(await ask(preflight, in_queue(), admission), kind)
-
-
-async def test_kueue_s_gates_leave_a_verdict_and_others_do_not() -> None:
-    own = in_queue(schedulingGates=GATES)
-    other = in_queue(schedulingGates=[*GATES, {"name": "example.com/mine"}])
-
-    assert of_queue(quota(2)).check(own) == Start(own.grant)
-    assert is_unknown(of_queue(quota(2)).check(other))
-
-
-async def test_without_rights_kueue_decides_and_nobody_is_refused() -> None:
-    found = preflight_on(FOUR).check(in_queue(schedulingGates=GATES))
-
-    reason = UnknownRules(("Kueue decides, and the hub can't read its queues",))
-    assert found == Start(in_queue().grant, (reason,))
+    if enough:
+        fitting = asking.ask("gpus", pod(0, containers=requesting(resource, enough)))
+        assert isinstance(fitting, PlaceInQueue)
+    containers = requesting(resource, more) if more else [{"name": "notebook"}]
+    found = asking.ask("gpus", pod(0, containers=containers))
+    assert found == Never("gpus", resource, asked=most + 1, most=most)
 
 
-async def test_a_pod_that_has_its_quota_is_not_asked_for_it_again() -> None:
-    has_it = replace(in_queue(), is_admitted=True)
-
-    assert of_queue(quota(0)).check(has_it) == Start(has_it.grant)
-
-
-async def test_if_another_flavor_has_room_nobody_knows_which_one_kueue_chooses() -> None:
-    other = flavor("t4", nodeLabels={"gpu": "t4"})
-    two = pool("team-a", {"nominalQuota": "2"}, {"nominalQuota": "2"})
-
-    assert is_unknown(Preflight(viewed(other, NODES, two)).check(in_queue(nodeSelector={})))
-
-
-def team(name: str, **spec: object) -> tuple[str, Plain]:
-    """A node of a team, with four GPUs."""
-    return "Node", labelled(node(name, 4, **spec), {"team": name})
+@pytest.mark.parametrize(
+    ("objects", "why"),
+    [
+        ((pool("team-a", QUOTA), T4), WhyClosed.NO_QUEUE),
+        ((queue(), T4), WhyClosed.NO_POOL),
+        ((queue(stopPolicy="Hold"), pool("team-a", QUOTA), T4), WhyClosed.STOPPED),
+        ((queue(), pool("team-a", QUOTA, stopPolicy="HoldAndDrain"), T4), WhyClosed.STOPPED),
+    ],
+)
+def test_a_missing_or_stopped_queue_takes_nobody(
+    objects: tuple[Plain, ...], why: WhyClosed
+) -> None:
+    assert answer(*objects) == Closed("gpus", why)
 
 
-def of_team_a(*nodes: tuple[str, Any], **spec: object) -> Preflight:
-    """A queue whose flavor is the nodes of one of two teams."""
-    own = flavor("a100", nodeLabels={"gpu": "a100", "team": "a"}, **spec)
-    return Preflight(viewed(own, quota(8), on=nodes))
+def test_a_queue_that_kueue_calls_inactive_takes_nobody_even_if_there_is_quota() -> None:
+    lacks = inactive(pool("team-a", QUOTA), "no check")
+
+    assert answer(queue(), lacks, T4) == Closed("gpus", WhyClosed.INACTIVE, "no check")
 
 
-async def test_a_server_keeps_room_only_on_the_nodes_that_its_flavor_gives_it() -> None:
-    preflight = of_team_a(team("a"), team("b"))
+def test_a_resource_without_quota_is_no_reason_for_a_no() -> None:
+    containers = requesting("memory", "64Gi")
 
-    assert isinstance(await preflight.begin(in_queue(3, "ann")), Start)
-    assert isinstance(await preflight.begin(in_queue(3, "bob")), Refuse)
-    elsewhere = pod("jupyter-cyn", 3, nodeSelector={"gpu": "a100", "team": "b"})
-    cyn = Proposal(NAMESPACE, "jupyter-cyn", elsewhere, Grant(A100, 3))
-    assert await preflight.begin(cyn) == Start(cyn.grant)
+    assert isinstance(
+        answer(queue(), pool("team-a", QUOTA), T4, containers=containers), PlaceInQueue
+    )
 
 
-async def test_a_server_that_only_its_flavor_lets_onto_a_tainted_node_keeps_its_room() -> None:
-    taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
-    toleration = {"key": "team", "operator": "Exists"}
-    preflight = of_team_a(team("a", taints=[taint]), tolerations=[toleration])
+def test_what_can_t_be_read_is_never_a_no() -> None:
+    unlisted = KueueObjects()
+    unreadable = known(queue(), T4, {**pool("team-a", QUOTA), "spec": {"resourceGroups": 5}})
+    no_amount = known(queue(), T4, pool("team-a", {"nominalQuota": "many"}))
+    circle = {"kind": "Cohort", "metadata": {"name": "x"}, "spec": {"parentName": "x"}}
+    in_circle = known(queue(), T4, pool("team-a", {"nominalQuota": "0"}, cohortName="x"), circle)
 
-    assert await preflight.begin(in_queue(3, "ann")) == Start(in_queue(3, "ann").grant)
-    assert isinstance(await preflight.begin(in_queue(3, "bob")), Refuse)
-    [other] = preflight.alternatives(in_queue(8, "cyn"), Labelled(OFFERS))[:1]
-    assert other.grant.gpus == 4
-
-
-async def test_no_alternative_is_on_nodes_that_the_flavor_doesn_t_have() -> None:
-    preflight = of_team_a(team("a"), team("b"), ("Pod", pod("other", 4, on="a")))
-
-    found = preflight.alternatives(in_queue(2, "ann"), Labelled(OFFERS))
-
-    assert [it.grant.gpus for it in found] == [0]
+    for objects in (unlisted, unreadable, no_amount, in_circle):
+        assert isinstance(queues(store=objects).ask("gpus", pod()), PlaceInQueue)
+    assert queues(store=unlisted).ask("gpus", pod()) == PlaceInQueue("gpus")
 
 
-CHECKS = {"admissionChecks": [{"name": "nodes"}]}
+def test_each_toleration_of_a_flavor_may_come_to_a_pod() -> None:
+    [t4, a100] = ({"key": it, "operator": "Exists"} for it in ("t4", "a100"))
+    two = flavor("t4", tolerations=[t4]), flavor("a100", tolerations=[a100, t4])
+    asking = queues(queue(), pool("team-a", QUOTA, QUOTA), *two)
+
+    assert asking.tolerant("gpus", pod()) == pod(tolerations=[t4, a100])
 
 
 @pytest.mark.parametrize(
     "spec",
     [
-        {"admissionChecksStrategy": CHECKS},
+        {"admissionChecksStrategy": {"admissionChecks": [{"name": "nodes"}]}},
         {"admissionChecks": ["nodes"]},
-        {"flavorFungibility": {"whenCanPreempt": "MayStopSearch"}},
     ],
 )
-async def test_nodes_without_room_are_no_reason_for_a_no_if_kueue_may_find_others(spec) -> None:
-    used = pool("team-a", {"nominalQuota": "2"}, {"nominalQuota": "2"}, used=2, **spec)
-    t4 = flavor("t4", nodeLabels={"gpu": "t4"})
-    preflight = Preflight(viewed(t4, NODES, used, on=(FOUR, OTHER)))
-
-    assert is_unknown(preflight.check(in_queue(nodeSelector={})))
-
-
-async def test_an_admission_check_may_bring_the_node_that_no_node_is_now() -> None:
-    full = pool("team-a", {"nominalQuota": "8"}, names=("a100",), used=8)
-    full["spec"]["admissionChecksStrategy"] = CHECKS
-
-    assert of_queue(full).check(in_queue(8)) == Start(
-        in_queue(8).grant, (InQueue(PlaceInQueue("gpus", "team-a", 0, GPU, 8, 8)),)
-    )
-
-
-async def test_with_more_flavors_than_are_looked_at_no_node_is_no_reason_for_a_no() -> None:
-    names = tuple(f"f{number}" for number in range(20))
-    flavors = [flavor(it, nodeLabels={"kind": it}) for it in names]
-    many = pool("team-a", *({"nominalQuota": "2"} for _ in names), names=names)
-
-    assert is_unknown(of_queue(many, *flavors).check(in_queue()))
+def test_nobody_knows_what_an_admission_check_makes_of_a_pod(spec) -> None:
+    assert queues(queue(), pool("team-a", QUOTA, **spec), T4).tolerant("gpus", pod()) is None
+    assert queues(store=KueueObjects()).tolerant("gpus", pod()) is None
+    assert queues().tolerant("gpus", pod()) is None

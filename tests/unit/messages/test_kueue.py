@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.kueue.judging import Closed, Never, WhyClosed
 from gpuspawner.kueue.places import PlaceInQueue
+from gpuspawner.kueue.queues import Closed, Never, WhyClosed
 from gpuspawner.messages import explain_refusal, preview, refusal
 from gpuspawner.messages.kueue import in_queue
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start
+from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules
 
 GPU = "nvidia.com/gpu"
 
@@ -53,13 +53,21 @@ def test_a_place_is_told_with_what_is_in_use(line: PlaceInQueue, said: str) -> N
     assert in_queue(line).text == said
 
 
-def test_the_form_says_what_would_happen() -> None:
-    start = Start(Grant(), (InQueue(PlaceInQueue("gpus", "team-a", 3, GPU, 8, 8)),))
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        (None, ""),
+        (0, " Nobody is waiting there right now."),
+        (1, " 1 is waiting there already."),
+        (3, " 3 are waiting there already."),
+    ],
+)
+def test_the_form_says_who_decides_and_how_many_wait(ahead: int | None, said: str) -> None:
+    in_queue = InQueue(PlaceInQueue("gpus", "team-a", ahead), Start(Grant()))
+    for notes in ((in_queue,), (UnknownRules(("?",)), in_queue)):
+        told = preview(Start(Grant(), notes)).text
 
-    assert preview(start).text == (
-        "Your server would wait in the queue gpus. 3 are waiting there already. "
-        "team-a uses 8 of its 8 GPUs."
-    )
+        assert told == f"The queue gpus decides when your server starts.{said}"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,12 @@ from typing import Any
 import pytest
 
 from gpuspawner.gates.refusal import Refusal
+from gpuspawner.kueue.places import Line
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.availability import State
+from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules, Wait
+from gpuspawner.profiles.availability import availability, fits_now
+from gpuspawner.scaling.outlook import MayScaleUp, Source
 from tests.unit.makers.courses import Course, begin, refused
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU
@@ -143,3 +149,20 @@ async def test_no_alternative_is_one_that_a_policy_denies(most, offered, hub_wit
     refusal = await refused(spawner, profile="gpu")
 
     assert [it.label for it in refusal.on_form.profiles] == offered
+
+
+@pytest.mark.parametrize(
+    ("nodes", "state", "fits"),
+    [
+        (Start(Grant()), State.FREE, True),
+        (Refuse(Grant(), Reason.BUSY), State.BUSY, False),
+        (Wait(Grant(), MayScaleUp(Source.NODES)), State.MAY_SCALE_UP, False),
+        (Start(Grant(), (UnknownRules(("Kueue decides",)),)), State.UNKNOWN, False),
+    ],
+)
+def test_the_card_of_a_profile_in_a_queue_has_the_figures_of_the_nodes(nodes, state, fits) -> None:
+    notes = nodes.notes if isinstance(nodes, Start) else ()
+    queued = Start(Grant(), (*notes, InQueue(Line("gpus"), nodes)))
+
+    assert availability(queued, None).state is state
+    assert fits_now(queued) is fits

@@ -415,3 +415,53 @@ async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits()
     world.view.put("Pod", pod("a"))
 
     assert whys(await task) == [WhyNoNode.NO_ANSWER]
+
+
+# Behind a queue of Kueue
+
+GATED = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+
+
+class Queued(World):
+    """A pod that Kueue holds back."""
+
+    async def __aenter__(self) -> Queued:
+        self.view.put("Pod", pod("a", **GATED))
+        coroutine = self.waits.until_in_vain_after_queue(self.asked, 1e8)
+        self.task = asyncio.create_task(coroutine)
+        await settle()
+        return self
+
+    async def is_admitted(self, on: str = "", **spec: object) -> None:
+        self.view.put("Pod", pod("a", on=on, **spec))
+        await settle()
+
+
+async def test_once_kueue_has_admitted_a_pod_the_autoscaler_s_no_ends_its_wait() -> None:
+    async with Queued() as world:
+        assert await world.still_waits(5 * TRIAL_SECONDS)
+        await world.is_admitted()
+        assert await world.still_waits(TRIAL_SECONDS / 2)
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+
+        assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
+
+
+async def test_what_is_told_of_one_flavor_s_nodes_is_no_reason_to_refuse_other_pods() -> None:
+    async with Queued() as world:
+        await world.is_admitted(nodeSelector={"gpu": "a100", "team": "a"})
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+        await world.refusal()
+
+        assert isinstance(world.preflight.check(proposal("b")), Wait)
+
+
+async def test_a_pod_that_kueue_sends_to_a_node_with_room_waits_for_no_other() -> None:
+    async with Queued() as world:
+        world.view.remove_pod("x")
+        await world.is_admitted()
+        assert await world.still_waits(5 * TRIAL_SECONDS)
+
+    async with Queued() as world:
+        await world.is_admitted(on="n")
+        assert await world.still_waits(5 * TRIAL_SECONDS)

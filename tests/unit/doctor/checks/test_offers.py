@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,22 @@ from gpuspawner.doctor.checks import offers
 from gpuspawner.doctor.findings import Finding, Severity
 from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.servers import listed, trying
+from tests.unit.makers import kueue_worlds
 from tests.unit.makers.files import Files
 from tests.unit.makers.worlds import GPU, Plain, labelled, node
 
 OFFERED = {"t4": {"display_name": "T4", "node_selector": {"gpu": "t4"}}}
 
 
-async def found(folder: Path, *nodes: Plain, counts: list[int] | None = None) -> list[Finding]:
-    Files(folder, nodes)
+async def found(
+    folder: Path,
+    *nodes: Plain,
+    counts: list[int] | None = None,
+    queues: Mapping[str, kueue_worlds.Plain] | None = None,
+) -> list[Finding]:
+    files = Files(folder, nodes)
+    for kind, it in (queues or {}).items():
+        files.put(kind, [dict(it)])
     offered = {"t4": {**OFFERED["t4"], "counts": counts}} if counts else OFFERED
     hub = of_files(Config(GPUSpawner={"accelerators": offered}), folder)
     tried = [it async for it in trying(hub, await listed(hub))]
@@ -66,3 +75,36 @@ async def test_one_share_of_a_gpu_is_no_mistake(tmp_path: Path) -> None:
     told = await found(tmp_path, labelled(node("n", 4), labels), counts=[1])
 
     assert {it.severity for it in told} == {Severity.FINE}
+
+
+def a_queue(**spec: object) -> dict[str, kueue_worlds.Plain]:
+    local = kueue_worlds.queue("default")
+    place = {**local["metadata"], "namespace": "default"}
+    return {
+        "localqueues": {**local, "metadata": place},
+        "clusterqueues": kueue_worlds.pool("team-a", {"nominalQuota": "8"}, **spec),
+        "resourceflavors": kueue_worlds.flavor(),
+    }
+
+
+@pytest.mark.parametrize("checks", [None, ["nodes"]])
+async def test_of_a_server_in_a_queue_nobody_says_that_it_can_start_now(
+    tmp_path: Path, checks: list[str] | None
+) -> None:
+    t4 = labelled(node("n", 4), {"gpu": "t4"})
+
+    told = await found(tmp_path, t4, queues=a_queue(admissionChecks=checks))
+
+    assert [it.text for it in told if it.id == "offer"] == [
+        "Kueue decides when t4 can start.",
+        "Kueue decides when a server without a GPU can start.",
+    ]
+    assert {it.id for it in told} == {"offer"}
+
+
+async def test_that_a_node_is_away_is_told_of_servers_in_a_queue_too(tmp_path: Path) -> None:
+    away = labelled(node("n", 4, unschedulable=True), {"gpu": "t4"})
+
+    told = await found(tmp_path, away, queues=a_queue())
+
+    assert "nodes-away" in {it.id for it in told}

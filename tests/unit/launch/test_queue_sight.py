@@ -4,26 +4,18 @@ from msgspec import structs
 
 from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.places import PlaceInQueue
-from gpuspawner.kueue.queue_sight import QueueSight
-from gpuspawner.launch.sight import Seen
+from gpuspawner.launch.sight import QueueSight, Seen
 from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.trouble import Kind
-from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scheduling.rules import DEFAULT_RULES
-from tests.unit.makers.kueue_worlds import GPU, flavor, known, pool, queue, workload
+from tests.unit.makers.kueue_worlds import GPU, flavor, known, pod, pool, queue, workload
 from tests.unit.makers.launches import Launch
 
 QUEUED = Stage(Step.QUEUED, (-2, 0))
 SCHEDULING = Stage(Step.SCHEDULING, (-1, 0))
 WAITING = Seen((QUEUED,), uid="uid-w")
-REQUESTS = {"resources": {"limits": {GPU: "1"}}}
-POD = {
-    "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "gpus"}},
-    "spec": {"containers": [{"name": "notebook", **REQUESTS}]},
-}
-PROPOSAL = Proposal("jhub", "jupyter-ann", POD, Grant())
 TEAM = queue(), pool("team-a", {"nominalQuota": "2"}, used=2), flavor()
+NO_MORE = "insufficient unused quota for nvidia.com/gpu in flavor t4, 1 more needed"
 TOO_MUCH = (
     "insufficient quota for nvidia.com/gpu in flavor t4, previously considered podsets requests (0)"
     " + current podset request (3) > maximum capacity (2)"
@@ -31,11 +23,11 @@ TOO_MUCH = (
 
 
 def look(objects: KueueObjects, seen: Seen = WAITING) -> Seen:
-    return QueueSight(objects, PROPOSAL, DEFAULT_RULES).look(seen)
+    return QueueSight(objects, pod(), DEFAULT_RULES).look(seen)
 
 
 def test_the_place_is_that_of_the_pod_s_own_workload() -> None:
-    objects = known(*TEAM, workload("earlier"), workload("w", second=1))
+    objects = known(*TEAM, workload("earlier"), workload("w", second=1, QuotaReserved=NO_MORE))
 
     assert look(objects).line == PlaceInQueue("gpus", "team-a", 1, GPU, used=2, nominal=2)
 
