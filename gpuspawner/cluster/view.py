@@ -32,11 +32,11 @@ from gpuspawner.cluster.health import (
     is_open,
 )
 from gpuspawner.cluster.kinds import KINDS, ObjectKind, by_group
+from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.cluster.log import HealthLog
 from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.retries import Backoff
-from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState

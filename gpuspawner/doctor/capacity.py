@@ -10,11 +10,11 @@ from gpuspawner.doctor.command import FromFiles
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
 from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
-from gpuspawner.kueue.places import PlaceInQueue
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.decision import Refuse, Start, Wait
+from gpuspawner.preflight.queue import PlaceInQueue
 from gpuspawner.scheduling import NodeInfo
 from gpuspawner.scheduling.requests import CPU, MEMORY
 

@@ -16,10 +16,10 @@ from gpuspawner.gates.host import Host, log_name
 from gpuspawner.gates.own_servers import usage
 from gpuspawner.gates.pod_builder import PodBuilder, home_of
 from gpuspawner.gates.policing import Entitlement, Policing
+from gpuspawner.gates.queueing import in_queue, queue_for
 from gpuspawner.gates.refusal import Refusal, invalid, misconfigured
 from gpuspawner.gates.source import Choice, Options, ServerSource, Stored
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.kueue.queueing import in_queue, queue_for
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import manifest, options, parsing
 from gpuspawner.offers.grant import Denial, Grant, decide

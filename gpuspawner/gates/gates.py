@@ -34,12 +34,12 @@ from gpuspawner.gates.gpu_check import checked
 from gpuspawner.gates.host import Host, log_name, set_locale
 from gpuspawner.gates.pod_builder import home_of
 from gpuspawner.gates.policing import policing
+from gpuspawner.gates.queueing import model_in_queue
 from gpuspawner.gates.refusal import UNREACHABLE, Refusal, misconfigured, reporting
 from gpuspawner.gates.source import Choice
 from gpuspawner.gates.sources import Sources
 from gpuspawner.gates.stored_options import restoring
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.kueue.queueing import model_in_queue
 from gpuspawner.launch import failures
 from gpuspawner.launch.deadlines import limits, total
 from gpuspawner.launch.endings import Endings

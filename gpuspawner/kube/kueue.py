@@ -4,7 +4,9 @@ Those of ``kueue.x-k8s.io/v1beta2`` (``apis/kueue/v1beta2`` of v0.15.0), and of 
 few fields of a ClusterQueue differ.
 """
 
-from .meta import BareMeta, Condition, KubeStruct, Quantity
+from datetime import UTC, datetime
+
+from .meta import BareMeta, Condition, KubeStruct, Quantity, moment
 from .pods import Toleration
 
 
@@ -141,3 +143,38 @@ class Workload(KubeStruct, frozen=True):
     metadata: QueueMeta = QueueMeta()
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
+
+
+# What a workload says of itself.
+
+Order = tuple[int, datetime, str]
+"""What Kueue sorts workloads by: the first one in a queue is the smallest."""
+_LAST = datetime.max.replace(tzinfo=UTC)
+
+
+def order(workload: Workload) -> Order:
+    """Return what Kueue sorts by (``queueOrderingFunc`` in ``pkg/cache/queue/cluster_queue.go``).
+
+    Some evicted workloads count from their eviction; fair sharing between LocalQueues isn't read.
+    """
+    created = moment(workload.metadata.creation_timestamp) or _LAST
+    return -(workload.spec.priority or 0), created, workload.metadata.uid
+
+
+def is_waiting(workload: Workload) -> bool:
+    """Whether a workload waits for quota."""
+    has_left = holds(workload, "QuotaReserved") or holds(workload, "Finished")
+    is_alive = workload.spec.active is not False and not workload.metadata.deletion_timestamp
+    return is_alive and not has_left
+
+
+def condition(workload: Workload, type_: str) -> Condition | None:
+    """Return a condition of a workload; None if it has none of this type."""
+    found = (it for it in workload.status.conditions or () if it.type == type_)
+    return next(found, None)
+
+
+def holds(workload: Workload, type_: str) -> bool:
+    """Whether a condition of a workload is true."""
+    found = condition(workload, type_)
+    return found is not None and found.status == "True"

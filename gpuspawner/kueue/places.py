@@ -2,38 +2,12 @@
 
 from collections.abc import Mapping
 
-import msgspec
-
-from gpuspawner.kube.kueue import ClusterQueue, LocalQueue, Workload
+from gpuspawner.cluster.kueue_objects import KueueObjects
+from gpuspawner.kube.kueue import ClusterQueue, LocalQueue, Order, Workload, order
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.kueue.quota import amount
-from gpuspawner.kueue.workloads import Order, order, short
-
-
-class PlaceInQueue(msgspec.Struct, frozen=True):
-    """What one who waits in a queue may want to know.
-
-    Attributes:
-        queue: The LocalQueue.
-        pool: The ClusterQueue, from which the quota comes; "" if the hub may not see it.
-        ahead: How many workloads are ahead; None if the hub may not see them.
-        resource: Of which Kueue says that too little is left: "nvidia.com/gpu", for example; "" if
-            it doesn't say so.
-        used, nominal: How much of it the ClusterQueue uses, and has of its own, in the flavors of
-            which Kueue says so.
-        is_lent: Whether others have borrowed what it doesn't use.
-        is_stopped: Whether the queue admits nobody until an administrator lets it.
-    """
-
-    queue: str
-    pool: str = ""
-    ahead: int | None = None
-    resource: str = ""
-    used: int = 0
-    nominal: int = 0
-    is_lent: bool = False
-    is_stopped: bool = False
+from gpuspawner.kueue.workloads import short
+from gpuspawner.preflight.queue import PlaceInQueue
 
 
 def line_of(

@@ -8,59 +8,18 @@ no reason for a no.
 """
 
 from collections.abc import Iterator
-from enum import StrEnum
 
-import msgspec
-
+from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import ClusterQueue, Cohort, ResourceFlavor, ResourceGroup
+from gpuspawner.kube.kueue_pods import tolerating
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.kueue.places import PlaceInQueue, ahead, inactive, is_stopped
-from gpuspawner.kueue.pods import tolerating
+from gpuspawner.kueue.places import ahead, inactive, is_stopped
 from gpuspawner.kueue.quota import Capacity, CohortError
 from gpuspawner.kueue.workloads import devices_first
+from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.scheduling.requests import PODS, pod_requests
 from gpuspawner.scheduling.state import ClusterState
-
-
-class WhyClosed(StrEnum):
-    """WhyClosed a queue takes nobody."""
-
-    NO_QUEUE = "no-queue"
-    """The namespace has no such LocalQueue."""
-    NO_POOL = "no-pool"
-    """The LocalQueue's ClusterQueue doesn't exist."""
-    STOPPED = "stopped"
-    """One of both is stopped."""
-    INACTIVE = "inactive"
-    """Kueue says that the ClusterQueue admits nobody."""
-
-
-class Never(msgspec.Struct, frozen=True):
-    """The pod asks for more than its queue could ever give.
-
-    Attributes:
-        asked: In millicores of CPU, and whole units of everything else.
-        most: What the flavor with most of it could give, as `asked`.
-    """
-
-    queue: str
-    resource: str
-    asked: int
-    most: int
-
-
-class Closed(msgspec.Struct, frozen=True):
-    """The queue takes nobody.
-
-    Attributes:
-        details: What Kueue says of it; "" for nothing.
-    """
-
-    queue: str
-    why: WhyClosed
-    details: str = ""
 
 
 class Queues:

@@ -2,14 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
-from gpuspawner.kube.kueue import ResourceGroup, Workload
-from gpuspawner.kube.meta import Condition, moment
+from gpuspawner.kube.kueue import ResourceGroup, Workload, condition, holds
 from gpuspawner.scheduling.requests import is_device
-
-Order = tuple[int, datetime, str]
-"""What Kueue sorts workloads by: the first one in a queue is the smallest."""
 
 _NEVER = ("unavailable in ClusterQueue", "namespace doesn't match ClusterQueue selector")
 _LATER = ("insufficient unused quota", "preemption")
@@ -20,28 +15,11 @@ _EXCLUDED = (
     re.compile(r"flavor (\S+) doesn't match node affinity"),
 )
 """What Kueue says of a flavor that it can never give the pod."""
-_LAST = datetime.max.replace(tzinfo=UTC)
-
-
-def order(workload: Workload) -> Order:
-    """Return what Kueue sorts by (``queueOrderingFunc`` in ``pkg/cache/queue/cluster_queue.go``).
-
-    Some evicted workloads count from their eviction; fair sharing between LocalQueues isn't read.
-    """
-    created = moment(workload.metadata.creation_timestamp) or _LAST
-    return -(workload.spec.priority or 0), created, workload.metadata.uid
-
-
-def is_waiting(workload: Workload) -> bool:
-    """Whether a workload waits for quota."""
-    has_left = _holds(workload, "QuotaReserved") or _holds(workload, "Finished")
-    is_alive = workload.spec.active is not False and not workload.metadata.deletion_timestamp
-    return is_alive and not has_left
 
 
 def is_checked(workload: Workload) -> bool:
     """Whether a workload has quota already, and waits for admission checks."""
-    return _holds(workload, "QuotaReserved") and not _holds(workload, "Admitted")
+    return holds(workload, "QuotaReserved") and not holds(workload, "Admitted")
 
 
 def short(workload: Workload) -> tuple[str, frozenset[str]]:
@@ -82,15 +60,5 @@ def devices_first(resource: str) -> tuple[bool, str]:
 
 def _refusal(workload: Workload) -> str:
     """Return why Kueue hasn't reserved quota; "" if it has, or hasn't tried yet."""
-    found = _condition(workload, "QuotaReserved")
+    found = condition(workload, "QuotaReserved")
     return found.message if found and found.status == "False" else ""
-
-
-def _condition(workload: Workload, type_: str) -> Condition | None:
-    found = (it for it in workload.status.conditions or () if it.type == type_)
-    return next(found, None)
-
-
-def _holds(workload: Workload, type_: str) -> bool:
-    found = _condition(workload, type_)
-    return found is not None and found.status == "True"

@@ -7,18 +7,17 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.startup import StartingPod, read_pod
-from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.kueue.places import PlaceInQueue, line_of
-from gpuspawner.kueue.workloads import hopeless, is_checked
 from gpuspawner.launch.steps import Stage, Step, merged, stages
 from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.launch.troubles import troubles
+from gpuspawner.preflight.queue import PlaceInQueue
 from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.rules import Rules
 
@@ -136,6 +135,9 @@ class QueueSight:
         """Add to what is seen of a start what Kueue says of it, while it waits for quota."""
         if not seen.is_queued or not seen.uid:
             return seen
+        from gpuspawner.kueue.places import line_of  # only once Kueue holds a pod back
+        from gpuspawner.kueue.workloads import hopeless, is_checked
+
         workload = self._objects.workload_of(seen.uid)
         if workload is None:
             is_silent = self._objects.sees_all_workloads()

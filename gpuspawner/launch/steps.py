@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.kueue_pods import ADMISSION, MANAGED
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import ConditionSince, ContainerState, StartingPod
-from gpuspawner.kueue.pods import ADMISSION, MANAGED
 from gpuspawner.launch.evidence import (
     NOT_YET,
     PULL_FAILS,

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import ContainerState, StartingPod
-from gpuspawner.kueue.pods import ENDING_CONDITION, of_termination
 from gpuspawner.launch.container_faults import of_devices, of_end, of_waiting
 from gpuspawner.launch.event_faults import Until, cancels, of_event
 from gpuspawner.launch.evidence import (
@@ -140,8 +139,8 @@ def _of_pod(pod: StartingPod) -> Iterator[_Seen]:
         text = condition.message or condition.reason
         if condition.type == "DisruptionTarget" and condition.status == "True":
             yield _Seen(of_disruption(condition.reason, text), text, began=since, last=since)
-        if condition.type == ENDING_CONDITION and condition.status == "True":
-            fault = of_termination(condition.reason, text)
+        if condition.type == _OF_KUEUE and condition.status == "True":
+            fault = _of_termination(condition.reason, text)
             yield _Seen(fault, text, began=since, last=since)
         if condition.type == "PodScheduled" and condition.status == "False":
             yield _Seen(Fault(Kind.UNSCHEDULABLE), text, began=since, last=since)
@@ -259,3 +258,24 @@ def _urgency(it: Trouble) -> tuple[object, ...]:
 
 def _stamp(at: datetime | None) -> float:
     return at.timestamp() if at else 0.0
+
+
+# Reads why Kueue has ended a pod, from the condition that it writes before it deletes the pod.
+#
+# ``Stop`` in ``pkg/controller/jobs/pod/pod_controller.go``, ``stopJob`` in
+# ``pkg/controller/jobframework/reconciler.go`` and ``pkg/scheduler/preemption`` of Kueue 0.15.0.
+
+_OF_KUEUE = "TerminationTarget"
+_EVICTED = "WorkloadEvictedDueTo"
+_STOPPED = ("ClusterQueueStopped", "LocalQueueStopped")
+_RECLAIMED = "within the cohort"
+
+
+def _of_termination(reason: str, text: str) -> Fault:
+    """Read the condition's reason and message; whatever they say, the pod is deleted."""
+    why = reason.removeprefix(_EVICTED)
+    if why == "Preempted":
+        kind = Kind.QUEUE_RECLAIMED if _RECLAIMED in text else Kind.QUEUE_PREEMPTED
+    else:
+        kind = Kind.QUEUE_STOPPED if why in _STOPPED else Kind.QUEUE_EVICTED
+    return Fault(kind, is_final=True)

@@ -1,12 +1,11 @@
 """What people read of Kueue's queues: their place, what is in use, and why a queue says no."""
 
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.kueue.places import PlaceInQueue
-from gpuspawner.kueue.queues import Closed, Never, WhyClosed
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
+from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
 
 
 def in_queue(line: PlaceInQueue) -> Message:

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.storage import PersistentVolumeClaim
-from gpuspawner.kueue.places import PlaceInQueue
-from gpuspawner.kueue.queues import Closed, Never, Queues
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
 from gpuspawner.preflight.counts import NodeCounts
@@ -30,6 +29,7 @@ from gpuspawner.preflight.downloads import containers, on_any
 from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
 from gpuspawner.preflight.verdicts import Subject, Verdicts, new_claims
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
@@ -38,6 +38,9 @@ from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.pod_claims import made_by_hand
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from gpuspawner.kueue.queues import Queues
 
 # A person or a program may still make a volume for a claim that is younger. The clock of the API
 # server may differ from the hub's by minutes.
@@ -57,7 +60,7 @@ class Decider:
         verdicts: Verdicts,
         to_come: NodesToCome,
         counts: NodeCounts,
-        queues: Queues,
+        queues: "Callable[[], Queues]",
     ) -> None:
         self._state = state
         self._counts = counts
@@ -72,7 +75,7 @@ class Decider:
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
         if not proposal.queue:
             return self._on_nodes(proposal, subject, age)
-        match self._queues.ask(proposal.queue, subject.pod):
+        match self._queues().ask(proposal.queue, subject.pod):
             case Never() as queue:
                 return Refuse(proposal.grant, Reason.QUOTA, queue=queue, view_age=age)
             case Closed() as queue:
@@ -84,7 +87,7 @@ class Decider:
         self, proposal: Proposal, subject: Subject, line: PlaceInQueue, age: float
     ) -> Start | Refuse:
         """Decide about a pod that Kueue admits: a no only if no node could ever hold it."""
-        pod = self._queues.tolerant(proposal.queue, subject.pod)
+        pod = self._queues().tolerant(proposal.queue, subject.pod)
         if pod is None:
             unknown = Start(proposal.grant, (BY_KUEUE,))
             return Start(proposal.grant, (InQueue(line, unknown),))
@@ -180,9 +183,9 @@ class Decider:
         if isinstance(subject, Undecodable):
             return None
         if queue := proposal.queue:
-            if not isinstance(self._queues.ask(queue, subject.pod), PlaceInQueue):
+            if not isinstance(self._queues().ask(queue, subject.pod), PlaceInQueue):
                 return None
-            pod = self._queues.tolerant(queue, subject.pod) or subject.pod
+            pod = self._queues().tolerant(queue, subject.pod) or subject.pod
             subject = msgspec.structs.replace(subject, pod=pod)
         if not self._verdicts.fits(subject):
             return None

@@ -8,9 +8,8 @@ from enum import StrEnum
 import msgspec
 
 from gpuspawner.cluster.health import Health
-from gpuspawner.kueue.places import PlaceInQueue
-from gpuspawner.kueue.queues import Closed, Never
 from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 

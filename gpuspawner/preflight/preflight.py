@@ -8,6 +8,7 @@ JupyterHub 6.1 after a failed start.
 
 import time
 from collections.abc import Callable, Container
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -16,7 +17,6 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
-from gpuspawner.kueue.queues import Queues
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.alternatives import Variants
@@ -44,6 +44,9 @@ from gpuspawner.scaling.node_waits import TRIAL_SECONDS, NodeWaits
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scaling.pools import Pools
+
+if TYPE_CHECKING:
+    from gpuspawner.kueue.queues import Queues
 
 # How long a start waits, in seconds, for each thing that isn't known yet. The view usually shows a
 # pod's binding within a second; the rest is for a busy hub, or a scheduler that was restarted.
@@ -93,10 +96,16 @@ class Preflight:
         self.node_waits = NodeWaits(view, self.to_come, self._check_alone, trial)
         self._lost_room = LostRoom(view, self._verdicts, self._check_alone, look_every)
         self._counts = NodeCounts(view.state)
-        queues = Queues(view.queues, view.state)
-        self._decider = Decider(view.state, self._verdicts, self.to_come, self._counts, queues)
+        known = view.state, self._verdicts, self.to_come, self._counts
+        self._decider = Decider(*known, self._queues)
         self.line = line(view, self._verdicts, self.reservations, self._decide_alone)
         view.listen(self.reservations.look)
+
+    def _queues(self) -> "Queues":
+        """Return what Kueue says of a pod that names one of its queues."""
+        from gpuspawner.kueue.queues import Queues  # hubs whose pods name none don't load it
+
+        return Queues(self._view.queues, self._view.state)
 
     def check(self, proposal: Proposal) -> Decision:
         """Decide at this moment; change nothing.

@@ -11,7 +11,7 @@ from gpuspawner.compat.kubespawner import makes_its_pods
 from gpuspawner.gates import own_code
 from gpuspawner.gates.host import Host
 from gpuspawner.gates.policing import Entitlement
-from gpuspawner.kueue.queueing import queue_for
+from gpuspawner.gates.queueing import queue_for
 from gpuspawner.preflight.until_changed import UntilChanged
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.listing import Listed

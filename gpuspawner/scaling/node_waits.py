@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kueue.pods import is_gated
+from gpuspawner.kube.kueue_pods import is_gated
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.verdicts import Subject

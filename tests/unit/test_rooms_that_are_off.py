@@ -66,7 +66,7 @@ def without() -> set[str]:
     return rooms(STARTS)
 
 
-@pytest.mark.parametrize("room", OPTIONAL)
+@pytest.mark.parametrize("room", [*OPTIONAL, "kueue"])
 def test_what_a_hub_does_not_use_is_not_loaded(room, without) -> None:
     assert {"gates", "preflight", "launch", "web"} <= without
     assert room not in without

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE, KueueObjects
 from gpuspawner.doctor.findings import Finding, error, fine, warning
 from gpuspawner.kube.quoting import did_you_mean, one_line
-from gpuspawner.kueue.objects import DEFAULT_QUEUE, KueueObjects
-from gpuspawner.kueue.queues import Closed, WhyClosed, quota_of
+from gpuspawner.kueue.queues import quota_of
+from gpuspawner.preflight.queue import Closed, WhyClosed
 
 _PLACE = "GPUSpawner.kueue_queue"
 

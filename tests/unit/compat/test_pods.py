@@ -12,8 +12,8 @@ from kubernetes_asyncio import client
 from kubespawner.objects import make_pod
 
 from gpuspawner.compat import pods
+from gpuspawner.gates.queueing import queued
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.kueue.queueing import queued
 from gpuspawner.offers import manifest
 from gpuspawner.offers.elsewhere import off, rather_off
 from gpuspawner.offers.gpu_check import with_gpu_check

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.kueue import Workload
+from gpuspawner.cluster.kueue_objects import KueueObjects
+from gpuspawner.kube.kueue import Workload, order
 from gpuspawner.kube.objects import Undecodable, decode
-from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.kueue.places import PlaceInQueue, line_of
-from gpuspawner.kueue.workloads import hopeless, order
+from gpuspawner.kueue.places import line_of
+from gpuspawner.kueue.workloads import hopeless
+from gpuspawner.preflight.queue import PlaceInQueue
 from tests.unit.makers.kueue_worlds import (
     GPU,
     Plain,

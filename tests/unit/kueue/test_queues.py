@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.kueue.objects import KueueObjects
-from gpuspawner.kueue.places import PlaceInQueue
-from gpuspawner.kueue.queues import Closed, Never, Queues, WhyClosed
+from gpuspawner.cluster.kueue_objects import KueueObjects
+from gpuspawner.kueue.queues import Queues
+from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.scheduling.state import ClusterState
 from localcluster.kueue.objects import cluster_queue
 from tests.unit.makers.kueue_worlds import (

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.nodes import Taint
-from gpuspawner.kueue.objects import KueueObjects
 from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.launching import Launching
 from gpuspawner.launch.story import Story

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.objects import AnyObject, Undecodable, convert, decode
 from gpuspawner.kube.pods import Pod
-from gpuspawner.kueue.objects import KueueObjects
 from localcluster.kueue.objects import cluster_queue, local_queue, resource_flavor
 
 GPU = "nvidia.com/gpu"

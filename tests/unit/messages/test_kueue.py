@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.kueue.places import PlaceInQueue
-from gpuspawner.kueue.queues import Closed, Never, WhyClosed
 from gpuspawner.messages import explain_refusal, preview, refusal
 from gpuspawner.messages.kueue import in_queue
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules
+from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
 
 GPU = "nvidia.com/gpu"
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from gpuspawner.kube.kueue_pods import ADMISSION, QUEUE
 from gpuspawner.kueue.places import Line
-from gpuspawner.kueue.pods import ADMISSION, QUEUE
-from gpuspawner.kueue.queues import Closed, Never, Why
+from gpuspawner.kueue.queues import Why
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, InQueue, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.queue import Closed, Never
 from tests.unit.makers.admissions import OFFERS, NoAnswer
 from tests.unit.makers.kueue_worlds import Plain, flavor, known, pool, queue, workload
 from tests.unit.makers.worlds import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.doctor.checks import queues
 from gpuspawner.doctor.findings import Finding, Severity
-from gpuspawner.kueue.objects import KueueObjects
 from tests.unit.makers.kueue_worlds import Plain, flavor, inactive, known, pool, queue
 
 QUOTA = {"nominalQuota": "2"}

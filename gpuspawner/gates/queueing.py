@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE
 from gpuspawner.compat import pods
 from gpuspawner.gates.host import Host
+from gpuspawner.kube.kueue_pods import PRIORITY, QUEUE
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.kueue.objects import DEFAULT_QUEUE
-from gpuspawner.kueue.pods import PRIORITY, QUEUE
 from gpuspawner.runtime import Runtime
 from gpuspawner.traits.trait_types import setting
 

@@ -6,7 +6,6 @@ import msgspec
 
 from gpuspawner.kube.kueue import ResourceFlavor
 from gpuspawner.kube.pods import Pod
-from gpuspawner.launch.trouble import Fault, Kind
 
 _PREFIX = "kueue.x-k8s.io/"
 QUEUE = f"{_PREFIX}queue-name"
@@ -52,24 +51,3 @@ def tolerating(pod: Pod, flavors: Iterable[ResourceFlavor]) -> Pod:
 def _with(pod: Pod, **changes: object) -> Pod:
     spec = msgspec.structs.replace(pod.spec, **changes)
     return msgspec.structs.replace(pod, spec=spec)
-
-
-# Reads why Kueue has ended a pod, from the condition that it writes before it deletes the pod.
-#
-# ``Stop`` in ``pkg/controller/jobs/pod/pod_controller.go``, ``stopJob`` in
-# ``pkg/controller/jobframework/reconciler.go`` and ``pkg/scheduler/preemption`` of Kueue 0.15.0.
-
-ENDING_CONDITION = "TerminationTarget"
-_EVICTED = "WorkloadEvictedDueTo"
-_STOPPED = ("ClusterQueueStopped", "LocalQueueStopped")
-_RECLAIMED = "within the cohort"
-
-
-def of_termination(reason: str, text: str) -> Fault:
-    """Read the condition's reason and message; whatever they say, the pod is deleted."""
-    why = reason.removeprefix(_EVICTED)
-    if why == "Preempted":
-        kind = Kind.QUEUE_RECLAIMED if _RECLAIMED in text else Kind.QUEUE_PREEMPTED
-    else:
-        kind = Kind.QUEUE_STOPPED if why in _STOPPED else Kind.QUEUE_EVICTED
-    return Fault(kind, is_final=True)

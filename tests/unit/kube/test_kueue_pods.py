@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.kube.kueue import ResourceFlavor
-from gpuspawner.kueue.pods import is_gated, queue_of, tolerating, without_gates
+from gpuspawner.kube.kueue_pods import is_gated, queue_of, tolerating, without_gates
 from gpuspawner.launch.ending import ending_of, utc_now
 from gpuspawner.launch.steps import Step, stages
 from gpuspawner.launch.trouble import Kind

@@ -8,13 +8,15 @@ from gpuspawner.kube.kueue import (
     ClusterQueue,
     Cohort,
     LocalQueue,
+    Order,
     ResourceFlavor,
     ResourceGroup,
     Workload,
+    is_waiting,
+    order,
 )
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from gpuspawner.kube.store import ObjectStore
-from gpuspawner.kueue.workloads import Order, is_waiting, order
 
 DEFAULT_QUEUE = "default"
 """The LocalQueue of pods that name none (``pkg/controller/constants`` of Kueue 0.15)."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuspawner.kueue.pods import PRIORITY, QUEUE
-from gpuspawner.kueue.queueing import queued
+from gpuspawner.gates.queueing import queued
+from gpuspawner.kube.kueue_pods import PRIORITY, QUEUE
 
 POD = {"metadata": {"name": "jupyter-ann", "labels": {"app": "hub"}}, "spec": {}}
 
