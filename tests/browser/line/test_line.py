@@ -28,7 +28,7 @@ c.JupyterHub.load_groups = {{"course": {{"users": ["amy", "cat"]}}}}
 """
 NEXT = "You are next in line."
 SECOND = "You are in line: 1 person is ahead of you."
-OTHERS = "In the last day, eight of ten people who waited for this waited 13 to 37 minutes."
+OTHERS = "In the last day, eight of ten people who waited for this waited 10 to 40 minutes."
 
 
 @pytest.fixture(scope="module")
