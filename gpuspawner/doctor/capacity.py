@@ -10,7 +10,6 @@ from gpuspawner.doctor.command import FromFiles
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
 from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
-from gpuspawner.kueue.places import Line
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.preflight import facts
@@ -85,7 +84,7 @@ def _now(tried: Tried) -> str:
             return "waits for a node"
         case Refuse(reason=reason):
             return f"refused: {reason.value}"
-        case Start(line=Line()):
+        case Start() as start if start.line is not None:
             return "its queue decides"
         case _:
             return "starts, unchecked" if tried.decision.notes else "starts"
