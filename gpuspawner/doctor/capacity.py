@@ -14,7 +14,6 @@ from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.preflight import facts
 from gpuspawner.preflight.decision import Refuse, Start, Wait
-from gpuspawner.preflight.queue import PlaceInQueue
 from gpuspawner.scheduling import NodeInfo
 from gpuspawner.scheduling.requests import CPU, MEMORY
 
@@ -85,7 +84,7 @@ def _now(tried: Tried) -> str:
             return "waits for a node"
         case Refuse(reason=reason):
             return f"refused: {reason.value}"
-        case Start(line=PlaceInQueue()):
+        case Start() as start if start.line is not None:
             return "its queue decides"
         case _:
             return "starts, unchecked" if tried.decision.notes else "starts"
