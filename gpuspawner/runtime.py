@@ -96,6 +96,8 @@ class Runtime:
         self.client = Client(load, CONNECTIONS)
         self.dry_runs = DryRuns(DryRun(self.client, DRY_RUN_PATIENCE))
         self.pools = Pools(self.view.state, self.view.autoscalers, settings.autoscaling)
+        self.policies = configured_policies(settings, self._configured)
+        self.queue = configured_queue(settings, self._configured, self.policies)
         self.kept_places = KeptPlaces()
         self.durations = Durations(lambda: self.accounts.ledger.pods, self._unused)
         self.preflight = AdmittedPreflight(
@@ -105,6 +107,7 @@ class Runtime:
                 trial=settings.trial_timeout,
                 kept=self.kept_places,
                 durations=self.durations,
+                part_kept_free=self.queue.part_kept_free,
             )
         )
         self.usual_steps = UsualSteps()
@@ -112,8 +115,6 @@ class Runtime:
         self.farewells = Farewells()
         self.failed_starts = Recent[tuple[str, str], str](_MOST_FAILED)
         self.surveys = Surveys(self.view.state, self.preflight.to_come, self.preflight.placements)
-        self.policies = configured_policies(settings, self._configured)
-        self.queue = configured_queue(settings, self._configured, self.policies)
         self._weights = settings.gpu_weights
         self.sizes = Sizes(
             read_weights(settings.gpu_weights), settings.memory_requested, settings.cpu_requested

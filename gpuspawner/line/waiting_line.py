@@ -18,6 +18,7 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.line.collecting import PART
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.estimate import Range
 from gpuspawner.line.fronts import Fronts
@@ -70,6 +71,7 @@ class WaitingLine:
     Args:
         decide: Decides about a proposal at this moment, leaving the line aside.
         kept: The places of those who haven't come back yet since the hub started.
+        part: On which part of the nodes servers collect, as `collecting.PART`.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class WaitingLine:
         decide: Callable[[Proposal], Decision],
         kept: KeptPlaces,
         durations: Durations,
+        part: float = PART,
     ) -> None:
         self._view = view
         self._verdicts = verdicts
@@ -87,7 +90,7 @@ class WaitingLine:
         self._kept = kept
         self._prospects = Prospects(view.state, durations)
         self._line = Line()
-        self._serving = Serving(self._line)
+        self._serving = Serving(self._line, part)
         self._fronts = Fronts(self._line, lambda key: decide(self._proposal(key)), self._is_tried)
         self._waiters: dict[Key, _Waiter] = {}
         self._asked: dict[Key, Proposal] = {}

@@ -16,6 +16,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kueue.queues import Queues
+from gpuspawner.line.collecting import PART
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.waiting_line import WaitingLine
@@ -73,6 +74,7 @@ class Preflight:
         trial: Seconds that a pod may be pending before an autoscaler has reacted to it.
         kept: The places in line of those who haven't come back yet since the hub started.
         durations: How long servers run; by default, nothing is known of that.
+        part_kept_free: As `collecting.PART`.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Preflight:
         trial: float = TRIAL_SECONDS,
         kept: KeptPlaces | None = None,
         durations: Durations | None = None,
+        part_kept_free: float = PART,
     ) -> None:
         self._view = view
         self._patience = patience
@@ -106,6 +109,7 @@ class Preflight:
             self._decide_alone,
             kept or KeptPlaces(),
             durations or Durations(dict),
+            part_kept_free,
         )
         view.listen(self.reservations.look)
 
