@@ -58,11 +58,13 @@ class Standing(msgspec.Struct, frozen=True):
         place: 1 for the first.
         usual: How long it usually takes; None if nobody knows.
         idle: How many servers have what is waited for, and haven't been used for long.
+        kept: How many GPUs are free on the node on which it collects, of those that it needs.
     """
 
     place: int
     usual: Range | None
     idle: int
+    kept: int = 0
 
 
 class WaitingLine:
@@ -187,7 +189,14 @@ class WaitingLine:
         place = 1 + sum(count for _, count in ahead) + self._kept.before(ticket.since)
         possible, expected = self._room.possible(ticket), self._prospects
         usual = expected.usual(ticket, possible, ahead)
-        return Standing(place, usual, expected.idle(ticket, possible))
+        idle = expected.idle(ticket, possible)
+        return Standing(place, usual, idle, self._kept_for(ticket))
+
+    def _kept_for(self, ticket: Ticket) -> int:
+        node, device = self._serving.collects_on(ticket), ticket.device
+        if node is None or device is None:
+            return 0
+        return min(ticket.requests[device], max(0, self._room.unpromised(node).get(device, 0)))
 
     def _ahead_of(self, ticket: Ticket) -> list[tuple[Ticket, int]]:
         lanes = self._line.lanes.items()

@@ -103,6 +103,10 @@ async def test_one_node_is_kept_for_the_earliest_and_others_go_ahead_elsewhere()
         stage.joining("two", 2) as two,
         stage.joining("one", 1) as one,
     ):
+        await settle()
+        kept = [stage.line.standing(stage.tickets[it]).kept for it in ("four", "two", "one")]
+        assert kept == [2, 0, 0]
+
         await stage.shows("Pod", pod("y", 1, on="small"))
 
         assert (four.done(), two.done(), one.done()) == (False, False, True)
