@@ -2,7 +2,7 @@
 
 The rule itself is pure, so that a simulation and property tests run the very code that the hub
 runs; `room.Room` is what it asks about nodes. Looking at the line takes at most a tenth
-of the hub's time. Who isn't in it takes no room that somebody in it holds.
+of the hub's time. Who isn't in it takes no room that somebody in it collects.
 
 Begin with `serving`, then `waiting_line` and `in_line`.
 """

@@ -47,7 +47,15 @@ class HubLine:
         self, view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: Decide
     ) -> WaitingLine:
         """Make the line for the preflight; see `gpuspawner.preflight.nobody_waits.MakesLine`."""
-        made = WaitingLine(view, verdicts, reservations, decide, self.kept, self.durations)
+        made = WaitingLine(
+            view,
+            verdicts,
+            reservations,
+            decide,
+            self.kept,
+            self.durations,
+            self.rules.part_kept_free,
+        )
         self._waiting = made
         return made
 

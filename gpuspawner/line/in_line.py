@@ -307,7 +307,9 @@ class InLine(TurnToStart):
         else:
             standing = self._line.standing(ticket)
             grant = choice.proposal.grant
-            said = messages.in_line(standing.place, grant, standing.usual, standing.idle)
+            said = messages.in_line(
+                standing.place, grant, standing.usual, standing.idle, standing.kept
+            )
         if said != self.said:
             self.said = said
             self._story.tell_instead(self._on_page(said, place.wish), 1)

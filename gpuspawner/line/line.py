@@ -58,12 +58,27 @@ class Ticket(msgspec.Struct, frozen=True):
         """The order within a lane: first in, first out."""
         return self.since, self.key
 
+    @property
+    def device(self) -> str | None:
+        """The extended resource of which it needs most; None if it needs none."""
+        needed = ((amount, it) for it, amount in self.requests.items() if amount and "/" in it)
+        return max(needed, default=(0, None))[1]
+
+    @property
+    def needs_several(self) -> bool:
+        """Whether it needs several devices of one node, so that others can pass it."""
+        return self.device is not None and self.requests[self.device] > 1
+
+    def waited(self, now: float) -> float:
+        """Return for how many seconds it has waited; they count by weight."""
+        return self.weight * max(0.0, now - self.since)
+
     def precedence(self, now: float) -> Precedence:
         """The order among all lanes at this moment: the smallest is the first.
 
-        Waiting time counts by weight. So everybody is first at some time, whatever the weights are.
+        Everybody is first at some time, because everybody's waiting time grows.
         """
-        return -self.weight * max(0.0, now - self.since), self.since, self.key
+        return -self.waited(now), self.since, self.key
 
 
 _ARRIVAL = attrgetter("arrival")

@@ -1,6 +1,5 @@
 """What the line asks about nodes, answered by verdicts and reservations."""
 
-import time
 from collections.abc import Callable, Collection, Sequence
 
 from gpuspawner.kube.meta import Key
@@ -14,7 +13,7 @@ from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.node_resources_fit import fits, wanted
 from gpuspawner.scheduling.reach import reach
-from gpuspawner.scheduling.requests import PODS, Amounts
+from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.state import ClusterState
 
 _NOWHERE: frozenset[str] = frozenset()
@@ -49,7 +48,6 @@ class LineRoom:
         self._reaches: dict[bytes, frozenset[str]] = {}
         self._alike: dict[frozenset[str], frozenset[str]] = {}
         self._meeting: dict[tuple[frozenset[str], frozenset[str]], bool] = {}
-        self._ends: dict[str, tuple[tuple[int, int] | None, Sequence[KnownEnd]]] = {}
         self._version = -1
 
     def fitting(self, ticket: Ticket) -> Collection[str]:
@@ -99,7 +97,7 @@ class LineRoom:
     def _forget_if_changed(self) -> None:
         if self._version != self._state.lasting_version:
             self._version = self._state.lasting_version
-            for kept in (self._possible, self._reaches, self._alike, self._meeting, self._ends):
+            for kept in (self._possible, self._reaches, self._alike, self._meeting):
                 kept.clear()
 
     def _reach(self, proposal: Proposal) -> frozenset[str]:
@@ -130,28 +128,10 @@ class LineRoom:
                 left[resource] = left.get(resource, 0) - amount
         return left
 
-    def size(self, node: str) -> Amounts:
-        """As `Room.size`: without what DaemonSets and static pods have, which never end."""
-        info = self._state.nodes.get(node)
-        if info is None:
-            return {}
-        left = dict(info.allocatable)
-        for resource, amount in info.staying_requested.items():
-            left[resource] = left.get(resource, 0) - amount
-        left[PODS] = left.get(PODS, 0) - info.staying
-        return left
-
     def ends(self, node: str) -> Sequence[KnownEnd]:
-        """As `Room.ends`, but for a second at a time."""
+        """As `Room.ends`."""
         info = self._state.nodes.get(node)
-        if info is None:
-            return ()
-        moment = info.generation, int(time.monotonic())
-        known, ends = self._ends.get(node, (None, ()))
-        if known != moment:
-            ends = self._durations.ends(info)
-            self._ends[node] = moment, ends
-        return ends
+        return self._durations.ends(info) if info else ()
 
     def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
         """As `Room.promise`."""

@@ -31,9 +31,6 @@ class Room(Protocol):
     def unpromised(self, node: str) -> Amounts:
         """Return what nobody has, nor may get by a promise."""
 
-    def size(self, node: str) -> Amounts:
-        """Return what would be free if all servers ended."""
-
     def ends(self, node: str) -> Sequence[KnownEnd]:
         """Return the known ends of pods on a node, the first one first."""
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from gpuspawner.kube.quoting import did_you_mean, quote
+from gpuspawner.line.collecting import PART
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError, Shape, Some, Text, read, same_key
 
@@ -15,6 +16,7 @@ PLACES = 10_000
 """The most people in line, unless the trait says otherwise."""
 _Places = Annotated[int, Meta(ge=1, le=100_000)]
 _Minutes = Annotated[float, Meta(ge=1, le=7 * 24 * 60)]
+_Part = Annotated[float, Meta(ge=0, le=1)]
 _Weight = Annotated[float, Meta(ge=0.01, le=100)]
 
 
@@ -27,6 +29,7 @@ class WrittenQueue(Shape, frozen=True):
     weights: Mapping[Text, Any] | None = None
     places: _Places = PLACES
     places_per_user: _Places = 1
+    part_kept_free: _Part = PART
     minutes_away: _Minutes = 15
     minutes_idle: _Minutes = 30
 
@@ -41,6 +44,7 @@ class QueueRules(msgspec.Struct, frozen=True):
         weights: How much each second of waiting counts, by group; 1 for others.
         places: How many may wait at a time.
         places_per_user: How many of one user's servers may.
+        part_kept_free: On which part of the nodes that somebody could use others collect at most.
         seconds_away: How long a place is kept for somebody who has left the page.
         seconds_idle: How long nobody has used a server that is called idle.
     """
@@ -51,6 +55,7 @@ class QueueRules(msgspec.Struct, frozen=True):
     weights: Mapping[str, float] = msgspec.field(default_factory=dict)
     places: int = PLACES
     places_per_user: int = 1
+    part_kept_free: float = PART
     seconds_away: float = 15 * 60.0
     seconds_idle: float = 30 * 60.0
 
@@ -88,6 +93,7 @@ def read_queue(
         weights=MappingProxyType(_weights(written.weights or {})),
         places=written.places,
         places_per_user=written.places_per_user,
+        part_kept_free=written.part_kept_free,
         seconds_away=60 * written.minutes_away,
         seconds_idle=60 * written.minutes_idle,
     )

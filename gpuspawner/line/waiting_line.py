@@ -19,6 +19,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.line.collecting import PART
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.fronts import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
@@ -57,11 +58,13 @@ class PlaceInLine(msgspec.Struct, frozen=True):
         place: 1 for the first.
         usual: How long others have lately waited for the same; None if nobody knows.
         idle: How many servers have what is waited for, and haven't been used for long.
+        kept: How many GPUs are free on the node on which it collects, of those that it needs.
     """
 
     place: int
     usual: UsualWait | None
     idle: int
+    kept: int = 0
 
 
 class WaitingLine:
@@ -70,6 +73,7 @@ class WaitingLine:
     Args:
         decide: Decides about a proposal at this moment, leaving the line aside.
         kept: The places of those who haven't come back yet since the hub started.
+        part: On which part of the nodes servers collect, as `collecting.PART`.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class WaitingLine:
         decide: Callable[[Proposal], Decision],
         kept: KeptPlaces,
         durations: Durations,
+        part: float = PART,
     ) -> None:
         self._view = view
         self._verdicts = verdicts
@@ -88,7 +93,7 @@ class WaitingLine:
         self._durations = durations
         self._waits = Waits()
         self._line = Line()
-        self._serving = Serving(self._line)
+        self._serving = Serving(self._line, part)
         self._fronts = Fronts(self._line, lambda key: decide(self._proposal(key)), self._is_tried)
         self._waiters: dict[Key, _Waiter] = {}
         self._asked: dict[Key, Proposal] = {}
@@ -188,7 +193,14 @@ class WaitingLine:
         place = 1 + sum(count for _, count in ahead) + self._kept.before(ticket.since)
         usual = self._waits.usual(_kind(self._proposal(ticket.key)), time.time())
         possible, nodes = self._room.possible(ticket), self._view.state.nodes
-        return PlaceInLine(place, usual, self._durations.idle(ticket, possible, nodes))
+        idle = self._durations.idle(ticket, possible, nodes)
+        return PlaceInLine(place, usual, idle, self._kept_for(ticket))
+
+    def _kept_for(self, ticket: Ticket) -> int:
+        node, device = self._serving.collects_on(ticket), ticket.device
+        if node is None or device is None:
+            return 0
+        return min(ticket.requests[device], max(0, self._room.unpromised(node).get(device, 0)))
 
     def _ahead_of(self, ticket: Ticket) -> list[tuple[Ticket, int]]:
         lanes = self._line.lanes.items()

@@ -84,10 +84,12 @@ def left_the_line() -> Message:
     return Message.of(_("You have left the line."))
 
 
-def in_line(place: int, grant: Grant, usual: "UsualWait | None" = None, idle: int = 0) -> Message:
-    """Say somebody's place, what they wait for, how long others waited for it, and what is idle."""
+def in_line(
+    place: int, grant: Grant, usual: "UsualWait | None" = None, idle: int = 0, kept: int = 0
+) -> Message:
+    """Say somebody's place, what they wait for, what is kept, how long it takes, what is idle."""
     waited_for = _("You are waiting for {server}.").format(server=words.gpus(grant))
-    rest = waited_for, _takes(usual) if usual else "", _idle(idle)
+    rest = waited_for, _kept(kept), _takes(usual) if usual else "", _idle(idle)
     if place == 1:
         return Message.of(_("You are next in line."), *rest)
     text = ngettext(
@@ -96,6 +98,16 @@ def in_line(place: int, grant: Grant, usual: "UsualWait | None" = None, idle: in
         place - 1,
     )
     return Message.of(text.format(count=place - 1), *rest)
+
+
+def _kept(count: int) -> str:
+    """Say how many of the GPUs that somebody waits for are free already; "" if none."""
+    text = ngettext(
+        "{count} GPU is already being kept free for you.",
+        "{count} GPUs are already being kept free for you.",
+        count,
+    )
+    return text.format(count=count) if count else ""
 
 
 def _idle(count: int) -> str:

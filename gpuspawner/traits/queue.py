@@ -28,6 +28,11 @@ queue = Union(
         How much each minute of waiting counts for the members of a group; 1 for everybody else.
         Somebody who has waited for 10 minutes with a weight of 2 is ahead of those who have waited
         for 19.
+    ``part_kept_free``
+        Servers that need several GPUs of one node collect them: what becomes free on a node is kept
+        for one of them until it fits. This is how many nodes are kept at a time, as a part of those
+        that such a server could use, or one node if that is more; by default 0.25. With a larger
+        part, large servers wait for less time, and all together for more. With 0, it is one node.
     ``places``, ``places_per_user``
         How many servers may wait at a time, and how many of one user; by default 10,000 and 1.
     ``minutes_away``

@@ -3,7 +3,7 @@
 1,250 nodes with 10,000 GPUs of three models, all in use, and up to 100,000 people in line. They ask
 for 1, 2, 4 or 8 GPUs of one model or of any, and some have lifetimes: 48 lanes. After each change,
 everybody is served whose turn it is; only the line is measured, with the nodes of the simulation.
-The baseline follows the same rules, but finds out anew after each change who holds which node.
+The baseline follows the same rules, but finds out anew after each change who collects where.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from gpuspawner.line.collecting import PART
 from tests.simulation.results import Results, quantile, results
 from tests.simulation.told import Told, told, weeks
 from tests.simulation.workloads import trace, university
@@ -22,13 +23,14 @@ def table(found: Results) -> str:
     """Return the results as a Markdown table."""
     sizes = next(iter(found.values())).sizes()
     heads = ["", *(f"{it} GPU{'s' if it > 1 else ''}" for it in sizes)]
-    heads += ["GPU use", "while somebody waits", "give up"]
+    heads += ["mean", "GPU use", "while somebody waits", "give up"]
     lines = [" | ".join(["", *heads, ""]).strip(), "| --- |" + " ---: |" * (len(heads) - 1)]
     for name, result in found.items():
         waits = (result.waits(it) for it in sizes)
         cells = [
             name,
             *(" / ".join(spelled(quantile(it, share)) for share in (0.5, 0.9, 1)) for it in waits),
+            spelled(result.mean_wait()),
             *(f"{it:.0%}" for it in (result.use(), result.contended_use(), result.gave_up())),
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -50,6 +52,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seeds", type=int, default=10, help="how often to play each workload")
     arguments.add_argument("--reload", type=float, default=5, help="minutes between two tries")
+    arguments.add_argument("--part", type=float, default=PART, help="as part_kept_free")
     arguments.add_argument("--plot", type=Path, help="draw PLOT.svg and PLOT-dark.svg")
     given = arguments.parse_args()
     found: dict[str, Results] = {}
@@ -62,7 +65,7 @@ def main() -> None:
             continue
         print(f"\n{made.name}: {len(made.visits):,} visits, {made.gpus} GPUs, {given.seeds} times")
         print("Waiting times: half of the people / nine of ten / everybody wait no longer.\n")
-        found[made.name] = results(workload, range(given.seeds), 60 * given.reload)
+        found[made.name] = results(workload, range(given.seeds), 60 * given.reload, given.part)
         print(table(found[made.name]), flush=True)
         said[long(0).name] = told(long, range(given.seeds))
     print("\nHow long others have waited, as people in line are told when they join:\n")

@@ -92,9 +92,6 @@ class Cluster:
     def unpromised(self, node: str) -> Amounts:
         return self.free(node)  # a promise starts the server at once
 
-    def size(self, node: str) -> Amounts:
-        return {GPU: self.nodes[node].gpus}
-
     def ends(self, node: str) -> Sequence[KnownEnd]:
         known = [it for it in self.nodes[node].servers.values() if it.ends is not None]
         known.sort(key=lambda it: it.ends or 0.0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import mean
 
+from gpuspawner.line.collecting import PART
 from tests.simulation.cluster import Cluster
 from tests.simulation.replay import Outcome, play
 from tests.simulation.ways import RELOAD_SECONDS, InLine, Way, ways
@@ -28,6 +30,10 @@ class Result:
     def waits(self, gpus: int) -> list[float]:
         """Return the waits of all plays, in seconds."""
         return [wait for it in self.plays for wait in it.waits[gpus]]
+
+    def mean_wait(self) -> float:
+        """Return how many seconds people wait on average, whatever they asked for."""
+        return mean(wait for gpus in self.sizes() for wait in self.waits(gpus))
 
     def nine_of_ten(self, gpus: int) -> list[float]:
         """Return for each play how many seconds nine of ten people wait at most."""
@@ -62,19 +68,22 @@ def results(
     workload: Callable[[int], Workload],
     seeds: Iterable[int],
     reload_seconds: float = RELOAD_SECONDS,
+    part: float = PART,
 ) -> Results:
     """Play a workload in each way, with each seed twice: people wait, and people give up."""
     made = [workload(seed) for seed in seeds]
-    plays = _plays(made, reload_seconds)
-    those = _plays([impatient(it, seed) for seed, it in enumerate(made)], reload_seconds)
+    plays = _plays(made, reload_seconds, part)
+    those = _plays([impatient(it, seed) for seed, it in enumerate(made)], reload_seconds, part)
     return {name: Result(plays[name], those[name]) for name in plays}
 
 
-def _plays(workloads: Sequence[Workload], reload_seconds: float) -> dict[str, list[Outcome]]:
-    known = [with_lifetimes(it) for it in workloads]
+def _plays(
+    workloads: Sequence[Workload], reload_seconds: float, part: float
+) -> dict[str, list[Outcome]]:
+    known, in_line = [with_lifetimes(it) for it in workloads], partial(InLine, part=part)
     found = {
-        IN_LINE: _each(workloads, InLine),
-        "in line, all have lifetimes": _each(known, InLine),
+        IN_LINE: _each(workloads, in_line),
+        "in line, all have lifetimes": _each(known, in_line),
     }
     return found | {name: _each(workloads, way) for name, way in ways(reload_seconds).items()}
 

@@ -8,6 +8,7 @@ from math import inf
 from typing import Protocol
 
 from gpuspawner.kube.meta import Key
+from gpuspawner.line.collecting import PART
 from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.serving import Serving
 from tests.simulation.cluster import Cluster
@@ -36,11 +37,11 @@ class Way(Protocol):
 
 
 class InLine:
-    """Our line: first in, first out, and others only where they delay nobody."""
+    """Our line: the earliest first, others whenever it doesn't fit, and few nodes are kept free."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, part: float = PART) -> None:
         self._cluster = cluster
-        self._serving = Serving(Line())
+        self._serving = Serving(Line(), part)
 
     def come(self, ticket: Ticket) -> None:
         self._serving.join(ticket)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -15,8 +15,11 @@ from hypothesis.stateful import (
 )
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.line import Ticket
-from tests.simulation.cluster import ticket
+from gpuspawner.line.collecting import PASSED_SECONDS
+from gpuspawner.line.line import Line, Ticket
+from gpuspawner.line.serving import Serving
+from tests.simulation.cluster import Cluster, ticket
+from tests.unit.makers.machines import Machines, asks
 from tests.unit.makers.witness import Witness
 
 MODELS = ("t4", "a100")
@@ -41,9 +44,11 @@ class Played(RuleBasedStateMachine):
         self.called: list[Ticket] = []
         self.left: set[Key] = set()
         self.joined: set[Key] = set()
-        self.front: Ticket | None = None
+        self.front: tuple[Ticket | None, str | None] = None, None
+        """The first in line, and the node on which it collects."""
         self.before: set[Key] = set()
-        """Those that may run before `front`: since before it was the first, or from ahead of it."""
+        """Those that may run on that node: since it became the first or began to collect there, or
+        from ahead of it."""
 
     def teardown(self) -> None:
         if not hasattr(self, "cluster"):
@@ -62,19 +67,22 @@ class Played(RuleBasedStateMachine):
         assert len({it.key for it in called}) == len(called)
         assert {it.key for it in called} == before - {it.key for it in self.line}
         self.called += called
-        self.cluster.check_holds()
+        self.cluster.check_who_collects()
         self._watch_the_front()
-        if self.front is not None:  # who was ahead of the first may run before it
-            now = self.serving.moment(self.cluster.now)
-            ahead = self.front.precedence(now)
-            self.before |= {it.key for it in called if it.precedence(now) < ahead}
+        first, now = self.front[0], self.cluster.now
+        if first is not None:
+            place = first.precedence(now)
+            self.before |= {it.key for it in called if it.precedence(now) < place}
 
     def _watch_the_front(self) -> None:
         here = [it for it in self.line if not self.line.is_away(it.key)]
-        now = self.serving.moment(self.cluster.now)
-        first = min(here, key=lambda it: it.precedence(now), default=None)
-        if first is not self.front:
-            self.front, self.before = first, set(self.cluster.servers)
+        first = min(here, key=lambda it: it.precedence(self.cluster.now), default=None)
+        front = first, self.serving.collects_on(first) if first else None
+        if front != self.front:
+            self.front, self.before = front, self.on_its_node(front[1])
+
+    def on_its_node(self, node: str | None) -> set[Key]:
+        return set() if node is None else set(self.cluster.nodes[node].servers)
 
     def waiting(self) -> list[Ticket]:
         return sorted(self.line, key=lambda it: it.key)
@@ -118,16 +126,14 @@ class Played(RuleBasedStateMachine):
     @rule(data=st.data())
     def end(self, data: st.DataObject) -> None:
         self.cluster.end(data.draw(st.sampled_from(sorted(self.cluster.servers))))
-        self.before &= set(self.cluster.servers)
         self.serve()
 
-    @rule(seconds=st.sampled_from((1.0, 60.0, 600.0)))
+    @rule(seconds=st.sampled_from((1.0, 60.0, 600.0, PASSED_SECONDS)))
     def time_passes(self, seconds: float) -> None:
         self.cluster.now += seconds
         for it in list(self.cluster.servers.values()):
             if it.ends is not None and it.ends <= self.cluster.now:
                 self.cluster.end(it.key)
-        self.before &= set(self.cluster.servers)
         self.serve()
 
     @invariant()
@@ -140,29 +146,26 @@ class Played(RuleBasedStateMachine):
 
     @invariant()
     def the_first_is_never_kept_waiting_while_there_is_room(self) -> None:
-        if self.front is not None:
-            assert not self.cluster.fitting(self.front)
+        first, _ = self.front
+        if first is not None:
+            assert not self.cluster.fitting(first)
 
     @invariant()
-    def who_fits_but_waits_has_somebody_ahead_who_waits_for_the_same_nodes(self) -> None:
-        now = self.serving.moment(self.cluster.now)
-        here = [it for it in self.line if not self.line.is_away(it.key)]
-        for it in here:
-            fitting = set(self.cluster.fitting(it))
-            assert not fitting or any(
-                other.precedence(now) < it.precedence(now)
-                and self.cluster.possible(other) & fitting
-                for other in here
-            )
+    def who_fits_but_waits_fits_only_where_somebody_ahead_collects(self) -> None:
+        now, them = self.cluster.now, self.cluster.who_collects()
+        for it in self.line:
+            if not self.line.is_away(it.key):
+                for node in self.cluster.fitting(it):
+                    assert them[node].precedence(now) < it.precedence(now)
 
 
 class WithoutLifetimes(Played):
     """Nobody knows when a server ends."""
 
     @invariant()
-    def the_first_is_served_once_all_that_ran_before_have_ended(self) -> None:
-        if self.front is not None:
-            assert self.before, "others got what the first waited for"
+    def nobody_takes_what_the_first_collects(self) -> None:
+        _, node = self.front
+        assert self.on_its_node(node) <= self.before
 
 
 class InOrder(WithoutLifetimes):
@@ -218,3 +221,66 @@ def test_whatever_happens_everybody_is_served_in_turn(machine: type[Played]) -> 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_whatever_happens_for_long_everybody_is_served_in_turn(machine: type[Played]) -> None:
     run_state_machine_as_test(machine, settings=settings(max_examples=1000, stateful_step_count=60))
+
+
+STEP, STEPS = 600.0, 12
+"""How often servers come and end in the crowd, in seconds; how many steps each runs."""
+
+
+@given(
+    gpus=st.integers(0, 8),
+    memory=st.integers(1, 1024),
+    crowd=st.tuples(st.integers(0, 3), st.integers(1, 200)),
+    nodes=st.integers(1, 5),
+)
+@settings(max_examples=60, deadline=None)
+def test_nobody_is_passed_for_ever_whatever_they_need(gpus, memory, crowd, nodes) -> None:
+    """A crowd of small servers comes without end, and fills each gap at once."""
+    room, line = Machines(nodes), Line()
+    serving = Serving(line)
+    ends: dict[Key, int] = {}
+    steps = int(PASSED_SECONDS / STEP) + STEPS
+    for step in range(STEPS + steps + 1):
+        for key in [it for it, end in ends.items() if end == step]:
+            del room.servers[key], ends[key]
+        if step == STEPS:
+            serving.join(asks("whoever", gpus, memory, STEP * step))
+        for it in range(8 * nodes):  # so many that all are never served
+            serving.join(asks(f"crowd-{step:03}-{it:02}", *crowd, STEP * step + it / 100))
+        for it in serving.serve(room, STEP * (step + 1)):
+            ends[it.key] = step + 1 + len(ends) % STEPS
+        for it in list(line):
+            if it.person != "whoever":
+                serving.leave(it)  # the crowd is impatient: others come instead
+
+    assert line.find(("hub", "whoever")) is None
+
+
+@given(
+    people=st.lists(
+        st.tuples(
+            st.integers(1, 9999), st.sampled_from((0.5, 1.0, 2.0, 4.0)), st.sampled_from(SIZES)
+        ),
+        max_size=12,
+        unique_by=lambda it: it[0] * it[1],
+    ),
+    running=st.lists(st.integers(1, 8), min_size=1, max_size=4),
+)
+def test_weights_only_scale_the_time_waited(people, running) -> None:
+    """Who waits with a weight of 2 is treated as if they had waited for twice as long."""
+
+    def called(*, weighted: bool) -> tuple[list[str], list[str | None]]:
+        cluster = Cluster((f"n{it}", "t4", 8) for it in range(len(running)))
+        for node, gpus in zip(cluster.nodes, running, strict=True):
+            cluster.start(ticket(f"on-{node}", gpus), node)
+        serving = Serving(Line())
+        now, tickets = 50_000.0, []
+        for number, (waited, weight, gpus) in enumerate(people):
+            since = now - (waited if weighted else waited * weight)
+            made = ticket(f"p{number}", gpus, since, weight=weight if weighted else 1.0)
+            tickets.append(made)
+            serving.join(made)
+        found = [it.person for it in serving.serve(cluster, now)]
+        return found, [serving.collects_on(it) for it in tickets]
+
+    assert called(weighted=True) == called(weighted=False)

@@ -33,6 +33,8 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"places": True}, ".places: true is not a whole number"),
     ({"places_per_user": 1.5}, ".places_per_user: 1.5 is not a whole number"),
     ({"places_per_user": 0}, ".places_per_user: 0 is not a whole number of at least 1"),
+    ({"part_kept_free": -0.1}, ".part_kept_free: -0.1 is not a number of at least 0"),
+    ({"part_kept_free": 1.1}, ".part_kept_free: 1.1 is not a number of at most 1"),
     ({"minutes_away": 0.5}, ".minutes_away: 0.5 is not a number of at least 1"),
     ({"minutes_away": 10_081}, ".minutes_away: 10081 is not a number of at most 10080"),
     ({"minutes_away": float("inf")}, ".minutes_away: inf is not a number"),
@@ -69,6 +71,7 @@ def test_every_key_is_read() -> None:
             "weights": {"thesis": 2, "guests": 0.5},
             "places": 50,
             "places_per_user": 3,
+            "part_kept_free": 0.5,
             "minutes_away": 30,
         },
         offers(),
@@ -80,6 +83,7 @@ def test_every_key_is_read() -> None:
         weights={"thesis": 2, "guests": 0.5},
         places=50,
         places_per_user=3,
+        part_kept_free=0.5,
         seconds_away=1800,
     )
 

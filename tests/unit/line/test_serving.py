@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpuspawner.line.collecting import PART
 from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.serving import Serving
 from tests.simulation.cluster import GPU, Cluster, ticket
@@ -27,10 +28,10 @@ class Played(Cluster):
 class Stage:
     """A cluster and a line."""
 
-    def __init__(self, *nodes: tuple[str, int]) -> None:
+    def __init__(self, *nodes: tuple[str, int], part: float = PART) -> None:
         self.cluster = Played((name, "t4" if name[0] == "t" else "a100", n) for name, n in nodes)
         self.line = Line()
-        self.serving = Serving(self.line)
+        self.serving = Serving(self.line, part)
 
     def runs(self, *servers: tuple[str, str, int], ends: float | None = None) -> None:
         for name, node, gpus in servers:
@@ -118,57 +119,61 @@ def test_nobody_passes_if_the_end_that_the_first_waits_for_isnt_known() -> None:
     assert stage.serve() == []
 
 
-def test_those_behind_wait_if_not_everybody_ahead_has_a_node() -> None:
+def test_others_go_ahead_on_the_nodes_on_which_nobody_collects() -> None:
     stage = Stage(("t1", 2), ("t2", 2))
     stage.runs(("a", "t1", 1), ("b", "t2", 2))
-    stage.join(ticket("l1", 2, 1), ticket("l2", 2, 2), ticket("l3", 2, 3), ticket("small", 1, 4))
+    stage.join(ticket("l1", 2, 1), ticket("l2", 2, 2), ticket("s1", 1, 3), ticket("s2", 1, 4))
 
     assert stage.serve() == []
-    assert stage.end("a") == ["l1"]
-    assert stage.end("b") == ["l2"]
-    assert stage.end("l1") == ["l3"]
-    assert stage.end("l2") == ["small"]
+    stage.cluster.end(("hub", "b"))
+    assert stage.serve() == ["l1"]  # it needs not wait for the node on which it collects
+    assert stage.serve() == []  # that is the second's now
+    assert stage.end("a") == ["l2"]
+    stage.join(ticket("l3", 2, 5))
+    assert stage.end("l2") == ["s1", "s2"]
 
 
-def test_who_loses_the_node_that_was_kept_gets_one_that_those_behind_had_filled() -> None:
+def test_more_nodes_are_kept_free_if_the_administrator_says_so() -> None:
+    stage = Stage(("t1", 2), ("t2", 2), part=1.0)
+    stage.runs(("a", "t1", 1), ("b", "t2", 2))
+    stage.join(ticket("l1", 2, 1), ticket("l2", 2, 2), ticket("small", 1, 3))
+
+    assert stage.serve() == []
+    stage.cluster.end(("hub", "b"))
+    stage.runs(("c", "t2", 1))
+    assert stage.serve() == []
+    assert stage.end("a", "c") == ["l1", "l2"]
+
+
+def test_who_loses_the_node_collects_on_another() -> None:
     stage = Stage(("m", 4), ("n", 4), ("z", 2))
     stage.runs(("m1", "m", 3), ("n1", "n", 2), ("n2", "n", 2), ("z1", "z", 2))
-    stage.join(*(ticket(f"large{it}", 4, since=float(it)) for it in (1, 2, 3)))
-    stage.join(ticket("last", since=9.0))
-    assert stage.serve() == []  # each node is kept for one of the large ones, as far as there are
+    stage.join(ticket("large", 4, since=1))
+    assert stage.serve() == []
 
     stage.cluster.away = frozenset("m")
     stage.join(*(ticket(f"small{it}", since=1.5 + it / 100) for it in range(4)))
 
     assert stage.end("n1") == []
-    assert stage.end("n2") == ["large1"]
+    assert stage.end("n2") == ["large"]
 
 
-def test_each_one_holds_a_node_of_its_own_in_the_order_of_the_line_whatever_they_need() -> None:
-    stage = Stage(("t1", 4), ("t2", 4), ("t3", 4))
-    stage.runs(("a", "t1", 3), ("b", "t2", 3), ("c", "t3", 4))
-    stage.join(ticket("first", 4, 1), ticket("third", 4, 10), ticket("last", 1, 20))
-    stage.join(ticket("second", 4, 5, lifetime=1e9))
-
-    assert stage.serve() == []
-    stage.cluster.end(("hub", "c"))
-    stage.runs(("d", "t3", 3))
-    assert stage.serve() == []  # the third waits there
-
-
-def test_who_comes_back_and_takes_a_node_from_somebody_behind_leaves_another_to_that_one() -> None:
+def test_who_comes_back_gets_the_next_place_to_collect() -> None:
     stage = Stage(("t1", 4), ("t2", 4))
     stage.runs(("a", "t1", 3), ("b", "t2", 4))
     first, second = ticket("first", 4, 1), ticket("second", 4, 2)
-    stage.join(first, second, ticket("small", 1, 3))
+    stage.join(first, second, ticket("third", 4, 3), ticket("small", 1, 4))
+    assert stage.serve() == []
     stage.serving.step_aside(first)
     assert stage.serve() == []
+    assert stage.serving.collects_on(second) == "t1"
 
     stage.serving.step_back(first)
     assert stage.serve() == []
-    stage.cluster.end(("hub", "b"))
-    stage.runs(("c", "t2", 3))
+    assert stage.serving.collects_on(second) == "t1"
+    stage.serving.leave(second)
     assert stage.serve() == []
+    assert stage.serving.collects_on(first) == "t1"
 
 
 def test_a_node_that_somebody_ahead_cant_use_any_more_is_there_for_others() -> None:
@@ -192,17 +197,21 @@ def test_a_server_that_asks_anew_holds_only_what_it_needs_now() -> None:
     assert stage.end("a") == ["again", "small"]
 
 
-def test_the_best_node_is_held_also_if_another_was_the_best_before() -> None:
+def test_the_next_one_collects_where_most_is_free_at_that_moment() -> None:
     stage = Stage(("t1", 4), ("t2", 4), ("t3", 4))
-    stage.runs(("a", "t1", 1), ("b", "t1", 3), ("c", "t2", 3), ("d", "t3", 4))
-    stage.join(ticket("first", 4, 1), ticket("second", 4, 2), ticket("small", 1, 50))
+    stage.runs(("a", "t1", 1), ("b", "t1", 3), ("c", "t2", 4), ("d", "t3", 4))
+    first, second = ticket("first", 4, 1), ticket("second", 4, 2)
+    stage.join(first, second)
     assert stage.end("a") == []
     assert stage.end("b") == ["first"]
+    assert stage.end("c") == ["second"]
     stage.cluster.end(("hub", "d"))
     stage.runs(("e", "t3", 1))
 
-    stage.join(ticket("third", 4, 30))
-    assert stage.serve(now=200.0) == []  # it waits for t3, not for t1, where nothing is free
+    third = ticket("third", 4, 30)
+    stage.join(third)
+    assert stage.serve(now=200.0) == []
+    assert stage.serving.collects_on(third) == "t3"
 
 
 def test_who_is_away_is_passed_over_and_keeps_the_place() -> None:
@@ -217,39 +226,38 @@ def test_who_is_away_is_passed_over_and_keeps_the_place() -> None:
     assert stage.end("second") == ["first"]
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-def test_who_comes_in_between_holds_a_node_before_those_behind(is_new) -> None:
+def test_who_comes_in_between_is_served_before_those_behind() -> None:
     stage = Stage(("t1", 2), ("t2", 2))
     stage.runs(("a", "t1", 1), ("b", "t2", 2))
-    first = ticket("first", 2, since=1)
-    stage.join(*([] if is_new else [first]), ticket("second", 2, 2), ticket("small", 1, 3))
-    if is_new:
-        stage.cluster.start(ticket("c", 1), "t1")
-        assert stage.serve() == []
-        stage.cluster.end(("hub", "c"))
-        stage.join(first)  # with a place from before a restart of the hub
-    else:
-        assert stage.serve() == []
-        stage.serving.step_aside(first)
-        stage.serving.step_back(first)
+    stage.join(ticket("second", 2, 2), ticket("small", 1, 3))
+    assert stage.serve() == []
+
+    stage.join(ticket("first", 2, since=1))  # with a place from before a restart of the hub
 
     assert stage.serve() == []
     assert stage.end("a") == ["first"]
 
 
-def test_waiting_time_counts_by_weight_and_others_are_passed_at_full_minutes() -> None:
+def test_a_small_server_that_came_before_a_large_one_starts_where_that_collects() -> None:
+    stage = Stage(("t", 4))
+    stage.runs(("a", "t", 4))
+    stage.join(ticket("s1", since=1), ticket("large", 4, since=2), ticket("s2", since=3))
+    assert stage.serve() == []
+    stage.cluster.end(("hub", "a"))
+    stage.runs(("b", "t", 3))
+
+    assert stage.serve() == ["s1"]
+    assert stage.end("b") == []
+    assert stage.end("s1") == ["large"]
+
+
+@pytest.mark.parametrize(("now", "called"), [(119.0, "plain"), (121.0, "heavy")])
+def test_waiting_time_counts_by_weight(now, called) -> None:
     stage = Stage(("t", 1))
     stage.runs(("old", "t", 1))
     stage.join(ticket("plain", since=0), ticket("heavy", since=60, weight=2.0))
 
-    assert stage.line.find(("hub", "plain"))
-    assert stage.serve(now=110) == []
-    assert stage.end("old", now=181) == ["heavy"]
-
-    other = Stage(("t", 1))
-    other.runs(("old", "t", 1))
-    other.join(ticket("plain", since=0), ticket("heavy", since=60, weight=2.0))
-    assert other.end("old", now=179) == ["plain"]
+    assert stage.end("old", now=now) == [called]
 
 
 def test_nobody_is_served_who_joined_after_one_who_is_awaited() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import inf
 
-from gpuspawner.line.holds import MARGIN_SECONDS
+from gpuspawner.line.collecting import MARGIN_SECONDS, PASSED_SECONDS
 from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.serving import Serving
 from tests.simulation.cluster import GPU, Cluster
 
 
 class Witness(Cluster):
-    """Checks that no start takes what is held for somebody ahead, and that they all hold a node."""
+    """Checks that no start takes what somebody ahead collects, and who collects."""
 
     def __init__(self, nodes: Iterable[tuple[str, str, int]]) -> None:
         super().__init__(nodes)
@@ -28,47 +28,39 @@ class Witness(Cluster):
         return super().possible(ticket) - self.away
 
     def start(self, ticket: Ticket, name: str) -> None:
-        ahead = self._ahead_of(ticket)
-        for it in ahead:
-            assert name not in self.possible(it) or self._has_a_node(it), "somebody holds no node"
-        holders = [it for it in ahead if self._node_of(it) == name]
-        assert self._leaves_room(ticket, name, holders), "somebody ahead is delayed"
+        other = self.who_collects().get(name)
+        if other is not None and other.precedence(self.now) < ticket.precedence(self.now):
+            assert self._leaves_room(ticket, name, other), "somebody ahead is delayed"
         super().start(ticket, name)
 
-    def check_holds(self) -> None:
-        """Check that only those hold nodes who may be called, and that no list only grows."""
-        here = {it.key for it in self.line if not self.line.is_away(it.key)}
-        assert self.serving._holds._nodes.keys() <= here
-        for plan in self.serving._plans._plans.values():
-            assert len(plan.candidates or ()) <= 2 * len(plan.reach)
+    def who_collects(self) -> dict[str, Ticket]:
+        """Return who collects, by node."""
+        found = ((self.serving.collects_on(it), it) for it in self.line)
+        return {node: it for node, it in found if node is not None}
 
-    def _ahead_of(self, ticket: Ticket) -> list[Ticket]:
-        now = self.serving.moment(self.now)
-        place = ticket.precedence(now)
-        here = (it for it in self.line if not self.line.is_away(it.key))
-        return [it for it in here if it.precedence(now) < place]
+    def may_collect(self, ticket: Ticket) -> bool:
+        """Whether somebody may collect, if a node is left."""
+        is_here = not self.line.is_away(ticket.key)
+        waited = ticket.weight * (self.now - ticket.since)
+        return is_here and (ticket.requests[GPU] > 1 or waited >= PASSED_SECONDS)
 
-    def _node_of(self, ticket: Ticket) -> str | None:
-        return self.serving._holds.node(ticket.key)
+    def check_who_collects(self) -> None:
+        """Check that those collect who may, and only they."""
+        them = self.who_collects()
+        assert len(them) == len(self.serving._collecting._nodes)
+        for node, it in them.items():
+            assert self.may_collect(it)
+            assert node in self.possible(it)
+        for it in filter(self.may_collect, self.line):
+            reach = self.possible(it)
+            assert not reach or reach & them.keys(), "somebody could collect and doesn't"
 
-    def _has_a_node(self, ticket: Ticket) -> bool:
-        """Whether somebody holds a node, or each one is full of what those ahead hold."""
-        reach, node = self.possible(ticket), self._node_of(ticket)
-        if node in reach:
-            return not self._is_full(node, ticket)
-        return all(self._is_full(it, ticket) for it in reach)
-
-    def _is_full(self, name: str, ticket: Ticket) -> bool:
-        holders = (it for it in self._ahead_of(ticket) if self._node_of(it) == name)
-        return sum(it.requests[GPU] for it in (*holders, ticket)) > self.nodes[name].gpus
-
-    def _leaves_room(self, ticket: Ticket, name: str, holders: list[Ticket]) -> bool:
-        free, own = self.nodes[name].free, ticket.requests[GPU]
-        if sum(it.requests[GPU] for it in holders) + own <= free:
+    def _leaves_room(self, ticket: Ticket, name: str, other: Ticket) -> bool:
+        free, needed = self.nodes[name].free, other.requests[GPU]
+        if needed + ticket.requests[GPU] <= free:
             return True
         ends = self.now + (inf if ticket.lifetime is None else ticket.lifetime) + MARGIN_SECONDS
-        least = min(it.requests[GPU] for it in holders)
-        return self._free_before(name, ends) < least <= self._free_before(name, inf)
+        return self._free_before(name, ends) < needed <= self._free_before(name, inf)
 
     def _free_before(self, name: str, time: float) -> int:
         """Return how many GPUs are free then, as far as known."""

@@ -79,6 +79,17 @@ def test_idle_servers_are_told_by_their_number(idle: int, text: str) -> None:
     assert in_line(1, A100, None, idle).text.endswith(f"A100. {text}")
 
 
+@pytest.mark.parametrize(
+    ("kept", "text"),
+    [
+        (1, "1 GPU is already being kept free for you."),
+        (3, "3 GPUs are already being kept free for you."),
+    ],
+)
+def test_who_collects_is_told_how_many_gpus_are_kept(kept: int, text: str) -> None:
+    assert in_line(1, A100, kept=kept).text.endswith(f"A100. {text}")
+
+
 def test_the_page_says_how_long_it_may_be_closed() -> None:
     assert stay_here(900).endswith("your place is kept for 15 minutes.")
     assert stay_here(5400).endswith("your place is kept for 1 hour and 30 minutes.")
