@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import inf
@@ -13,24 +13,47 @@ from gpuspawner.gates import connection
 from gpuspawner.gates.admitting import Admitted, Admitting, TurnToStart
 from gpuspawner.gates.decisions import TAKEN, may_wait
 from gpuspawner.gates.host import Host, log_name
-from gpuspawner.gates.policing import LIMIT, Policing
-from gpuspawner.gates.refusal import Refusal, left
+from gpuspawner.gates.policing import LIMIT, UNCOUNTED, Policing
+from gpuspawner.gates.refusal import UNREACHABLE, Refusal, left
 from gpuspawner.gates.source import Choice
 from gpuspawner.launch import failures
 from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.story import Story
+from gpuspawner.line.fronts import STAYS, needs_a_place
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.line import Ticket
-from gpuspawner.line.reasons_to_wait import PASSES, lets_join, lets_stay
 from gpuspawner.line.resuming import resume
 from gpuspawner.line.rules import QueueRules
 from gpuspawner.line.waiting_line import Hostnames, WaitingLine
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.preflight.decision import Refuse
+from gpuspawner.preflight.decision import Decision, Reason, Refuse
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.places import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.web.form.addresses import line
+
+# Which refusals let a start wait in line, or keep its place there.
+
+PASSES = frozenset({UNREACHABLE, UNCOUNTED})
+"""Why a start fails that says nothing about its server."""
+
+
+def lets_join(refusal: Refusal, decide: Callable[[], Decision]) -> bool:
+    """Whether a refused start may join the line.
+
+    The line lets some starts go at once. If it isn't clear whether there is room for such a start,
+    it would come back again and again. So *decide*, which decides about its pod at this moment, is
+    asked then, and only then.
+    """
+    if refusal.slug == Reason.TRY_AGAIN:
+        return needs_a_place(decide())
+    return bool(refusal.on_form.place) or refusal.slug == LIMIT
+
+
+def lets_stay(refusal: Refusal) -> bool:
+    """Whether a start that has a place keeps it."""
+    return bool(refusal.on_form.place) or refusal.slug == LIMIT or refusal.slug in STAYS
+
 
 _LOOK_SECONDS = 2.0
 """How often the place is looked up."""
