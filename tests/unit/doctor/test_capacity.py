@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gpuspawner.doctor import capacity
-from gpuspawner.kueue.places import Line
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import AfterPreemption, InQueue, Reason, Refuse, Start, Wait
+from gpuspawner.preflight.queue import PlaceInQueue
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from localcluster import Fleet, NodeGroup, fleet
 from tests.unit.makers.files import Files, of_fleet, printed, using
@@ -63,7 +63,7 @@ def test_it_counts_the_gpus_of_each_accelerator_and_node(tmp_path, capsys) -> No
         (Refuse(Grant(), Reason.BUSY), "refused: busy"),
         (Start(Grant()), "starts"),
         (Start(Grant(), (AfterPreemption(),)), "starts, unchecked"),
-        (Start(Grant(), (InQueue(Line("gpus"), Start(Grant())),)), "its queue decides"),
+        (Start(Grant(), (InQueue(PlaceInQueue("gpus"), Start(Grant())),)), "its queue decides"),
     ],
 )
 def test_it_tells_what_a_start_would_get_now(decision, told) -> None:

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from gpuspawner.kube.kueue_pods import ADMISSION, QUEUE
-from gpuspawner.kueue.places import Line
-from gpuspawner.kueue.queues import Why
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, InQueue, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.queue import Closed, Never
+from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
 from tests.unit.makers.admissions import OFFERS, NoAnswer
 from tests.unit.makers.kueue_worlds import Plain, flavor, known, pool, queue, workload
 from tests.unit.makers.worlds import (
@@ -64,7 +62,7 @@ def of_queue(*objects: Plain) -> Preflight:
     return Preflight(viewed(NODES, *objects))
 
 
-def line_of(decision: Decision) -> Line | None:
+def line_of(decision: Decision) -> PlaceInQueue | None:
     """The queue in which a pod starts; None if it doesn't start in one."""
     return decision.line if isinstance(decision, Start) else None
 
@@ -83,7 +81,7 @@ async def test_whether_kueue_has_quota_or_not_the_server_starts_and_keeps_no_roo
     decision = await preflight.begin(in_queue())
 
     nodes = Start(in_queue().grant)
-    assert decision == Start(in_queue().grant, (InQueue(Line("gpus", "team-a", 1), nodes),))
+    assert decision == Start(in_queue().grant, (InQueue(PlaceInQueue("gpus", "team-a", 1), nodes),))
     assert len(preflight.reservations) == 0
 
 
@@ -94,7 +92,7 @@ async def test_nodes_without_room_are_no_reason_for_a_no_as_kueue_may_admit_the_
 
     decision = await preflight.begin(in_queue())
 
-    assert line_of(decision) == Line("gpus", "team-a", 0)
+    assert line_of(decision) == PlaceInQueue("gpus", "team-a", 0)
     assert refused(nodes_say(decision)) is Reason.BUSY
 
 
@@ -147,7 +145,7 @@ class Labelled(Instead):
 async def test_a_stopped_queue_takes_nobody() -> None:
     decision = of_queue(queue(stopPolicy="Hold"), quota(2)).check(in_queue())
 
-    closed = Closed("gpus", Why.STOPPED)
+    closed = Closed("gpus", WhyClosed.STOPPED)
     assert (refused(decision), decision.queue) == (Reason.NOT_ADMITTED, closed)
 
 
@@ -207,7 +205,7 @@ async def test_kueue_s_gates_leave_a_verdict() -> None:
 async def test_without_rights_kueue_decides_and_nobody_is_refused() -> None:
     found = preflight_on(FOUR).check(in_queue(8, schedulingGates=GATES))
 
-    assert line_of(found) == Line("gpus")
+    assert line_of(found) == PlaceInQueue("gpus")
     assert is_unknown(nodes_say(found))
 
 
@@ -248,7 +246,7 @@ async def test_an_admission_check_may_bring_the_node_that_no_node_is_now(spec) -
 
     decision = of_queue(team).check(in_queue(8))
 
-    assert line_of(decision) == Line("gpus", "team-a", 0)
+    assert line_of(decision) == PlaceInQueue("gpus", "team-a", 0)
     assert is_unknown(nodes_say(decision))
 
 

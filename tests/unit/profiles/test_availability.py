@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from gpuspawner.gates.refusal import Refusal
-from gpuspawner.kueue.places import Line
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules, Wait
+from gpuspawner.preflight.queue import PlaceInQueue
 from gpuspawner.profiles.availability import availability, fits_now
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from tests.unit.makers.courses import Course, begin, refused
@@ -162,7 +162,7 @@ async def test_no_alternative_is_one_that_a_policy_denies(most, offered, hub_wit
 )
 def test_the_card_of_a_profile_in_a_queue_has_the_figures_of_the_nodes(nodes, state, fits) -> None:
     notes = nodes.notes if isinstance(nodes, Start) else ()
-    queued = Start(Grant(), (*notes, InQueue(Line("gpus"), nodes)))
+    queued = Start(Grant(), (*notes, InQueue(PlaceInQueue("gpus"), nodes)))
 
     assert availability(queued, None).state is state
     assert fits_now(queued) is fits
