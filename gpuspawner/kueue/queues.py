@@ -15,7 +15,7 @@ from gpuspawner.kube.kueue_pods import tolerating
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kueue.places import ahead, inactive, is_stopped
-from gpuspawner.kueue.quota import Capacity, CohortError
+from gpuspawner.kueue.quota import QueueCapacity, CohortError
 from gpuspawner.kueue.workloads import devices_first
 from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.scheduling.requests import PODS, pod_requests
@@ -64,7 +64,7 @@ class Queues:
             CohortError, QuantityError: Something can't be read.
         """
         asked = {**pod_requests(pod, self._state.rules), PODS: 1}
-        capacity = Capacity(self._objects.every(ClusterQueue), self._objects.every(Cohort))
+        capacity = QueueCapacity(self._objects.every(ClusterQueue), self._objects.every(Cohort))
         for resource in sorted(asked, key=devices_first):
             flavors = [
                 it.name

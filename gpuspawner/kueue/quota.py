@@ -22,7 +22,7 @@ class CohortError(ValueError):
     """A cohort is above itself; Kueue admits nothing then."""
 
 
-class Capacity:
+class QueueCapacity:
     """What ClusterQueues could give, alone and in cohorts.
 
     Amounts are millicores of CPU, and whole units of everything else.

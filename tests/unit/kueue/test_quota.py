@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.kube.kueue import ClusterQueue, Cohort
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kueue.quota import Capacity, CohortError
+from gpuspawner.kueue.quota import QueueCapacity, CohortError
 from tests.unit.makers.kueue_worlds import GPU, Plain, cohort, known, pool
 
 KEY = ("t4", GPU)
@@ -21,7 +21,7 @@ def most(name: str, *objects: Plain) -> int:
     found = known(*objects)
     queue = found.cluster_queue(name)
     assert queue is not None
-    return Capacity(found.every(ClusterQueue), found.every(Cohort)).most(queue, KEY)
+    return QueueCapacity(found.every(ClusterQueue), found.every(Cohort)).most(queue, KEY)
 
 
 def gpus(nominal: int, **limits: int) -> dict[str, str]:
