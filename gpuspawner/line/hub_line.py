@@ -19,7 +19,7 @@ from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.resuming import resume_all
 from gpuspawner.line.rules import QueueRules
 from gpuspawner.line.waiting_line import WaitingLine
-from gpuspawner.preflight.nobody_waits import Decide
+from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime
@@ -44,7 +44,11 @@ class HubLine:
         self._waiting: WaitingLine | None = None
 
     def waiting(
-        self, view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: Decide
+        self,
+        view: ClusterView,
+        verdicts: Verdicts,
+        reservations: Reservations,
+        decide: DecidesAlone,
     ) -> WaitingLine:
         """Make the line for the preflight; see `gpuspawner.preflight.nobody_waits.MakesLine`."""
         made = WaitingLine(

@@ -37,9 +37,9 @@ class WhoWaits(Protocol):
         """As `delayed_by`, of one of many proposals for one server: calls nobody first."""
 
 
-Decide = Callable[[Proposal], Decision]
+DecidesAlone = Callable[[Proposal], Decision]
 """Decides about a proposal at this moment, leaving the line aside."""
-MakesLine = Callable[[ClusterView, Verdicts, Reservations, Decide], WhoWaits]
+MakesLine = Callable[[ClusterView, Verdicts, Reservations, DecidesAlone], WhoWaits]
 
 
 class _NobodyWaits:

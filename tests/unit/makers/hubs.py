@@ -18,7 +18,7 @@ from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.availability import Availability, Surveys
 from gpuspawner.preflight.dry_run import Answer, DryRun
 from gpuspawner.preflight.dry_runs import DryRuns
-from gpuspawner.preflight.nobody_waits import Decide, WhoWaits, nobody_waits
+from gpuspawner.preflight.nobody_waits import DecidesAlone, WhoWaits, nobody_waits
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
@@ -67,7 +67,11 @@ class StillRuntime(Runtime):
         self.surveys = Surveys(view.state, self.preflight.to_come, self.preflight.placements)
 
     def _waiting(
-        self, view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: Decide
+        self,
+        view: ClusterView,
+        verdicts: Verdicts,
+        reservations: Reservations,
+        decide: DecidesAlone,
     ) -> WhoWaits:
         """As `HubLine.waiting`, but nobody tells who is idle, and who comes back is not awaited."""
         from gpuspawner.line.durations import Durations

@@ -9,7 +9,7 @@ from gpuspawner.line.durations import Durations
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.waiting_line import WaitingLine
-from gpuspawner.preflight.nobody_waits import Decide
+from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
@@ -26,7 +26,7 @@ class Stage:
         kept, durations = kept or KeptPlaces(), Durations(dict)
 
         def line(
-            view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: Decide
+            view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: DecidesAlone
         ) -> WaitingLine:
             self.line = WaitingLine(view, verdicts, reservations, decide, kept, durations)
             return self.line
