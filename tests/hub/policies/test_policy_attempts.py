@@ -128,8 +128,8 @@ def test_what_cannot_be_counted_is_not_allowed(
     broken = """
 from gpuspawner.policies import accounts
 accounts.servers_of = lambda namespace: accounts_kind
-from gpuspawner.cluster.kinds import Kind
-accounts_kind = Kind("ServerPod", "/api/v1/namespaces/kube-system/secrets")
+from gpuspawner.cluster.kinds import ObjectKind
+accounts_kind = ObjectKind("ServerPod", "/api/v1/namespaces/kube-system/secrets")
 """
     with start_gpu_hub(broken + OFFERS + LIMITED) as hub:
         hub.api("POST", "/users/dora")
