@@ -13,7 +13,6 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.room import KnownEnd
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.requests import is_device
 
 _SURE_SECONDS = 30.0
 """For how long a number of idle servers is used again: many wait for the same."""
@@ -55,7 +54,7 @@ class Durations:
             possible: The names of the nodes on which they count.
             nodes: All nodes.
         """
-        device = _device(ticket)
+        device = ticket.device
         if device is None:
             return 0
         now = time.monotonic()
@@ -72,8 +71,3 @@ class Durations:
         return sum(
             1 for it in pods if (it.namespace, it.name) in unused and it.requested.get(device)
         )
-
-
-def _device(ticket: Ticket) -> str | None:
-    """Return the first extended resource that a ticket's pod requests; None if it has none."""
-    return next((it for it, amount in ticket.requests.items() if amount and is_device(it)), None)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from gpuspawner.kube.meta import Key
+from gpuspawner.scheduling.requests import is_device
 
 # A place in line.
 
@@ -61,7 +62,7 @@ class Ticket(msgspec.Struct, frozen=True):
     @property
     def device(self) -> str | None:
         """The extended resource of which it needs most; None if it needs none."""
-        needed = ((amount, it) for it, amount in self.requests.items() if amount and "/" in it)
+        needed = ((amount, it) for it, amount in self.requests.items() if amount and is_device(it))
         return max(needed, default=(0, None))[1]
 
     @property
