@@ -170,7 +170,8 @@ class Runtime:
             RuntimeError: No event loop is running.
         """
         self.view.start()
-        if self.accounts is not None:
+        # A command that judges nobody by policies has set them aside.
+        if self.accounts is not None and (self.policies is not None or self.line is not None):
             self.accounts.following.start()
         loop = asyncio.get_running_loop()
         self._tasks = {loop.create_task(it) for it in (self._announce(), self._close_at_the_end())}

@@ -106,14 +106,17 @@ class Collecting:
 
 def _ranked(nodes: Iterable[str], needed: Amounts, room: Room) -> list[str]:
     def distance(node: str) -> tuple[float, float, str]:
-        return _start(node, needed, room), -_part(room.free(node), needed), node
+        return _start(node, needed, room), -_part(room.unpromised(node), needed), node
 
     return sorted(nodes, key=distance, reverse=True)
 
 
 def _start(node: str, needed: Amounts, room: Room) -> float:
-    """Return in how many seconds a node has all this by known ends; infinity if never."""
-    free = room.free(node)
+    """Return in how many seconds a node has all this by known ends; infinity if never.
+
+    What is promised to others, maybe in this very look, isn't free.
+    """
+    free = room.unpromised(node)
     if _has(free, needed):
         return 0.0
     left = dict(free)

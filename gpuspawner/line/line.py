@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from gpuspawner.kube.meta import Key
+from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.scheduling.requests import is_device
 
 # A place in line.
@@ -61,9 +62,13 @@ class Ticket(msgspec.Struct, frozen=True):
 
     @property
     def device(self) -> str | None:
-        """The extended resource of which it needs most; None if it needs none."""
-        needed = ((amount, it) for it, amount in self.requests.items() if amount and is_device(it))
-        return max(needed, default=(0, None))[1]
+        """The extended resource that it waits for; None if it needs none.
+
+        It is that of its GPUs, and not of the network interfaces beside them, for example; or else
+        the one of which it needs most.
+        """
+        needed = [it for it, amount in self.requests.items() if amount and is_device(it)]
+        return max(needed, key=lambda it: (is_gpu(it), self.requests[it], it), default=None)
 
     @property
     def needs_several(self) -> bool:

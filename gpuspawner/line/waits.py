@@ -44,8 +44,13 @@ class UsualWait(msgspec.Struct, frozen=True):
 
 
 class _Wait(msgspec.Struct, frozen=True):
-    seconds: float
+    server: Key
+    since: float
     called: float
+
+    @property
+    def seconds(self) -> float:
+        return max(0.0, self.called - self.since)
 
 
 class Waits:
@@ -65,12 +70,17 @@ class Waits:
         self._waiting.pop(key, None)
 
     def call(self, key: Key, now: float) -> None:
-        """Note that it is the turn of a server, and count its wait if it has joined."""
+        """Note that it is the turn of a server, and count its wait if it has joined.
+
+        Somebody whose start fails may go on waiting; then it is one wait, until the last call.
+        """
         if key in self._waiting:
             kind, since = self._waiting.pop(key)
-            ended = self._ended.get(kind) or deque(maxlen=_KEPT)
-            ended.append(_Wait(max(0.0, now - since), now))
-            self._ended[kind] = ended  # as the one that was set last
+            others = (
+                it for it in self._ended.get(kind, ()) if (it.server, it.since) != (key, since)
+            )
+            # As the one that was set last.
+            self._ended[kind] = deque((*others, _Wait(key, since, now)), maxlen=_KEPT)
 
     def usual(self, kind: WaitedFor, now: float) -> UsualWait | None:
         """Return how long one waits for something; None if there is no ground to say so.

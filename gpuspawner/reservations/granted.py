@@ -63,10 +63,11 @@ LIFETIME = "GPUSPAWNER_LIFETIME_SECONDS"
 def ends_after(pod: Mapping[str, Any], lifetime: int | None) -> int | None:
     """Return the seconds after which Kubernetes ends a pod with this lifetime; None if it doesn't.
 
-    A shorter deadline of the administrator's counts.
+    A shorter deadline of the administrator's counts, unless it is no number: the API server rejects
+    such a pod.
     """
     own = (pod.get("spec") or {}).get("activeDeadlineSeconds")
-    return min((it for it in (own, lifetime) if it), default=None)
+    return min((it for it in (own, lifetime) if it and isinstance(it, int)), default=None)
 
 
 def mark(pod: Mapping[str, Any], granted: Granted) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The traits that the hub's runtime uses."""
 
+import asyncio
+
 import pytest
 from traitlets.config import Config
 
@@ -79,3 +81,20 @@ def test_every_server_gets_gpus_only_if_users_choose_nothing(traits, gives) -> N
 
 def test_nobody_is_asked_to_configure_accelerators_beside_an_own_form(caplog) -> None:
     assert notes(caplog, options_form=lambda _: "") == []
+
+
+@pytest.mark.parametrize("set_aside", [False, True])
+async def test_servers_are_counted_only_if_somebody_is_judged(set_aside, monkeypatch) -> None:
+    made, started = runtime(policies={"course": {"gpus_per_user": 1}}), []
+    assert made.accounts is not None
+    monkeypatch.setattr(made.view, "start", lambda: None)
+    monkeypatch.setattr(made.accounts.following, "start", lambda: started.append("counting"))
+    if set_aside:
+        made.policies = None
+
+    made.start()
+    for task in made._tasks:
+        task.cancel()
+    await asyncio.gather(*made._tasks, return_exceptions=True)
+
+    assert started == ([] if set_aside else ["counting"])

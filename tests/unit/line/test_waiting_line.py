@@ -148,6 +148,30 @@ async def test_one_node_is_kept_for_the_earliest_and_others_go_ahead_elsewhere()
         assert one.result() == ("large",)
 
 
+async def test_nobody_collects_on_a_node_that_was_just_promised_to_another() -> None:
+    of_a, of_b = pod("x", 4, on="a"), pod("y", 1, on="b")
+    stage = Stage(("Node", node("a", 4)), ("Pod", of_a), ("Node", node("b", 4)), ("Pod", of_b))
+    with stage.joining("first", 4) as first, stage.joining("second", 4):
+        await stage.ends("x")
+
+        assert first.done()
+        assert stage.line._serving.collects_on(stage.tickets["second"]) == "b"
+        assert stage.line.standing(stage.tickets["second"]).kept == 3
+
+
+async def test_what_is_kept_for_somebody_is_told_in_gpus_whatever_else_the_server_needs() -> None:
+    efa = "vpc.amazonaws.com/efa"
+    machine = node("n", 8)
+    machine["status"]["allocatable"][efa] = "32"
+    amounts = {"nvidia.com/gpu": "8", efa: "32"}
+    container = {"name": "notebook", "resources": {"requests": amounts, "limits": amounts}}
+    stage = Stage(("Node", machine), ("Pod", pod("x", 1, on="n")))
+    with stage.joining("eight", pod={"containers": [container]}):
+        await stage.wakes()
+
+        assert stage.line.standing(stage.tickets["eight"]).kept == 7
+
+
 async def test_who_is_kept_off_a_node_is_called_only_if_others_surely_leave_the_rest() -> None:
     stage = Stage(named_node("large", 4), ("Pod", pod("x", 2, on="large")), named_node("small", 1))
     promised = proposal("promised")  # it may go to either node

@@ -41,6 +41,16 @@ def test_eight_of_ten_waits_are_in_the_range(minutes: list[float]) -> None:
     assert inside >= 0.8 * len(minutes) - 2
 
 
+def test_who_goes_on_waiting_after_a_start_that_failed_counts_once() -> None:
+    waits = Waits()
+    for again in range(LEAST_WAITS + 1):
+        waits.join(key("ann"), A100, NOW - 600)
+        waits.call(key("ann"), NOW + again)
+
+    assert waits.usual(A100, NOW) is None
+    assert waited(*[10] * LEAST_WAITS, to=waits).usual(A100, NOW + 60) == UsualWait(10, 11, 1)
+
+
 def test_nothing_is_told_of_what_few_have_waited_for() -> None:
     waits = waited(*range(LEAST_WAITS - 1))
     waited(*range(50), kind=T4, to=waits)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.reservations.granted import LONGEST, Granted, read
+from gpuspawner.reservations.granted import LONGEST, Granted, ends_after, read
 
 pytestmark = pytest.mark.each_python
 
@@ -88,3 +88,9 @@ def test_nesting_does_not_exhaust_the_stack() -> None:
 
 def test_a_text_that_is_no_unicode_says_nothing() -> None:
     assert read("\ud800") == Granted()
+
+
+def test_a_deadline_that_is_no_number_ends_nothing() -> None:
+    assert ends_after({"spec": {"activeDeadlineSeconds": "60"}}, None) is None
+    assert ends_after({"spec": {"activeDeadlineSeconds": "60"}}, 3600) == 3600
+    assert ends_after({"spec": {"activeDeadlineSeconds": 60}}, 3600) == 60
