@@ -52,9 +52,9 @@ class Waited(waits.Waits):
     def __init__(self):
         super().__init__()
         called = time.time() - 3600
-        for minutes in (10.5, 39.5) * 50:  # a few more change nothing
-            self.join(("line", "before"), ("", "a100", 1), called - 60 * minutes)
-            self.call(("line", "before"), called)
+        for number, minutes in enumerate((10.5, 39.5) * 50):  # a few more change nothing
+            self.join(("line", str(number)), ("", "a100", 1), called - 60 * minutes)
+            self.call(("line", str(number)), called)
 waiting_line.Waits = Waited
 """
 """Lets people have waited for an A100 before, for 10 to 40 minutes: a test can't wait so long."""
