@@ -137,16 +137,6 @@ async def may_wait(spawner: Host, choice: Choice) -> bool:
         return False
 
 
-async def offers_line(refusal: Refusal, may_wait: Callable[[], Awaitable[bool]]) -> bool:
-    """Whether there may be a line for a start that was refused before it began.
-
-    A place in a line is offered only to those who *may_wait*.
-    """
-    if refusal.slug == Reason.TRY_AGAIN:
-        return await may_wait()
-    return bool(refusal.on_form.place)
-
-
 async def _may_wait(spawner: Host, choice: Choice) -> bool:
     current = runtime.current(spawner)
     if current.line is None or choice.proposal.queue:  # Kueue's line is enough
@@ -155,3 +145,13 @@ async def _may_wait(spawner: Host, choice: Choice) -> bool:
     if not rules.allow(accelerator.key if accelerator else None, choice.profile):
         return False
     return rules.policies is None or await policing(spawner, current).applies(rules.policies)
+
+
+async def offers_line(refusal: Refusal, may_wait: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether there may be a line for a start that was refused before it began.
+
+    A place in a line is offered only to those who *may_wait*.
+    """
+    if refusal.slug == Reason.TRY_AGAIN:
+        return await may_wait()
+    return bool(refusal.on_form.place)

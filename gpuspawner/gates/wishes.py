@@ -12,8 +12,6 @@ from gpuspawner.reservations.places import OPTION, Wish
 EVEN_IF_AWAY = "wait_even_if_away"
 """The name of the box beside the form's button."""
 _NO = frozenset({"", "0", "false", "no"})
-
-
 _WISHES = (
     (None, Wish.NOT),
     (False, Wish.NOT),
@@ -23,15 +21,15 @@ _WISHES = (
 )
 
 
-def split(options: object, rules: object | None) -> tuple[object, Wish]:
+def split(options: object, line: object | None) -> tuple[object, Wish]:
     """Return options without the wish to wait in line, and that wish.
 
-    *rules* are those of the line. Without a line, there are none, and no such option.
+    *line* is the hub's, or its rules. Without one (None), there is no such option.
 
     Raises:
         Refusal: It is none of the values that the option has.
     """
-    if rules is None or not isinstance(options, Mapping) or OPTION not in options:
+    if line is None or not isinstance(options, Mapping) or OPTION not in options:
         return options, Wish.NOT
     given = options[OPTION]
     for value, wish in _WISHES:
@@ -48,16 +46,16 @@ def pressed(fields: Mapping[str, list[Any]]) -> Wish:
     return Wish.ANYWAY if EVEN_IF_AWAY in fields else Wish.HERE
 
 
-def without(options: object, rules: object | None) -> object:
+def without(options: object, line: object | None) -> object:
     """Return the options of a form or a query without its wish, which `pressed` has read."""
-    if rules is None or not isinstance(options, Mapping):
+    if line is None or not isinstance(options, Mapping):
         return options
     return {name: it for name, it in options.items() if name != OPTION}
 
 
-def in_schema(schema: dict[str, Any], rules: object | None) -> dict[str, Any]:
+def in_schema(schema: dict[str, Any], line: object | None) -> dict[str, Any]:
     """Return the JSON Schema of a server's options, with this one if there is a line."""
-    if rules is None:
+    if line is None:
         return schema
     values = [value for value, _wish in _WISHES]
     about = {"enum": values, "description": "Whether to wait in line if there is no room."}

@@ -58,7 +58,7 @@ class Collecting:
             self._ranked.clear()
 
     def look_anew(self, room: Room) -> None:
-        """Note that nodes may have changed: a ticket collects no more where it can't fit now."""
+        """Look at the nodes anew: a ticket stops collecting where it can't fit any more."""
         self._ranked.clear()
         for node, ticket in list(self._tickets.items()):
             if node not in room.possible(ticket):

@@ -1,4 +1,4 @@
-"""How long people have lately waited in line for the same, from which those in line are told.
+"""How long people have lately waited in line for the same thing, as people in line read it.
 
 Nothing is forecast. What has been waited is a fact, also if it isn't what the next one waits.
 """
@@ -14,7 +14,7 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.recent import Recent
 
 LEAST_WAITS = 8
-"""How many must have waited for something before anything is told of it."""
+"""How many must have waited for something before the hub tells how long."""
 _KEPT = 500
 """How many waits count for each thing: the last ones."""
 _KINDS = 1_000
@@ -23,7 +23,7 @@ _DAY = 24 * 3600.0
 _DAYS = 30
 """After how many days a wait doesn't count any more."""
 _SURE_SECONDS = 30.0
-"""For how long what is told is used again: each who waits asks all the time."""
+"""For how long an answer is used again: everybody who waits asks every two seconds."""
 
 WaitedFor = Hashable
 """Equal for those who wait for the same thing, as they read its name."""

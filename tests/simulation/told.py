@@ -1,4 +1,4 @@
-"""How many of those who wait in line are told how long others waited, and how true it turns out."""
+"""How many people in line are told how long others waited, and how often it is true for them."""
 
 from __future__ import annotations
 
