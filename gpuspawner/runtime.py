@@ -15,9 +15,6 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.launch.avoided import AvoidedNodes
-from gpuspawner.launch.farewells import Farewells
-from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
@@ -38,6 +35,9 @@ from gpuspawner.traits.settings import (
     scheduling_rules,
 )
 from gpuspawner.traits.trait_types import AsSet
+from gpuspawner.troubles.avoided import AvoidedNodes
+from gpuspawner.troubles.farewells import Farewells
+from gpuspawner.troubles.usual import UsualSteps
 
 if TYPE_CHECKING:
     from gpuspawner.line.hub_line import HubLine

@@ -15,12 +15,13 @@ from traitlets import Bunch, default, validate
 from gpuspawner import traits
 from gpuspawner.compat.kubespawner import Stock, copy_of
 from gpuspawner.compat.old_homes import until_looked_for
-from gpuspawner.gates import administrators_form, connection, request_options
+from gpuspawner.gates import administrators_form
 from gpuspawner.gates.administrators_form import NONE_YET, PLACE
 from gpuspawner.gates.gates import Gates
-from gpuspawner.gates.own_code import apply_nothing
-from gpuspawner.gates.source import FormReader
 from gpuspawner.profiles import loading
+from gpuspawner.start import connection, request_options
+from gpuspawner.start.own_code import apply_nothing
+from gpuspawner.start.source import FormReader
 
 
 class GPUSpawner(KubeSpawner):  # type: ignore[misc]

@@ -15,13 +15,13 @@ from gpuspawner.doctor.judged import UNCOUNTED, JudgedByPolicies, judge
 from gpuspawner.doctor.nodes import names
 from gpuspawner.doctor.reasons import SharedReason, reasons
 from gpuspawner.doctor.servers import OfferedServer, named, try_out
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import did_you_mean, quote
 from gpuspawner.policies.owner import Owner
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.scheduling import Outcome, Verdict, explain
+from gpuspawner.start.refusal import Refusal
 
 _STATUS = {Outcome.FITS: 0, Outcome.FITS_AFTER_PREEMPTION: 0, Outcome.UNKNOWN: 2}
 """The exit status of each outcome; 1 for all others."""

@@ -5,8 +5,6 @@ import msgspec
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.refusal import Refusal
-from gpuspawner.gates.source import Choice
 from gpuspawner.messages.policies import policy_figure
 from gpuspawner.messages.words import duration
 from gpuspawner.policies.judging import Standing
@@ -14,6 +12,8 @@ from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Per
 from gpuspawner.policies.policing import ByPolicies
 from gpuspawner.preflight.preflight import START_PATIENCE
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.source import Choice
 
 UNCOUNTED = "uncounted"
 """The slug of the hub's refusal if it can't count."""

@@ -6,8 +6,6 @@ import msgspec
 from tornado import web
 
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.refusal import Refusal
-from gpuspawner.gates.source import Choice
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.messages import profile_named
@@ -22,6 +20,8 @@ from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.profiles.choice import ProfileChoice
 from gpuspawner.profiles.choosing import PROFILE
 from gpuspawner.profiles.profile_list import Profile
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.source import Choice
 
 NO_GPU = "a server without a GPU"
 

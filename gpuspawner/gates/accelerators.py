@@ -10,16 +10,10 @@ from gpuspawner import messages
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import pods
 from gpuspawner.compat.kubespawner import MAKING, Stock
-from gpuspawner.gates import drafts, own_code, request_options, stored_options
-from gpuspawner.gates.drafts import Draft
-from gpuspawner.gates.host import Host, log_name
-from gpuspawner.gates.own_servers import usage
-from gpuspawner.gates.pod_builder import PodBuilder, home_of
-from gpuspawner.gates.policing import Entitlement, Policing
-from gpuspawner.gates.queueing import in_queue, queue_for
-from gpuspawner.gates.refusal import Refusal, invalid, misconfigured
-from gpuspawner.gates.source import Choice, Options, ServerSource, Stored
+from gpuspawner.form.addresses import live
+from gpuspawner.form.render import render
 from gpuspawner.kube.objects import Manifest
+from gpuspawner.launch.own_servers import usage
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import manifest, options, parsing
 from gpuspawner.offers.grant import Denial, Grant, decide
@@ -34,8 +28,14 @@ from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later, kind_of
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
-from gpuspawner.web.form.addresses import live
-from gpuspawner.web.form.render import render
+from gpuspawner.start import drafts, own_code, request_options, stored_options
+from gpuspawner.start.drafts import Draft
+from gpuspawner.start.host import Host, log_name
+from gpuspawner.start.pod_builder import PodBuilder, home_of
+from gpuspawner.start.policing import Entitlement, Policing
+from gpuspawner.start.queueing import in_queue, queue_for
+from gpuspawner.start.refusal import Refusal, invalid, misconfigured
+from gpuspawner.start.source import Choice, Options, ServerSource, Stored
 
 
 @dataclass(frozen=True, kw_only=True)

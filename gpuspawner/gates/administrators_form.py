@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from gpuspawner.gates.host import Host, log_name
+from gpuspawner.start.host import Host, log_name
 
 PLACE = f"<!-- the fields of gpuspawner: {secrets.token_hex(8)} -->"
 """Marks the place of our fields in a form."""

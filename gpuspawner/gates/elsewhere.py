@@ -6,13 +6,13 @@ surely has room elsewhere; otherwise the scheduler is asked to prefer others.
 
 import msgspec
 
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.source import Choice
 from gpuspawner.offers.elsewhere import HOSTNAME, off, rather_off
 from gpuspawner.offers.manifest import server_limits
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.requests import is_device
+from gpuspawner.start.host import Host
+from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
 

@@ -11,19 +11,20 @@ from msgspec.structs import replace
 
 from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.gates import administrators_form, connection, drafts, request_options, wishes
-from gpuspawner.gates.decisions import decide, may_wait, offers_line
-from gpuspawner.gates.host import Host, set_locale
-from gpuspawner.gates.policing import LIMIT, Policing
-from gpuspawner.gates.refusal import Refusal, reporting
-from gpuspawner.gates.source import Choice
+from gpuspawner.form.alternative_button import pressed
+from gpuspawner.gates import administrators_form, wishes
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
 from gpuspawner.offers import parsing
 from gpuspawner.reservations.places import OPTION, Wish
 from gpuspawner.runtime import Runtime
+from gpuspawner.start import connection, drafts, request_options
+from gpuspawner.start.decisions import decide, may_wait, offers_line
+from gpuspawner.start.host import Host, set_locale
+from gpuspawner.start.policing import LIMIT, Policing
+from gpuspawner.start.refusal import Refusal, reporting
+from gpuspawner.start.source import Choice
 from gpuspawner.traits import ENFORCE
 from gpuspawner.traits.trait_types import setting
-from gpuspawner.web.form.alternative_button import pressed
 
 
 class FormGate:

@@ -24,21 +24,11 @@ from gpuspawner.compat.database import database_of
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.pods import changed as changed_pod
 from gpuspawner.compat.pods import plain as plain_pod
-from gpuspawner.gates import administrators_form, connection, elsewhere, wishes
-from gpuspawner.gates.admitting import Admitting, TurnToStart
+from gpuspawner.gates import administrators_form, elsewhere, wishes
 from gpuspawner.gates.at_once import at_once
-from gpuspawner.gates.attempt import Attempt, Phase
-from gpuspawner.gates.decisions import TAKEN, PreflightMethod, decide, refusing, warn
 from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.gpu_check import checked
-from gpuspawner.gates.host import Host, log_name, set_locale
-from gpuspawner.gates.pod_builder import home_of
-from gpuspawner.gates.policing import policing
-from gpuspawner.gates.queueing import model_in_queue
-from gpuspawner.gates.refusal import UNREACHABLE, Refusal, misconfigured, reporting
-from gpuspawner.gates.source import Choice
 from gpuspawner.gates.sources import Sources
-from gpuspawner.gates.stored_options import restoring
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.launch import failures
 from gpuspawner.launch.deadlines import limits, total
@@ -54,7 +44,18 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Of
 from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.reservations.promises import Promises
-from gpuspawner.reservations.sending import HeldReservation
+from gpuspawner.start import connection
+from gpuspawner.start.admitting import Admitting, TurnToStart
+from gpuspawner.start.attempt import Attempt, Phase
+from gpuspawner.start.decisions import TAKEN, PreflightMethod, decide, refusing, warn
+from gpuspawner.start.host import Host, log_name, set_locale
+from gpuspawner.start.pod_builder import home_of
+from gpuspawner.start.policing import policing
+from gpuspawner.start.queueing import model_in_queue
+from gpuspawner.start.refusal import UNREACHABLE, Refusal, misconfigured, reporting
+from gpuspawner.start.sending import HeldReservation
+from gpuspawner.start.source import Choice
+from gpuspawner.start.stored_options import restoring
 
 
 class Gates:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from gpuspawner.gates.host import Host
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers.gpu_check import gpus, with_gpu_check
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.start.host import Host
 from gpuspawner.traits.trait_types import setting
 
 

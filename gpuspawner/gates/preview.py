@@ -7,10 +7,6 @@ import msgspec
 
 from gpuspawner.gates import wishes
 from gpuspawner.gates.accelerators import Accelerators
-from gpuspawner.gates.decisions import answer
-from gpuspawner.gates.pod_builder import PodBuilder
-from gpuspawner.gates.refusal import Refusal
-from gpuspawner.gates.source import Choice
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.offers.grant import Denial, DenialReason, decide
 from gpuspawner.offers.manifest import ManifestError
@@ -18,6 +14,10 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
+from gpuspawner.start.decisions import answer
+from gpuspawner.start.pod_builder import PodBuilder
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
 

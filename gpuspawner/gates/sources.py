@@ -4,15 +4,16 @@ from typing import Any
 
 from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.gates import administrators_form, own_code, request_options
+from gpuspawner.gates import administrators_form
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.administrators_form import PLACE
-from gpuspawner.gates.host import Host, set_locale
-from gpuspawner.gates.policing import Policing
-from gpuspawner.gates.refusal import invalid, reporting
-from gpuspawner.gates.source import Choice, ServerSource
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
+from gpuspawner.start import own_code, request_options
+from gpuspawner.start.host import Host, set_locale
+from gpuspawner.start.policing import Policing
+from gpuspawner.start.refusal import invalid, reporting
+from gpuspawner.start.source import Choice, ServerSource
 
 FORM_PATIENCE = 3.0
 """How long a page waits for the first list of a hub that has just started, in seconds."""

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpuspawner.gates.refusal import invalid
 from gpuspawner.kube.quoting import quote
 from gpuspawner.language import gettext as _
 from gpuspawner.offers.options import FieldError
 from gpuspawner.reservations.places import OPTION, Wish
+from gpuspawner.start.refusal import invalid
 
 EVEN_IF_AWAY = "wait_even_if_away"
 """The name of the box beside the form's button."""

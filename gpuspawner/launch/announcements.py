@@ -14,13 +14,13 @@ from markupsafe import Markup
 
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, people
-from gpuspawner.gates.host import Host
+from gpuspawner.form.addresses import line
 from gpuspawner.kube.startup import read_pod
-from gpuspawner.launch.ending import Ending, utc_now
 from gpuspawner.launch.endings import last_of
-from gpuspawner.launch.mishaps import Mishap, mishaps
 from gpuspawner.runtime import Runtime
-from gpuspawner.web.form.addresses import line
+from gpuspawner.start.host import Host
+from gpuspawner.troubles.ending import Ending, utc_now
+from gpuspawner.troubles.mishaps import Mishap, mishaps
 
 log = logging.getLogger(__name__)
 

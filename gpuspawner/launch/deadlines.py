@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping
 
 from gpuspawner.compat.hub_limits import preparing_seconds
-from gpuspawner.gates.attempt import Attempt
-from gpuspawner.gates.host import Host
-from gpuspawner.launch.limits import StartPhase
 from gpuspawner.preflight.decision import Wait
+from gpuspawner.start.attempt import Attempt
+from gpuspawner.start.host import Host
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
+from gpuspawner.troubles.limits import StartPhase
 
 _LONGEST = 10.0**8
 """In seconds, three years: administrators may set infinity, which the hub's timeout can't be."""

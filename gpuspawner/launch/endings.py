@@ -13,16 +13,16 @@ from msgspec.structs import replace
 
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.gates.host import Host, log_name
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod, read_pod
-from gpuspawner.launch.ending import Ending, ending_of, is_overdue, read, utc_now, written
-from gpuspawner.launch.mishaps import is_lost
-from gpuspawner.launch.trouble import Kind
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.places import KeptPlace
 from gpuspawner.runtime import Runtime
+from gpuspawner.start.host import Host, log_name
+from gpuspawner.troubles.ending import Ending, ending_of, is_overdue, read, utc_now, written
+from gpuspawner.troubles.mishaps import is_lost
+from gpuspawner.troubles.trouble import Kind
 
 _STATE = "gpuspawner"
 """The key of our part of a server's state."""

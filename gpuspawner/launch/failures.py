@@ -11,12 +11,12 @@ from tornado import web
 
 from gpuspawner import messages
 from gpuspawner.compat import kubespawner
-from gpuspawner.gates import drafts
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.refusal import Refusal
+from gpuspawner.form.addresses import spawn
 from gpuspawner.messages import Message
 from gpuspawner.runtime import Runtime
-from gpuspawner.web.form.addresses import spawn
+from gpuspawner.start import drafts
+from gpuspawner.start.host import Host
+from gpuspawner.start.refusal import Refusal
 
 
 @contextmanager

@@ -11,25 +11,25 @@ from gpuspawner import messages
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
 from gpuspawner.compat.kubespawner import SERVER, Stock
-from gpuspawner.gates.attempt import Attempt
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.refusal import Refusal
-from gpuspawner.launch.avoided import BROKEN
-from gpuspawner.launch.course import Course
 from gpuspawner.launch.deadlines import limits
-from gpuspawner.launch.limits import GivenUp, StartPhase, hopeless, late, phase
-from gpuspawner.launch.mishaps import is_lost
 from gpuspawner.launch.sight import AGAIN_SECONDS, QueueSight, Seen, Sight
-from gpuspawner.launch.steps import Step
 from gpuspawner.launch.story import Story
 from gpuspawner.launch.telling import Telling
-from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages.causes import NOTHING
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.in_view import InView
 from gpuspawner.runtime import Runtime
+from gpuspawner.start.attempt import Attempt
+from gpuspawner.start.host import Host
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.troubles.avoided import BROKEN
+from gpuspawner.troubles.course import Course
+from gpuspawner.troubles.limits import GivenUp, StartPhase, hopeless, late, phase
+from gpuspawner.troubles.mishaps import is_lost
+from gpuspawner.troubles.steps import Step
+from gpuspawner.troubles.trouble import Kind, Trouble
 
 _ADMITTED_SECONDS = 2.0
 """How long Kueue usually takes to admit a pod at most, if there is quota."""

@@ -11,17 +11,17 @@ from urllib.parse import urlsplit
 from jupyterhub.utils import AnyTimeoutError
 
 from gpuspawner.compat.kubespawner import Stock, is_of_others
-from gpuspawner.gates.attempt import Attempt
-from gpuspawner.gates.decisions import PreflightMethod, warn
-from gpuspawner.gates.host import Host, log_name
-from gpuspawner.gates.refusal import Refusal
-from gpuspawner.gates.source import Choice
 from gpuspawner.launch.launching import Launching, not_sent, not_started, refused
-from gpuspawner.launch.limits import StartPhase, late
 from gpuspawner.launch.story import Story
-from gpuspawner.launch.trouble import Trouble
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.runtime import Runtime
+from gpuspawner.start.attempt import Attempt
+from gpuspawner.start.decisions import PreflightMethod, warn
+from gpuspawner.start.host import Host, log_name
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.source import Choice
+from gpuspawner.troubles.limits import StartPhase, late
+from gpuspawner.troubles.trouble import Trouble
 
 Decide = Callable[[Choice, PreflightMethod], Awaitable[Start | Wait]]
 

@@ -14,12 +14,12 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.startup import StartingPod, read_pod
-from gpuspawner.launch.steps import Stage, Step, merged, stages
-from gpuspawner.launch.trouble import Kind, Trouble
-from gpuspawner.launch.troubles import troubles
 from gpuspawner.preflight.queue import PlaceInQueue
 from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.rules import Rules
+from gpuspawner.troubles.steps import Stage, Step, merged, stages
+from gpuspawner.troubles.trouble import Kind, Trouble
+from gpuspawner.troubles.troubles import troubles
 
 AGAIN_SECONDS = 1.0
 """How often a start is looked at if nothing changes: limits pass, and the bar moves."""

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from gpuspawner import messages
-from gpuspawner.launch.course import Course, last_mark, percent
 from gpuspawner.launch.sight import Seen
-from gpuspawner.launch.steps import Stage, Step
 from gpuspawner.launch.story import Story
-from gpuspawner.launch.trouble import VAGUE, Kind, Trouble
-from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.messages import Message
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
+from gpuspawner.troubles.course import Course, last_mark, percent
+from gpuspawner.troubles.steps import Stage, Step
+from gpuspawner.troubles.trouble import VAGUE, Kind, Trouble
+from gpuspawner.troubles.usual import UsualSteps
 
 _VAGUE_SECONDS = 5.0
 """How long a trouble of unknown cause lasts before it is told: a new volume takes a moment."""

@@ -6,9 +6,6 @@ from typing import Any
 
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.activity import unused_for
-from gpuspawner.gates.admitting import Admitting
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.policing import Policing
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.launch.endings import Endings
@@ -20,9 +17,12 @@ from gpuspawner.line.resuming import resume_all
 from gpuspawner.line.rules import QueueRules
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.preflight.nobody_waits import DecidesAlone
-from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime
+from gpuspawner.scheduling.verdicts import Verdicts
+from gpuspawner.start.admitting import Admitting
+from gpuspawner.start.host import Host
+from gpuspawner.start.policing import Policing
 
 
 class HubLine:

@@ -9,13 +9,7 @@ from math import inf
 
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
-from gpuspawner.gates import connection
-from gpuspawner.gates.admitting import Admitted, Admitting, TurnToStart
-from gpuspawner.gates.decisions import TAKEN, may_wait
-from gpuspawner.gates.host import Host, log_name
-from gpuspawner.gates.policing import LIMIT, UNCOUNTED, Policing
-from gpuspawner.gates.refusal import UNREACHABLE, Refusal, left
-from gpuspawner.gates.source import Choice
+from gpuspawner.form.addresses import line
 from gpuspawner.launch import failures
 from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.story import Story
@@ -30,7 +24,13 @@ from gpuspawner.preflight.decision import Decision, Reason, Refuse
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.places import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
-from gpuspawner.web.form.addresses import line
+from gpuspawner.start import connection
+from gpuspawner.start.admitting import Admitted, Admitting, TurnToStart
+from gpuspawner.start.decisions import TAKEN, may_wait
+from gpuspawner.start.host import Host, log_name
+from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
+from gpuspawner.start.refusal import UNREACHABLE, Refusal, left
+from gpuspawner.start.source import Choice
 
 # Which refusals let a start wait in line, or keep its place there.
 

@@ -9,12 +9,12 @@ from gpuspawner.line.durations import Durations
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.room import KnownEnd
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.node_resources_fit import fits, wanted
 from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.verdicts import Verdicts
 
 _NOWHERE: frozenset[str] = frozenset()
 _KEPT = 10_000

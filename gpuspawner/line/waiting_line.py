@@ -31,8 +31,8 @@ from gpuspawner.line.waits import UsualWait, WaitedFor, Waits
 from gpuspawner.offers.elsewhere import HOSTNAME
 from gpuspawner.preflight.decision import Decision, Wait
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 log = logging.getLogger(__name__)
 

@@ -3,9 +3,9 @@
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import N_, ngettext
 from gpuspawner.language import gettext as _
-from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.messages import words
 from gpuspawner.offers.grant import Grant
+from gpuspawner.troubles.trouble import About, Kind, Trouble
 
 NOTHING = Grant()
 """What a server gets that the hub's own offers don't describe."""

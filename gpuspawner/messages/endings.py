@@ -6,11 +6,11 @@ from markupsafe import Markup, escape
 
 from gpuspawner.language import N_
 from gpuspawner.language import gettext as _
-from gpuspawner.launch.ending import Ending
-from gpuspawner.launch.mishaps import Mishap
-from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages import words
 from gpuspawner.messages.causes import way_out
+from gpuspawner.troubles.ending import Ending
+from gpuspawner.troubles.mishaps import Mishap
+from gpuspawner.troubles.trouble import Kind, Trouble
 
 _CAUSES = {
     Kind.NODE_LOST: N_("{server} ended because its machine was lost."),

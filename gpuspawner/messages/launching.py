@@ -2,14 +2,14 @@
 
 from gpuspawner.language import N_
 from gpuspawner.language import gettext as _
-from gpuspawner.launch.limits import GivenUp, StartPhase
-from gpuspawner.launch.pulls import Pulled
-from gpuspawner.launch.steps import Stage, Step
-from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages import unscheduled, words
 from gpuspawner.messages.causes import NOTHING, cause, way_out
 from gpuspawner.messages.words import Message, so_far
 from gpuspawner.offers.grant import Grant
+from gpuspawner.troubles.limits import GivenUp, StartPhase
+from gpuspawner.troubles.pulls import Pulled
+from gpuspawner.troubles.steps import Stage, Step
+from gpuspawner.troubles.trouble import Kind, Trouble
 
 
 def step(stage: Stage, usual: float | None = None, size: int | None = None) -> Message:

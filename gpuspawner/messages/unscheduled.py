@@ -4,9 +4,9 @@ It is told only if the preflight doesn't know better: it is off, or another sche
 """
 
 from gpuspawner.language import gettext as _
-from gpuspawner.launch.scheduler_message import ReasonKind, SchedulerReason, parse
 from gpuspawner.messages import words
 from gpuspawner.scheduling.requests import is_device
+from gpuspawner.troubles.scheduler_message import ReasonKind, SchedulerReason, parse
 
 _DISK = frozenset(
     {

@@ -6,7 +6,6 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from gpuspawner.gates.policing import Entitlement
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import allowance_lines
@@ -20,6 +19,7 @@ from gpuspawner.policies.remaining import Allowance, Remaining, policies_left, r
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
+from gpuspawner.start.policing import Entitlement
 
 
 class EntitlementByPolicies(Entitlement):

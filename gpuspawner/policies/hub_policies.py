@@ -5,8 +5,6 @@ from typing import Any
 
 from gpuspawner.cluster.client import ConfigurationFactory
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.policing import Policing
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Meter
@@ -14,6 +12,8 @@ from gpuspawner.policies.narrowing import Sizes
 from gpuspawner.policies.policies import Policies
 from gpuspawner.policies.written import read_policies, read_weights
 from gpuspawner.runtime import Runtime
+from gpuspawner.start.host import Host
+from gpuspawner.start.policing import Policing
 from gpuspawner.traits.settings import Settings
 
 

@@ -11,10 +11,6 @@ from tornado import web
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import people
 from gpuspawner.compat.database import is_fault
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.policing import LIMIT, UNCOUNTED, Policing
-from gpuspawner.gates.refusal import Refusal, misconfigured
-from gpuspawner.gates.source import Choice
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import policy_denied
@@ -29,6 +25,10 @@ from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.granted import Granted, ends_after
 from gpuspawner.runtime import Runtime
+from gpuspawner.start.host import Host
+from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
+from gpuspawner.start.refusal import Refusal, misconfigured
+from gpuspawner.start.source import Choice
 
 _PAGE_PATIENCE = 3.0
 """How long a page waits for the first list of pods, or for contact to come back, in seconds."""

@@ -37,7 +37,7 @@ from gpuspawner.preflight.rejection import (
     Rejection,
     WebhookFailed,
 )
-from gpuspawner.preflight.verdicts import PodShape
+from gpuspawner.scheduling.verdicts import PodShape
 
 _Gate = Callable[[Proposal], Awaitable[Decision]]
 """One of the preflight's gates, without admission."""

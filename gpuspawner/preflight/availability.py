@@ -23,12 +23,12 @@ from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
 from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of
 from gpuspawner.preflight.until_changed import UntilChanged
-from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
+from gpuspawner.scheduling.verdicts import Subject
 
 _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
 """Fields of a container that don't affect scheduling."""

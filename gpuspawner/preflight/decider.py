@@ -26,18 +26,18 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.preflight.downloads import containers, on_any
-from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
-from gpuspawner.preflight.verdicts import Subject, Verdicts, new_claims
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.pod_claims import made_by_hand
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
+from gpuspawner.scheduling.verdicts import Subject, Verdicts, new_claims
 
 if TYPE_CHECKING:
     from gpuspawner.kueue.queues import Queues

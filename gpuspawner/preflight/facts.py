@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.preflight.decision import ResourceRoom
-from gpuspawner.reservations.contention import requests_with_pod
+from gpuspawner.scheduling.contention import requests_with_pod
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.node_info import NodeInfo

@@ -10,8 +10,8 @@ from typing import Protocol
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.preflight.decision import Decision
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.scheduling.verdicts import Verdicts
 
 
 class WhoWaits(Protocol):

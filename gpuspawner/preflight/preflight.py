@@ -36,7 +36,6 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.verdicts import PodShape, Subject, Verdicts
 from gpuspawner.reservations.in_view import LostRoom
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.reservations.wait_queue import Waiter, WaitQueue
@@ -44,6 +43,7 @@ from gpuspawner.scaling.node_waits import TRIAL_SECONDS, NodeWaits
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scaling.pools import Pools
+from gpuspawner.scheduling.verdicts import PodShape, Subject, Verdicts
 
 if TYPE_CHECKING:
     from gpuspawner.kueue.queues import Queues

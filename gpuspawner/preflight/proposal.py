@@ -11,8 +11,8 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.elsewhere import off
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.placement import Later, MadeFor, kind_of
-from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.declared import DeclaredPool
+from gpuspawner.scheduling.verdicts import Subject
 
 
 @dataclass(frozen=True)

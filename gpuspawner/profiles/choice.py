@@ -7,7 +7,6 @@ from functools import partial
 from itertools import islice
 
 from gpuspawner import messages
-from gpuspawner.gates.source import Choice
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm, ProfileButton
 from gpuspawner.preflight.decision import Refuse
@@ -18,6 +17,7 @@ from gpuspawner.profiles.availability import Other
 from gpuspawner.profiles.choosing import Chosen
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.looking import Looking
+from gpuspawner.start.source import Choice
 
 # Admission for a page with many profiles: it stops asking after the first failure.
 

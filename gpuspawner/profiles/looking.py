@@ -13,9 +13,6 @@ from tornado import web
 from gpuspawner.cluster.background import Turn
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
-from gpuspawner.gates import own_code
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.policing import Entitlement
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.recent import Recent
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
@@ -35,6 +32,9 @@ from gpuspawner.profiles.sharing import SharedRows
 from gpuspawner.profiles.trial import try_out, unknown
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.evaluate import fitting_nodes
+from gpuspawner.start import own_code
+from gpuspawner.start.host import Host
+from gpuspawner.start.policing import Entitlement
 
 _SECONDS, _MOST_KEPT = 300.0, 4096
 """How long pages use what admission did to a pod, and for how many pods."""

@@ -13,6 +13,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 from msgspec.structs import asdict
 
+from gpuspawner.form.view_model import LiveAddresses
 from gpuspawner.language import language_tag
 from gpuspawner.messages import (
     Message,
@@ -25,7 +26,6 @@ from gpuspawner.messages import (
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.profile_list import WRITTEN_IN, Complete, Profile, text
-from gpuspawner.web.form.view_model import LiveAddresses
 
 # Texts that a template may either print into its page, or pass on to a script as JSON.
 

@@ -17,13 +17,9 @@ from gpuspawner import messages
 from gpuspawner.cluster.background import Turn
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.gates import drafts, own_code, stored_options
-from gpuspawner.gates.connection import IfConnected
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.own_servers import usage
-from gpuspawner.gates.policing import Entitlement, Policing
-from gpuspawner.gates.refusal import invalid, misconfigured
-from gpuspawner.gates.source import ServerSource, Stored
+from gpuspawner.form.addresses import live
+from gpuspawner.form.render import render_refusal, render_usage
+from gpuspawner.launch.own_servers import usage
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import availability, page
@@ -34,9 +30,13 @@ from gpuspawner.profiles.looking import PAGE_TURN_SECONDS, REFUSAL_TURN_SECONDS,
 from gpuspawner.profiles.sharing import Page, Rows
 from gpuspawner.profiles.trial import try_out
 from gpuspawner.runtime import Runtime
+from gpuspawner.start import drafts, own_code, stored_options
+from gpuspawner.start.connection import IfConnected
+from gpuspawner.start.host import Host
+from gpuspawner.start.policing import Entitlement, Policing
+from gpuspawner.start.refusal import invalid, misconfigured
+from gpuspawner.start.source import ServerSource, Stored
 from gpuspawner.traits.trait_types import setting
-from gpuspawner.web.form.addresses import live
-from gpuspawner.web.form.render import render_refusal, render_usage
 
 # How long a page waits for dry runs, in seconds. States that are unknown then come by refresh.
 PATIENCE = 1.0

@@ -8,14 +8,14 @@ from collections.abc import Hashable
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import makes_its_pods
-from gpuspawner.gates import own_code
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.policing import Entitlement
-from gpuspawner.gates.queueing import queue_for
 from gpuspawner.preflight.until_changed import UntilChanged
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.runtime import Runtime
+from gpuspawner.start import own_code
+from gpuspawner.start.host import Host
+from gpuspawner.start.policing import Entitlement
+from gpuspawner.start.queueing import queue_for
 
 Rows = tuple[ProfileAvailability, ...]
 

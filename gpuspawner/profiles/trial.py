@@ -10,8 +10,6 @@ from typing import Any
 from tornado import web
 
 from gpuspawner.compat import kubespawner, pods
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.pod_builder import home_of
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
@@ -27,6 +25,8 @@ from gpuspawner.profiles.profile_list import Complete, read
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import is_device, pod_requests
+from gpuspawner.start.host import Host
+from gpuspawner.start.pod_builder import home_of
 
 # What a pod that gpuspawner didn't write requests, as a grant.
 

@@ -10,10 +10,10 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.preflight.decision import Decision, Reason, Refuse
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.reservations.pending_pods import is_unschedulable
 from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scaling.nodes_to_come import NO_ROOM
+from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 UNSEEN_SECONDS = 2.0
 """How long a pod must be out of sight. The view may lag, and still have shown an older one."""

@@ -8,9 +8,9 @@ from collections.abc import Container
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.pods import Pod
-from gpuspawner.preflight.verdicts import Subject, Verdicts
-from gpuspawner.reservations.contention import Demand
+from gpuspawner.scheduling.contention import Demand
 from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 # The scheduler binds a pod that fits within a second, and retries one that didn't fit within ten. A
 # pod that fits for longer waits for something that the hub can't see.

@@ -15,12 +15,12 @@ from enum import Enum, auto
 import msgspec
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.preflight.verdicts import Subject, Verdicts
-from gpuspawner.reservations.contention import Demand, is_certain
 from gpuspawner.reservations.pending_pods import PendingPods
+from gpuspawner.scheduling.contention import Demand, is_certain
 from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
+from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 # If a pod starts with any other verdict, something about it is unknown.
 _KNOWN = (Outcome.FITS, Outcome.FITS_AFTER_PREEMPTION)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gpuspawner.reservations.contention import Demand
+from gpuspawner.scheduling.contention import Demand
 
 
 class WaitQueue:

@@ -10,19 +10,19 @@ from gpuspawner.kube.meta import NodeSelector, NodeSelectorTerm
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, PodAffinity
 from gpuspawner.kube.storage import PersistentVolumeClaim
-from gpuspawner.preflight.one_share import refuses, several
-from gpuspawner.preflight.verdicts import Subject, is_simple
-from gpuspawner.reservations.contention import Demand, requests_with_pod
 from gpuspawner.scaling.growth import HOSTNAME, Growth, Machine
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
+from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.device_claims import judged_on
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_resources_fit import fits
+from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.outcome import would_hold
 from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.verdicts import Subject, is_simple
 
 # A pool without a limit, in a hub where nobody else waits, needs one node.
 _UNLIMITED = 10**6

@@ -12,12 +12,12 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.kueue_pods import is_gated
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.reservations.in_view import UNSEEN_SECONDS, InView
 from gpuspawner.scaling.answers import Coming, Refused, answer
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting import age
+from gpuspawner.scheduling.verdicts import Subject
 
 TRIAL_SECONDS = 60.0
 """How long a pod may be pending before an autoscaler has reacted to it."""

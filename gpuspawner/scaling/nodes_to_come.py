@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.preflight.verdicts import Subject, Verdicts, is_simple
-from gpuspawner.reservations.contention import Demand, is_certain
 from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.declared import DeclaredPool
@@ -22,9 +20,11 @@ from gpuspawner.scaling.outlook import (
 )
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.scaling.starting import is_starting
+from gpuspawner.scheduling.contention import Demand, is_certain
 from gpuspawner.scheduling.device_claims import may_serve
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
+from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple
 
 NO_ROOM = (Outcome.BUSY, Outcome.IMPOSSIBLE)
 

@@ -11,10 +11,10 @@ from jupyterhub.apihandlers import APIHandler
 from jupyterhub.user import User
 from tornado import web
 
-from gpuspawner.gates.host import set_locale
 from gpuspawner.gates.sources import Sources
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.token_bucket import Clock, TokenBucket
+from gpuspawner.start.host import set_locale
 
 # Limits on questions per user, so that a script in a loop doesn't slow the hub for others.
 

@@ -5,9 +5,7 @@ from msgspec.structs import asdict
 
 from gpuspawner import messages
 from gpuspawner.gates.accelerators import Accelerators
-from gpuspawner.gates.policing import Entitlement
 from gpuspawner.gates.preview import Found
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages.starts import preview
 from gpuspawner.offers.grant import Denial
@@ -19,6 +17,8 @@ from gpuspawner.preflight.availability import Availability, State, Trials
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.scheduling import ClusterState
+from gpuspawner.start.policing import Entitlement
+from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.largest_fit import largest_fits
 
 JSON = dict[str, object]

@@ -15,17 +15,7 @@ from tornado import web
 
 from gpuspawner import runtime
 from gpuspawner.compat.jupyterhub import add_handlers
-from gpuspawner.gates.accelerators import Accelerators
-from gpuspawner.gates.host import Host
-from gpuspawner.gates.preview import preview
-from gpuspawner.gates.refusal import Refusal
-from gpuspawner.gates.wishes import in_schema
-from gpuspawner.offers import options
-from gpuspawner.profiles.profiles import Profiles
-from gpuspawner.runtime import Runtime
-from gpuspawner.web.about_a_server import AboutAServer, Questions, counted
-from gpuspawner.web.answers import decision, profile_states, states
-from gpuspawner.web.form.addresses import (
+from gpuspawner.form.addresses import (
     DECISION,
     FILES,
     LINE,
@@ -38,7 +28,17 @@ from gpuspawner.web.form.addresses import (
     is_served,
     version,
 )
-from gpuspawner.web.form.view_model import STATIC
+from gpuspawner.form.view_model import STATIC
+from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.preview import preview
+from gpuspawner.gates.wishes import in_schema
+from gpuspawner.offers import options
+from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.runtime import Runtime
+from gpuspawner.start.host import Host
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.web.about_a_server import AboutAServer, Questions, counted
+from gpuspawner.web.answers import decision, profile_states, states
 from gpuspawner.web.line import LineHandler, WaitingHandler
 from gpuspawner.web.stream.handler import StreamHandler
 

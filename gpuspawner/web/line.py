@@ -13,11 +13,11 @@ from tornado import web
 from tornado.httputil import url_concat
 
 from gpuspawner import runtime
-from gpuspawner.gates.host import set_locale
-from gpuspawner.web.form.addresses import line, live, pending, spawn
-from gpuspawner.web.form.alternative_button import INSTEAD
-from gpuspawner.web.form.render import buttons_instead, render_line
-from gpuspawner.web.form.view_model import Button, LineView
+from gpuspawner.form.addresses import line, live, pending, spawn
+from gpuspawner.form.alternative_button import INSTEAD
+from gpuspawner.form.render import buttons_instead, render_line
+from gpuspawner.form.view_model import Button, LineView
+from gpuspawner.start.host import set_locale
 
 if TYPE_CHECKING:
     from gpuspawner.line.in_line import InLine

@@ -19,7 +19,6 @@ from gpuspawner.cluster.client import load_configuration
 from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.people import person
-from gpuspawner.gates.source import Choice
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.offers.grant import Grant
@@ -32,6 +31,7 @@ from gpuspawner.policies.written import read_policies
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.granted import STORED, Granted, mark
 from gpuspawner.scheduling.rules import DEFAULT_RULES
+from gpuspawner.start.source import Choice
 
 PODS, USERS, GROUPS, POLICIES, TIMES = 2000, 500, 50, 100, 500
 NAMESPACE = "jhub"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuspawner.form.view_model import STATIC
 from gpuspawner.web import handlers
-from gpuspawner.web.form.view_model import STATIC
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
 FOLDERS = [path.split("/")[2] for path, *_ in handlers._HANDLERS]

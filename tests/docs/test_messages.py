@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from gpuspawner import messages
-from gpuspawner.launch.limits import GivenUp, StartPhase
-from gpuspawner.launch.trouble import About, Kind, Trouble
 from gpuspawner.messages.scaling import no_more
 from gpuspawner.offers.grant import DenialReason, Grant
 from gpuspawner.offers.offers import Offers
@@ -42,6 +40,8 @@ from gpuspawner.preflight.rejection import (
     Use,
 )
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
+from gpuspawner.troubles.limits import GivenUp, StartPhase
+from gpuspawner.troubles.trouble import About, Kind, Trouble
 
 ROOT = Path(__file__).parents[2]
 GIB = 2**30

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers.offers import Offers
+from gpuspawner.start.refusal import Refusal
 from tests.hub.option_sets import GPU, OFFERS
 
 _OFFERS = Offers.parse(**OFFERS)

@@ -25,8 +25,8 @@ from traitlets.config import Config
 
 from gpuspawner import GPUSpawner, runtime
 from gpuspawner.compat import pods
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
+from gpuspawner.start.refusal import Refusal
 from localcluster import LocalCluster
 from tests.fuzz import findings
 from tests.fuzz.bodies import bodies

@@ -10,8 +10,8 @@ from jupyterhub.spawner import SimpleLocalProcessSpawner
 from markupsafe import Markup
 from traitlets import default
 
-from gpuspawner.gates.refusal import Refusal, reporting
 from gpuspawner.messages import Message
+from gpuspawner.start.refusal import Refusal, reporting
 from tests.servers import single_user
 
 FULL = Message(

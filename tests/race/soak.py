@@ -24,8 +24,8 @@ from kubernetes_asyncio.config import kube_config
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner, runtime
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.start.refusal import Refusal
 from localcluster import LocalCluster
 from localcluster.client import ApiError
 from localcluster.ports import free_ports

@@ -16,7 +16,7 @@ import pytest
 from traitlets.config import Config
 import gpuspawner
 from gpuspawner.doctor import startup_report
-from gpuspawner.gates.refusal import Refusal
+from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.handlers import serve
 from tests.unit.makers.hubs import A100, StillHub
 from tests.unit.makers.restarts import pod, set_pod

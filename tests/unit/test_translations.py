@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner import messages
+from gpuspawner.form.render import render
+from gpuspawner.form.view_model import LiveAddresses
 from gpuspawner.messages import OnForm
 from gpuspawner.messages.policies import policy_denied
 from gpuspawner.messages.starts import preview
@@ -48,8 +50,6 @@ from gpuspawner.preflight.rejection import (
 from gpuspawner.profiles.choosing import Chosen, choose
 from gpuspawner.profiles.profile_list import WRITTEN_IN, read
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
-from gpuspawner.web.form.render import render
-from gpuspawner.web.form.view_model import LiveAddresses
 from tests.unit.makers.pages import Page
 from tests.unit.makers.translating import Pseudo, speaking, untranslated
 from tools.catalogue import POT, catalogue

@@ -12,7 +12,6 @@ from gpuspawner.kube.quoting import listing, nearest
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.preflight.decider import BY_KUEUE
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait, on_nodes
-from gpuspawner.preflight.one_share import refuses, several
 from gpuspawner.preflight.rejection import (
     Denied,
     Insecure,
@@ -24,6 +23,7 @@ from gpuspawner.preflight.rejection import (
 )
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.scheduling import ClusterState, NodeInfo
+from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.verdict import Why
 

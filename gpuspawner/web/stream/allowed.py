@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 import msgspec
 
-from gpuspawner.gates.policing import Entitlement, Policing
+from gpuspawner.start.policing import Entitlement, Policing
 
 _MOST_KEPT = 4096
 

@@ -16,9 +16,9 @@ from functools import partial
 from tornado import web
 
 from gpuspawner.cluster.background import Turn
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.runtime import Runtime
+from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.stream.open_form import OpenForm
 from gpuspawner.web.stream.stream import Stream
 

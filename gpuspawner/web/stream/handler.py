@@ -11,8 +11,8 @@ from jupyterhub.scopes import needs_scope
 from tornado import web
 
 from gpuspawner.compat.rights import Rights
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.runtime import Runtime, running
+from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.about_a_server import AboutAServer, Questions, TooManyQuestions, counted
 from gpuspawner.web.stream.broadcast import Broadcast
 from gpuspawner.web.stream.open_form import OpenForm, opened

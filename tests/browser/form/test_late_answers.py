@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Mouse, Page, Route, expect
 
-from gpuspawner.web.form.render import render
-from gpuspawner.web.form.view_model import STATIC, LiveAddresses
+from gpuspawner.form.render import render
+from gpuspawner.form.view_model import STATIC, LiveAddresses
 from tests.unit.makers.drawing import OFFERS, ROWS
 from tests.waiting import wait_for
 

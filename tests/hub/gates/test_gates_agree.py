@@ -17,7 +17,7 @@ from jupyterhub.utils import maybe_future
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner, runtime
-from gpuspawner.gates.refusal import Refusal
+from gpuspawner.start.refusal import Refusal
 from gpuspawner.traits import ENFORCE, WARN
 from localcluster import Fleet, LocalCluster
 from tests.hub.in_process import hub_in_process

@@ -29,7 +29,7 @@ def slow(spawner, pod):
     return pod
 c.KubeSpawner.modify_pod_hook = slow
 
-from gpuspawner.reservations.sending import HeldReservation
+from gpuspawner.start.sending import HeldReservation
 send = HeldReservation.send
 async def send_late(self, key, pod, request_timeout):
     spawner = self._spawner

@@ -12,7 +12,6 @@ from kubernetes_asyncio import client
 from kubespawner.objects import make_pod
 
 from gpuspawner.compat import pods
-from gpuspawner.gates.queueing import queued
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers import manifest
 from gpuspawner.offers.elsewhere import off, rather_off
@@ -21,6 +20,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import with_last_words
 from gpuspawner.offers.offers import Offers
 from gpuspawner.reservations.granted import Granted, mark
+from gpuspawner.start.queueing import queued
 from tests.stock.looking import look
 
 HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-alice"}}

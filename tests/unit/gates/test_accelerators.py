@@ -8,8 +8,8 @@ import pytest
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
 from gpuspawner.gates.accelerators import Accelerators
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.preflight.decision import Refuse, Start
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import NODES, OFFERS
 from tests.unit.makers.hubs import (
     A100,

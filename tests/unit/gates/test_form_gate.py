@@ -5,12 +5,13 @@ import logging
 
 import pytest
 
-from gpuspawner.gates import drafts, form_gate
+from gpuspawner.gates import form_gate
 from gpuspawner.gates.form_gate import AlreadyStartedError
-from gpuspawner.gates.refusal import Refusal, reporting
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.start import drafts
+from gpuspawner.start.refusal import Refusal, reporting
 from tests.unit.makers.waiters import FULL, Waiting
 
 FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}

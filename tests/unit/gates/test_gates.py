@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from kubespawner import KubeSpawner
 
-from gpuspawner.gates.attempt import CLEANUP_SECONDS, Phase
 from gpuspawner.gates.form_gate import AlreadyStartedError
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scaling.node_waits import longest_wait
 from gpuspawner.spawner_class import in_front_of
+from gpuspawner.start.attempt import CLEANUP_SECONDS, Phase
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import sends
 from tests.unit.makers.hubs import A100, TAINT, StillHub, tolerating
 from tests.unit.makers.profile_lists import GPU

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.messages import Message
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.kills import MortalHub, Row
 from tests.unit.makers.restarts import pod
 

@@ -14,8 +14,8 @@ from kubernetes_asyncio.client import V1Toleration
 from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.spawner_class import in_front_of
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import begin
 from tests.unit.makers.hubs import A100, named
 from tests.unit.makers.worlds import labelled, node, pod

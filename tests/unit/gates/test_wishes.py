@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.gates.wishes import pressed, split, without
 from gpuspawner.line.rules import QueueRules
 from gpuspawner.reservations.places import Wish
+from gpuspawner.start.refusal import Refusal
 
 ON = QueueRules()
 

@@ -11,8 +11,8 @@ from sqlalchemy.exc import PendingRollbackError
 
 from gpuspawner.compat import jupyterhub
 from gpuspawner.launch.announcements import announce, told_at_home, told_everywhere, told_on_form
-from gpuspawner.launch.ending import Ending, utc_now, written
-from gpuspawner.launch.trouble import Kind
+from gpuspawner.troubles.ending import Ending, utc_now, written
+from gpuspawner.troubles.trouble import Kind
 
 LOST = "ended because its machine was lost."
 AGAIN = "Please start it again: it may get another machine."

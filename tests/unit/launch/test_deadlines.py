@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpuspawner.gates.attempt import Attempt
-from gpuspawner.gates.source import Choice
 from gpuspawner.launch.deadlines import limits, total
-from gpuspawner.launch.limits import StartPhase
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import AfterPreemption, Start, UnknownRules, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp
+from gpuspawner.start.attempt import Attempt
+from gpuspawner.start.source import Choice
+from gpuspawner.troubles.limits import StartPhase
 
 SPAWNER: Any = SimpleNamespace(
     scheduling_timeout=60, preparing_timeout=600, http_timeout=30, preflight="enforce"

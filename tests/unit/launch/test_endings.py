@@ -11,12 +11,12 @@ from sqlalchemy import event
 from sqlalchemy.orm import object_session
 
 from gpuspawner import GPUSpawner
-from gpuspawner.launch.ending import Ending, written
 from gpuspawner.launch.endings import last_of, place_of, without_place
-from gpuspawner.launch.trouble import Kind
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.troubles.ending import Ending, written
+from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.file_database import FileDatabase, until
 from tests.unit.makers.policy_pods import server_pod
 from tests.unit.makers.restarts import NODE, begin, kind, pod, restarting, set_pod, stop, stopped
@@ -110,7 +110,7 @@ def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
         raise KeyError("a bug")
 
     monkeypatch.setattr("gpuspawner.launch.endings.read_pod", fails)
-    monkeypatch.setattr("gpuspawner.launch.farewells.ending_of", fails)
+    monkeypatch.setattr("gpuspawner.troubles.farewells.ending_of", fails)
 
     assert up.gpuspawner_gates.endings.polled(None, pod()) is None
     assert up.gpuspawner_gates.endings.polled(1, pod()) == 1

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tornado import web
 
-from gpuspawner.gates import drafts
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.recent import Recent
 from gpuspawner.launch import failures
 from gpuspawner.messages import Message, OnForm
+from gpuspawner.start import drafts
+from gpuspawner.start.refusal import Refusal
 
 
 class Said(Exception):  # noqa: N818, named by what it does

@@ -11,18 +11,18 @@ import pytest
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.cluster.pod_events import Heard
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.nodes import Taint
-from gpuspawner.launch.farewells import Farewells
 from gpuspawner.launch.launching import Launching
 from gpuspawner.launch.story import Story
-from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.scheduling.rules import DEFAULT_RULES
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.troubles.farewells import Farewells
+from gpuspawner.troubles.usual import UsualSteps
 from tests.unit.makers.starts import event
 
 pytestmark = pytest.mark.usefixtures("clock")

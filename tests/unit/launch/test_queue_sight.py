@@ -4,10 +4,10 @@ from msgspec import structs
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.launch.sight import QueueSight, Seen
-from gpuspawner.launch.steps import Stage, Step
-from gpuspawner.launch.trouble import Kind
 from gpuspawner.preflight.queue import PlaceInQueue
 from gpuspawner.scheduling.rules import DEFAULT_RULES
+from gpuspawner.troubles.steps import Stage, Step
+from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.kueue_worlds import GPU, flavor, known, pod, pool, queue, workload
 from tests.unit.makers.launches import Launch
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.launch.run import until_reachable
-from gpuspawner.launch.trouble import Exit, Kind, Trouble
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.troubles.trouble import Exit, Kind, Trouble
 from tests.unit.makers.hubs import A100
 from tests.unit.makers.worlds import node
 

@@ -8,8 +8,8 @@ import pytest
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.launch.sight import Seen, Sight
-from gpuspawner.launch.steps import Step
-from gpuspawner.launch.trouble import Kind
+from gpuspawner.troubles.steps import Step
+from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.starts import event
 

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from gpuspawner.launch.pulls import Pulled, Pulling
-from gpuspawner.launch.steps import Stage, Step
-from gpuspawner.launch.trouble import About, Kind, Trouble
-from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
+from gpuspawner.troubles.pulls import Pulled, Pulling
+from gpuspawner.troubles.steps import Stage, Step
+from gpuspawner.troubles.trouble import About, Kind, Trouble
+from gpuspawner.troubles.usual import UsualSteps
 from tests.unit.makers.launches import Launch
 
 LOOKING = Stage(Step.SCHEDULING, (-1, 0))

@@ -11,11 +11,6 @@ from jupyterhub.utils import utcnow
 from sqlalchemy import inspect, text
 
 from gpuspawner import GPUSpawner
-from gpuspawner.gates.admitting import Admitted, Admitting
-from gpuspawner.gates.decisions import offers_line
-from gpuspawner.gates.policing import LIMIT
-from gpuspawner.gates.refusal import Refusal
-from gpuspawner.gates.source import Choice
 from gpuspawner.launch.endings import place_of
 from gpuspawner.line import in_line
 from gpuspawner.line.in_line import lets_join, lets_stay
@@ -25,6 +20,11 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
 from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.start.admitting import Admitted, Admitting
+from gpuspawner.start.decisions import offers_line
+from gpuspawner.start.policing import LIMIT
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.source import Choice
 from tests.unit.makers.hubs import TAINT, TOLERATION, tolerating
 from tests.unit.makers.waiters import FULL, Waiting
 from tests.unit.makers.worlds import named_node, node, pod, proposal, settle

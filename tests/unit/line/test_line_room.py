@@ -11,8 +11,8 @@ from gpuspawner.line.durations import Durations
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.scheduling.verdicts import Subject, Verdicts
 from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod, proposal
 
 pytestmark = pytest.mark.usefixtures("clock")

@@ -10,12 +10,12 @@ from jupyterhub import orm
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Health, Live
 from gpuspawner.compat.people import person
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.claims import Claims
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.runtime import Runtime
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import StillHub
 from tests.unit.makers.policy_pods import container, plain, read, server_pod

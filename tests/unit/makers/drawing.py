@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from gpuspawner.form.render import render
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import Alternative, Difference, ResourceRoom
-from gpuspawner.web.form.render import render
 from tests.unit.makers.pages import Element, Page
 
 OFFERS = Offers.parse(

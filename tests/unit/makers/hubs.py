@@ -20,10 +20,10 @@ from gpuspawner.preflight.dry_run import Answer, DryRun
 from gpuspawner.preflight.dry_runs import DryRuns
 from gpuspawner.preflight.nobody_waits import DecidesAlone, WhoWaits, nobody_waits
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.pools import Pools
+from gpuspawner.scheduling.verdicts import Verdicts
 from gpuspawner.traits.settings import Settings
 from tests.unit.makers.worlds import StillView, labelled, node, pod
 

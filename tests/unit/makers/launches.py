@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
-from gpuspawner.launch.course import Course
 from gpuspawner.launch.sight import Seen
-from gpuspawner.launch.steps import Stage
 from gpuspawner.launch.story import Story
 from gpuspawner.launch.telling import Telling
-from gpuspawner.launch.trouble import Trouble
-from gpuspawner.launch.usual import UsualSteps
 from gpuspawner.messages import Message, with_details_in_log
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scheduling.node_images import NodeImages
+from gpuspawner.troubles.course import Course
+from gpuspawner.troubles.steps import Stage
+from gpuspawner.troubles.trouble import Trouble
+from gpuspawner.troubles.usual import UsualSteps
 
 
 class Page(Story):

@@ -11,8 +11,8 @@ from gpuspawner.line.line import Ticket
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.scheduling.verdicts import Verdicts
 from tests.unit.makers.worlds import Plain, StillView, node, pod, proposal, settle
 
 FULL = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")), ("Pod", pod("y", 1, on="n"))]

@@ -10,7 +10,6 @@ from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim, NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.preflight.verdicts import Subject, Verdicts
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
@@ -18,6 +17,7 @@ from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, Outlook, WhyNoNode
 from gpuspawner.scaling.pools import NONE, Pools
 from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 Plain = dict[str, Any]
 

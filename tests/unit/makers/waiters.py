@@ -7,7 +7,7 @@ import pytest
 from jupyterhub import orm
 
 from gpuspawner import GPUSpawner
-from gpuspawner.gates.refusal import Refusal
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import A100, StillHub
 from tests.unit.makers.worlds import node, pod, settle

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpuspawner.launch.ending import Ending
-from gpuspawner.launch.mishaps import Mishap
-from gpuspawner.launch.trouble import Kind
 from gpuspawner.messages import last_server_ended, mishap, server_ended
+from gpuspawner.troubles.ending import Ending
+from gpuspawner.troubles.mishaps import Mishap
+from gpuspawner.troubles.trouble import Kind
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 AGAIN = "Please start it again: it may get another machine."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.launch.limits import GivenUp, StartPhase
-from gpuspawner.launch.pulls import Pulled, Pulling
-from gpuspawner.launch.steps import Stage, Step
-from gpuspawner.launch.trouble import About, Exit, Kind, Trouble
 from gpuspawner.messages import failure, hitch, step, still
+from gpuspawner.troubles.limits import GivenUp, StartPhase
+from gpuspawner.troubles.pulls import Pulled, Pulling
+from gpuspawner.troubles.steps import Stage, Step
+from gpuspawner.troubles.trouble import About, Exit, Kind, Trouble
 
 
 @pytest.mark.parametrize("of", Step)

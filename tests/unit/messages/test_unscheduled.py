@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.launch.limits import GivenUp, StartPhase
-from gpuspawner.launch.trouble import Kind, Trouble
 from gpuspawner.messages import failure
 from gpuspawner.messages.unscheduled import why
+from gpuspawner.troubles.limits import GivenUp, StartPhase
+from gpuspawner.troubles.trouble import Kind, Trouble
 
 GPUS = "No machine for it has enough free resources of this kind: GPU."
 DISK = "No machine can use the disk of your server right now."

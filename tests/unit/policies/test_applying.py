@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpuspawner.compat import pods
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.servers import GRANT
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import T4, begin, refused, sends
 from tests.unit.makers.policy_pods import GPU
 

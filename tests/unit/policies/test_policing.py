@@ -10,11 +10,11 @@ import pytest
 from tornado import web
 
 from gpuspawner.cluster.health import Forbidden, Health, Live, Stale
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.servers import GRANT, SERVER, USER
 from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.policies.policing import RETRY_SECONDS, ByPolicies
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import (
     NODES,
     OFFERS,

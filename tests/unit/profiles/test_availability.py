@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.queue import PlaceInQueue
 from gpuspawner.profiles.availability import availability, fits_now
 from gpuspawner.scaling.outlook import MayScaleUp, Source
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import Course, begin, refused
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.gates.refusal import Refusal
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.profile_lists import CPU
 
 

@@ -8,10 +8,10 @@ import kubespawner
 import pytest
 
 from gpuspawner.cluster.health import Reading, Stale
-from gpuspawner.gates import drafts
-from gpuspawner.gates.refusal import Refusal
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.start import drafts
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.hubs import TAINT, tolerating
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU

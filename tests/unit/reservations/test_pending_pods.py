@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.pending_pods import PATIENCE_SECONDS, PendingPods
+from gpuspawner.scheduling.verdicts import Verdicts
 from tests.unit.makers.worlds import NAMESPACE, StillView, node, pod
 
 pytestmark = pytest.mark.usefixtures("clock")

@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 import pytest
 from jupyterhub.objects import Server
 
-from gpuspawner.gates.refusal import Refusal
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import Course, Train, begin, refused, sends
 from tests.unit.makers.worlds import node
 

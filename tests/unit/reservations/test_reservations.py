@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.preflight.verdicts import Verdicts
 from gpuspawner.reservations.reservations import (
     GONE_SECONDS,
     LEFT_SECONDS,
     LIFETIME_SECONDS,
     Reservations,
 )
+from gpuspawner.scheduling.verdicts import Verdicts
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.worlds import NAMESPACE, StillView, node, pod, proposal
 

@@ -11,11 +11,11 @@ import pytest
 
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import Undecodable, convert
-from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.growth import like, new_node
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.verdicts import Subject
 from tests.unit.makers.outlooks import (
     Cluster,
     Plain,

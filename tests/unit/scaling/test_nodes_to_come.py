@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers.types import Accelerator, ScaleUp
-from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.future import Future, Judged, could_serve
 from gpuspawner.scaling.growth import Growth, like
 from gpuspawner.scaling.outlook import (
@@ -26,6 +25,7 @@ from gpuspawner.scaling.outlook import (
     Source,
     WhyNoNode,
 )
+from gpuspawner.scheduling.verdicts import Subject
 from tests.unit.makers.groups import status
 from tests.unit.makers.outlooks import (
     T4,

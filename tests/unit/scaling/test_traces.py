@@ -7,7 +7,6 @@ import pytest
 
 from gpuspawner.kube.autoscaling import ClusterAutoscaler, MachineAutoscaler
 from gpuspawner.kube.objects import convert
-from gpuspawner.preflight.verdicts import Subject
 from gpuspawner.scaling.outlook import (
     CannotScaleUp,
     MayScaleUp,
@@ -16,6 +15,7 @@ from gpuspawner.scaling.outlook import (
     Source,
     WhyNoNode,
 )
+from gpuspawner.scheduling.verdicts import Subject
 from tests.unit.makers.groups import group, status
 from tests.unit.makers.outlooks import Cluster, Plain, autoscalers, node, outlook, pod, state
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.gates.refusal import misconfigured
+from gpuspawner.start.refusal import misconfigured
 from gpuspawner.web.stream.broadcast import AT_LEAST_EVERY, LEAST_REST, MOST_REST, SHARE, Rhythm
 from gpuspawner.web.stream.open_form import Shown
 from gpuspawner.web.stream.stream import AGAIN, CHECK_SECONDS, FULL, Stream

@@ -1,0 +1,94 @@
+"""The addresses of the files and data that the hub serves for a form.
+
+They are not with the handlers, whose import needs the whole hub: a spawner is imported without it.
+"""
+
+import hashlib
+from functools import cache
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from traitlets.config import Application
+
+from gpuspawner.compat.jupyterhub import has_handler
+from gpuspawner.form.view_model import STATIC, LiveAddresses
+
+_PREFIX = "gpuspawner"
+
+_SERVER = r"(?P<user_name>[^/]+)/(?P<server_name>[^/]*)"
+STATES = rf"/{_PREFIX}/states/{_SERVER}"
+STREAM = rf"/{_PREFIX}/stream/{_SERVER}"
+DECISION = rf"/{_PREFIX}/decision/{_SERVER}"
+SCHEMA = rf"/{_PREFIX}/schema/{_SERVER}"
+STOP = rf"/{_PREFIX}/stop/{_SERVER}"
+LINE = rf"/{_PREFIX}/line/{_SERVER}"
+WAITING = rf"/{_PREFIX}/line"
+FILES = rf"/{_PREFIX}/static/(form\.css|follow\.js|form\.js|profiles\.js|line\.js)"
+
+USAGE = "gpuspawner-usage"
+"""The id of the part of the form that says what policies leave."""
+
+
+def is_served(hub: Any) -> bool:
+    """Whether our handlers are among those that the configuration adds to the hub's own."""
+    return has_handler(hub, STATES)
+
+
+def live(spawner: Any, script: str = "form.js") -> LiveAddresses | None:
+    """Return the addresses for a server's live form; None if the hub doesn't serve them.
+
+    *script* keeps the page current: ``form.js``, ``profiles.js`` on a page of profiles, or
+    ``line.js`` on that of somebody who waits in line.
+    """
+    if not Application.initialized() or not is_served(Application.instance()):
+        return None
+    base = f"{spawner.hub.base_url}{_PREFIX}"
+    server = _path(spawner, spawner.name)
+    return LiveAddresses(
+        style=f"{base}/static/form.css?v={version('form.css')}",
+        script=f"{base}/static/{script}?v={version(script)}",
+        states=f"{base}/states/{server}",
+        decision=f"{base}/decision/{server}",
+        stream=f"{base}/stream/{server}",
+        follow=f"{base}/static/follow.js?v={version('follow.js')}",
+    )
+
+
+def spawn(spawner: Any) -> str:
+    """Return the address of the page where a server is started."""
+    return f"{spawner.hub.base_url}spawn/{_path(spawner, spawner.name)}".rstrip("/")
+
+
+def stop(spawner: Any, server: str) -> str:
+    """Return the address that stops another server of the owner, and comes back to this form.
+
+    It has the token that the hub's pages require of a form; "" if no page draws the form.
+    """
+    if spawner.handler is None or live(spawner) is None:
+        return ""
+    token = spawner.handler.xsrf_token.decode("ascii")
+    query = urlencode({"form": spawner.name, "_xsrf": token})
+    return f"{spawner.hub.base_url}{_PREFIX}/stop/{_path(spawner, server)}?{query}"
+
+
+def line(spawner: Any) -> str:
+    """Return the address of the page for somebody who waits in line; "" without our handlers."""
+    if live(spawner) is None:
+        return ""
+    return f"{spawner.hub.base_url}{_PREFIX}/line/{_path(spawner, spawner.name)}"
+
+
+def pending(spawner: Any) -> str:
+    """Return the address of the hub's page of a start."""
+    return f"{spawner.hub.base_url}spawn-pending/{_path(spawner, spawner.name)}".rstrip("/")
+
+
+def _path(spawner: Any, server: str) -> str:
+    """Return the part of an address that names a server of the owner."""
+    return f"{quote(spawner.user.name, safe='')}/{quote(server, safe='')}"
+
+
+@cache
+def version(name: str) -> str:
+    """Return a hash of the file, so that browsers may cache each version forever."""
+    return hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:16]

@@ -1,0 +1,151 @@
+"""Renders the form as HTML."""
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from msgspec.structs import replace
+
+from gpuspawner.form.alternative_button import INSTEAD, profile_value
+from gpuspawner.form.questions import never, not_free, over_limit
+from gpuspawner.form.view_builder import ViewBuilder, buttons
+from gpuspawner.form.view_model import (
+    MOST_LAMPS,
+    Button,
+    LeftByPolicies,
+    LineView,
+    LiveAddresses,
+    RefusedView,
+    UsageView,
+    View,
+)
+from gpuspawner.language import gettext, language_tag, ngettext
+from gpuspawner.messages import OnForm, no_download, stale, would_be
+from gpuspawner.messages.corrections import replaced
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.parsing import GPURequest, fall_back, user_options
+from gpuspawner.preflight.availability import Availability
+
+
+def render(
+    offers: Offers,
+    rows: Sequence[Availability],
+    chosen: object = None,
+    told: OnForm | None = None,
+    live: LiveAddresses | None = None,
+    usage: LeftByPolicies | None = None,
+) -> str:
+    """Render the fields of the spawn form; JupyterHub puts its own `<form>` around them.
+
+    The form first selects the *chosen* options: those just sent, or those of the last start. They
+    are untrusted; those that aren't offered are dropped. After a refusal, *told* has its texts.
+    """
+    if told is None:
+        kept, gone = fall_back({} if chosen is None else chosen, offers)
+        view, cards, sizes = _untried(offers, tuple(rows), kept, language_tag())
+        told_first = (*map(replaced, gone), *view.notices)
+        view = replace(view, notices=told_first, live=live, usage=usage)
+    else:
+        view = replace(ViewBuilder(offers, rows, chosen, told).view(live), usage=usage)
+        cards, sizes = _drawn(view)
+    template = _environment().get_template("form.html")
+    return template.render(
+        view=view,
+        cards=cards,
+        sizes=sizes,
+        words=_words(language_tag()),
+        style=_style(live),
+        language_tag=language_tag,
+    )
+
+
+def render_refusal(told: OnForm, live: LiveAddresses | None) -> str:
+    """Render a refusal of a profile, with a button for each alternative, above a form of others."""
+    template = _environment().get_template("refusal.html")
+    wait = would_be(told.place) if told.place else ""
+    view = RefusedView(told.message.html, _of_profiles(told), wait, live)
+    return template.render(view=view, style=_style(live), language_tag=language_tag)
+
+
+def render_line(view: LineView) -> str:
+    """Render the page of somebody who waits in line."""
+    template = _environment().get_template("line.html")
+    return template.render(view=view, style=_style(view.live), language_tag=language_tag)
+
+
+def buttons_instead(told: OnForm, offers: Offers) -> tuple[Button, ...]:
+    """Return a button for each alternative, of either kind of form."""
+    return *buttons(told.alternatives, offers), *_of_profiles(told)
+
+
+def _of_profiles(told: OnForm) -> tuple[Button, ...]:
+    """Return a button for each alternative to a profile."""
+    return tuple(Button(INSTEAD, profile_value(it.options), it.label, "") for it in told.profiles)
+
+
+def render_usage(usage: LeftByPolicies, live: LiveAddresses | None) -> str:
+    """Render what policies leave to the user, above a form of others."""
+    template = _environment().get_template("usage_alone.html")
+    view = UsageView(usage, live)
+    return template.render(view=view, style=_style(live), language_tag=language_tag)
+
+
+@lru_cache(64)
+def _untried(
+    offers: Offers, rows: tuple[Availability, ...], chosen: GPURequest, _language: str
+) -> tuple[View, Markup, Markup]:
+    """Render the form of users without a refusal; it is often the same for many of them."""
+    view = ViewBuilder(offers, rows, user_options(chosen)).view()
+    return view, *_drawn(view)
+
+
+def _drawn(view: View) -> tuple[Markup, Markup]:
+    """Draw the accelerators, and the fields below them."""
+    cards = _environment().get_template("cards.html").render(view=view, most_lamps=MOST_LAMPS)
+    sizes = _environment().get_template("sizes.html").render(view=view)
+    return Markup(cards), Markup(sizes)  # noqa: S704, they are escaped
+
+
+@lru_cache(64)
+def _words(_language: str) -> Markup:
+    """Render what the script may have to say in the language of the current request."""
+    words = (
+        _environment()
+        .get_template("words.html")
+        .render(
+            not_free=not_free,
+            never=never,
+            no_download=no_download,
+            over_limit=over_limit,
+            stale=stale,
+        )
+    )
+    return Markup(words)  # noqa: S704, they are escaped
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("gpuspawner.form"),
+        autoescape=True,
+        extensions=["jinja2.ext.i18n"],
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+    )
+    environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
+    return environment
+
+
+def _style(live: LiveAddresses | None) -> Markup:
+    return _style_at(live.style if live else None)
+
+
+@cache
+def _style_at(address: str | None) -> Markup:
+    """Return the element that brings the style; None has no address."""
+    style, _, _ = PackageLoader("gpuspawner.form", "static").get_source(_environment(), "form.css")
+    element = _environment().get_template("style.html")
+    return Markup(element.render(address=address, style=Markup(style)))  # noqa: S704, it is ours

@@ -1,0 +1,190 @@
+"""Builds the view of the form from the offers, their availability, and the user's choices.
+
+Without a script, a form can't make one field depend on another. So if the choices of a field
+depend on the accelerator, each accelerator's card has the field, with a name such as `gpus--a100`.
+The other fields are below the cards, once.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from markupsafe import Markup
+
+from gpuspawner.form import alternative_button
+from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts, images
+from gpuspawner.form.view_model import (
+    MOST_LAMPS,
+    Button,
+    Card,
+    Field,
+    LiveAddresses,
+    TextField,
+    View,
+)
+from gpuspawner.language import gettext as _
+from gpuspawner.language import sentence
+from gpuspawner.messages import OnForm, button, state_text, would_be
+from gpuspawner.messages.availability import sharing
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.options import ACCELERATOR, IMAGE, MEMORY, Written
+from gpuspawner.offers.parsing import OF, UNLISTED, GPURequest, fall_back, parse, user_options
+from gpuspawner.offers.texts import LONGEST
+from gpuspawner.offers.types import Choices
+from gpuspawner.offers.wording import unlisted_hint, unlisted_name
+from gpuspawner.preflight.alternatives import request_for
+from gpuspawner.preflight.availability import Availability, State
+from gpuspawner.preflight.decision import Alternative, ResourceRoom
+
+
+def buttons(alternatives: Iterable[Alternative], offers: Offers) -> tuple[Button, ...]:
+    """Return a button for each alternative."""
+
+    def of(alternative: Alternative) -> Button:
+        words = button(alternative)
+        sent = alternative_button.value(request_for(alternative.grant, offers))
+        return Button(alternative_button.INSTEAD, sent, words.label, " · ".join(words.details))
+
+    return tuple(map(of, alternatives))
+
+
+class ViewBuilder:
+    """Builds one view; the arguments are those of `render`."""
+
+    def __init__(
+        self,
+        offers: Offers,
+        rows: Sequence[Availability],
+        chosen: object,
+        told: OnForm | None = None,
+    ) -> None:
+        self._offers = offers
+        self._rows = rows
+        self._told = told
+        kept, _gone = fall_back({} if chosen is None else chosen, offers)
+        self._chosen = user_options(kept)
+        self._understood = isinstance(parse(chosen, offers), GPURequest)
+        everything = [offers.choices(row.accelerator) for row in rows]
+        self._written = self._written_in(chosen)
+        questions: tuple[AnyQuestion, ...] = (IMAGES, MEMORIES, CPUS)
+        self._own = [it for it in questions if _differs(it, everything)]
+        self._common = [it for it in questions if it not in self._own]
+
+    def view(self, live: LiveAddresses | None = None) -> View:
+        """Build the view."""
+        told, everywhere = self._told, self._offers.choices(None)
+        return View(
+            cards=tuple(self._card(row) for row in self._rows),
+            fields=self._fields(_marked(self._common, self._rows), everywhere, self._chosen),
+            texts=tuple(self._texts(everywhere)),
+            message=told.message.html if told else Markup(),
+            alternatives=buttons(told.alternatives, self._offers) if told else (),
+            wait=would_be(told.place) if told and told.place else "",
+            notices=tuple(filter(None, [_notice(self._rows)])),
+            error="" if self._understood else self._error(ACCELERATOR),
+            live=live,
+        )
+
+    def _card(self, row: Availability) -> Card:
+        accelerator = row.accelerator
+        choices = self._offers.choices(accelerator)
+        key = accelerator.key if accelerator else None
+        checked = key == self._chosen[ACCELERATOR]
+        chosen = self._chosen if checked else {}
+        own = _marked(self._own, [row])
+        if accelerator is not None:
+            own.insert(0, counts(row))
+        words = state_text(row)
+        return Card(
+            value=key or "",
+            name=accelerator.display_name if accelerator else _("No GPU"),
+            description=accelerator.description if accelerator else _("CPU and memory only"),
+            sharing=sharing(accelerator) if accelerator else "",
+            shared=accelerator is not None and accelerator.is_shared,
+            state=row.state.value,
+            word=words.word,
+            detail=words.detail,
+            lamps=lamps(row.gpus),
+            checked=checked,
+            fields=self._fields(own, choices, chosen, of=f"{OF}{key or ''}"),
+            error=self._error(ACCELERATOR) if checked and self._understood else "",
+        )
+
+    def _fields(
+        self,
+        questions: Sequence[AnyQuestion],
+        choices: Choices,
+        chosen: Mapping[str, Written],
+        of: str = "",
+    ) -> tuple[Field, ...]:
+        fields = []
+        for question in questions:
+            name = question.option.name
+            wanted = chosen.get(name) if chosen else question.taken(choices)
+            if drawn := question.choices(choices, wanted):
+                error = self._error(name) if chosen and name not in self._written else ""
+                fields.append(Field(name, f"{name}{of}", question.label, drawn, error))
+        return tuple(fields)
+
+    def _texts(self, choices: Choices) -> list[TextField]:
+        """Return the fields for values that aren't listed; accelerators don't affect them."""
+        image, memory = choices.unlisted_image, choices.unlisted_memory
+        return [
+            TextField(
+                option=name,
+                name=f"{UNLISTED}{name}",
+                label=unlisted_name(unlisted),
+                hint=sentence(unlisted_hint(unlisted)),
+                value=self._written.get(name, ""),
+                error=self._error(name) if name in self._written else "",
+            )
+            for name, unlisted in ((IMAGE.name, image), (MEMORY.name, memory))
+            if unlisted is not None
+        ]
+
+    def _written_in(self, sent: object) -> dict[str, str]:
+        """Return the entered values; a value that was just refused stays, to be corrected."""
+        accelerator = self._offers.accelerators.get(str(self._chosen[ACCELERATOR]))
+        choices = self._offers.choices(accelerator)
+        allowed = {IMAGE.name: choices.unlisted_image, MEMORY.name: choices.unlisted_memory}
+        listed = {it.value for ask in (IMAGES, MEMORIES) for it in ask.choices(choices, None)}
+        given = sent if isinstance(sent, Mapping) else {}
+        written = {
+            name: given.get(name) if self._error(name) else self._chosen[name]
+            for name, unlisted in allowed.items()
+            if unlisted
+        }
+        return {
+            name: value[:LONGEST]
+            for name, value in written.items()
+            if isinstance(value, str) and (self._error(name) or value not in listed)
+        }
+
+    def _error(self, name: str) -> str:
+        errors = self._told.errors if self._told else ()
+        return " ".join(sentence(error.text) for error in errors if error.field == name)
+
+
+def lamps(gpus: ResourceRoom | None) -> tuple[bool, ...]:
+    """Return a lamp for each GPU, lit if it is free; none if there are too many GPUs."""
+    if gpus is None or gpus.total > MOST_LAMPS:
+        return ()
+    return tuple(number < gpus.free for number in range(gpus.total))
+
+
+def _marked(questions: Sequence[AnyQuestion], rows: Sequence[Availability]) -> list[AnyQuestion]:
+    """Let the question for the image tell which ones need no download."""
+    return [images(rows) if question is IMAGES else question for question in questions]
+
+
+def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:
+    return len({(question.option.choices(it), question.taken(it)) for it in everything}) > 1
+
+
+def _notice(rows: Sequence[Availability]) -> str:
+    if any(row.accelerator is not None for row in rows):
+        return ""
+    states = {row.state for row in rows}
+    if State.READING in states:
+        return _("The hub is still reading the cluster. Reload this page in a moment.")
+    if State.UNKNOWN in states:
+        return _("We can't check which GPUs there are right now.")
+    return _("There are no GPUs to choose from right now.")

@@ -1,0 +1,205 @@
+"""Verdicts for many pods at one moment; pods that are alike are evaluated once.
+
+A class that starts together sends many equal pods.
+"""
+
+import msgspec
+from msgspec import msgpack, structs
+
+from gpuspawner.kube.objects import Manifest, strict_convert
+from gpuspawner.kube.pods import Affinity, Pod, Volume
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
+from gpuspawner.scheduling.contention import Demand, requests_with_pod
+from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
+from gpuspawner.scheduling.node_info import host_ports
+from gpuspawner.scheduling.pod_claims import ONE_POD, with_default_class
+from gpuspawner.scheduling.requests import pod_requests
+from gpuspawner.scheduling.rules import DEFAULT_RULES
+from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.storage_index import class_of_claim
+from gpuspawner.scheduling.verdict import Outcome, Verdict
+
+_encode = msgpack.Encoder().encode
+
+PodShape = tuple[object, ...]
+"""Equal for pods with equal verdicts."""
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """The pod to evaluate, and PersistentVolumeClaims that will exist before it."""
+
+    pod: Pod
+    new_claims: tuple[Manifest, ...] = ()
+
+
+class Verdicts:
+    """Evaluates pods against a state, which it only reads."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._version = -1
+        self._verdicts: dict[PodShape, Verdict] = {}
+        self._fitting: dict[PodShape, bool] = {}
+        self._nodes: dict[PodShape, frozenset[str]] = {}
+        self._demands: dict[PodShape, Demand | None] = {}
+        self._alike: dict[object, Demand] = {}
+        self._repelling = False
+        """Whether a running pod keeps others away by its anti-affinity."""
+
+    def verdict(self, subject: Subject) -> Verdict:
+        """Return what kube-scheduler would do with the pod at this moment."""
+        shape = self.shape(subject)
+        verdict = self._verdicts.get(shape)
+        if verdict is None:
+            verdict = evaluate(self._state, subject.pod, new_claims=subject.new_claims)
+            self._verdicts[shape] = verdict
+        return verdict
+
+    def fits(self, subject: Subject) -> bool:
+        """Whether the pod fits at this moment; cheaper than a verdict, which names all nodes."""
+        shape = self.shape(subject)
+        if shape in self._verdicts:
+            return self._verdicts[shape].outcome is Outcome.FITS
+        if shape not in self._fitting:
+            claims = subject.new_claims
+            self._fitting[shape] = fits_somewhere(self._state, subject.pod, new_claims=claims)
+        return self._fitting[shape]
+
+    def nodes(self, subject: Subject) -> frozenset[str]:
+        """Return the nodes on which the pod fits at this moment; none costs less than a verdict."""
+        shape = self.shape(subject)
+        if shape in self._verdicts:
+            known = self._verdicts[shape]
+            return frozenset(known.feasible if known.outcome is Outcome.FITS else ())
+        if shape not in self._nodes:
+            found = fitting_nodes(self._state, subject.pod, new_claims=subject.new_claims)
+            self._nodes[shape] = frozenset(found)
+        return self._nodes[shape]
+
+    def demand(self, subject: Subject) -> Demand | None:
+        """Return the room that the pod may take at this moment; None if it fits nowhere.
+
+        Equal demands are the same object, even if their pods differ otherwise.
+        """
+        shape = self.shape(subject)
+        if shape not in self._demands:
+            self._demands[shape] = self._demand(subject)
+        return self._demands[shape]
+
+    def demand_anywhere(self, subject: Subject) -> Demand:
+        """Return the room that a pod may take if nobody knows on which node."""
+        try:
+            return Demand(requests_with_pod(pod_requests(subject.pod, self._state.rules)), None)
+        except QuantityError:
+            return Demand({}, None, simple=False)
+
+    def _demand(self, subject: Subject) -> Demand | None:
+        nodes, pod = self.nodes(subject), subject.pod
+        if nodes:
+            requests = requests_with_pod(pod_requests(pod, self._state.rules))
+            demand = Demand(requests, nodes, is_simple(pod))
+            value = (frozenset(requests.items()), demand.nodes, demand.simple)
+            return self._alike.setdefault(value, demand)
+        if self.verdict(subject).outcome is Outcome.FITS_AFTER_PREEMPTION:
+            return Demand({}, None, simple=False)
+        return None
+
+    def shape(self, subject: Subject) -> PodShape:
+        """Return everything that the verdict can depend on at this moment.
+
+        Labels count only if pods select each other by them. Volumes of kinds that we don't read
+        have generated names (service account tokens, say) and never decide.
+        """
+        pod = subject.pod
+        volumes = [volume for volume in pod.spec.volumes or () if volume != Volume(volume.name)]
+        spec = _encode(structs.replace(pod.spec, volumes=volumes))
+        shape = (pod.metadata.namespace, spec, _encode(subject.new_claims))
+        if not self.depends_on_labels(pod):
+            return shape
+        return *shape, _encode(pod.metadata.labels), pod.metadata.name
+
+    def depends_on_labels(self, pod: Pod) -> bool:
+        """Whether the verdict depends on the pod's labels and name: pods select each other."""
+        self._forget_if_changed()
+        return self._repelling or not is_simple(pod)
+
+    def places(self, subject: Subject) -> bytes:
+        """Return a key that is equal for pods whose volumes new nodes reach in the same places.
+
+        Most users' homes have the same key. It changes only with `ClusterState.lasting_version`.
+        """
+        return _encode(self._all_places(subject))
+
+    def _all_places(self, subject: Subject) -> list[object]:
+        volumes = subject.pod.spec.volumes or ()
+        return [self._places(subject, it) for it in volumes if it != Volume(it.name)]
+
+    def shape_of_needs(self, subject: Subject) -> bytes:
+        """Return what a new node must have for the pod; equal for two users' servers.
+
+        Of a volume, only the places count from which a node can reach it, unless only one pod may
+        use it at a time.
+        """
+        spec, rules = subject.pod.spec, self._state.rules
+        return _encode(
+            (
+                sorted(pod_requests(subject.pod, rules).items()),
+                sorted((spec.node_selector or {}).items()),
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                spec.scheduler_name,
+                host_ports(subject.pod, rules),
+                self._all_places(subject),
+            )
+        )
+
+    def _places(self, subject: Subject, volume: Volume) -> object:
+        if volume.persistent_volume_claim is None:
+            return structs.replace(volume, name="")
+        storage, namespace = self._state.storage, subject.pod.metadata.namespace
+        name = volume.persistent_volume_claim.claim_name
+        claim = storage.get(PersistentVolumeClaim, name, namespace)
+        bound = claim and storage.get(PersistentVolume, claim.spec.volume_name)
+        if claim and bound:
+            alone = name if ONE_POD in (claim.spec.access_modes or ()) else ""
+            return alone, bound.spec.node_affinity, sorted((bound.metadata.labels or {}).items())
+        if claim is None and (new := _new_claim(subject, name)) is not None:
+            claim = with_default_class(new, storage)
+        return class_of_claim(claim) if claim else None
+
+    def _forget_if_changed(self) -> None:
+        if self._version == self._state.version:
+            return
+        self._version = self._state.version
+        for kept in (self._verdicts, self._fitting, self._nodes, self._demands, self._alike):
+            kept.clear()
+        self._repelling = any(info.repelling for info in self._state.nodes.values())
+
+
+def new_claims(subject: Subject) -> list[PersistentVolumeClaim]:
+    """Return the claims that will exist before the pod."""
+    return [strict_convert(it, PersistentVolumeClaim) for it in subject.new_claims]
+
+
+def _new_claim(subject: Subject, name: str) -> PersistentVolumeClaim | None:
+    return next((it for it in new_claims(subject) if it.metadata.name == name), None)
+
+
+def is_simple(pod: Pod) -> bool:
+    """Whether the pod's binding affects other pods only by the amounts it takes.
+
+    Limits on attached volumes don't count: drivers allow dozens a node, and a pod that hits
+    the limit only waits until another pod ends.
+    """
+    affinity = pod.spec.affinity or Affinity()
+    return not (
+        host_ports(pod, DEFAULT_RULES)
+        or (affinity.pod_affinity and affinity.pod_affinity.required)
+        or (affinity.pod_anti_affinity and affinity.pod_anti_affinity.required)
+        or any(
+            constraint.when_unsatisfiable == "DoNotSchedule"
+            for constraint in pod.spec.topology_spread_constraints or ()
+        )
+    )

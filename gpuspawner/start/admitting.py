@@ -1,0 +1,92 @@
+"""Admits one start: its part of its owner's limits, and its reservation."""
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
+import msgspec
+
+from gpuspawner.compat import jupyterhub
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.reservations.granted import Granted
+from gpuspawner.reservations.places import Wish
+from gpuspawner.reservations.promises import Promises
+from gpuspawner.runtime import Runtime
+from gpuspawner.start import connection
+from gpuspawner.start.decisions import decide
+from gpuspawner.start.host import Host
+from gpuspawner.start.policing import Policing
+from gpuspawner.start.source import Choice
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """A start that has its reservation, and its part of its owner's limits."""
+
+    choice: Choice
+    decision: Start | Wait
+    granted: Granted | None
+
+
+class Admitting:
+    """Admits the starts of one spawner."""
+
+    def __init__(
+        self, spawner: Host, runtime: Runtime, policing: Policing, promises: Promises
+    ) -> None:
+        self._spawner = spawner
+        self._runtime = runtime
+        self._policing = policing
+        self._promises = promises
+
+    async def admit(self, choice: Choice) -> Admitted:
+        """Take both, or neither.
+
+        Raises:
+            Refusal: The server may not have one of them.
+        """
+        with self._promises.kept_only_if_it_starts(choice.proposal.key):
+            granted = await self._policing.take(choice)
+            admission = connection.admission(self._spawner, self._runtime)
+            begin = partial(self._runtime.preflight.begin, admission=admission)
+            decision = await decide(self._spawner, choice, begin, admission)
+            return Admitted(choice, decision, granted)
+
+
+class TurnToStart:
+    """When one start is admitted. In a hub without a line: at once, or never.
+
+    `gpuspawner.line.in_line` lets it wait.
+
+    Attributes:
+        is_on: Whether it waits right now.
+        has_waited: Whether it waits or has been called.
+    """
+
+    is_on = has_waited = False
+
+    def __init__(self, spawner: Host, admitting: Admitting) -> None:
+        self._spawner = spawner
+        self._admitting = admitting
+
+    def joining(self) -> AbstractContextManager[None]:
+        """Give the place up that is kept for a start, however its gate ends."""
+        return nullcontext()
+
+    async def through(self, asked: Choice, wish: Wish) -> Admitted:  # noqa: ARG002, nobody waits
+        """Admit a start, when it is its turn if its owner wants to wait in line.
+
+        Raises:
+            Refusal: It isn't admitted, and nobody waits for it.
+        """
+        return await jupyterhub.surviving(self._spawner, partial(self._admitting.admit, asked))
+
+    def kept_if_taken(self) -> AbstractContextManager[None]:
+        """Let a start that another program has taken the room from wait on, at its old place.
+
+        Raises:
+            Refusal: The start has failed; its owner waits again.
+        """
+        return nullcontext()
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Note that a page is open that shows this wait."""
+        return nullcontext()

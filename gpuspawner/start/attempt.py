@@ -1,0 +1,112 @@
+"""One start, from the moment its second gate admits it."""
+
+import math
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gpuspawner import messages
+from gpuspawner.compat import pods
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.messages import Message
+from gpuspawner.offers.elsewhere import off
+from gpuspawner.offers.manifest import with_last_words
+from gpuspawner.offers.parsing import Gone
+from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.reservations.granted import Granted, mark
+from gpuspawner.scaling.node_waits import longest_wait
+from gpuspawner.start.source import Choice
+
+# So that our refusal comes before the hub's own time-out.
+CLEANUP_SECONDS = 30
+_LEAST_SECONDS = 5.0
+
+
+class Phase(StrEnum):
+    """How far a start has come."""
+
+    ADMITTED = "admitted"
+    """The second gate has admitted it; KubeSpawner makes the pod."""
+    SENT = "sent"
+    """The pod is being sent, or has been."""
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A start in progress; its repr shows everything known about it.
+
+    Attributes:
+        decision: The preflight's last one.
+        gone: The stored options that are no longer on offer.
+        granted: What policies have granted; None without policies.
+        ends: When the hub or KubeSpawner gives it up, by ``time.monotonic``.
+        starting: How long its containers may take to start, in seconds.
+    """
+
+    choice: Choice
+    decision: Start | Wait
+    gone: tuple[Gone, ...] = ()
+    granted: Granted | None = None
+    phase: Phase = Phase.ADMITTED
+    ends: float = math.inf
+    starting: float = 0.0
+
+    def complete(self, pod: Any, change: Callable[[Manifest], Manifest] = dict) -> Any:
+        """Write into KubeSpawner's pod what was granted, and then *change* it.
+
+        Raises:
+            Refusal: The grant contradicts KubeSpawner's configuration.
+        """
+        completed = self.choice.complete(pods.plain(pod))
+        if self.choice.kept_off:
+            completed = off(completed, self.choice.kept_off)
+        made = with_last_words(change(completed))
+        return pods.changed(pod, mark(made, self.granted) if self.granted else made)
+
+    @property
+    def is_promised(self) -> bool:
+        """Whether the pod fits for certain: nothing is unknown, and no new node is needed."""
+        return self.decision == Start(self.decision.grant)
+
+    @property
+    def may_queue(self) -> bool:
+        """Whether the pod may have to wait in a queue of Kueue, for as long as that takes."""
+        return bool(self.choice.proposal.queue)
+
+    @property
+    def seconds_for_a_node(self) -> int:
+        """How long the start may wait for a new node, in seconds; 0 if none can come.
+
+        A start with room may need one too, because its node may go.
+        """
+        if isinstance(self.decision, Wait):
+            return math.ceil(longest_wait(self.decision.scale_up) + CLEANUP_SECONDS)
+        pool = self.choice.proposal.declared_pool
+        return round(2 * 60 * pool.scale_up.minutes) if pool else 0
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the start may still wait, in seconds, so that it doesn't time out.
+
+        The last gate may find that it needs a new node, when the hub has already read its timeout.
+        Its containers still need their time then.
+        """
+        after = self.starting + CLEANUP_SECONDS
+        return max(_LEAST_SECONDS, self.ends - time.monotonic() - after)
+
+    def ending_in(self, seconds: float) -> "Attempt":
+        """Return the attempt with a timeout that runs from now on, beside those that run already.
+
+        The hub and KubeSpawner may have different ones.
+        """
+        return replace(self, ends=min(self.ends, time.monotonic() + seconds))
+
+    def news(self) -> tuple[Message, ...]:
+        """The messages that the progress page shows first."""
+        notices = (messages.gone_at_start(self.gone, self.choice.options),) if self.gone else ()
+        ends = self.granted.lifetime if self.granted else None
+        told = (messages.ends_after(ends),) if ends else ()
+        return (*notices, *told, *messages.progress(self.decision))

@@ -1,0 +1,157 @@
+"""Ask the preflight about a start, and turn its refusals into exceptions."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace as change
+
+from kubernetes_asyncio.client.rest import ApiException
+from msgspec.structs import replace
+from tornado import web
+
+from gpuspawner import messages, runtime
+from gpuspawner.compat.database import is_fault
+from gpuspawner.kube.quoting import one_line
+from gpuspawner.messages import OnForm
+from gpuspawner.preflight.admitted import rejected
+from gpuspawner.preflight.decision import (
+    Decision,
+    Overruled,
+    Reason,
+    Refuse,
+    Start,
+    UnknownRules,
+    Wait,
+)
+from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.rejection import Of
+from gpuspawner.preflight.rejection_parser import read
+from gpuspawner.start.host import Host, log_name
+from gpuspawner.start.policing import policing
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.source import Choice
+from gpuspawner.traits import OFF, WARN
+from gpuspawner.traits.trait_types import setting
+
+PreflightMethod = Callable[[Proposal], Decision | Awaitable[Decision]]
+"""One of the preflight's methods that decide about a proposal."""
+TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
+"""Why a start fails that others were faster than."""
+
+
+async def decide(
+    spawner: Host, choice: Choice, question: PreflightMethod, admission: Admission
+) -> Start | Wait:
+    """Ask the preflight about a choice, unless ``GPUSpawner.preflight`` is ``"off"``.
+
+    Raises:
+        Refusal: The cluster can't hold the pod.
+    """
+    if setting(spawner, "preflight") == OFF:
+        return Start(choice.proposal.grant)
+    decision = await answer(spawner, choice.proposal, question)
+    if not isinstance(decision, Refuse):
+        return decision
+    raise await _refusal(spawner, choice, decision, admission)
+
+
+async def answer(spawner: Host, proposal: Proposal, question: PreflightMethod) -> Decision:
+    """Return the preflight's decision; with ``"warn"``, a refusal becomes a start with a note.
+
+    Raises:
+        TooManyDryRunsError: Only for a preview; a start goes without a dry run.
+    """
+    if not spawner.gpuspawner_stock.knows_no_pod():
+        proposal = change(proposal, older_stays=True)
+    try:
+        found = question(proposal)
+        decision = await found if inspect.isawaitable(found) else found
+    except (Refusal, TooManyDryRunsError):
+        raise
+    except Exception:
+        # A bug of ours must not keep users from getting servers.
+        name = one_line(proposal.name)
+        spawner.log.exception("The preflight failed; %s's server starts unchecked", name)
+        return Start(proposal.grant, (UnknownRules(("the preflight itself failed",)),))
+    if isinstance(decision, Refuse) and setting(spawner, "preflight") == WARN:
+        return Start(proposal.grant, (Overruled(decision),))
+    return decision
+
+
+def warn(spawner: Host, decision: Start | Wait) -> None:
+    """Log a refusal that the administrator has set to warnings only."""
+    for overruled in messages.explain_overruled(decision):
+        spawner.log.warning("Starting %s anyway: %s", log_name(spawner), overruled)
+
+
+@asynccontextmanager
+async def refusing(
+    of: Of, spawner: Host, choice: Choice, admission: Admission
+) -> AsyncIterator[None]:
+    """Turn the API server's rejection into a refusal.
+
+    Raises:
+        Refusal: The API server rejected what was sent. Its other errors pass unchanged.
+    """
+    try:
+        yield
+    except ApiException as error:
+        if (rejection := read(error.status, error.body, of)) is None:
+            raise
+        refuse = rejected(choice.proposal.grant, rejection)
+        raise await _refusal(spawner, choice, refuse, admission) from None
+
+
+async def _refusal(spawner: Host, choice: Choice, refuse: Refuse, admission: Admission) -> Refusal:
+    try:
+        message, on_form = await choice.explain(refuse, admission)
+    except Exception:
+        # The refusal is right even without alternatives.
+        spawner.log.exception("Finding alternatives for %s failed", one_line(choice.proposal.name))
+        message, on_form = messages.refusal(refuse), OnForm.of_refusal(refuse)
+    if refuse.reason is Reason.BUSY and await may_wait(spawner, choice):
+        on_form = replace(on_form, place=refuse.in_line + 1)
+    return Refusal(
+        message,
+        reason=refuse.reason.value,
+        details=messages.explain_refusal(refuse),
+        on_form=on_form,
+    )
+
+
+async def may_wait(spawner: Host, choice: Choice) -> bool:
+    """Whether the owner of a server may wait in line for it.
+
+    Raises:
+        Refusal: The administrator's function of policies fails.
+    """
+    try:
+        return await _may_wait(spawner, choice)
+    except Exception as error:  # a refusal is right even without a line
+        if isinstance(error, Refusal | web.HTTPError) or is_fault(error):
+            raise
+        name = log_name(spawner)
+        spawner.log.exception("Finding out whether %s may wait in line failed", name)
+        return False
+
+
+async def _may_wait(spawner: Host, choice: Choice) -> bool:
+    current = runtime.current(spawner)
+    if current.line is None or choice.proposal.queue:  # Kueue's line is enough
+        return False
+    accelerator, rules = choice.proposal.grant.accelerator, current.line.rules
+    if not rules.allow(accelerator.key if accelerator else None, choice.profile):
+        return False
+    return rules.policies is None or await policing(spawner, current).applies(rules.policies)
+
+
+async def offers_line(refusal: Refusal, may_wait: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether there may be a line for a start that was refused before it began.
+
+    A place in a line is offered only to those who *may_wait*.
+    """
+    if refusal.slug == Reason.TRY_AGAIN:
+        return await may_wait()
+    return bool(refusal.on_form.place)

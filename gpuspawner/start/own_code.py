@@ -1,0 +1,121 @@
+"""What the hub's own code may still change of a pod after a gate has judged it."""
+
+import re
+import sys
+from collections.abc import Iterator
+
+from gpuspawner.compat import jupyterhub, kubespawner
+from gpuspawner.compat.code import mentions, uses_only
+from gpuspawner.compat.likeness import Likeness, likeness
+from gpuspawner.preflight.placement import Later
+from gpuspawner.runtime import Runtime
+from gpuspawner.start.host import Host
+from gpuspawner.start.source import FormReader
+
+# fmt: off
+_OF_ALL_ALIKE = frozenset({
+    "super", "start", "_start", "_ensure_namespace", "_make_create_pod_request", "get_pod_manifest",
+    "list", "dict", "len", "append", "extend", "insert", "get", "items", "setdefault", "update",
+    "log", "debug", "info", "warning", "environment", "extra_pod_config", "node_selector",
+    "node_affinity_preferred", "node_affinity_required", "tolerations", "scheduler_name",
+    "priority_class_name", "runtime_class_name", "spec", "key", "operator", "value", "values",
+    "effect", "affinity", "node_affinity", "node_selector_terms", "match_expressions",
+    "match_fields", "preference", "weight", "preferred_during_scheduling_ignored_during_execution",
+    "required_during_scheduling_ignored_during_execution",
+})
+# fmt: on
+"""Names by which code sets where pods may go, and none by which it could ask whose they are."""
+_CLIENTS = frozenset({"kubernetes", "kubernetes_asyncio"})
+_STDLIB = sys.stdlib_module_names - {"builtins", "importlib", "inspect", "operator"}
+_PLACES = re.compile(
+    "toleration|affinity|selector|schedul|priority|runtime_class|extra_|profile|spec|node|pod|limit|"
+    "guarantee|resource|container|image|volume|storage|namespace|options|override|config|trait|hook|"
+    "accelerator|gpu|cpu|mem|attr|dict|vars|globals|locals|exec|eval|compile|^_(?!_class__|start$)"
+)
+"""What the names contain by which code can change the placement or the requests of a pod."""
+
+
+def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Later:
+    """Return what becomes of a server's pods after this moment.
+
+    *unused* are methods that a class of the administrator's may have, and that have had no part in
+    the pod that is judged.
+    """
+    early = _that_matters(
+        spawner,
+        *jupyterhub.code_before_a_start(spawner),
+        *kubespawner.methods_of_others(spawner, kubespawner.PREPARING),
+    )
+    late = _that_matters(
+        spawner,
+        spawner.pre_spawn_hook,
+        spawner.modify_pod_hook,
+        *kubespawner.methods_of_others(spawner, (*kubespawner.STARTING, *unused)),
+    )
+    is_starting = jupyterhub.is_starting(spawner)
+    is_alike = not early and all(uses_only(it, _OF_ALL_ALIKE.__contains__, _CLIENTS) for it in late)
+    return Later(
+        runtime.preflight.placements,
+        has_own_code=bool(late) or bool(early and not is_starting),
+        owner="" if is_alike else spawner.user.name,
+        is_unknowable=(not is_starting and _applies_options(spawner))
+        or any(mentions(it, "user_options") for it in late),
+    )
+
+
+def _that_matters(spawner: Host, *code: object) -> list[object]:
+    """Return the code that may change a placement."""
+
+    def is_harmless(name: str) -> bool:
+        is_theirs = kubespawner.others_have(spawner, (name,)) and name not in kubespawner.STARTING
+        return not is_theirs and _PLACES.search(name) is None
+
+    return [it for it in code if it is not None and not uses_only(it, is_harmless, _STDLIB)]
+
+
+def _applies_options(spawner: Host) -> bool:
+    applies = spawner.apply_user_options
+    return not (applies is apply_nothing or applies == {})
+
+
+def as_started(spawner: Host) -> Host:
+    """Return a spawner with what the hub overrides for groups when it starts a server.
+
+    A copy, if that changes anything: pages leave the spawner as it is.
+    """
+    overrides = jupyterhub.group_overrides(spawner)
+    if not overrides or jupyterhub.is_starting(spawner):
+        return spawner
+    copied = spawner.gpuspawner_copy()
+    for override in overrides:
+        copied.gpuspawner_stock.apply_overrides(override)
+    return copied
+
+
+def likeness_as_started(spawner: Host) -> Likeness | None:
+    """As `likeness`, of the spawner that `as_started` returns."""
+    return likeness(as_started(spawner))
+
+
+def reads_options(spawner: Host) -> bool:
+    """Whether an administrator's class, hooks, functions or settings read a server's options."""
+    return (
+        spawner.apply_user_options is not apply_nothing
+        or not isinstance(spawner.options_from_form, FormReader)
+        or spawner.gpuspawner_has_own_options
+        or any(mentions(it, "user_options") for it in _functions(spawner))
+    )
+
+
+def _functions(spawner: Host) -> Iterator[object]:
+    yield from kubespawner.functions_set(spawner)
+    yield from spawner.environment.values()
+    yield getattr(spawner.authenticator, "pre_spawn_start", None)
+
+
+def apply_nothing(spawner: object, user_options: object) -> None:
+    """The default hook ``apply_user_options``, which does nothing.
+
+    The gates already read the options, but without a hook the hub warns at every start that nothing
+    does.
+    """

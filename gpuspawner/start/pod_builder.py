@@ -1,0 +1,54 @@
+"""Build the pod for a grant."""
+
+import msgspec
+
+from gpuspawner.compat import pods
+from gpuspawner.kube.objects import Manifest
+from gpuspawner.offers import manifest
+from gpuspawner.offers.grant import Grant, decide
+from gpuspawner.offers.manifest import ManifestError, PodRules
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.preflight.placement import Later, kind_of
+from gpuspawner.start.host import Host
+
+
+class PodBuilder(msgspec.Struct, frozen=True):
+    """Builds the pods of a server's owner, one for each grant.
+
+    Attributes:
+        stock: KubeSpawner's pod, as the API writes it; None if KubeSpawner can't make it yet,
+            because the configuration reads values that ``pre_spawn_hook`` hasn't set.
+        later: What becomes of the pods before they are sent.
+    """
+
+    offers: Offers
+    rules: PodRules
+    stock: Manifest | None
+    later: Later
+
+    def pod(self, grant: Grant) -> Manifest:
+        """Build the pod that will be sent for a grant, as far as anybody can tell.
+
+        Without a stock pod, it is one that the preflight can't judge.
+
+        Raises:
+            ManifestError: The accelerator contradicts KubeSpawner's configuration.
+        """
+        if self.stock is None:
+            return {"spec": None}
+        made = manifest.apply(self.stock, grant, self.rules)
+        return self.later.expected(kind_of(grant), made)
+
+    def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
+        """Build the grant and the pod for a request; None if it isn't on offer."""
+        grant = decide(request, self.offers)
+        try:
+            return (grant, self.pod(grant)) if isinstance(grant, Grant) else None
+        except ManifestError:
+            return None
+
+
+def home_of(spawner: Host) -> tuple[Manifest, ...]:
+    """The home directory's claim, which KubeSpawner creates before the pod if it is missing."""
+    return (pods.plain(spawner.get_pvc_manifest()),) if spawner.storage_pvc_ensure else ()

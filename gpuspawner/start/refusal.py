@@ -1,0 +1,138 @@
+"""The exception for a start that is refused, with a message for the server's owner."""
+
+import logging
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from gpuspawner import messages
+from gpuspawner.compat import failure_count, jupyterhub
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.offers.options import FieldError
+from gpuspawner.start import drafts
+from gpuspawner.start.host import Host, log_name
+
+UNREACHABLE = "unreachable"
+"""Why a start is refused while the hub can't reach the cluster."""
+# Invisible characters, chosen at random by each process, so that no server's name can contain them.
+_MARK = "".join(secrets.choice("\u2061\u2062\u2063\u2064") for _ in range(16))
+
+
+class _LoggedText(str):
+    """A refusal's text in a log record; `_NoEcho` recognizes it by its class."""
+
+    __slots__ = ()
+
+
+class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
+    """A refused start; the hub shows its message as HTML if the page allows it, else as text.
+
+    Args:
+        reason: A short fixed slug, for metrics and logs (``"busy"``).
+        status: 400 to 499, so that the hub doesn't count a failure of its own. By default 409
+            (Conflict): the request conflicts with the cluster's current state.
+        details: For administrators; only the log shows them.
+        on_form: What the redrawn form shows; by default the message alone.
+    """
+
+    def __init__(
+        self,
+        message: Message,
+        *,
+        reason: str,
+        status: int = 409,
+        details: str = "",
+        on_form: OnForm | None = None,
+    ) -> None:
+        given, named = jupyterhub.spawn_error_arguments(
+            message.text, message.html, reason, status, _LoggedText(message.text)
+        )
+        super().__init__(*given, **named)
+        self.text = message.text
+        self.slug = reason
+        self.details = details
+        self.on_form = on_form or OnForm(message)
+        self.headers: dict[str, str] = {}  # JupyterHub 5.4.0 to 5.4.2 read those of any HTTPError
+        self.jupyterhub_message = message.text
+        self.jupyterhub_html_message = message.html
+        self.is_reported = False
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __format__(self, spec: str) -> str:
+        """Mark the text: the hub formats a refusal into log lines, and `_NoEcho` drops these."""
+        return f"{self.text}{_MARK}"
+
+    def get_message(self) -> str:
+        """The text that tornado logs."""
+        return _LoggedText(self.text)
+
+
+def invalid(errors: tuple[FieldError, ...]) -> Refusal:
+    """Make the refusal of options that can't be read."""
+    return Refusal(
+        messages.correction(errors),
+        reason="invalid-options",
+        status=400,
+        on_form=OnForm.of_errors(errors),
+    )
+
+
+def misconfigured(why: str) -> Refusal:
+    """Make a refusal that only an administrator can fix, who finds *why* in the log."""
+    return Refusal(messages.misconfigured(), reason="misconfigured", details=why)
+
+
+def left() -> Refusal:
+    """Make the refusal of a start whose owner has left the line."""
+    return Refusal(messages.left_the_line(), reason="left-line")
+
+
+@contextmanager
+def reporting(spawner: Host) -> Iterator[None]:
+    """Report a refusal that leaves this block once: to the log, the form and the hub's count.
+
+    The log gets one line instead of the hub's own, whose traceback would look like a failure of
+    the hub.
+    """
+    try:
+        yield
+    except Refusal as refusal:
+        if not refusal.is_reported:
+            refusal.is_reported = True
+            drafts.refuse(refusal.on_form)
+            failure_count.forgive(spawner)
+            _quieten(spawner.log)
+            _log(spawner, refusal)
+        raise
+
+
+def _log(spawner: Host, refusal: Refusal) -> None:
+    line = f"{refusal.text} [{refusal.details}]" if refusal.details else refusal.text
+    spawner.log.info("Not starting %s (%s): %s", log_name(spawner), refusal.slug, line)
+
+
+class _NoEcho(logging.Filter):
+    """Drops log records about a refusal, except our own line, which has the plain text."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], Refusal):
+            return False
+        written = record.args.values() if isinstance(record.args, Mapping) else record.args or ()
+        if any(isinstance(it, Refusal | _LoggedText) for it in written):
+            return False
+        return _MARK not in str(record.msg)
+
+
+_no_echo = _NoEcho()
+
+
+def _quieten(log: logging.Logger) -> None:
+    """Put the filter on the handlers of *log*: a logger's own filter misses tornado's lines.
+
+    asyncio's logger gets it too: asyncio logs the task of a slow start if the page stops waiting.
+    """
+    for handler in log.handlers:
+        handler.addFilter(_no_echo)
+    logging.getLogger("asyncio").addFilter(_no_echo)

@@ -1,0 +1,114 @@
+"""The reservation of one start: sent with its pod, and given up once however the start ends."""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Any
+
+from kubernetes_asyncio.client import V1DeleteOptions
+
+from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.kube.meta import Key
+from gpuspawner.kube.quoting import one_line
+from gpuspawner.reservations.promises import Promises
+from gpuspawner.start.host import Host
+
+
+class HeldReservation:
+    """The reservation of a start while KubeSpawner runs it.
+
+    Attributes:
+        may_exist: Whether the pod has been sent, and not been deleted again.
+    """
+
+    def __init__(self, spawner: Host, stock: Stock, promises: Promises) -> None:
+        self._spawner = spawner
+        self._stock = stock
+        self._promises = promises
+        self._key: Key = ("", "")
+        self.may_exist = False
+        self._losing: set[asyncio.Future[None]] = set()
+
+    async def hold(self, key: Key, start: Awaitable[Any], *lost: Awaitable[None]) -> Any:
+        """Run KubeSpawner's start, and always give the reservation up at the end.
+
+        Each of *lost* raises when the start is in vain, or ends if it can't be any more.
+        """
+        self._key, self.may_exist = key, False
+        self._losing = {asyncio.ensure_future(it) for it in lost}
+        try:
+            return await _unless(self._losing, start)
+        except asyncio.CancelledError:
+            if self.may_exist:
+                self.may_exist = not await asyncio.shield(self._delete())
+            raise
+        except BaseException:
+            if self.may_exist:
+                await asyncio.shield(self._leave_no_pod())
+            raise
+        finally:
+            self._promises.release(self._key)
+
+    def follow_no_more(self) -> None:
+        """Let the start end by itself, although it can't be a server any more."""
+        for it in self._losing:
+            it.cancel()
+
+    def rename(self, key: Key) -> None:
+        """Note the pod's own name: hooks, profiles and classes may have changed it."""
+        self._promises.rename(self._key, key)
+        self._key = key
+
+    async def send(self, key: Key, pod: Any, request_timeout: float) -> bool:
+        """Send the pod, and let no cancellation interrupt the request.
+
+        The API server may still carry out an interrupted request, even after the clean-up.
+        """
+        self._promises.send(key)
+        self._key, self.may_exist = key, True
+        request = self._stock.create_pod(pod, request_timeout)
+        sending: asyncio.Future[bool] = asyncio.ensure_future(request)
+        try:
+            made = await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                await asyncio.wait_for(sending, request_timeout)
+            raise
+        if not made:
+            self._promises.send_again(key)
+        return made
+
+    async def _leave_no_pod(self) -> None:
+        """Delete a pod that the hub wouldn't stop."""
+        if not self._stock.stops_pod():
+            await self._delete()
+
+    async def _delete(self) -> bool:
+        """Delete the pod; return whether it is gone."""
+        try:
+            gone = await self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
+        except Exception as error:  # noqa: BLE001, the reservation stays until the view shows
+            pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
+            self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
+            return False
+        if gone:
+            self._promises.vacate(self._key)
+        return gone
+
+
+async def _unless(losing: set[asyncio.Future[None]], start: Awaitable[Any]) -> Any:
+    """Return the result of *start*, unless one of *losing* raises first."""
+    starting = asyncio.ensure_future(start)
+    tasks = [starting, *losing]
+    try:
+        while not starting.done():
+            done, _ = await asyncio.wait([starting, *losing], return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                for it in (it for it in done if not it.cancelled()):
+                    it.result()
+            losing -= done
+        return await starting
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,136 @@
+"""Why a server that was up has ended, read from the last that is known of its pod."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from gpuspawner.kube.meta import moment
+from gpuspawner.kube.quantity import QuantityError, parse_quantity
+from gpuspawner.kube.startup import StartingPod
+from gpuspawner.troubles.evidence import containers, server
+from gpuspawner.troubles.trouble import Kind, Trouble
+from gpuspawner.troubles.troubles import troubles
+
+_FIRST = (
+    # Kubernetes says why it ends the pod; its containers' ends only follow from that.
+    Kind.QUEUE_PREEMPTED,
+    Kind.QUEUE_RECLAIMED,
+    Kind.QUEUE_STOPPED,
+    Kind.QUEUE_EVICTED,
+    Kind.PREEMPTED,
+    Kind.NODE_PRESSURE,
+    Kind.OVER_LIMIT,
+    Kind.DEADLINE,
+    Kind.NODE_SHUTDOWN,
+    Kind.TAINTED,
+    Kind.EVICTED,
+    Kind.NODE_LOST,
+    # What may have broken the server.
+    Kind.DEVICE_BROKEN,
+    Kind.OUT_OF_MEMORY,
+)
+_BY_ITSELF = (Kind.CRASHED, Kind.ENDED)
+_OF_CONTAINERS = (Kind.OUT_OF_MEMORY, *_BY_ITSELF)
+_MOST_MEMORY = 2**63 - 1
+_OVERDUE = timedelta(seconds=10)
+"""How long after its grace period a pod's end is only late."""
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a server ended; the hub's database keeps it until the next start.
+
+    Attributes:
+        seconds: Its longest life; 0 if it has none.
+        memory: The limit of the container that took too much, in bytes; 0 if it isn't known.
+        node: Where it ran.
+        last_words: What a container that crashed has left.
+    """
+
+    kind: Kind
+    moment: datetime
+    seconds: int = 0
+    memory: int = 0
+    node: str = ""
+    last_words: str = ""
+
+
+def read(plain: object) -> Ending | None:
+    """Read an ending as `written` made it; None if nobody can, or if there is none."""
+    try:
+        ending = msgspec.convert(plain, Ending) if plain else None
+    except (msgspec.ValidationError, OverflowError):
+        return None
+    return ending if ending and ending.moment.tzinfo else None
+
+
+def written(ending: Ending) -> dict[str, object]:
+    """Return an ending as JSON has it."""
+    plain: dict[str, object] = msgspec.to_builtins(ending)
+    return plain
+
+
+def ending_of(pod: StartingPod, now: datetime) -> Ending | None:
+    """Return why the pod has ended, given that it has; None if it doesn't tell."""
+    cause = _cause(pod)
+    if cause is None:
+        return None
+    return Ending(
+        cause.kind,
+        cause.last or cause.began or _asked(pod) or now,
+        pod.spec.active_deadline_seconds or 0,
+        memory_limit(pod, cause.about.container),
+        pod.spec.node_name,
+        cause.exit.last_words if cause.exit else "",
+    )
+
+
+def is_overdue(pod: StartingPod, now: datetime) -> bool:
+    """Whether a deleted pod should be gone by now; if it isn't, its node doesn't answer."""
+    ends = moment(pod.metadata.deletion_timestamp)
+    return ends is not None and now - ends > _OVERDUE
+
+
+def _cause(pod: StartingPod) -> Trouble | None:
+    present = [it for it in troubles(pod, ()) if not (it.is_over or _is_of_other(it, pod))]
+    found = {it.kind: it for it in reversed(present)}
+    for kind in _FIRST:
+        if kind in found:
+            return found[kind]
+    ends = [found[kind] for kind in _BY_ITSELF if kind in found]
+    asked = _asked(pod)
+    before = [it for it in ends if asked is None or (it.last is not None and it.last < asked)]
+    rest = [found[kind] for kind in (Kind.DELETED, Kind.FAILED) if kind in found]
+    return next(iter([*before, *rest]), None)
+
+
+def _is_of_other(it: Trouble, pod: StartingPod) -> bool:
+    """Whether another container has ended than the server's: the server runs on without it."""
+    return it.kind in _OF_CONTAINERS and it.about.container != server(pod)
+
+
+def _asked(pod: StartingPod) -> datetime | None:
+    """Return when somebody asked for the pod's deletion."""
+    ends = moment(pod.metadata.deletion_timestamp)
+    if ends is None:
+        return None
+    try:
+        return ends - timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
+    except OverflowError:  # a pod that may take forever
+        return None
+
+
+def memory_limit(pod: StartingPod, container: str) -> int:
+    """Return the most memory that a container may have, in bytes; 0 if nothing says so."""
+    for it in containers(pod):
+        limits = it.spec.resources.limits if it.spec.resources else None
+        if it.name == container and limits and "memory" in limits:
+            try:
+                return min(int(parse_quantity(str(limits["memory"]))), _MOST_MEMORY)
+            except QuantityError:
+                return 0
+    return 0
+
+
+def utc_now() -> datetime:
+    """Return this moment."""
+    return datetime.now(UTC)

@@ -1,0 +1,160 @@
+"""Reads what an event of a pod says is wrong, with its volumes too."""
+
+import re
+from collections.abc import Callable
+from enum import Enum, auto
+
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.troubles.container_faults import missing, of_probe, of_sandbox, of_start
+from gpuspawner.troubles.image_faults import of_pull
+from gpuspawner.troubles.node_faults import of_ended_pod
+from gpuspawner.troubles.phrases import beginning
+from gpuspawner.troubles.trouble import About, Fault, Kind
+
+
+class Until(Enum):
+    """What ends a trouble, unless it is final."""
+
+    CONTAINERS = auto()
+    """The first container: the pod has its volumes and its network."""
+    IMAGE = auto()
+    """The container has its image."""
+    RUNS = auto()
+    """The container runs."""
+    READY = auto()
+    """The container is ready, or has done its work."""
+    LATER = auto()
+    """Anything that the start reaches after it."""
+    NEVER = auto()
+
+
+_PULL = re.compile(
+    r"Failed to pull image |Back-off pulling image |Error: (?:ErrImage|ImagePull|ImageInspect"
+    r"|InvalidImageName|RegistryUnavailable|SignatureValidationFailed)"
+)
+# kube-scheduler's condition and the autoscalers' answers are read elsewhere.
+_ELSEWHERE = frozenset({"FailedScheduling", "NotTriggerScaleUp", "TriggeredScaleUp", "Nominated"})
+# The kubelet warns of these, and starts the pod.
+_HARMLESS = frozenset(
+    {
+        "CheckLimitsForResolvConf",
+        "DNSConfigForming",
+        "InvalidEnvironmentVariableNames",
+        "MissingClusterDNS",
+        "PossibleMemoryBackedVolumesOnDisk",
+    }
+)
+# The scheduler took a pod back that it hadn't bound yet, and will try again.
+_TAKEN_BACK = "(in kube-scheduler memory)"
+_TAINTS = ("TaintManagerEviction", "DeviceTaintManagerEviction")
+
+
+_BEFORE_CONTAINERS: dict[str, Callable[[str], Fault]] = {
+    "FailedCreatePodSandBox": of_sandbox,
+    "FailedPodSandBoxStatus": of_sandbox,
+    "FailedCreatePodContainer": of_sandbox,
+    "NetworkNotReady": lambda _: Fault(Kind.NETWORK),
+    "FailedPrepareDynamicResources": lambda _: Fault(Kind.DEVICES_UNPREPARED),
+}
+_OF_IMAGES: dict[str, Callable[[str], Fault]] = {
+    "InspectFailed": lambda text: of_pull(text, reason=_inspected(text)),
+    "ErrImageNeverPull": of_pull,
+    "FailedToRetrieveImagePullSecret": lambda _: Fault(Kind.PULL_SECRET),
+}
+_OF_RUNNING: dict[str, Callable[[str], Fault]] = {
+    "BackOff": lambda _: Fault(Kind.CRASH_LOOP),
+    "FailedPostStartHook": lambda _: Fault(Kind.POST_START_HOOK),
+    "Unhealthy": of_probe,
+}
+_OF_VOLUMES = frozenset({"FailedAttachVolume", "FailedMount", "FailedMapVolume"})
+
+
+def of_event(event: Event) -> tuple[list[Fault], Until]:
+    """Return what an event says is wrong, and what ends that."""
+    reason, text = event.reason, beginning(event.message)
+    if reason in ("Failed", "BackOff") and _PULL.match(text):
+        return [of_pull(text)], Until.IMAGE
+    if reason == "Failed":
+        return [of_start(text) or Fault(Kind.CONTAINER_CREATION)], Until.RUNS
+    if reason in _OF_VOLUMES:
+        return of_volume(text, reason), Until.CONTAINERS
+    readers = (
+        (_BEFORE_CONTAINERS, Until.CONTAINERS),
+        (_OF_IMAGES, Until.IMAGE),
+        (_OF_RUNNING, Until.READY),
+    )
+    for known, until in readers:
+        if reason in known:
+            return [known[reason](text)], until
+    return _of_node(event, text)
+
+
+def _inspected(text: str) -> str:
+    """Return the status' reason for an image that can't be looked for."""
+    return "InvalidImageName" if text.startswith("Failed to apply default image tag") else ""
+
+
+def _of_node(event: Event, text: str) -> tuple[list[Fault], Until]:
+    if event.reason == "Preempted":
+        if _TAKEN_BACK in text:
+            return [Fault(Kind.PREEMPTED)], Until.LATER
+        return [Fault(Kind.PREEMPTED, is_final=True)], Until.NEVER
+    if event.reason in _TAINTS:
+        return ([] if cancels(event) else [Fault(Kind.TAINTED)]), Until.NEVER
+    if event.reason == "NodeNotReady":
+        return [Fault(Kind.NODE_LOST)], Until.LATER
+    if event.type != "Warning" or event.reason in _ELSEWHERE | _HARMLESS:
+        return [], Until.NEVER
+    ended = of_ended_pod(event.reason, text)
+    return ([Fault(Kind.UNKNOWN)], Until.LATER) if ended is None else ([ended], Until.NEVER)
+
+
+def cancels(event: Event) -> bool:
+    """Whether the taint manager says that it doesn't delete the pod after all."""
+    return event.reason in _TAINTS and event.message.startswith("Cancelling deletion")
+
+
+# Reads why a volume isn't attached or mounted.
+#
+# Sources: ``pkg/controller/volume/attachdetach/reconciler``, ``pkg/volume/util/operationexecutor``
+# and ``pkg/kubelet/volumemanager`` of 1.36.2.
+
+_VOLUME = re.compile(r'for volume "([^"]*)"')
+_PODS = re.compile(r"already used by pod\(s\) ([-a-z0-9.]+(?:, [-a-z0-9.]+)*)")
+_NODE = re.compile(r"attached to (?:the )?node:? \"?([a-z0-9][-a-z0-9.]*)")
+_UNMOUNTED = re.compile(
+    r"(?:unmounted volumes|list of unattached/unmounted volumes|volumes)=\[(.*?)\]"
+)
+_CLAIM = re.compile(r'persistentvolumeclaims? "([^"]*)" (?:not found|is being deleted)')
+_MOST = 64
+
+
+def of_volume(text: str, reason: str = "") -> list[Fault]:
+    """Read the message of FailedAttachVolume, FailedMount or FailedMapVolume.
+
+    Returns:
+        A fault for each volume that it names; one without a volume if it names none.
+    """
+    claim = _CLAIM.search(text)
+    if claim is not None:
+        return [Fault(Kind.CLAIM_MISSING, About(claim=claim[1]))]
+    named = _VOLUME.search(text)
+    volume = named[1] if named else ""
+    if "Multi-Attach" in text:
+        return [Fault(Kind.VOLUME_IN_USE, About(volume=volume), holders=_holders(text))]
+    if lacking := missing(text):
+        return [Fault(lacking.kind, About(volume=volume, name=lacking.about.name))]
+    waited_for = None if named else _UNMOUNTED.search(text)
+    if waited_for is not None:
+        names = waited_for[1].split()[:_MOST]
+        return [Fault(Kind.VOLUME_WAITS, About(volume=it)) for it in names or [""]]
+    kind = Kind.VOLUME_ATTACH if reason == "FailedAttachVolume" else Kind.VOLUME_MOUNT
+    return [Fault(kind, About(volume=volume))]
+
+
+def _holders(text: str) -> tuple[str, ...]:
+    pods = _PODS.search(text)
+    if pods is not None:
+        return tuple(it.rstrip(".") for it in pods[1].split(", "))
+    node = _NODE.search(text)
+    return (node[1],) if node else ()

@@ -1,0 +1,114 @@
+"""When a start is given up: a trouble that can't pass, or a phase that takes too long."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+import msgspec
+
+from gpuspawner.troubles.steps import Stage, Step
+from gpuspawner.troubles.trouble import Kind, Trouble
+
+
+class StartPhase(StrEnum):
+    """A part of a start that has a limit of its own."""
+
+    QUEUED = "queued"
+    """Until Kueue has given the pod its quota."""
+    SCHEDULED = "scheduled"
+    """Until the pod has a node."""
+    PREPARED = "prepared"
+    """Until the volumes and the images are there."""
+    STARTED = "started"
+    """Until all containers are ready."""
+    ANSWERED = "answered"
+    """Until the server accepts connections."""
+
+
+_PHASES = {
+    Step.QUEUED: StartPhase.QUEUED,
+    Step.SCHEDULING: StartPhase.SCHEDULED,
+    Step.NODE_STARTING: StartPhase.SCHEDULED,
+    Step.NODE_FOUND: StartPhase.PREPARED,
+    Step.VOLUMES: StartPhase.PREPARED,
+    Step.PULLING: StartPhase.PREPARED,
+    Step.INITIALIZING: StartPhase.STARTED,
+    Step.STARTING: StartPhase.STARTED,
+    Step.RUNNING: StartPhase.STARTED,
+}
+
+_ATTEMPTS = {Kind.CRASHED: 3, Kind.OUT_OF_MEMORY: 2, Kind.ENDED: 3}
+"""How often something may go wrong that the kubelet tries again."""
+_LEAST_SECONDS = {Kind.CRASHED: 10.0, Kind.ENDED: 10.0}
+"""How long it is tried at least: kubelets may be set to wait only a second between two tries."""
+TRIED_AGAIN = frozenset(_ATTEMPTS)
+"""What seems to be over during each new try."""
+_SECONDS = {
+    Kind.IMAGE_FORBIDDEN: 30.0,
+    Kind.IMAGE_NEVER_PULLED: 300.0,
+    Kind.SECRET_MISSING: 30.0,
+    Kind.CONFIG_MAP_MISSING: 30.0,
+    Kind.KEY_MISSING: 30.0,
+    Kind.CLAIM_MISSING: 30.0,
+    Kind.CONTAINER_CONFIG: 30.0,
+    Kind.GPU_DRIVER: 60.0,
+    Kind.RUNTIME: 120.0,
+    Kind.NODE_LOST: 60.0,
+    Kind.QUEUE_SILENT: 120.0,
+}
+"""How long something may last that somebody may still create, or that a new node may still get."""
+
+
+class GivenUp(msgspec.Struct, frozen=True):
+    """Why a start is given up.
+
+    Attributes:
+        cause: What goes wrong; None if nothing is known to.
+        late: The phase that took too long; None if the cause can't pass.
+    """
+
+    cause: Trouble | None = None
+    late: StartPhase | None = None
+
+
+def phase(stages: Iterable[Stage]) -> StartPhase:
+    """Return the phase of a start."""
+    last = Step.SCHEDULING
+    for stage in stages:
+        last = stage.step
+    return _PHASES[last]
+
+
+def hopeless(
+    troubles: Iterable[Trouble], lasting: Mapping[Kind, float] | None = None
+) -> GivenUp | None:
+    """Return the first trouble that can't pass, or has had its chance.
+
+    Args:
+        troubles: Those that end the start first.
+        lasting: For how many seconds each kind has been seen, as `Course.lasting` counts them.
+    """
+    seconds = lasting or {}
+    for it in troubles:
+        if it.is_over:
+            continue
+        if it.is_final or _had_its_chance(it, seconds.get(it.kind, 0.0)):
+            return GivenUp(it)
+    return None
+
+
+def _had_its_chance(it: Trouble, seconds: float) -> bool:
+    often = it.attempts >= _ATTEMPTS.get(it.kind, it.attempts + 1)
+    is_tried = often and seconds >= _LEAST_SECONDS.get(it.kind, 0.0)
+    return is_tried or seconds >= _SECONDS.get(it.kind, float("inf"))
+
+
+def late(troubles: Iterable[Trouble], at: StartPhase) -> GivenUp:
+    """Return the failure of a phase that took too long, with what goes wrong in it.
+
+    A server that doesn't answer may just run again, only to crash again.
+    """
+
+    def may_be_why(it: Trouble) -> bool:
+        return not it.is_over or (at is StartPhase.ANSWERED and it.exit is not None)
+
+    return GivenUp(next(filter(may_be_why, troubles), None), at)

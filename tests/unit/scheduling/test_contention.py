@@ -1,0 +1,96 @@
+"""Checks promises against every placement of the other pods, by trying them all."""
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.scheduling.contention import Demand, is_certain, requests_with_pod
+from gpuspawner.scheduling.node_info import NodeInfo
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+Free = dict[str, dict[str, int]]
+
+requests = st.fixed_dictionaries({"nvidia.com/gpu": st.integers(0, 4), "cpu": st.integers(0, 4)})
+frees = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.fixed_dictionaries(
+        {"nvidia.com/gpu": st.integers(0, 4), "cpu": st.integers(0, 5), "pods": st.integers(0, 3)}
+    ),
+    min_size=1,
+)
+
+
+def nodes_of(free: Free) -> Mapping[str, NodeInfo]:
+    nodes = {name: NodeInfo(name) for name in free}
+    for name, amounts in free.items():
+        nodes[name].free = dict(amounts)
+    return nodes
+
+
+def fitting(asked: Mapping[str, int], free: Free) -> frozenset[str]:
+    return frozenset(n for n, left in free.items() if all(left[r] >= a for r, a in asked.items()))
+
+
+def demand_of(asked: dict[str, int], free: Free) -> Demand:
+    counted = requests_with_pod(asked)
+    return Demand(counted, fitting(counted, free))
+
+
+def landings(pods: list[Demand], free: Free) -> Iterator[Free]:
+    """Yield what is free after every order and placement in which some of the pods could land."""
+    yield free
+    for i, pod in enumerate(pods):
+        for name in fitting(pod.requests, free):
+            left = {n: dict(amounts) for n, amounts in free.items()}
+            for resource, amount in pod.requests.items():
+                left[name][resource] -= amount
+            yield from landings(pods[:i] + pods[i + 1 :], left)
+
+
+@given(frees, requests, st.lists(requests, max_size=3))
+def test_a_certain_pod_fits_wherever_the_others_land(free, mine, theirs) -> None:
+    demand = demand_of(mine, free)
+    others = [other for other in (demand_of(their, free) for their in theirs) if other.nodes]
+    if demand.nodes and is_certain(demand, others, nodes_of(free)):
+        assert all(fitting(demand.requests, left) for left in landings(others, free))
+
+
+@given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.integers(1, 40))
+def test_exactly_as_many_equal_pods_are_certain_as_there_is_room(sizes, people) -> None:
+    free = {str(i): {"nvidia.com/gpu": n, "pods": 110} for i, n in enumerate(sizes)}
+    demand = demand_of({"nvidia.com/gpu": 1}, free)
+
+    certain = is_certain(demand, [demand] * (people - 1), nodes_of(free))
+
+    assert certain == (people <= sum(sizes))
+
+
+def test_nothing_is_certain_beside_a_pod_that_is_not_simple() -> None:
+    free = {"a": {"pods": 110}, "b": {"pods": 110}}
+    simple, spreading = demand_of({}, free), Demand({"pods": 1}, frozenset("ab"), simple=False)
+
+    assert not is_certain(simple, [spreading], nodes_of(free))
+    assert not is_certain(spreading, [simple], nodes_of(free))
+    assert is_certain(spreading, [], nodes_of(free))
+
+
+def test_a_pod_that_fits_only_on_other_nodes_does_not_matter() -> None:
+    free = {"a": {"nvidia.com/gpu": 1, "pods": 110}, "b": {"pods": 110, "nvidia.com/gpu": 0}}
+    gpu = demand_of({"nvidia.com/gpu": 1}, free)
+    elsewhere = Demand({"pods": 1, "nvidia.com/gpu": 1}, frozenset("b"))
+
+    assert is_certain(gpu, [elsewhere], nodes_of(free))
+
+
+def test_a_pod_with_unknown_nodes_counts_on_every_node() -> None:
+    free = {"a": {"nvidia.com/gpu": 1, "pods": 110}}
+    gpu = demand_of({"nvidia.com/gpu": 1}, free)
+
+    assert not is_certain(gpu, [Demand(gpu.requests, None)], nodes_of(free))
+
+
+def test_a_request_of_zero_needs_no_room() -> None:
+    assert requests_with_pod({"cpu": 0, "memory": 5}) == {"pods": 1, "memory": 5}

@@ -1,0 +1,173 @@
+"""Pods that are alike share one evaluation; other pods never do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuspawner.scheduling import verdicts as verdicts_module
+from gpuspawner.scheduling.contention import Demand
+from gpuspawner.scheduling.verdict import Outcome
+from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple
+from tests.unit.makers.worlds import (
+    GPU,
+    HOSTNAME,
+    NAMESPACE,
+    StillView,
+    named_node,
+    node,
+    pod,
+    proposal,
+)
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}
+ANTI_AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
+
+
+def subject(name: str, gpus: int = 1, **spec: object) -> Subject:
+    made = proposal(name, gpus, **spec).subject
+    assert isinstance(made, Subject)
+    return made
+
+
+def labelled(name: str, app: str) -> Subject:
+    what = proposal(name)
+    made = replace(what, pod={**what.pod, "metadata": {"labels": {"app": app}}}).subject
+    assert isinstance(made, Subject)
+    return made
+
+
+@pytest.fixture
+def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collects the names of the evaluated pods."""
+    names: list[str] = []
+    evaluate = verdicts_module.evaluate
+
+    def counted(state: object, pod: object, **more: object) -> object:
+        names.append(pod.metadata.name)  # type: ignore[attr-defined]
+        return evaluate(state, pod, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(verdicts_module, "evaluate", counted)
+    return names
+
+
+def test_pods_alike_are_evaluated_once_until_the_state_changes(evaluations) -> None:
+    view = StillView(("Node", node("n", 2)))
+    verdicts = Verdicts(view.state)
+
+    for name in ("a", "b", "c"):
+        verdicts.verdict(subject(name))
+    assert evaluations == ["a"]
+
+    view.put("Pod", pod("x", on="n"))
+    verdicts.verdict(subject("d"))
+    assert evaluations == ["a", "d"]
+
+
+def test_pods_with_different_requests_are_evaluated_separately(evaluations) -> None:
+    verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
+
+    assert verdicts.verdict(subject("a", 1)).outcome is Outcome.FITS
+    assert verdicts.verdict(subject("b", 4)).outcome is Outcome.IMPOSSIBLE
+    assert evaluations == ["a", "b"]
+
+
+def test_generated_volume_names_make_no_difference(evaluations) -> None:
+    verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
+
+    verdicts.verdict(subject("a", volumes=[{"name": "kube-api-access-1", "projected": {}}]))
+    verdicts.verdict(subject("b", volumes=[{"name": "kube-api-access-2", "projected": {}}]))
+
+    assert evaluations == ["a"]
+
+
+@pytest.mark.parametrize(("mode", "alike"), [("ReadWriteOnce", True), ("ReadWriteOncePod", False)])
+def test_servers_with_homes_need_the_same_unless_a_home_is_for_one_pod_at_a_time(
+    mode: str, alike: bool
+) -> None:
+    """Those who need the same wait in one lane, and none of them passes the first."""
+    view = StillView()
+    for name in ("ann", "bob"):
+        spec = {"volumeName": f"v-{name}", "accessModes": [mode], "storageClassName": ""}
+        claim = {"name": name, "namespace": NAMESPACE}
+        view.put("PersistentVolumeClaim", {"metadata": claim, "spec": spec})
+        of_claim = {"metadata": {"name": f"v-{name}"}, "spec": {"claimRef": claim}}
+        view.put("PersistentVolume", of_claim)
+    verdicts = Verdicts(view.state)
+
+    needs = {
+        verdicts.shape_of_needs(
+            subject(it, volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": it}}])
+        )
+        for it in ("ann", "bob")
+    }
+
+    assert (len(needs) == 1) is alike
+
+
+def test_labels_make_a_difference_if_a_running_pod_keeps_others_away() -> None:
+    loner = pod("loner", 0, on="n", affinity=ANTI_AFFINITY)
+    verdicts = Verdicts(StillView(named_node("n", 2), ("Pod", loner)).state)
+
+    assert verdicts.verdict(labelled("b", "b")).outcome is Outcome.FITS
+    assert verdicts.verdict(labelled("a", "a")).outcome is Outcome.BUSY
+
+
+def test_equal_demands_of_different_pods_are_one_object() -> None:
+    verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
+
+    one = verdicts.demand(subject("a", volumes=[{"name": "x", "ephemeral": None}]))
+    two = verdicts.demand(subject("b", tolerations=[{"key": "k", "operator": "Exists"}]))
+
+    assert one is two
+    assert one == Demand({"pods": 1, GPU: 1, "memory": 2**30}, frozenset({"n"}))
+
+
+def test_a_pod_that_fits_nowhere_has_no_demand() -> None:
+    verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
+
+    assert verdicts.demand(subject("a", 4)) is None
+
+
+def test_a_preempting_pod_may_land_anywhere() -> None:
+    placeholder = pod("placeholder", on="n", priority=-1)
+    verdicts = Verdicts(StillView(("Node", node("n", 1)), ("Pod", placeholder)).state)
+
+    demand = verdicts.demand(subject("a"))
+
+    assert demand is not None
+    assert (demand.nodes, demand.simple) == (None, False)
+
+
+def test_a_pod_with_an_unknown_verdict_may_land_anywhere() -> None:
+    verdicts = Verdicts(StillView().state)
+    unreadable = subject("a", overhead={"cpu": "many"})
+
+    assert verdicts.demand_anywhere(subject("b")).requests == {"pods": 1, GPU: 1, "memory": 2**30}
+    assert verdicts.demand_anywhere(unreadable) == Demand({}, None, simple=False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "simple"),
+    [
+        ({}, True),
+        ({"affinity": {"nodeAffinity": {}}}, True),
+        ({"affinity": ANTI_AFFINITY}, False),
+        ({"affinity": {"podAffinity": ANTI_AFFINITY["podAntiAffinity"]}}, False),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+            False,
+        ),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]},
+            True,
+        ),
+        ({"containers": [{"name": "n", "ports": [{"hostPort": 80}]}]}, False),
+        ({"containers": [{"name": "n", "ports": [{"containerPort": 8888}]}]}, True),
+    ],
+)
+def test_a_pod_is_simple_if_it_takes_amounts_and_nothing_else(spec, simple) -> None:
+    assert is_simple(subject("a", **spec).pod) is simple

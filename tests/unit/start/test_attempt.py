@@ -1,0 +1,113 @@
+"""A start in progress: its repr, its promise, its time for a node, and its news."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.parsing import Gone
+from gpuspawner.offers.types import ScaleUp
+from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wait
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.scaling.node_waits import longest_wait
+from gpuspawner.scaling.outlook import MayScaleUp, Source
+from gpuspawner.start.attempt import Attempt, Phase
+from gpuspawner.start.source import Choice
+from tests.unit.makers.hubs import A100 as OFFERED
+from tests.unit.makers.hubs import StillHub
+from tests.unit.makers.profile_lists import GPU
+from tests.unit.makers.worlds import A100, node
+
+
+async def _begun(hub: StillHub, options: dict[str, Any], **traits: Any) -> Attempt:
+    """Make an attempt as the second gate does."""
+    spawner = hub.spawner(**traits)
+    spawner.user_options = options
+    assert spawner.run_pre_spawn_hook() is None
+    attempt = spawner.gpuspawner_gates.attempt
+    assert attempt is not None
+    return attempt
+
+
+@pytest.mark.parametrize(
+    ("phase", "printed"),
+    [
+        (Phase.ADMITTED, "phase=<Phase.ADMITTED: 'admitted'>"),
+        (Phase.SENT, "phase=<Phase.SENT: 'sent'>"),
+    ],
+)
+async def test_the_repr_shows_options_grant_decision_and_phase(phase, printed, hub_with) -> None:
+    hub = hub_with(("Node", node("a", 2)))
+    options = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}
+    attempt = await _begun(hub, options, accelerators={"a100": OFFERED})
+    assert attempt.phase is Phase.ADMITTED
+
+    text = str(msgspec.structs.replace(attempt, phase=phase))
+
+    grant = f"Grant(accelerator={attempt.choice.proposal.grant.accelerator}, gpus=2"
+    assert "Accelerator(key='a100'" in grant
+    assert f"options={options}" in text
+    assert f"grant={grant}" in text
+    assert f"decision=Start(grant={grant}" in text
+    assert printed in text
+
+
+async def test_the_repr_shows_the_chosen_profile(hub_with) -> None:
+    hub = hub_with(("Node", node("a", 2)))
+
+    text = str(await _begun(hub, {"profile": "gpu", "gpus": "two"}, profile_list=[GPU]))
+
+    assert "options={'profile': 'gpu', 'gpus': 'two'}" in text
+    assert "grant=Grant(accelerator=Accelerator(key='gpu'" in text
+    assert "decision=Start(grant=Grant(accelerator=Accelerator(key='gpu'" in text
+    assert "phase=<Phase.ADMITTED: 'admitted'>" in text
+
+
+def _attempt(decision: Start | Wait, gone: tuple[Gone, ...] = ()) -> Attempt:
+    choice = Choice(Proposal("jhub", "jupyter-alice", {}, decision.grant))
+    return Attempt(choice, decision, gone)
+
+
+@pytest.mark.parametrize(
+    ("decision", "is_promised"),
+    [
+        (Start(Grant(A100, 1)), True),
+        (Start(Grant()), True),
+        (Start(Grant(A100, 1), (AfterPreemption(),)), False),
+        (Wait(Grant(A100, 1), CanScaleUp(1, 2, 8)), False),
+    ],
+    ids=["a GPU", "no GPU", "a doubt", "a new node"],
+)
+def test_only_a_start_without_unknowns_is_promised(decision, is_promised) -> None:
+    assert _attempt(decision).is_promised is is_promised
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "seconds"),
+    [(None, 0), (A100, 0), (replace(A100, scale_up=ScaleUp(2, 2.5)), 300)],
+    ids=["no GPU", "no new node", "a new node"],
+)
+def test_a_new_node_gets_twice_its_usual_time(accelerator, seconds) -> None:
+    assert _attempt(Start(Grant(accelerator, 1))).seconds_for_a_node == seconds
+
+
+def test_a_start_that_waits_for_a_node_is_refused_before_the_hub_gives_it_up() -> None:
+    known = Wait(Grant(), CanScaleUp(1, 2, 8))
+    trial = Wait(Grant(), MayScaleUp(Source.NODES))
+
+    assert _attempt(known).seconds_for_a_node > longest_wait(known.scale_up) > 2 * 8 * 60
+    assert _attempt(trial).seconds_for_a_node > longest_wait(trial.scale_up) > 15 * 60
+
+
+def test_the_news_names_gone_options_before_the_wait() -> None:
+    waiting = Wait(Grant(A100, 1), CanScaleUp(1, 2, 8))
+
+    [new_node] = _attempt(waiting).news()
+    [gone, then] = _attempt(waiting, (Gone("image", "old"),)).news()
+
+    assert "8 minutes" in new_node.text
+    assert "Image: none instead of old" in gone.text
+    assert then == new_node
+    assert _attempt(Start(Grant())).news() == ()

@@ -1,0 +1,188 @@
+"""Why an image isn't pulled; an id with a number names the public thread with the text."""
+
+import pytest
+
+from gpuspawner.troubles.image_faults import of_pull
+from gpuspawner.troubles.trouble import Kind
+from tests.unit.makers.trouble_tables import meaning
+
+RPC = "rpc error: code = Unknown desc = "
+FDB = "foundationdb/fdb-kubernetes-operator:v2.6.0"
+SYMPOZIUM = "ghcr.io/alexsjones/sympozium/apiserver:v0.0.29"
+CONTROLLER = "registry.k8s.io/ingress-nginx/controller:v1.11.2"
+TOOLS = "image-registry.openshift-image-registry.svc:5000/openshift/tools:latest"
+
+
+PULLS = {
+    Kind.IMAGE_MISSING: {
+        "sympozium-ai/sympozium#5": (
+            f'Failed to pull image "{SYMPOZIUM}": rpc error: code = NotFound desc = failed to pull'
+            f' and unpack image "{SYMPOZIUM}": failed to resolve reference "{SYMPOZIUM}":'
+            f" {SYMPOZIUM}: not found"
+        ),
+        "docker": (
+            f'Failed to pull image "a:b": {RPC}Error response from daemon: manifest for a:b not'
+            " found: manifest unknown: manifest unknown"
+        ),
+        "cri-o": (
+            f'Failed to pull image "quay.io/a:b": {RPC}reading manifest b in quay.io/a: manifest'
+            " unknown"
+        ),
+        "ImagePullBackOff with its cause, 1.32": (
+            'Back-off pulling image "a:b": ErrImagePull: rpc error: code = NotFound desc = failed'
+            ' to pull and unpack image "a:b": failed to resolve reference "a:b": a:b: not found'
+        ),
+    },
+    Kind.IMAGE_FORBIDDEN: {
+        "appscode/charts#1069": (
+            f'Failed to pull image "appscode/kubed:v0.13.2": {RPC}failed to pull and unpack image'
+            ' "docker.io/appscode/kubed:v0.13.2": failed to resolve reference'
+            ' "docker.io/appscode/kubed:v0.13.2": pull access denied, repository does not exist or'
+            " may require authorization: server message: insufficient_scope: authorization failed"
+        ),
+        "kubernetes/minikube#20613": (
+            'Failed to pull image "suedostcargo-web": Error response from daemon: pull access'
+            " denied for suedostcargo-web, repository does not exist or may require 'docker"
+            " login': denied: requested access to the resource is denied"
+        ),
+        "containerd": (
+            f'Failed to pull image "r.io/a": {RPC}failed to authorize: failed to fetch oauth token:'
+            " unexpected status from GET request to https://r.io/token: 401 Unauthorized"
+        ),
+    },
+    Kind.REGISTRY_LIMIT: {
+        "kata-containers/kata-containers#10109": (
+            f'Failed to pull image "busybox": {RPC}failed to pull and unpack image'
+            ' "docker.io/library/busybox:latest": failed to copy: httpReadSeeker: failed open:'
+            " unexpected status code https://registry-1.docker.io/v2/library/busybox/manifests/"
+            "sha256:50aa: 429 Too Many Requests - Server message: toomanyrequests: You have reached"
+            " your pull rate limit. You may increase the limit by authenticating and upgrading:"
+            " https://www.docker.com/increase-rate-limit"
+        ),
+        "ceph/ceph-csi#2029": (
+            f'Failed to pull image "docker.io/library/busybox:1.29": {RPC}Error response from'
+            " daemon: toomanyrequests: You have reached your pull rate limit. You may increase the"
+            " limit by authenticating and upgrading: https://www.docker.com/increase-rate-limit"
+        ),
+        "kubelet": 'Failed to pull image "a": pull QPS exceeded',
+    },
+    Kind.REGISTRY_UNREACHABLE: {
+        "ciiiii/cloudflare-docker-proxy#85": (
+            f'Failed to pull image "{CONTROLLER}": rpc error: code = DeadlineExceeded desc = failed'
+            f' to pull and unpack image "{CONTROLLER}": failed to resolve reference "{CONTROLLER}":'
+            ' failed to do request: Head "https://us-west2-docker.pkg.dev/v2/k8s-artifacts-prod/'
+            'images/ingress-nginx/controller/manifests/v1.11.2": dial tcp 74.125.203.82:443: i/o'
+            " timeout"
+        ),
+        "openshift/cluster-dns-operator#330": (
+            f'Failed to pull image "{TOOLS}": {RPC}pinging container registry'
+            ' image-registry.openshift-image-registry.svc:5000: Get "https://image-registry'
+            '.openshift-image-registry.svc:5000/v2/": dial tcp: lookup image-registry'
+            ".openshift-image-registry.svc on 223.5.5.5:53: read udp 10.253.25.6:33734->"
+            "223.5.5.5:53: i/o timeout"
+        ),
+        "RegistryUnavailable": "image pull failed for a because the registry is unavailable: down",
+        "no address for the token": (
+            f'Failed to pull image "a": {RPC}failed to authorize: failed to fetch anonymous token:'
+            ' Get "https://auth.docker.io/token": dial tcp: lookup auth.docker.io: no such host'
+        ),
+    },
+    Kind.IMAGE_SIGNATURE: {
+        "SignatureValidationFailed": (
+            "image pull failed for a because the signature validation failed: no"
+        )
+    },
+    Kind.IMAGE_PLATFORM: {
+        "FoundationDB/fdb-kubernetes-operator#2294": (
+            f'Failed to pull image "{FDB}": rpc error: code = NotFound desc = failed to pull and'
+            f' unpack image "docker.io/{FDB}": no match for platform in manifest: not found'
+        ),
+        "kube-rbac-proxy/kube-rbac-proxy#79": (
+            f'Failed to pull image "quay.io/brancz/kube-rbac-proxy:v0.10.0": {RPC}no matching'
+            " manifest for linux/arm64/v8 in the manifest list entries"
+        ),
+    },
+    Kind.DISK_FULL: {
+        "tableau/tableau-server-in-kubernetes#14": (
+            f'Failed to pull image "CENSORED": {RPC}failed to register layer: Error processing tar'
+            " file(exit status 1): write /tableau-server-CENSORED.rpm: no space left on device"
+        )
+    },
+    Kind.IMAGE_NAME: {
+        "InvalidImageName": (
+            'Failed to apply default image tag "A b": couldn\'t parse image name "A b": invalid'
+            " reference format"
+        )
+    },
+    Kind.IMAGE_NEVER_PULLED: {
+        "ErrImageNeverPull": 'Container image "a" is not present with pull policy of Never'
+    },
+    Kind.PULL_FAILED: {
+        "containerd/containerd#8173, which isn't about the registry": (
+            "failed to pull image: rpc error: code = NotFound desc = failed to pull and unpack"
+            ' image "gcr.io/k8s-staging-cri-tools/test-image-latest:latest": failed to prepare'
+            ' extraction snapshot "extract-795119289-7389 sha256:9281": parent snapshot sha256:0b16'
+            " does not exist: not found"
+        ),
+        "unknown": "no words of ours",
+    },
+    Kind.PULL_BACK_OFF: {
+        "ErrImagePull": "Error: ErrImagePull",
+        "ImagePullBackOff": "Error: ImagePullBackOff",
+        "event BackOff": 'Back-off pulling image "quay.io/a:b"',
+    },
+}
+
+
+@pytest.mark.parametrize(("text", "kind"), meaning(PULLS))
+def test_the_text_tells_why(text: str, kind: Kind) -> None:
+    assert of_pull(text).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_final"),
+    [
+        ("manifest unknown", True),
+        ("401 Unauthorized", False),
+        ("403 Forbidden", False),
+        ("Container image is not present with pull policy of Never", False),
+        ("no match for platform in manifest", True),
+        ("429 Too Many Requests", False),
+        ("i/o timeout", False),
+        ("no space left on device", False),
+        ("a new one", False),
+    ],
+)
+def test_only_a_definite_answer_is_final(kind: str, is_final: bool) -> None:
+    assert of_pull(f'Failed to pull image "a": {kind}').is_final is is_final
+
+
+def test_the_image_is_named() -> None:
+    assert of_pull('Failed to pull image "quay.io/a:b": c').about.image == "quay.io/a:b"
+    assert of_pull("Error: ErrImagePull", "a").about.image == "a"
+
+
+@pytest.mark.parametrize("image", ["a", "n", "fest", "m"])
+def test_a_short_name_hides_no_reason(image: str) -> None:
+    fault = of_pull(f'Failed to pull image "{image}": manifest unknown: manifest unknown')
+
+    assert fault.kind is Kind.IMAGE_MISSING
+
+
+@pytest.mark.parametrize(
+    ("image", "error"),
+    [
+        ("a", 'Get "https://r.io/v2/forbidden/manifests/429"'),
+        ("r.io/forbidden/429:no-such-host", "r.io/forbidden/429:no-such-host"),
+    ],
+    ids=["an address", "the image's name"],
+)
+def test_a_name_is_no_reason(image: str, error: str) -> None:
+    text = f'Failed to pull image "{image}": {error}: unexpected'
+
+    assert of_pull(text).kind is Kind.PULL_FAILED
+
+
+def test_the_status_reason_tells_more_than_its_text() -> None:
+    assert of_pull("odd", "a", "InvalidImageName").kind is Kind.IMAGE_NAME
+    assert of_pull("", "a", "ImagePullBackOff").kind is Kind.PULL_BACK_OFF

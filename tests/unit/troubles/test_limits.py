@@ -1,0 +1,79 @@
+"""When a start is given up."""
+
+import pytest
+
+from gpuspawner.troubles.limits import GivenUp, StartPhase, hopeless, late, phase
+from gpuspawner.troubles.steps import Stage, Step
+from gpuspawner.troubles.trouble import Exit, Kind, Trouble
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([], StartPhase.SCHEDULED),
+        ([Step.SCHEDULING, Step.NODE_STARTING], StartPhase.SCHEDULED),
+        ([Step.SCHEDULING, Step.NODE_FOUND], StartPhase.PREPARED),
+        ([Step.NODE_FOUND, Step.VOLUMES, Step.PULLING], StartPhase.PREPARED),
+        ([Step.PULLING, Step.STARTING], StartPhase.STARTED),
+        # The second container's image comes after the first container.
+        ([Step.PULLING, Step.INITIALIZING, Step.PULLING], StartPhase.PREPARED),
+        ([Step.STARTING, Step.RUNNING], StartPhase.STARTED),
+    ],
+)
+def test_the_phase_is_that_of_the_last_step(steps, expected) -> None:
+    stages = [Stage(step, (number, 0)) for number, step in enumerate(steps)]
+    assert phase(stages) is expected
+
+
+def test_what_cannot_pass_ends_a_start_at_once() -> None:
+    final = Trouble(Kind.IMAGE_MISSING, is_final=True)
+    assert hopeless([Trouble(Kind.PULL_FAILED), final]) == GivenUp(final)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempts", "seconds", "is_given_up"),
+    [
+        (Kind.CRASHED, 2, 60.0, False),
+        (Kind.CRASHED, 3, 12.0, True),
+        (Kind.CRASHED, 3, 3.0, False),
+        (Kind.OUT_OF_MEMORY, 1, 60.0, False),
+        (Kind.OUT_OF_MEMORY, 2, 1.0, True),
+        (Kind.REGISTRY_UNREACHABLE, 50, 60.0, False),
+    ],
+)
+def test_what_the_kubelet_tries_again_has_some_attempts(
+    kind, attempts, seconds, is_given_up
+) -> None:
+    trouble = Trouble(kind, attempts=attempts)
+    assert hopeless([trouble], {kind: seconds}) == (GivenUp(trouble) if is_given_up else None)
+
+
+@pytest.mark.parametrize(("seconds", "is_given_up"), [(0.0, False), (29.0, False), (30.0, True)])
+def test_what_somebody_may_still_create_has_some_seconds(seconds, is_given_up) -> None:
+    trouble = Trouble(Kind.SECRET_MISSING)
+    lasting = {Kind.SECRET_MISSING: seconds}
+    assert hopeless([trouble], lasting) == (GivenUp(trouble) if is_given_up else None)
+
+
+@pytest.mark.parametrize("kind", [Kind.IMAGE_FORBIDDEN, Kind.IMAGE_NEVER_PULLED])
+def test_a_new_node_has_time_to_get_credentials_and_images(kind) -> None:
+    trouble = Trouble(kind)
+    assert hopeless([trouble], {kind: 29.0}) is None
+    assert hopeless([trouble], {kind: 300.0}) == GivenUp(trouble)
+
+
+def test_what_is_over_ends_nothing() -> None:
+    over = Trouble(Kind.OUT_OF_MEMORY, attempts=9, is_over=True)
+    assert hopeless([over], {Kind.OUT_OF_MEMORY: 1e9}) is None
+
+
+def test_a_phase_that_takes_too_long_ends_with_what_goes_wrong_in_it() -> None:
+    over, present = Trouble(Kind.NETWORK, is_over=True), Trouble(Kind.VOLUME_ATTACH)
+    assert late([over, present], StartPhase.PREPARED) == GivenUp(present, StartPhase.PREPARED)
+    assert late([over], StartPhase.PREPARED) == GivenUp(None, StartPhase.PREPARED)
+
+
+def test_a_server_that_runs_again_after_a_crash_does_not_answer_because_of_it() -> None:
+    crash = Trouble(Kind.CRASHED, is_over=True, exit=Exit(1))
+    assert late([crash], StartPhase.ANSWERED) == GivenUp(crash, StartPhase.ANSWERED)
+    assert late([crash], StartPhase.STARTED) == GivenUp(None, StartPhase.STARTED)
