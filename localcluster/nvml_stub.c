@@ -16,10 +16,14 @@ enum {
     NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7,
     DRIVER_NOT_LOADED = 9,
+    ARGUMENT_VERSION_MISMATCH = 25,
     UNKNOWN = 999,
 };
 
 enum { MAX_GPUS = 16, MAX_SLICES = 7, TEXT = 96 };
+
+/* What the driver of an H200 keeps for itself (580.159.04). */
+static const unsigned long long RESERVED = 644939776;
 
 typedef struct device {
     char name[TEXT];
@@ -124,10 +128,26 @@ int nvmlDeviceGetUUID(device_t *device, char *uuid, unsigned int length) {
     return copy_text(device->uuid, uuid, length);
 }
 
+/* As the real library, which counts here what the driver keeps for itself. */
 int nvmlDeviceGetMemoryInfo(device_t *device, unsigned long long memory[3]) {
     memory[0] = device->total;
-    memory[1] = device->total - device->used;
-    memory[2] = device->used;
+    memory[1] = device->total - device->used - RESERVED;
+    memory[2] = device->used + RESERVED;
+    return SUCCESS;
+}
+
+typedef struct {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+} memory_v2_t;
+
+int nvmlDeviceGetMemoryInfo_v2(device_t *device, memory_v2_t *memory) {
+    if (memory->version != (sizeof *memory | 2u << 24))
+        return ARGUMENT_VERSION_MISMATCH;
+    memory->total = device->total;
+    memory->reserved = RESERVED;
+    memory->free = device->total - device->used - RESERVED;
+    memory->used = device->used;
     return SUCCESS;
 }
 

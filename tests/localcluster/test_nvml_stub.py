@@ -17,7 +17,7 @@ except pynvml.NVMLError as error:
     raise SystemExit(f"error {error.value}")
 for index in range(pynvml.nvmlDeviceGetCount()):
     gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
-    memory = pynvml.nvmlDeviceGetMemoryInfo(gpu)
+    memory = pynvml.nvmlDeviceGetMemoryInfo(gpu, version=pynvml.nvmlMemory_v2)
     print(pynvml.nvmlDeviceGetName(gpu), pynvml.nvmlDeviceGetUUID(gpu), memory.total, memory.used)
     for number in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
         try:

@@ -158,6 +158,14 @@ def test_any_other_error_of_nvml_is_quoted(library):
     assert answer["message"].endswith("NVML does not start: Insufficient Permissions.")
 
 
+def test_memory_that_the_driver_keeps_for_itself_is_not_used(library):
+    unused = Gpu("NVIDIA H200", "GPU-1", 140 * GIB)
+
+    _, answer = ask("--expect", "1", **with_gpus(library, unused))
+
+    assert answer["devices"][0]["memory_used_bytes"] == 0
+
+
 def test_values_missing_from_an_old_or_broken_driver_are_null_and_noted(tmp_path, monkeypatch):
     (tmp_path / "old.c").write_text(OLD_DRIVER)
     monkeypatch.setattr(nvml_stub, "SOURCE", tmp_path / "old.c")
