@@ -20,12 +20,11 @@ from traitlets.config import Config, Configurable, LoggingConfigurable
 from traitlets.config.loader import PyFileConfigLoader
 from traitlets.log import get_logger
 
-from gpuspawner import runtime
+from gpuspawner import runtime, startup_report
 from gpuspawner.cluster import garbage
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.code import sets_attribute
 from gpuspawner.compat.required_names import IncompatibleError
-from gpuspawner.doctor import startup_report
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.launch import announcements
 from gpuspawner.offers import manifest

@@ -17,14 +17,9 @@ from traitlets.log import get_logger
 from traitlets.utils.importstring import import_item
 
 from gpuspawner.compat.code import mentions, names_used, where
+from gpuspawner.compat.kubespawner import LEADING_TO_THE_POD
 from gpuspawner.kube.quoting import listing
 from gpuspawner.spawner import GPUSpawner
-
-_LEADS_ON = {
-    "start": {"start", "_start", "_make_create_pod_request"},
-    "_start": {"_start", "_make_create_pod_request"},
-}
-"""The methods that have to lead to the last gate, and what they can call to get there."""
 
 _OURS = frozenset(dir(GPUSpawner)) - frozenset(dir(KubeSpawner))
 """The names that only GPUSpawner has; another meaning of one of them would break a gate."""
@@ -96,7 +91,7 @@ def _child(theirs: type[Any]) -> type[GPUSpawner]:
 
 def _check(theirs: type[Any]) -> None:
     for cls in _own_classes(theirs):
-        for method, leads_on in _LEADS_ON.items():
+        for method, leads_on in LEADING_TO_THE_POD.items():
             code = vars(cls).get(method)
             if callable(code) and not _names_reached(theirs, code) & leads_on:
                 raise SpawnerClassError(

@@ -36,6 +36,11 @@ STARTING = (
     "_make_create_pod_request",
 )
 """The methods of a start that come after the second gate, or around it."""
+LEADING_TO_THE_POD = {
+    "start": {"start", "_start", "_make_create_pod_request"},
+    "_start": {"_start", "_make_create_pod_request"},
+}
+"""The methods that have to lead to the pod's creation, and what they can call to get there."""
 _DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")
 """The methods that draw the form of profiles."""
 _OURS = __name__.partition(".")[0]

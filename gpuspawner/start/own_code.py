@@ -14,13 +14,13 @@ from gpuspawner.start.source import FormReader
 
 # fmt: off
 _OF_ALL_ALIKE = frozenset({
-    "super", "start", "_start", "_ensure_namespace", "_make_create_pod_request", "get_pod_manifest",
-    "list", "dict", "len", "append", "extend", "insert", "get", "items", "setdefault", "update",
-    "log", "debug", "info", "warning", "environment", "extra_pod_config", "node_selector",
-    "node_affinity_preferred", "node_affinity_required", "tolerations", "scheduler_name",
-    "priority_class_name", "runtime_class_name", "spec", "key", "operator", "value", "values",
-    "effect", "affinity", "node_affinity", "node_selector_terms", "match_expressions",
-    "match_fields", "preference", "weight", "preferred_during_scheduling_ignored_during_execution",
+    *kubespawner.STARTING, "super", "get_pod_manifest", "list", "dict", "len", "append",
+    "extend", "insert", "get", "items", "setdefault", "update", "log", "debug", "info",
+    "warning", "environment", "extra_pod_config", "node_selector", "node_affinity_preferred",
+    "node_affinity_required", "tolerations", "scheduler_name", "priority_class_name",
+    "runtime_class_name", "spec", "key", "operator", "value", "values", "effect", "affinity",
+    "node_affinity", "node_selector_terms", "match_expressions", "match_fields", "preference",
+    "weight", "preferred_during_scheduling_ignored_during_execution",
     "required_during_scheduling_ignored_during_execution",
 })
 # fmt: on

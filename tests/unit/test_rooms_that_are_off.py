@@ -15,7 +15,7 @@ import asyncio, json, sys
 import pytest
 from traitlets.config import Config
 import gpuspawner
-from gpuspawner.doctor import startup_report
+from gpuspawner import startup_report
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.handlers import serve
 from tests.unit.makers.hubs import A100, StillHub

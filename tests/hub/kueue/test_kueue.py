@@ -30,7 +30,7 @@ def kueue(
 
 
 @pytest.fixture
-def hub(kept_hub: LendHub, add_nodes: AddNodes, kueue: RunningKueue) -> RunningHub:
+def hub(kueue: RunningKueue, kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
     """A hub with four GPUs on two nodes, beside Kueue."""
     kueue.process.check()
     add_nodes(t4_nodes(2, 2))
