@@ -14,8 +14,8 @@ _PATIENCE = 5.0
 async def kinds(client: Client, nodes: Iterable[NodeInfo], status: str) -> tuple[ObjectKind, ...]:
     """Return the kinds of objects that tell about the cluster's autoscalers.
 
-    Who may not read Karpenter's objects can still see that the API server has this API. Others show
-    themselves only by the nodes. Cluster Autoscaler's *status* is ``namespace/name``.
+    A hub that may not read Karpenter's objects can still see that the API server has this API.
+    Others show themselves only by the nodes. Cluster Autoscaler's *status* is ``namespace/name``.
     """
     found = signs(nodes)
     sources = {it.source for it in found}

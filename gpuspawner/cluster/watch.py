@@ -171,7 +171,7 @@ class Watcher:
         return self._errors % _MOST_ERRORS == 0
 
     def _says_nothing(self, error: RequestError) -> bool:
-        """Whether the server answers, but neither that it has such objects nor that it doesn't."""
+        """Whether the answer leaves open if there are such objects."""
         if error.is_away:
             return False
         return error.status == _FORBIDDEN or (self._is_absent and error.status in _SAYS_NOTHING)

@@ -37,7 +37,7 @@ def quote(value: object) -> str:
 
 
 def one_line(text: str, longest: int = 300) -> str:
-    """Replace white space and control characters by single spaces, and cut to *longest* characters.
+    """Replace white space and control characters with single spaces, and cut to *longest* letters.
 
     It reads only the first `4 * longest` characters.
     """

@@ -140,5 +140,5 @@ def _leaves(free: Amounts, needed: Amounts, taken: Amounts) -> bool:
 
 
 def _part(free: Amounts, needed: Amounts) -> float:
-    """Return which part of what is needed is free, of the resource of which least is."""
+    """Return which part of what is needed is free: the smallest part over all resources."""
     return min((free.get(it, 0) / amount for it, amount in needed.items() if amount), default=inf)

@@ -1,4 +1,4 @@
-"""Places in line that outlast the hub: whose start waited when the hub ended."""
+"""Places in line that survive a restart of the hub."""
 
 import time
 from math import inf

@@ -1,4 +1,4 @@
-"""Lets those wait on whose start ended in line by no act of their own."""
+"""Puts people back in line whose wait was cut short through no fault of theirs."""
 
 import asyncio
 import logging

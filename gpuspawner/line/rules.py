@@ -40,7 +40,7 @@ class QueueRules(msgspec.Struct, frozen=True):
     Attributes:
         accelerators: The keys of those that people may wait for; None for all.
         profiles: The slugs of the profiles; None for all.
-        policies: The names of those of which one has to apply to who waits; None for everybody.
+        policies: At least one of these policies has to apply to the owner; None for everybody.
         weights: How much each second of waiting counts, by group; 1 for others.
         places: How many may wait at a time.
         places_per_user: How many of one user's servers may.

@@ -1,6 +1,6 @@
 """The line of people who wait for room, on the live view: serves it at each change.
 
-Who is called has a reservation from that tick on. If the view isn't live nobody is called, and
+Whoever is called has a reservation from that tick on. If the view isn't live nobody is called, and
 nobody loses a place.
 """
 

@@ -95,7 +95,7 @@ def is_for_good(rejection: Rejection) -> bool:
 def _ask_for_more(limits: Sequence[Use | Breach], of: Of) -> str:
     if of is Of.HOME or not _are_chosen(limits):
         return _("Please ask your administrator for more.")
-    return _("Please choose less, or ask your administrator for more.")
+    return _("Please choose a smaller server, or ask your administrator for more.")
 
 
 def _are_chosen(limits: Sequence[Use | Breach]) -> bool:

@@ -13,12 +13,12 @@ NOTHING = Grant()
 _CAUSES = {
     Kind.IMAGE_MISSING: N_("There is no image “{image}”."),
     Kind.IMAGE_FORBIDDEN: N_(
-        "The image “{image}” doesn't exist, or the cluster may not download it."
+        "The image “{image}” doesn't exist, or the cluster isn't allowed to download it."
     ),
     Kind.IMAGE_NAME: N_("“{image}” isn't a valid image name."),
     Kind.IMAGE_PLATFORM: N_("The image “{image}” isn't made for this machine's processor."),
     Kind.IMAGE_NEVER_PULLED: N_(
-        "The machine doesn't have the image “{image}”, and may not download it."
+        "The machine doesn't have the image “{image}”, and isn't allowed to download it."
     ),
     Kind.IMAGE_SIGNATURE: N_("The image “{image}” has no valid signature."),
     Kind.REGISTRY_UNREACHABLE: N_("The registry of the image “{image}” can't be reached."),
@@ -57,9 +57,11 @@ _CAUSES = {
     Kind.NODE_CHANGED: N_("The machine has refused your server."),
     Kind.TOPOLOGY: N_("The machine has refused your server."),
     Kind.NODE_REFUSED: N_("The machine has refused your server."),
-    Kind.NODE_PRESSURE: N_("The machine ran short of memory or disk, and your server had to go."),
+    Kind.NODE_PRESSURE: N_(
+        "The machine ran short of memory or disk space, so your server was stopped."
+    ),
     Kind.EVICTED: N_("The cluster needed your server's place, or its machine."),
-    Kind.OVER_LIMIT: N_("Your server took more disk than it may."),
+    Kind.OVER_LIMIT: N_("Your server used more disk space than it's allowed."),
     Kind.PREEMPTED: N_("Your server had to make room for one with a higher priority."),
     Kind.QUEUE_PREEMPTED: N_(
         "The cluster's queue gave your server's place to one with a higher priority."
@@ -75,16 +77,16 @@ _CAUSES = {
     Kind.NODE_SHUTDOWN: N_("The machine is being taken out of service."),
     Kind.NODE_LOST: N_("The machine doesn't answer any more."),
     Kind.DEADLINE: N_("Your server has reached the end of its lifetime."),
-    Kind.DELETED: N_("Your server was deleted while it started."),
-    Kind.HUB_RESTARTED: N_("The hub was restarted while your server started."),
+    Kind.DELETED: N_("Your server was deleted while it was starting."),
+    Kind.HUB_RESTARTED: N_("The hub was restarted while your server was starting."),
     Kind.FAILED: N_("Your server has failed."),
     Kind.UNKNOWN: N_("Your server has failed."),
     Kind.NO_SUCH_PROGRAM: N_("The image lacks the program that starts your server."),
-    Kind.OUT_OF_MEMORY: N_("Your server took more memory than it has while it started."),
-    Kind.CRASHED: N_("Your server crashed while it started."),
-    Kind.CRASH_LOOP: N_("Your server crashed while it started."),
-    Kind.NOT_ALIVE: N_("Your server crashed while it started."),
-    Kind.ENDED: N_("Your server ended by itself while it started."),
+    Kind.OUT_OF_MEMORY: N_("Your server ran out of memory while it was starting."),
+    Kind.CRASHED: N_("Your server crashed while it was starting."),
+    Kind.CRASH_LOOP: N_("Your server crashed while it was starting."),
+    Kind.NOT_ALIVE: N_("Your server crashed while it was starting."),
+    Kind.ENDED: N_("Your server ended by itself while it was starting."),
     Kind.NOT_READY: N_("Your server isn't ready yet."),
     Kind.UNSCHEDULABLE: N_("No machine has room for your server right now."),
 }
@@ -156,9 +158,9 @@ def way_out(trouble: Trouble) -> str:
     if kind is Kind.VOLUME_IN_USE:
         return _("Please stop your other server that uses them, or try again in a few minutes.")
     if kind in _QUEUE_AGAIN:
-        return _("Please start it again: it waits in the queue until it's its turn.")
+        return _("Please start your server again: it waits in the queue until its turn comes.")
     if kind in (Kind.QUEUE_NEVER, Kind.ONE_SHARE):
         return words.ask()
     if kind in _ELSEWHERE:
-        return _("Please start it again: it may get another machine.")
+        return _("Please start your server again; it may get another machine.")
     return words.retry_or_tell()

@@ -71,8 +71,8 @@ def _place(line: PlaceInQueue) -> str:
     if not line.ahead:
         return _("Your server is next in the queue {queue}.").format(queue=queue)
     text = ngettext(
-        "Your server waits in the queue {queue}: {count} is ahead of it.",
-        "Your server waits in the queue {queue}: {count} are ahead of it.",
+        "Your server waits in the queue {queue}: {count} other is ahead of it.",
+        "Your server waits in the queue {queue}: {count} others are ahead of it.",
         line.ahead,
     )
     return text.format(queue=queue, count=line.ahead)

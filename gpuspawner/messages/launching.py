@@ -45,7 +45,7 @@ _LEADS = {
     Step.VOLUMES: N_("Connecting your files to the machine."),
     Step.INITIALIZING: N_("Preparing your server."),
     Step.STARTING: N_("Starting your server."),
-    Step.RUNNING: N_("Your server runs, and will answer in a moment."),
+    Step.RUNNING: N_("Your server is running and will answer in a moment."),
 }
 
 
@@ -53,14 +53,14 @@ def _lead(stage: Stage, size: int | None) -> str:
     if stage.step is not Step.PULLING:
         return _(_LEADS[stage.step])
     if isinstance(stage.image, Pulled):
-        return _("The software of your server is on the machine.")
+        return _("Your server's software is on the machine.")
     return _downloading(size)
 
 
 def _downloading(size: int | None) -> str:
     if size is None:
-        return _("Downloading the software of your server.")
-    text = _("Downloading the software of your server ({size}).")
+        return _("Downloading your server's software.")
+    text = _("Downloading your server's software ({size}).")
     return text.format(size=words.rough_size(size))
 
 
@@ -116,13 +116,13 @@ def last_start_failed(why: str) -> str:
 def _late(phase: StartPhase | None) -> str:
     match phase:
         case StartPhase.QUEUED:
-            return _("It wasn't your server's turn in the cluster's queue in time.")
+            return _("Your server's turn in the cluster's queue didn't come in time.")
         case StartPhase.SCHEDULED:
-            return _("The cluster hasn't given your server a machine in time.")
+            return _("The cluster didn't find a machine for your server in time.")
         case StartPhase.PREPARED:
-            return _("Your files or the software of your server didn't arrive in time.")
+            return _("Your files or your server's software didn't arrive in time.")
         case StartPhase.ANSWERED:
-            return _("Your server runs, but doesn't answer.")
+            return _("Your server is running but doesn't answer.")
         case _:
             return _("Your server didn't start in time.")
 

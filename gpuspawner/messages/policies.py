@@ -70,7 +70,7 @@ def limit_reached(standing: Standing, names: DisplayNames) -> str:
     if limit.per is Per.GROUP:
         text = _("the group {group} uses {used} of its {most}")
         return text.format(group=standing.group, used=used, most=most)
-    return _("you use {used} of your {most}; stop a server first").format(used=used, most=most)
+    return _("you're using {used} of your {most}; stop a server first").format(used=used, most=most)
 
 
 def _standing(standing: Standing, names: DisplayNames) -> str:
@@ -124,7 +124,7 @@ def _of_user(standing: Standing, most: str, asked: str) -> str:
     if not standing.servers:
         text = _("You can have at most {most} at a time; this server would have {asked}.")
         return text.format(most=most, asked=asked)
-    text = _("You can have {most} at a time, and you use {used}: {servers}.")
+    text = _("You can have {most} at a time, and you're using {used}: {servers}.")
     used = policy_figure(standing.limit.measure, standing.used)
     return text.format(most=most, used=used, servers=_servers(standing.servers))
 
@@ -133,8 +133,8 @@ def _way_out(denial: OverLimit) -> str:
     if not denial.may_pass:
         return words.ask()
     if denial.standing.limit.per is Per.USER and denial.standing.servers:
-        return _("Stop one of these servers first, or choose less.")
-    return _("Please choose less, or try again later.")
+        return _("Stop one of these servers first, or choose a smaller one.")
+    return _("Please choose a smaller server, or try again later.")
 
 
 def _servers(names: Sequence[str]) -> str:

@@ -113,8 +113,8 @@ def _kept(count: int) -> str:
 def _idle(count: int) -> str:
     """Say how many servers nobody uses; "" if none."""
     text = ngettext(
-        "{count} server that has what you wait for hasn't been used for a while.",
-        "{count} servers that have what you wait for haven't been used for a while.",
+        "{count} server with what you're waiting for hasn't been used for a while.",
+        "{count} servers with what you're waiting for haven't been used for a while.",
         count,
     )
     return text.format(count=count) if count else ""

@@ -101,7 +101,7 @@ def why(decision: Refuse) -> str:
         case Reason.BUSY:
             return _busy(decision)
         case Reason.TRY_AGAIN:
-            return _("Other servers are starting right now, and may take the room for yours.")
+            return _("Other servers are starting right now and may take the space yours needs.")
         case Reason.TAKEN:
             return _("Just before your server started, someone else took the room that it needs.")
         case Reason.DELETED:
@@ -141,7 +141,7 @@ def _busy(decision: Refuse) -> str:
             grant.gpus,
         )
     most = _most(shortage.resource, shortage.most_free) or _(
-        "With your other choices, none of it is left."
+        "None is left with your other choices."
     )
     return f"{_needed(text, grant, shortage)} {most}"
 

@@ -33,7 +33,7 @@ def why(text: str) -> str:
         return _too_little(min(short, key=_rank))
     kinds = {it.kind for it in reasons}
     if ReasonKind.PODS in kinds:
-        return _("The machines have as many servers as they may have.")
+        return _("Every suitable machine already runs as many servers as it can.")
     if kinds & _DISK:
         return _("No machine can use the disk of your server right now.")
     if ReasonKind.GATES in kinds:
@@ -49,11 +49,11 @@ def _rank(reason: SchedulerReason) -> tuple[int, str]:
 def _too_little(reason: SchedulerReason) -> str:
     match reason.subject:
         case "memory":
-            return _("No machine for it has enough free memory.")
+            return _("No suitable machine has enough free memory.")
         case "cpu":
-            return _("No machine for it has enough free processors.")
+            return _("No suitable machine has enough free CPU.")
         case "ephemeral-storage":
-            return _("No machine for it has enough free disk.")
+            return _("No suitable machine has enough free disk space.")
         case resource:
-            text = _("No machine for it has enough free resources of this kind: {resource}.")
+            text = _("No suitable machine has enough free resources of this kind: {resource}.")
             return text.format(resource=words.device(resource))

@@ -69,7 +69,7 @@ def amount(resource: str, count: int) -> str:
         case "storage":
             text = _("{amount} of storage")
         case "ephemeral-storage":
-            text = _("{amount} of disk")
+            text = _("{amount} of disk space")
         case "cpu":
             text = _("{amount} of CPU")
         case _:
@@ -162,7 +162,7 @@ def last_words(text: str) -> str:
     """Quote the last line that a container has written; "" if it wrote nothing."""
     lines = filter(None, map(one_line, reversed(text.splitlines())))
     last = next(lines, "")
-    return _("Its last words: “{text}”.").format(text=last) if last else ""
+    return _("The last line of its log: “{text}”.").format(text=last) if last else ""
 
 
 def choose_more_memory() -> str:

@@ -98,7 +98,7 @@ def withheld(policies: Iterable[Policy], wanted: Wanted) -> Iterator[Withheld]:
 def over_limits(
     policies: Iterable[Policy], owner: Owner, counts: Counts, charge: Charge
 ) -> Iterator[OverLimit]:
-    """Yield the limits that one more server would break; those come first that never allow it."""
+    """Yield the limits that one more server would break, those that can never allow it first."""
     found = [
         OverLimit(standing, charge.of(standing.limit.measure))
         for standing in broken(policies, owner, counts, charge)

@@ -80,7 +80,7 @@ class Kind(StrEnum):
     NODE_PRESSURE = "node-pressure"
     """The node was short of memory, disk or process ids."""
     OVER_LIMIT = "over-limit"
-    """A volume or a container took more disk than it may."""
+    """A volume or a container used more disk space than it is allowed."""
     EVICTED = "evicted"
     PREEMPTED = "preempted"
     """It had to make room for a pod with a higher priority."""
@@ -92,7 +92,7 @@ class Kind(StrEnum):
     DEADLINE = "deadline"
     DELETED = "deleted"
     HUB_RESTARTED = "hub-restarted"
-    """The hub ended while it started the server."""
+    """The hub ended while it was starting the server."""
     FAILED = "failed"
     """Kubernetes ended it, for a reason that isn't one of these."""
 

@@ -20,7 +20,7 @@ LONG = "registry.example.org/the_software_of_a_team_with_quite_a_long_name/lab:2
 """An image's name that doesn't fit a phone."""
 NO_PROGRAM = 'exec: "jupyterhub-singleuser": executable file not found in $PATH'
 LAST_WORDS = "ImportError: <b>libcudnn.so.9</b>: cannot open shared object file"
-DOWNLOADING = "Downloading the software of your server."
+DOWNLOADING = "Downloading your server's software."
 _FRAME = '  File "/opt/conda/lib/python3.12/site-packages/torch/__init__.py", line 416, in <module>'
 TRACEBACK = "\n".join(["Traceback (most recent call last):", *[_FRAME] * 4, LAST_WORDS])
 
@@ -59,7 +59,7 @@ FAILURES = {
         {"exits-after": "0", "exit-reason": "OOMKilled", "exit-code": "137"},
         "Please choose more memory",
     ),
-    "silent": Course({"hangs": "true"}, "Your server runs, but doesn't answer"),
+    "silent": Course({"hangs": "true"}, "Your server is running but doesn't answer"),
 }
 OTHERS = {
     "slow": Course({"pull-seconds": "3"}, DOWNLOADING),

@@ -54,7 +54,7 @@ _TRUE = {
     Cut.HUB: "Your last server didn't start, because the hub was restarted meanwhile.",
     Cut.API_SERVER: _READY,
     Cut.WATCHES: _READY,
-    Cut.POD: "Spawn failed: Your server was deleted while it started.",
+    Cut.POD: "Spawn failed: Your server was deleted while it was starting.",
     Cut.CANCELLED: "Spawn cancelled",
 }
 """How the last sentence begins that the owner reads."""

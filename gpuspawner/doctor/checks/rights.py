@@ -79,7 +79,7 @@ def _about_reading(missing: set[Right]) -> Iterator[Finding]:
             allowed, effect = " and ".join(verbs), messages.explain_without(kind.plural)
             yield make(
                 f"rights-{kind.plural}",
-                f"The hub may not {allowed} {kind.plural}, so {effect}.",
+                f"The hub isn't allowed to {allowed} {kind.plural}, so {effect}.",
                 _GRANT.format(verbs=allowed, what=kind.plural),
             )
     if is_complete:
@@ -120,7 +120,7 @@ async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind])
     return [
         warning(
             f"rights-{name.lower()}",
-            f"{name} is installed, but the hub may not {allowed} {what}, so "
+            f"{name} is installed, but the hub isn't allowed to {allowed} {what}, so "
             f"{messages.explain_without(plurals[0])}.",
             _GRANT.format(verbs=allowed, what=what),
         )
@@ -138,7 +138,7 @@ async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
     return [
         warning(
             "rights-cluster-autoscaler",
-            f"The hub may not {allowed} the ConfigMap {name} in {namespace}. So {effect}.",
+            f"The hub isn't allowed to {allowed} the ConfigMap {name} in {namespace}. So {effect}.",
             "Apply helm-values/rbac.yaml, which grants it, or set GPUSpawner.autoscaling = 'none' "
             "if the number of nodes is fixed.",
         )
@@ -156,8 +156,8 @@ def _about_starting(missing: set[Right], namespace: str, user: str) -> Iterator[
         return
     yield error(
         NO_SERVERS,
-        f"The hub may not {', '.join(refused)} in the namespace {namespace}, so KubeSpawner can't "
-        "start servers there.",
+        f"The hub isn't allowed to {', '.join(refused)} in the namespace {namespace}, so "
+        "KubeSpawner can't start servers there.",
         f"Bind {user or 'its user'} to a Role that allows it; the chart of Zero to JupyterHub has "
         "one (rbac.create).",
     )
@@ -172,11 +172,12 @@ def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:
     refused = [verb for verb in _READ if Right(verb, "pods", namespace=namespace) in missing]
     if refused:
         verbs, place = " and ".join(refused), f"the namespace {namespace}"
+        there = place if namespace else "all namespaces"
         yield error(
             "rights-policies",
-            f"The hub may not {verbs} pods in {place if namespace else 'all namespaces'}, so it "
-            "can't count what GPUSpawner.policies limits, and refuses servers to which a limit per "
-            "user or per group applies.",
+            f"The hub isn't allowed to {verbs} pods in {there}, so it can't count what "
+            "GPUSpawner.policies limits, and refuses servers to which a limit per user or per "
+            "group applies.",
             f"Grant {verbs} on pods in a Role of {place}; the chart of Zero to JupyterHub has one "
             "(rbac.create)."
             if namespace

@@ -65,7 +65,7 @@ def test_the_form_says_what_is_left_and_what_isn_t(
     assert "private-thesis" not in page.content()
 
     expect(card(page, "a100")).to_have_attribute("data-state", "limited")
-    expect(card(page, "a100")).to_contain_text("you use 1 of your 1; stop a server first")
+    expect(card(page, "a100")).to_contain_text("you're using 1 of your 1; stop a server first")
     expect(card(page, "t4")).to_have_attribute("data-state", "free")
     options = page.locator("select[name='gpus--t4'] option").all_inner_texts()
     assert options == ["1", "2", "4 (more than is left for you)"]
@@ -105,8 +105,8 @@ def test_a_denial_by_the_user_s_limit_names_the_figures_and_the_way_out(
     assert start(page).status == 409
 
     expect(denial(page)).to_have_text(
-        "You can have 4 GPUs at a time, and you use 2: demo and train. "
-        "Stop one of these servers first, or choose less."
+        "You can have 4 GPUs at a time, and you're using 2: demo and train. "
+        "Stop one of these servers first, or choose a smaller one."
     )
     expect(denial(page)).to_be_focused()
     expect(card(page, "t4").get_by_role("radio")).to_be_checked()
@@ -122,7 +122,7 @@ def test_a_denial_by_a_group_s_share_names_nobody_else(visit: Visit, hub: Runnin
 
     expect(denial(page)).to_have_text(
         "The course has three GPUs together. The group ml-2026 can have 3 GPUs at a time, and "
-        "uses 2; your server would add 2 GPUs. Please choose less, or try again later."
+        "uses 2; your server would add 2 GPUs. Please choose a smaller server, or try again later."
     )
     for hidden in ("bob", "private-thesis"):
         assert hidden not in page.content()

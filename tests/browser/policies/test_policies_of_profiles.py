@@ -87,7 +87,7 @@ def test_each_profile_says_why_it_cannot_be_had(
     page = visit(hub, "ann", theme=theme)
 
     assert said(page, "small").startswith("Free")
-    assert said(page, "large") == "Limit reached you use 1 of your 2 GPUs; stop a server first"
+    assert said(page, "large") == "Limit reached you're using 1 of your 2 GPUs; stop a server first"
     assert said(page, "huge") == "Not offered Two GPUs are enough for the exercises."
     expect(page.get_by_text("Retired")).to_have_count(0)
     choices = page.locator("select[name='profile-option-small--gpus'] option").all_inner_texts()
@@ -95,7 +95,7 @@ def test_each_profile_says_why_it_cannot_be_had(
     assert free in ("14", "15")  # without Ann's, and perhaps without Ben's
     assert [it.strip() for it in choices] == [
         f"1 (Free: {free} of 16 free)",
-        "2 (Limit reached: you use 1 of your 2 GPUs; stop a server first)",
+        "2 (Limit reached: you're using 1 of your 2 GPUs; stop a server first)",
         "4 (Not offered: Two GPUs are enough for the exercises.)",
     ]
     usage = page.get_by_role("group", name="What you can use")

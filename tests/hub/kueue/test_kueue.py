@@ -53,7 +53,7 @@ def test_who_comes_after_the_quota_is_used_reads_the_place_and_starts_in_turn(
     uses = "team-a uses 1 of its 1 GPU."
     until_told(hub, "bob", f"Your server is next in the queue default. {uses}")
     assert hub.start("carol", ONE).status_code == 202
-    ahead = "Your server waits in the queue default: 1 is ahead of it."
+    ahead = "Your server waits in the queue default: 1 other is ahead of it."
     until_told(hub, "carol", f"{ahead} {uses}")
 
     hub.stop("alice")
@@ -188,13 +188,13 @@ def test_a_server_that_is_preempted_while_it_starts_says_so_and_can_wait_again(
     queues.add("team-a", 1, preemption={"withinClusterQueue": "LowerPriority"})
     queues.lead("team-a")
     hub.start("alice", ONE)
-    until_told(hub, "alice", "Your server runs, and will answer in a moment.")
+    until_told(hub, "alice", "Your server is running and will answer in a moment.")
 
     queues.run_job("urgent", 1, "default", priority=1000)
 
     assert end_of(hub, "alice") == (
         "Spawn failed: The cluster's queue gave your server's place to one with a higher "
-        "priority. Please start it again: it waits in the queue until it's its turn."
+        "priority. Please start your server again: it waits in the queue until its turn comes."
     )
     hub.events_end("alice")
     hub.start("alice", ONE)

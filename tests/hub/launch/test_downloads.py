@@ -31,4 +31,4 @@ def test_a_download_is_as_large_as_another_node_says(hub: RunningHub) -> None:
 
     told = [event.get("message", "") for event in hub.events("alice")]
 
-    assert "Downloading the software of your server (12 GB)." in " ".join(told)
+    assert "Downloading your server's software (12 GB)." in " ".join(told)

@@ -55,7 +55,7 @@ def fate(spawner):
 c.KubeSpawner.pre_spawn_hook = fate
 """
 
-START_AGAIN = "Please start it again: it may get another machine."
+START_AGAIN = "Please start your server again; it may get another machine."
 DELETED = (
     "{server} ended because something other than the hub deleted it. Please start it again, and "
     "tell your administrator if it ends again."
@@ -187,7 +187,7 @@ def test_a_server_whose_node_runs_short_of_memory_is_told_so(hub: RunningHub) ->
     annotate(hub, node_of(hub, "pressed"), low_memory="60Mi")
     until_ended(hub, "pressed")
 
-    sentence = "{server} ended because its machine ran short of memory or disk."
+    sentence = "{server} ended because its machine ran short of memory or disk space."
     tells(hub, "pressed", f"{sentence} {START_AGAIN}")
 
 
@@ -217,7 +217,7 @@ def test_a_crash_is_told_with_its_last_words_as_text(hub: RunningHub) -> None:
     end(hub, "crash")
     until_ended(hub, "crash")
 
-    sentence = "{server} crashed. Its last words: “ImportError: <b>torch</b>”."
+    sentence = "{server} crashed. The last line of its log: “ImportError: <b>torch</b>”."
     tells(hub, "crash", sentence)
 
 

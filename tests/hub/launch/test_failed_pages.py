@@ -66,6 +66,7 @@ def test_a_server_that_crashes_before_it_answers_is_not_told_as_running(hub: Run
     """A real kubelet takes 30 s for three crashes, which is as long as the hub waits."""
     assert hub.start("cleo", {"accelerator": "t4"}).status_code == 202
     assert hub.events("cleo")[-1]["message"] == (
-        "Spawn failed: Your server crashed while it started. "
-        "Its last words: “ImportError: torch”. Please try again later, or tell your administrator."
+        "Spawn failed: Your server crashed while it was starting. "
+        "The last line of its log: “ImportError: torch”. Please try again later, or tell your "
+        "administrator."
     )

@@ -58,8 +58,8 @@ FAULTS = {
     ),
     "forbidden-image": Failing(
         {"pull-error": "unauthorized"},
-        "The image “registry.example.org/forbidden-image:1” doesn't exist, or the cluster may not "
-        "download it. Please choose another image, or ask your administrator.",
+        "The image “registry.example.org/forbidden-image:1” doesn't exist, or the cluster "
+        "isn't allowed to download it. Please choose another image, or ask your administrator.",
     ),
     "unreachable-registry": Failing(
         {"pull-error": "unreachable"},
@@ -68,11 +68,11 @@ FAULTS = {
     ),
     "full-disk": Failing(
         {"pull-error": "no-space"},
-        "The machine's disk is full. Please start it again: it may get another machine.",
+        "The machine's disk is full. Please start your server again; it may get another machine.",
     ),
     "slow-image": Failing(
         {"pull-seconds": "forever"},
-        "Your files or the software of your server didn't arrive in time. "
+        "Your files or your server's software didn't arrive in time. "
         "Please try again later, or tell your administrator.",
     ),
     "volume": Failing(
@@ -83,12 +83,12 @@ FAULTS = {
     "taken-device": Failing(
         {"device-error": "unavailable"},
         "The GPU was taken just before your server got it. "
-        "Please start it again: it may get another machine.",
+        "Please start your server again; it may get another machine.",
     ),
     "broken-device": Failing(
         {"device-error": "unhealthy"},
         "The machine can't give your server its GPU: the GPU or its driver is broken. "
-        "Please start it again: it may get another machine.",
+        "Please start your server again; it may get another machine.",
     ),
     "shares": Failing(
         {"device-error": "shared"},
@@ -102,23 +102,24 @@ FAULTS = {
     ),
     "crash": Failing(
         {**ENDS, "exit-output": "ImportError: no module named torch"},
-        "Your server crashed while it started. "
-        "Its last words: “ImportError: no module named torch”. "
+        "Your server crashed while it was starting. "
+        "The last line of its log: “ImportError: no module named torch”. "
         "Please try again later, or tell your administrator.",
     ),
     "memory": Failing(
         {**ENDS, "exit-reason": "OOMKilled", "exit-code": "137"},
-        "Your server took more memory than it has while it started. Please choose more memory, or "
+        "Your server ran out of memory while it was starting. Please choose more memory, or "
         "ask your administrator.",
     ),
     "done": Failing(
         {**ENDS, "exit-code": "0"},
-        "Your server ended by itself while it started. "
+        "Your server ended by itself while it was starting. "
         "Please try again later, or tell your administrator.",
     ),
     "silent": Failing(
         {"hangs": "true"},
-        "Your server runs, but doesn't answer. Please try again later, or tell your administrator.",
+        "Your server is running but doesn't answer. Please try again later, or tell your "
+        "administrator.",
     ),
 }
 
@@ -217,14 +218,14 @@ def node_of(hub: RunningHub) -> str:
 
 
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-AGAIN = "Please start it again: it may get another machine."
+AGAIN = "Please start your server again; it may get another machine."
 
 
 @pytest.mark.parametrize(
     ("happens", "sentence"),
     [
-        (deleted, "Your server was deleted while it started."),
-        (evicted, "The machine ran short of memory or disk, and your server had to go."),
+        (deleted, "Your server was deleted while it was starting."),
+        (evicted, "The machine ran short of memory or disk space, so your server was stopped."),
         (preempted, "Your server had to make room for one with a higher priority."),
         (of_a_lost_node, "The machine is being taken out of service."),
     ],
@@ -254,7 +255,7 @@ def test_a_server_that_its_scheduler_leaves_waiting_ends_after_the_hub_s_own_tim
         last = hub.events("ann")[-1]
 
         assert last["message"] == (
-            "Spawn failed: The cluster hasn't given your server a machine in time. "
+            "Spawn failed: The cluster didn't find a machine for your server in time. "
             "Please try again later, or tell your administrator."
         )
         wait_for(lambda: not hub.pods.names())

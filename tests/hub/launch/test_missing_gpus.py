@@ -102,7 +102,7 @@ def test_a_server_that_sees_fewer_ends_at_once_and_leaves_no_pod(
 
     assert last == (
         f"Spawn failed: The machine should have given your server 2 × Tesla T4, but {visible}."
-        " Please start it again: it may get another machine."
+        " Please start your server again; it may get another machine."
     )
 
 

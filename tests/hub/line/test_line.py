@@ -210,7 +210,7 @@ def test_people_in_line_read_how_many_servers_are_idle(hub: RunningHub) -> None:
     wait_in_line(
         hub,
         "bob",
-        f"{NEXT} 1 server that has what you wait for hasn't been used for a while.",
+        f"{NEXT} 1 server with what you're waiting for hasn't been used for a while.",
     )
 
 

@@ -44,7 +44,7 @@ def test_a_course_of_thirty_shares_eight_gpus_and_a_teacher_has_four(
         )
         status, told = start(hub, "student-1", 1, "second")
         assert status == 409
-        assert "You can have 1 GPU at a time, and you use 1: your default server." in told
+        assert "You can have 1 GPU at a time, and you're using 1: your default server." in told
         [deadline] = {
             pod["spec"].get("activeDeadlineSeconds")
             for pod in hub.pods.all()

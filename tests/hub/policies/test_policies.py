@@ -80,8 +80,8 @@ def test_limits_of_server_user_and_group_hold_for_all_servers(hub: RunningHub) -
     status, told = start("ann", 2, "train")
     assert status == 409
     assert told == (
-        "The course shares three GPUs. You can have 2 GPUs at a time, and you use 1: your default "
-        "server. Stop one of these servers first, or choose less."
+        "The course shares three GPUs. You can have 2 GPUs at a time, and you're using 1: your "
+        "default server. Stop one of these servers first, or choose a smaller one."
     )
     assert start("ann", 1, "train")[0] in (201, 202)
 

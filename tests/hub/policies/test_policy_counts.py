@@ -66,7 +66,7 @@ def test_a_pod_that_outlived_its_server_counts(hub: RunningHub) -> None:
     hub.change_database("UPDATE spawners SET server_id = NULL")
     assert hub.server("dora") == {}
 
-    assert "You can have 2 GPUs at a time, and you use 2" in refused(hub, "dora", "b")
+    assert "You can have 2 GPUs at a time, and you're using 2" in refused(hub, "dora", "b")
     assert hub.start("dora", TWO).status_code in (201, 202)  # in place of the old pod
     hub.until_ready("dora")
     assert len(hub.pods.all()) == 1
@@ -81,7 +81,7 @@ def test_a_server_that_is_stopping_counts_until_its_pod_is_gone(
         hub.api("DELETE", "/users/dora/server")
         wait_for(lambda: "deletionTimestamp" in hub.pods.of("dora")["metadata"])
 
-        assert "you use 2: your default server" in refused(hub, "dora", "b")
+        assert "you're using 2: your default server" in refused(hub, "dora", "b")
         hub.pods.delete("dora")
         wait_for(lambda: start(hub, "dora", "b") in (201, 202))
 
@@ -101,8 +101,8 @@ c.KubeSpawner.pod_name_template = "second-{{user_server}}"
         second.start_until_ready("bob", GPU)
         wait_for(lambda: len(hub.pods.all()) == 2)
 
-        assert "you use 2: your default server" in refused(hub, "bob", "b")
-        assert "you use 1: your default server" in refused(second, "bob", "b", TWO)
+        assert "you're using 2: your default server" in refused(hub, "bob", "b")
+        assert "you're using 1: your default server" in refused(second, "bob", "b", TWO)
         hub.api("POST", "/users/ann")
         told = refused(hub, "ann", "b", TWO)
         assert "The group course can have 3 GPUs at a time, and uses 2" in told
@@ -123,7 +123,7 @@ def test_servers_that_kubespawner_has_started_count_by_what_they_request(
         hub.reconfigure(*WITH_GPUSPAWNER.strip().splitlines())
 
         assert hub.server(owner)["ready"]
-        assert "you use 2: your default server" in refused(hub, owner, "b")
+        assert "you're using 2: your default server" in refused(hub, owner, "b")
         hub.stop(owner)
         wait_for(lambda: start(hub, owner, "b") in (201, 202))
 
@@ -136,8 +136,8 @@ def test_a_renamed_user_has_the_limits_of_before(hub: RunningHub) -> None:
         assert hub.api("PATCH", f"/users/{old}", {"name": new}).status_code == 200
 
     def limits_hold() -> None:
-        assert "you use 1: your default server" in refused(hub, "theodora", "b", TWO)
-        assert "you use 2: your default server" in refused(hub, "anna", "b")
+        assert "you're using 1: your default server" in refused(hub, "theodora", "b", TWO)
+        assert "you're using 2: your default server" in refused(hub, "anna", "b")
         assert "The group course can have 3 GPUs at a time, and uses 2" in refused(
             hub, "bob", "b", TWO
         )
@@ -172,7 +172,7 @@ def test_forged_pods_use_up_nobody_s_limit(hub: RunningHub) -> None:
         forge(hub.pods, user, grant)
 
     hub.start_until_ready("bob", GPU)  # whose pod the hub has seen after these
-    assert "you use 1: your default server" in refused(hub, "dora", "b", TWO)
+    assert "you're using 1: your default server" in refused(hub, "dora", "b", TWO)
     hub.api("POST", "/users/ann")
     assert start(hub, "ann", "b", TWO) in (201, 202)
     for user in ("ann", "dora"):
@@ -201,7 +201,7 @@ def test_a_server_s_own_service_account_changes_nothing_of_what_counts(hub: Runn
     for _ in range(2):
         told = refused(hub, "bob", "b", TWO)
         assert "The group course can have 3 GPUs at a time, and uses 2" in told
-        assert "you use 2: your default server" in refused(hub, "ann", "b")
+        assert "you're using 2: your default server" in refused(hub, "ann", "b")
         hub.kill()
         hub.begin()
         hub.until_it_serves()

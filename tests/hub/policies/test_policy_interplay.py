@@ -158,7 +158,7 @@ def test_what_a_resource_quota_rejects_counts_toward_no_limit(
     assert is_documented(rejected, "ResourceQuota")
 
     assert is_accepted(ask(hub, "ann", "second", TWO))
-    assert "and you use 2: second" in ask(hub, "ann", "third").json()["message"]
+    assert "and you're using 2: second" in ask(hub, "ann", "third").json()["message"]
 
 
 def test_the_policies_refuse_before_a_resource_quota_is_asked(start: LendHub) -> None:

@@ -91,8 +91,8 @@ def test_a_denial_has_the_words_of_the_hub_and_ends_the_answer(hub) -> None:
     assert status == 1
     assert out.startswith("t4: the policy course denies it to alice.\n")
     assert (
-        "alice reads: The course shares four GPUs. You can have 2 GPUs at a time, and you use 2: "
-        "demo and train. Stop one of these servers first, or choose less.\n"
+        "alice reads: The course shares four GPUs. You can have 2 GPUs at a time, and you're using "
+        "2: demo and train. Stop one of these servers first, or choose a smaller one.\n"
     ) in out
     assert "there is room" not in out
 

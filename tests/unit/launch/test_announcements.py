@@ -15,7 +15,7 @@ from gpuspawner.troubles.ending import Ending, utc_now, written
 from gpuspawner.troubles.trouble import Kind
 
 LOST = "ended because its machine was lost."
-AGAIN = "Please start it again: it may get another machine."
+AGAIN = "Please start your server again; it may get another machine."
 
 
 def state(age: timedelta = timedelta(), kind: Kind = Kind.NODE_LOST) -> dict[str, Any]:

@@ -105,7 +105,7 @@ NO_ROOM = pending(reason="Unschedulable", message="0/1 nodes are available: 1 To
 
 
 async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
-    with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
+    with pytest.raises(Refusal, match="didn't find a machine for your server in time"):
         await launching(None).until_failed(Heard(), judge)
 
 
@@ -119,7 +119,7 @@ async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
 )
 async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judge, seconds) -> None:
     assert await seconds_until_failed(launching(pod), judge=judge) == seconds
-    with pytest.raises(Refusal, match="hasn't given your server a machine in time"):
+    with pytest.raises(Refusal, match="didn't find a machine for your server in time"):
         await launching(pod).until_failed(Heard(), judge)
 
 

@@ -71,7 +71,7 @@ def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time()
         launch.look(at(ahead), after)
 
     assert launch.page.texts == [
-        "Your server waits in the queue gpus: 2 are ahead of it.",
+        "Your server waits in the queue gpus: 2 others are ahead of it.",
         "Your server is next in the queue gpus.",
     ]
 

@@ -92,14 +92,14 @@ async def test_a_server_that_listens_only_later_is_waited_for(port: int) -> None
 
 @pytest.mark.parametrize("host", ["127.0.0.3", "no-such-host.invalid", "a" * 64])
 async def test_a_server_that_never_listens_is_refused(port: int, host: str) -> None:
-    with pytest.raises(Refusal, match="Your server runs, but doesn't answer"):
+    with pytest.raises(Refusal, match="Your server is running but doesn't answer"):
         await until_reachable(f"http://{host}:{port}", 0.05)
 
 
 async def test_a_server_that_crashes_again_and_again_is_not_called_silent(port: int) -> None:
     said = Exit(code=1, last_words="ImportError: torch")
     crashed = Trouble(Kind.CRASHED, attempts=2, exit=said)
-    with pytest.raises(Refusal, match=r"crashed while it started\..*ImportError: torch"):
+    with pytest.raises(Refusal, match=r"crashed while it was starting\..*ImportError: torch"):
         await until_reachable(f"http://127.0.0.3:{port}", 0.05, lambda: (crashed,))
 
 

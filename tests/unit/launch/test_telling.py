@@ -23,7 +23,7 @@ STARTING = Stage(Step.STARTING, (0, 1))
 RUNNING = Stage(Step.RUNNING, (9, 9))
 UNREACHABLE = Trouble(Kind.REGISTRY_UNREACHABLE, About(image="lab:1"), texts=("no such host",))
 CANNOT_REACH = "The registry of the image “lab:1” can't be reached. Still trying."
-DOWNLOADING = "Downloading the software of your server."
+DOWNLOADING = "Downloading your server's software."
 
 COMES = Wait(Grant(), CanScaleUp(0, 2, 8.0))
 MAY_COME = Wait(Grant(), MayScaleUp(Source.DECLARED))
@@ -56,9 +56,9 @@ def test_each_stage_is_told_once() -> None:
         "Looking for a machine for your server.",
         "Your server has a machine.",
         DOWNLOADING,
-        "The software of your server is on the machine.",
+        "Your server's software is on the machine.",
         "Starting your server.",
-        "Your server runs, and will answer in a moment.",
+        "Your server is running and will answer in a moment.",
     ]
 
 

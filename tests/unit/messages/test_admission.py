@@ -78,7 +78,7 @@ def test_users_should_try_again_only_if_the_quota_can_become_free() -> None:
 
     assert told(OverQuota((in_use,))).endswith("when others have stopped their servers.")
     assert told(OverQuota((too_much,))).endswith(
-        "Please choose less, or ask your administrator for more."
+        "Please choose a smaller server, or ask your administrator for more."
     )
     assert told(OverQuota((in_use,)), Of.HOME).endswith("Please ask your administrator for more.")
 
@@ -158,7 +158,7 @@ SMALL, LARGE = Breach("cpu", Bound.MINIMUM, 500, 100), Breach("cpu", Bound.MAXIM
 @pytest.mark.parametrize(
     ("breaches", "of", "way_out"),
     [
-        ([LARGE], Of.POD, "Please choose less, or ask your administrator for more."),
+        ([LARGE], Of.POD, "Please choose a smaller server, or ask your administrator for more."),
         ([SMALL], Of.POD, "Please choose more, or ask your administrator."),
         ([LARGE], Of.HOME, "Please ask your administrator for more."),
         ([SMALL], Of.HOME, "The hub's log has the details."),

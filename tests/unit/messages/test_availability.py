@@ -73,15 +73,15 @@ SENTENCES = [
     ),
     (
         Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER)),
-        StateText("Limit reached", "you use 2 of your 2 GPUs; stop a server first"),
+        StateText("Limit reached", "you're using 2 of your 2 GPUs; stop a server first"),
     ),
     (
         Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER, "t4")),
-        StateText("Limit reached", "you use 2 of your 2; stop a server first"),
+        StateText("Limit reached", "you're using 2 of your 2; stop a server first"),
     ),
     (
         Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER, T4.resource)),
-        StateText("Limit reached", "you use 2 of your 2 × GPU; stop a server first"),
+        StateText("Limit reached", "you're using 2 of your 2 × GPU; stop a server first"),
     ),
     (
         Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.GROUP, group="ml")),

@@ -54,5 +54,5 @@ def test_missing_gpus_are_no_last_words_of_the_server() -> None:
 
     assert message.text == (
         "The machine should have given your server 1 GPU, but none is visible."
-        " Please start it again: it may get another machine."
+        " Please start your server again; it may get another machine."
     )

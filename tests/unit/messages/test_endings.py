@@ -12,7 +12,7 @@ from gpuspawner.troubles.mishaps import Mishap
 from gpuspawner.troubles.trouble import Kind
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
-AGAIN = "Please start it again: it may get another machine."
+AGAIN = "Please start your server again; it may get another machine."
 GIB = 2**30
 
 
@@ -51,8 +51,8 @@ GIB = 2**30
         (
             Ending(Kind.CRASHED, NOW, last_words="\nTraceback:\nNo {server}\n\x00\n"),
             (
-                "Your last server crashed. Its last words: “No {server}”. Please start it again, "
-                "and tell your administrator if it ends again."
+                "Your last server crashed. The last line of its log: “No {server}”. Please start "
+                "it again, and tell your administrator if it ends again."
             ),
         ),
         (
@@ -85,8 +85,8 @@ def test_other_pages_name_the_server_and_show_markup_as_text() -> None:
     ending = Ending(Kind.CRASHED, NOW, last_words="<script>")
 
     assert server_ended(ending, NOW, "<b>") == (
-        "<strong>&lt;b&gt;</strong> crashed. Its last words: “&lt;script&gt;”. Please start it "
-        "again, and tell your administrator if it ends again."
+        "<strong>&lt;b&gt;</strong> crashed. The last line of its log: “&lt;script&gt;”. Please "
+        "start it again, and tell your administrator if it ends again."
     )
     assert server_ended(ending, NOW, "").startswith("<strong>Your default server</strong> ")
 

@@ -19,7 +19,10 @@ GPU = "nvidia.com/gpu"
         (PlaceInQueue("gpus", "a", None), "Your server waits in the queue gpus."),
         (
             PlaceInQueue("gpus", "team-a", 2, GPU, 6, 8),
-            "Your server waits in the queue gpus: 2 are ahead of it. team-a uses 6 of its 8 GPUs.",
+            (
+                "Your server waits in the queue gpus: 2 others are ahead of it. "
+                "team-a uses 6 of its 8 GPUs."
+            ),
         ),
         (
             PlaceInQueue("gpus", "team-a", 0, GPU, 1, 8, is_lent=True),
@@ -31,7 +34,7 @@ GPU = "nvidia.com/gpu"
         (
             PlaceInQueue("gpus", "team-a", 1, GPU, 9, 8),
             (
-                "Your server waits in the queue gpus: 1 is ahead of it. "
+                "Your server waits in the queue gpus: 1 other is ahead of it. "
                 "team-a uses 9 GPUs: 8 of its own, and 1 that it has borrowed."
             ),
         ),
@@ -42,7 +45,7 @@ GPU = "nvidia.com/gpu"
         (
             PlaceInQueue("gpus", "team-a", 1, GPU, 8, 8, is_stopped=True),
             (
-                "Your server waits in the queue gpus: 1 is ahead of it. "
+                "Your server waits in the queue gpus: 1 other is ahead of it. "
                 "The queue is stopped right now; your server keeps its place."
             ),
         ),

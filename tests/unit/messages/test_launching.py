@@ -22,14 +22,14 @@ def test_each_step_is_one_or_two_sentences(of: Step, usual: float | None) -> Non
 def test_a_step_says_how_long_it_usually_takes() -> None:
     pulling = Stage(Step.PULLING, (0, 0), image=Pulling("lab:1"))
     assert step(pulling, 400).text == (
-        "Downloading the software of your server. This usually takes about 7 minutes."
+        "Downloading your server's software. This usually takes about 7 minutes."
     )
     assert step(pulling, 300, 12_000_000_000).text == (
-        "Downloading the software of your server (12 GB). This usually takes about 5 minutes."
+        "Downloading your server's software (12 GB). This usually takes about 5 minutes."
     )
     assert step(pulling, 4).text.endswith("This usually takes less than a minute.")
     there = Stage(Step.PULLING, (0, 0), image=Pulled("lab:1", was_there=True))
-    assert step(there, 400).text == "The software of your server is on the machine."
+    assert step(there, 400).text == "Your server's software is on the machine."
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -60,7 +60,7 @@ def test_a_crash_quotes_the_last_line_as_text() -> None:
 
     message = failure(GivenUp(trouble))
 
-    assert "Its last words: “ImportError: <b>torch</b>”." in message.text
+    assert "The last line of its log: “ImportError: <b>torch</b>”." in message.text
     assert "<b>" not in message.html
 
 

@@ -21,8 +21,8 @@ NAMES = {"t4": "Tesla T4", "pytorch": "PyTorch 2"}
 QUIET = Policy("course")
 EXPLAINED = Policy("course", explanation="The course shares eight GPUs.")
 ASK = "Please choose something else, or ask your administrator."
-STOP = "Stop one of these servers first, or choose less."
-LATER = "Please choose less, or try again later."
+STOP = "Stop one of these servers first, or choose a smaller one."
+LATER = "Please choose a smaller server, or try again later."
 
 
 def gpus(of: str) -> Measure:
@@ -82,15 +82,15 @@ SENTENCES: list[tuple[PolicyDenial, str]] = [
     ),
     (
         over(Per.USER, GPUS, 4, 3, 2, "demo", "train"),
-        f"You can have 4 GPUs at a time, and you use 2: demo and train. {STOP}",
+        f"You can have 4 GPUs at a time, and you're using 2: demo and train. {STOP}",
     ),
     (
         over(Per.USER, GPUS, 4, 3, 2, "", "a", "b"),
-        f"You can have 4 GPUs at a time, and you use 2: your default server, a and b. {STOP}",
+        f"You can have 4 GPUs at a time, and you're using 2: your default server, a and b. {STOP}",
     ),
     (
         over(Per.USER, GPUS, 1, 2, 1, ""),
-        f"You can have 1 GPU at a time, and you use 1: your default server. {ASK}",
+        f"You can have 1 GPU at a time, and you're using 1: your default server. {ASK}",
     ),
     (
         # Pledged to servers that aren't shown, or counted for another reason
@@ -99,27 +99,27 @@ SENTENCES: list[tuple[PolicyDenial, str]] = [
     ),
     (
         over(Per.USER, SERVERS, 1, 1, 1, "train"),
-        f"You can have 1 server with a GPU at a time, and you use 1: train. {STOP}",
+        f"You can have 1 server with a GPU at a time, and you're using 1: train. {STOP}",
     ),
     (
         over(Per.USER, SERVERS, 2, 1, 2, "a", "b"),
-        f"You can have 2 servers with a GPU at a time, and you use 2: a and b. {STOP}",
+        f"You can have 2 servers with a GPU at a time, and you're using 2: a and b. {STOP}",
     ),
     (
         over(Per.USER, MEMORY, 32 * GIB, 16 * GIB, 24 * GIB, "train"),
-        f"You can have 32 GiB of memory at a time, and you use 24 GiB: train. {STOP}",
+        f"You can have 32 GiB of memory at a time, and you're using 24 GiB: train. {STOP}",
     ),
     (
         over(Per.USER, CPU, 8000, 4000, 6500, "train"),
-        f"You can have 8 cores of CPU at a time, and you use 6.5 cores: train. {STOP}",
+        f"You can have 8 cores of CPU at a time, and you're using 6.5 cores: train. {STOP}",
     ),
     (
         over(Per.USER, gpus(MIG), Fraction(3, 7), Fraction(1, 7), Fraction(3, 7), "a"),
-        f"You can have 0.429 × MIG slice 1g.5gb at a time, and you use 0.429: a. {STOP}",
+        f"You can have 0.429 × MIG slice 1g.5gb at a time, and you're using 0.429: a. {STOP}",
     ),
     (
         over(Per.USER, GPUS, 1, Fraction(1, 7), Fraction(7, 7), "a"),
-        f"You can have 1 GPU at a time, and you use 1: a. {STOP}",
+        f"You can have 1 GPU at a time, and you're using 1: a. {STOP}",
     ),
     (
         over(Per.USER, GPUS, Fraction(1, 2), Fraction(7, 7)),

@@ -71,8 +71,8 @@ def test_the_last_day_is_told_without_a_number() -> None:
 @pytest.mark.parametrize(
     ("idle", "text"),
     [
-        (1, "1 server that has what you wait for hasn't been used for a while."),
-        (3, "3 servers that have what you wait for haven't been used for a while."),
+        (1, "1 server with what you're waiting for hasn't been used for a while."),
+        (3, "3 servers with what you're waiting for haven't been used for a while."),
     ],
 )
 def test_idle_servers_are_told_by_their_number(idle: int, text: str) -> None:

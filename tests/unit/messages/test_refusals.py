@@ -114,7 +114,7 @@ SENTENCES = [
     (
         Refuse(Grant(A100, 1), Reason.TRY_AGAIN),
         (
-            "Other servers are starting right now, and may take the room for yours. "
+            "Other servers are starting right now and may take the space yours needs. "
             "Please try again in a few seconds."
         ),
     ),
@@ -184,7 +184,7 @@ SENTENCES = [
         busy(1, gpus(1, 1, 1, 4, 8), shortage=memory(32, 0)),
         (
             "1 × A100 is free right now, but not together with the 32 GiB of memory that your "
-            "server needs. With your other choices, none of it is left. "
+            "server needs. None is left with your other choices. "
             "Please try again a little later."
         ),
     ),

@@ -9,7 +9,7 @@ from gpuspawner.messages.unscheduled import why
 from gpuspawner.troubles.limits import GivenUp, StartPhase
 from gpuspawner.troubles.trouble import Kind, Trouble
 
-GPUS = "No machine for it has enough free resources of this kind: GPU."
+GPUS = "No suitable machine has enough free resources of this kind: GPU."
 DISK = "No machine can use the disk of your server right now."
 
 
@@ -27,19 +27,19 @@ DISK = "No machine can use the disk of your server right now."
         ),
         (
             "0/2 nodes are available: 1 Insufficient memory, 1 Insufficient cpu.",
-            "No machine for it has enough free memory.",
+            "No suitable machine has enough free memory.",
         ),
         (
             "0/2 nodes are available: 2 Insufficient ephemeral-storage.",
-            "No machine for it has enough free disk.",
+            "No suitable machine has enough free disk space.",
         ),
         (
             "0/2 nodes are available: 2 Insufficient cpu.",
-            "No machine for it has enough free processors.",
+            "No suitable machine has enough free CPU.",
         ),
         (
             "0/2 nodes are available: 1 Too many pods, 1 node(s) were unschedulable.",
-            "The machines have as many servers as they may have.",
+            "Every suitable machine already runs as many servers as it can.",
         ),
         ("0/2 nodes are available: 2 node(s) had volume node affinity conflict.", DISK),
         (
@@ -64,7 +64,7 @@ def test_a_start_that_gets_no_node_in_time_says_why() -> None:
     failed = GivenUp(Trouble(Kind.UNSCHEDULABLE, texts=(text,)), StartPhase.SCHEDULED)
 
     assert failure(failed).text == (
-        f"The cluster hasn't given your server a machine in time. {GPUS} "
+        f"The cluster didn't find a machine for your server in time. {GPUS} "
         "Please try again later, or tell your administrator."
     )
 

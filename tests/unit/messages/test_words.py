@@ -9,7 +9,7 @@ from gpuspawner.messages.words import amount, cores, memory, minutes, rough_size
 
 
 def test_other_resources_have_their_units() -> None:
-    assert amount("ephemeral-storage", 2**30) == "1 GiB of disk"
+    assert amount("ephemeral-storage", 2**30) == "1 GiB of disk space"
     assert amount("nvidia.com/gpu", 4) == "4 × nvidia.com/gpu"
 
 

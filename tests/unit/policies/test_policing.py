@@ -84,8 +84,8 @@ async def test_a_limit_that_others_will_leave_is_refused_with_409_at_each_gate(c
     for refusal in (at_first, at_second):
         assert (refusal.status_code, refusal.slug) == (409, "limit")
         assert refusal.text == (
-            "You can have 4 GPUs at a time, and you use 3: train. "
-            "Stop one of these servers first, or choose less."
+            "You can have 4 GPUs at a time, and you're using 3: train. "
+            "Stop one of these servers first, or choose a smaller one."
         )
         assert refusal.details == "course"
     await begin(spawner, gpus=1)
@@ -102,7 +102,7 @@ async def test_a_share_counts_the_servers_of_all_members_without_naming_them(cou
 
     assert refusal.text == (
         "The group course can have 8 GPUs at a time, and uses 7; your server would add 2 GPUs. "
-        "Please choose less, or try again later."
+        "Please choose a smaller server, or try again later."
     )
     await begin(spawner, gpus=1)
 

@@ -71,7 +71,7 @@ async def test_a_used_up_limit_is_told_beside_each_profile_that_would_break_it(c
 
     found = await states(spawner)
 
-    said = "you use 2 of your 2 GPUs; stop a server first"
+    said = "you're using 2 of your 2 GPUs; stop a server first"
     assert found["gpu"] == found["one"] == found["two"] == ("limited", said)
     assert found["cpu-only"] == (None, "")
 

@@ -77,7 +77,7 @@ async def test_each_right_that_servers_need_is_asked_for_in_their_own_namespace(
     assert troubles(listed) == [("rights-servers", Severity.ERROR)]
     (text,) = (it.text for it in listed if it.id == "rights-servers")
     assert text.startswith(
-        "The hub may not get pods, list pods, watch pods, create pods, delete pods, "
+        "The hub isn't allowed to get pods, list pods, watch pods, create pods, delete pods, "
         "get persistentvolumeclaims, create persistentvolumeclaims, list events, watch events "
         "in the namespace jhub, so "
     )
@@ -98,7 +98,7 @@ async def test_each_right_that_verdicts_need_is_asked_for_in_all_namespaces(verb
     ]
     for kind in KINDS:
         (text,) = (it.text for it in listed if it.id == f"rights-{kind.plural}")
-        assert text.startswith(f"The hub may not {verb} {kind.plural}, so ")
+        assert text.startswith(f"The hub isn't allowed to {verb} {kind.plural}, so ")
 
 
 async def test_the_right_to_cluster_autoscaler_s_status_is_asked_for_by_its_name() -> None:
@@ -119,7 +119,10 @@ async def test_without_the_right_to_its_status_cluster_autoscaler_s_limits_are_u
 
     assert troubles(listed) == [("rights-cluster-autoscaler", Severity.WARNING)]
     (text,) = (it.text for it in listed if it.id == "rights-cluster-autoscaler")
-    assert "may not list and watch the ConfigMap cluster-autoscaler-status in kube-system" in text
+    assert (
+        "isn't allowed to list and watch the ConfigMap cluster-autoscaler-status in kube-system"
+        in text
+    )
 
 
 async def test_the_right_to_a_status_in_another_namespace_is_asked_for_there() -> None:
@@ -145,7 +148,10 @@ async def test_rights_about_machines_are_missed_where_nodes_are_machines() -> No
     listed = await found(denied, nodes=(ON_OPENSHIFT,))
     assert troubles(listed) == [("rights-openshift", Severity.WARNING)]
     (text,) = (it.text for it in listed if it.id == "rights-openshift")
-    assert "may not list and watch machineautoscalers, so the hub doesn't know whether" in text
+    assert (
+        "isn't allowed to list and watch machineautoscalers, so the hub doesn't know whether"
+        in text
+    )
 
 
 PER_USER = Policies((Policy("a", limits=(Limit(Per.USER, Measure(What.GPUS), 1),)),))
@@ -163,7 +169,10 @@ async def test_without_the_right_to_read_the_servers_pods_limits_cannot_be_count
     listed = await found(no_pods_in("jhub"), policies=policies)
 
     assert ("rights-policies", Severity.ERROR) in troubles(listed)
-    assert "may not list and watch pods in the namespace jhub, so it can't count" in listed[-1].text
+    assert (
+        "isn't allowed to list and watch pods in the namespace jhub, so it can't count"
+        in listed[-1].text
+    )
 
 
 async def test_if_each_user_has_a_namespace_limits_need_the_pods_of_all() -> None:
@@ -201,8 +210,8 @@ async def test_kueue_is_known_by_its_api() -> None:
     assert troubles(listed) == [("rights-kueue", Severity.WARNING)]
     (text,) = (it.text for it in listed if it.id == "rights-kueue")
     assert text == (
-        "Kueue is installed, but the hub may not list and watch workloads, so the hub doesn't know "
-        "the places of servers that wait in Kueue's queues."
+        "Kueue is installed, but the hub isn't allowed to list and watch workloads, so the hub "
+        "doesn't know the places of servers that wait in Kueue's queues."
     )
 
 
