@@ -46,7 +46,7 @@ from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.reservations.promises import Promises
 from gpuspawner.start import connection
 from gpuspawner.start.admitting import Admitting, TurnToStart
-from gpuspawner.start.attempt import Attempt, Phase
+from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.decisions import TAKEN, PreflightMethod, decide, refusing, warn
 from gpuspawner.start.host import Host, log_name, set_locale
 from gpuspawner.start.pod_builder import home_of
@@ -185,7 +185,7 @@ class Gates:
             self._spawner, self._runtime, choice, self._admission
         ):
             choice, pod = avoiding.choice, changed_pod(pod, avoiding.choice.proposal.pod)
-            if self.attempt and self.attempt.phase is Phase.ADMITTED:  # else, it is sent again
+            if self.attempt and not self.attempt.is_sent:
                 told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
                 self._story.tell(told(), 5)
         granted = await self._policing.take_sent(choice)
@@ -203,15 +203,15 @@ class Gates:
         warn(self._spawner, decision)
         self._learn(sent)
         if self.attempt is not None:
-            self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
+            self.attempt = replace(self.attempt, choice=choice, decision=decision, is_sent=True)
         await self.endings.send(granted or Granted())
         self._run.sent.set()
         async with refusing(Of.POD, self._spawner, choice, self._admission):
             return await self._held.send(choice.proposal.key, pod, request_timeout)
 
     def _learn(self, pod: Manifest) -> None:
-        """Learn what the hub's own code has changed; KubeSpawner may send the same pod again."""
-        if self.attempt is not None and self.attempt.phase is Phase.ADMITTED:
+        """Learn what the hub's own code has changed, when the pod is sent first."""
+        if self.attempt is not None and not self.attempt.is_sent:
             proposal = self.attempt.choice.proposal
             self.sources.current.later.learn(proposal.kind, proposal.pod, pod)
 
