@@ -157,6 +157,7 @@ class Runtime:
             self._configured,
             load,
             self.view,
+            self.preflight.reservations,
             lambda: self.offers,
             ByPolicies,
         )

@@ -43,17 +43,16 @@ from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Of
 from gpuspawner.reservations.granted import Granted, mark
-from gpuspawner.reservations.promises import Promises
 from gpuspawner.start import connection
 from gpuspawner.start.admitting import Admitting, TurnToStart
-from gpuspawner.start.attempt import Attempt, Phase
+from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.decisions import TAKEN, PreflightMethod, decide, refusing, warn
 from gpuspawner.start.host import Host, log_name, set_locale
 from gpuspawner.start.pod_builder import home_of
 from gpuspawner.start.policing import policing
 from gpuspawner.start.queueing import model_in_queue
 from gpuspawner.start.refusal import UNREACHABLE, Refusal, misconfigured, reporting
-from gpuspawner.start.sending import HeldReservation
+from gpuspawner.start.sending import Sending
 from gpuspawner.start.source import Choice
 from gpuspawner.start.stored_options import restoring
 
@@ -77,9 +76,8 @@ class Gates:
         self._policing = policing(spawner, self._runtime)
         self.sources = Sources(spawner, stock, self._runtime, self._policing)
         self.form = FormGate(spawner, stock, self._runtime, self._policing, self.sources)
-        accounts, reservations = self._runtime.accounts, self._runtime.preflight.reservations
-        self._promises = Promises(reservations, *([accounts.pledges] if accounts else []))
-        self._held = HeldReservation(spawner, stock, self._promises)
+        self._reservations = self._runtime.preflight.reservations
+        self._sending = Sending(spawner, stock, self._reservations)
         self._begun = asyncio.Event()
         self._story = Story()
         self.endings = Endings(spawner, stock, self._runtime)
@@ -180,12 +178,12 @@ class Gates:
         sent = plain_pod(pod)
         names = self._spawner.namespace, pod.metadata.name, home_of(self._spawner)
         choice = self._choice().named(*names).sending(sent)
-        self._held.rename(choice.proposal.key)
+        self._sending.rename(choice.proposal.key)
         if avoiding := await elsewhere.avoiding(
             self._spawner, self._runtime, choice, self._admission
         ):
             choice, pod = avoiding.choice, changed_pod(pod, avoiding.choice.proposal.pod)
-            if self.attempt and self.attempt.phase is Phase.ADMITTED:  # else, it is sent again
+            if self.attempt and not self.attempt.is_sent:
                 told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
                 self._story.tell(told(), 5)
         granted = await self._policing.take_sent(choice)
@@ -203,22 +201,22 @@ class Gates:
         warn(self._spawner, decision)
         self._learn(sent)
         if self.attempt is not None:
-            self.attempt = replace(self.attempt, choice=choice, decision=decision, phase=Phase.SENT)
+            self.attempt = replace(self.attempt, choice=choice, decision=decision, is_sent=True)
         await self.endings.send(granted or Granted())
         self._run.sent.set()
         async with refusing(Of.POD, self._spawner, choice, self._admission):
-            return await self._held.send(choice.proposal.key, pod, request_timeout)
+            return await self._sending.send(choice.proposal.key, pod, request_timeout)
 
     def _learn(self, pod: Manifest) -> None:
-        """Learn what the hub's own code has changed; KubeSpawner may send the same pod again."""
-        if self.attempt is not None and self.attempt.phase is Phase.ADMITTED:
+        """Learn what the hub's own code has changed, when the pod is sent first."""
+        if self.attempt is not None and not self.attempt.is_sent:
             proposal = self.attempt.choice.proposal
             self.sources.current.later.learn(proposal.kind, proposal.pod, pod)
 
     async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
         """Delete the pod; a start that does so itself fails, and its own error says why."""
         if self._run.deletes_its_pod():
-            self._held.follow_no_more()
+            self._sending.follow_no_more()
         return await self._stock.delete_pod(options, grace_seconds)
 
     async def create_home(self, pvc: Any, request_timeout: float) -> Any:
@@ -257,7 +255,7 @@ class Gates:
         def end(_: object) -> None:
             self._spawner.set_trait("start_timeout", configured)
             source.end(started)
-            if started.cancelled() and not self._held.may_exist:
+            if started.cancelled() and not self._sending.may_exist:
                 jupyterhub.forget_server(self._spawner)
 
         started.add_done_callback(end)
@@ -275,15 +273,16 @@ class Gates:
             self._spawner.set_trait("start_timeout", longer)
 
     async def run_start(self) -> Any:
-        """Run KubeSpawner's steps of a start, and always give the reservation up at the end."""
+        """Run KubeSpawner's steps of a start, and always end its promise."""
         explained = explaining(self._spawner, self._runtime)
         with reporting(self._spawner), explained, self.in_line.kept_if_taken():
             self._run = run = self._new_run()
             lost = run.until_lost(), run.until_failed()
-            return await self._held.hold(self._choice().proposal.key, run.until_it_listens(), *lost)
+            key = self._choice().proposal.key
+            return await self._sending.hold(key, run.until_it_listens(), *lost)
 
     def _new_place(self) -> TurnToStart:
-        admitting = Admitting(self._spawner, self._runtime, self._policing, self._promises)
+        admitting = Admitting(self._spawner, self._runtime, self._policing)
         if self._runtime.line is None:
             return TurnToStart(self._spawner, admitting)
         told = self.endings, self._story, self._begun
@@ -298,7 +297,7 @@ class Gates:
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
         await self._stock.kubespawner.stop(now)
-        self._promises.see_out(self._choice().proposal.key)
+        self._reservations.see_out(self._choice().proposal.key)
         self.endings.store()
 
     async def poll(self) -> int | None:
@@ -324,7 +323,7 @@ class Gates:
         self._stock.kubespawner.clear_state()
         self.endings.clear()
         if self.attempt is not None:
-            self._promises.release(self.attempt.choice.proposal.key)
+            self._reservations.end(self.attempt.choice.proposal.key)
         self.attempt = None
         self._story = Story()
         self.in_line = self._new_place()

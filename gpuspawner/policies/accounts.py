@@ -15,13 +15,13 @@ from gpuspawner.policies.charges import Charge, Meter, Who
 from gpuspawner.policies.claims import Claims
 from gpuspawner.policies.ledger import Ledger
 from gpuspawner.policies.memberships import Memberships
-from gpuspawner.policies.pledges import Pledges
 from gpuspawner.policies.shares import Shares
 from gpuspawner.policies.usage import Usage
 from gpuspawner.reservations.granted import Granted
+from gpuspawner.reservations.reservations import Counting, Reservations
 
 
-class Accounts:
+class Accounts(Counting):
     """The usage of a namespace, kept up to date by its own watch.
 
     It needs only what the chart's Role grants: list and watch the pods of the hub's namespace.
@@ -30,10 +30,10 @@ class Accounts:
         namespace: "" for all, if each user has one.
         meter: Returns the meter of this moment.
         contact: As in `Watcher`.
+        reservations: What is promised to starts whose pods aren't shown yet.
 
     Attributes:
-        namespace: As given.
-        pledges: What servers will take whose pods aren't shown yet.
+        namespace, reservations: As given.
         memberships: Who is in which group.
     """
 
@@ -43,21 +43,36 @@ class Accounts:
         namespace: str,
         meter: Callable[[], Meter],
         contact: Contact,
+        reservations: Reservations,
     ) -> None:
         self.namespace = namespace
+        self.reservations = reservations
+        reservations.counting = self
         self.usage = Usage()
         self.shares = Shares(self.usage)
         self.memberships = Memberships()
-        self.ledger = Ledger(self.usage, meter, Claims(namespace))
-        self.pledges = Pledges(self.ledger)
+        self.ledger = Ledger(self.usage, meter, Claims(namespace, reservations.sent))
         kind = servers_of(namespace)
-        self.following = Following(kind, self.ledger, load, self._look, contact=contact)
+        self.following = Following(kind, self.ledger, load, reservations.look, contact=contact)
+
+    def count(self, key: Key, charge: Charge | None) -> None:
+        """As `Counting.count`."""
+        self.usage.reserve(key, charge)
+
+    def shown(self, key: Key) -> str:
+        """As `Counting.shown`."""
+        pod = self.ledger.pods.get(key)
+        return pod.metadata.uid if pod is not None else ""
+
+    def is_current(self) -> bool:
+        """As `Counting.is_current`: a pod that no list shows yet may exist."""
+        return not _why(self.following.health())
 
     def owners(self, database: Any, person: Person) -> frozenset[Who]:
         """Return how charges name a person. The hub's database tells whose the pods are."""
-        if self.ledger.claims.read(database, self.pledges.leave):
+        if self.ledger.claims.read(database, self.reservations.leave):
             self.ledger.count_again()
-            self._look()
+            self.reservations.look()
         return self.ledger.claims.owners(person)
 
     def know(self, key: Key, owner: Who, server: str, granted: Granted) -> None:
@@ -79,13 +94,8 @@ class Accounts:
             namespace, name = min(self.ledger.unread)
             return f"nobody can tell what the pod {namespace}/{name} takes"
         self.ledger.refresh()
-        self.pledges.look()
+        self.reservations.look()
         return ""
-
-    def _look(self) -> None:
-        """End pledges, if the pods are known: a pod that no list shows yet may exist."""
-        if not _why(self.following.health()):
-            self.pledges.look()
 
 
 def _why(health: Health) -> str:

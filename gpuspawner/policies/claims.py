@@ -16,23 +16,26 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Who, as_annotated, owner_names
 from gpuspawner.reservations import granted
 
+Sent = tuple[Charge | None, str]
+"""Whose server a pod is that was sent, and the uid of an older pod of its name; "" for none."""
+
 
 class Claims:
     """The pods that are servers of this hub.
 
     Args:
         namespace: The pods' namespace if KubeSpawner has stored none.
+        sent: As `Reservations.sent`: a start may have sent several pods whose uids aren't known
+            yet. A command sends none.
 
     Attributes:
         pods: The servers by the uids of their pods.
-        sent: The servers of which a start has sent a pod, maybe several, whose uid isn't known yet,
-            by its name; and the uid of an older pod of this name, "" for none.
     """
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, sent: Callable[[Key], Sent] = lambda _: (None, "")) -> None:
         self._namespace = namespace
+        self._sent = sent
         self.pods: dict[str, Charge] = {}
-        self.sent: dict[Key, tuple[Charge, str]] = {}
         self._is_read = False
 
     def read(self, database: Any, left: Callable[[Key, Charge], None]) -> bool:
@@ -61,7 +64,7 @@ class Claims:
     def of(self, pod: ServerPod) -> Charge | None:
         """Return whose server a pod is, and what it was granted; None if it is none."""
         uid = pod.metadata.uid
-        whose, older = self.sent.get(pod.metadata.key, (None, ""))
+        whose, older = self._sent(pod.metadata.key)
         if whose and uid != older:
             self.pods.setdefault(uid, whose)
         return self.pods.get(uid)

@@ -11,6 +11,7 @@ from gpuspawner.policies.charges import Meter
 from gpuspawner.policies.narrowing import Sizes
 from gpuspawner.policies.policies import Policies
 from gpuspawner.policies.written import read_policies, read_weights
+from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Policing
@@ -24,6 +25,7 @@ class HubPolicies:
         given: As `configured_policies` returns them.
         configured: The offers that policies may name.
         load, view: As the hub reads the cluster.
+        reservations: What is promised to the hub's starts.
         offers: Returns what is on offer at this moment.
         policing: Makes what judges a spawner's servers.
 
@@ -39,6 +41,7 @@ class HubPolicies:
         configured: Offers,
         load: ConfigurationFactory,
         view: ClusterView,
+        reservations: Reservations,
         offers: Callable[[], Offers],
         policing: Callable[[Host, Runtime, "HubPolicies"], Policing],
     ) -> None:
@@ -52,7 +55,7 @@ class HubPolicies:
         self._offers = offers
         self._policing = policing
         namespace = "" if settings.enable_user_namespaces else settings.namespace
-        self.accounts = Accounts(load, namespace, self.meter, view.contact)
+        self.accounts = Accounts(load, namespace, self.meter, view.contact, reservations)
 
     @property
     def offers(self) -> Offers:

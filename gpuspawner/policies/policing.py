@@ -140,7 +140,7 @@ class ByPolicies(Policing):
     def _take(self, choice: Choice, applying: Applying, charge: Charge | None) -> Granted:
         granted, counted = self._judge(choice, applying, charge)
         if counted is not None:
-            self._hub.accounts.pledges.take(choice.proposal.key, counted)
+            self._hub.accounts.reservations.charge(choice.proposal.key, counted)
         return granted
 
     def _judge(

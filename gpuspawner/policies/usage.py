@@ -66,13 +66,9 @@ class Usage:
         """Note that a pod is gone."""
         self._set(self._pods, key, None)
 
-    def reserve(self, key: Key, charge: Charge) -> None:
-        """Note what a server will take whose pod is about to be created."""
+    def reserve(self, key: Key, charge: Charge | None) -> None:
+        """Note what a server will take whose pod isn't shown yet; None if it is, or won't come."""
         self._set(self._reserved, key, charge)
-
-    def release(self, key: Key) -> None:
-        """Note that no pod is about to be created any more, or that the pod is shown."""
-        self._set(self._reserved, key, None)
 
     def shows(self, key: Key) -> bool:
         """Whether the pod exists."""

@@ -218,8 +218,7 @@ class Preflight:
     def _decide(self, proposal: Proposal) -> Decision:
         """Decide about a proposal, behind those who are in line; who was called is not."""
         decision = self._decide_alone(proposal)
-        held = self.reservations.find(proposal.key)
-        is_called = held is not None and not held.is_over
+        is_called = self.reservations.is_promised(proposal.key)
         if self.line.is_empty or proposal.queue or is_called:
             return decision
         if isinstance(decision, Refuse):
@@ -324,7 +323,7 @@ class Preflight:
         covered = demand and held and held.covers(demand) and not reservation.unknown
         if demand and not covered and not self.reservations.has_room(proposal.key, demand):
             return None
-        self.reservations.move(reservation, subject)
+        self.reservations.take(proposal.key, subject)
         return decision
 
 

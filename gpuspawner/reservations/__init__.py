@@ -3,5 +3,5 @@
 A promise is made only if its pod has room wherever the other promised pods go. However a start
 ends, its promise ends once: nothing may be left behind.
 
-Begin with `reservations`; `start/sending.py` sends a pod and gives its promise up.
+Begin with `reservations`; `start/sending.py` sends a pod and ends its promise.
 """

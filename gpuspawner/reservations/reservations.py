@@ -1,16 +1,26 @@
-"""Reservations: promises to pods that the view doesn't show as bound yet.
+"""What is promised to each start, and when that ends: room on a node, and a part of limits.
 
 If N users ask for K GPUs, exactly K get a yes. Between the yes and the binding in the view, no node
-counts the promised room; the reservation does.
+counts the promised room; the reservation does. Limits are those of policies: what a start takes of
+them counts from its grant on, also while the view can't be trusted and no room is promised.
 
 Once the hub has sent a pod, it can't know that the pod doesn't exist: an answer may be lost, and
-the view lags. So the reservation outlasts the start, until the view shows the pod or the API server
-says that there is none.
+watches lag. So a promise outlasts its start, and each part ends by what its own watch shows:
+
+- The room ends when the live view shows the pod on a node, or when the pod was seen and is gone. If
+  the start is over, it also ends when the view shows the pod at all, or after `LEFT_SECONDS`, or
+  `GONE_SECONDS` after the pod was stopped.
+- The part of limits ends after its start, when the watch that counts servers shows the pod, or
+  after `COUNTED_SECONDS`. During the start it stays: the pod that is shown may be an older one.
+
+Both end at once if no pod was sent, or if the API server says that there is none.
 """
 
+import math
 import time
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import Any
 
 import msgspec
 
@@ -25,38 +35,42 @@ from gpuspawner.scheduling.verdicts import Subject, Verdicts
 # If a pod starts with any other verdict, something about it is unknown.
 _KNOWN = (Outcome.FITS, Outcome.FITS_AFTER_PREEMPTION)
 
-# For a promise whose start never began; every way out of a start ends its reservation.
+# For room whose start never began; every way out of a start ends its promise.
 LIFETIME_SECONDS = 300.0
-# For a pod that came and went in one answer of a watch, so the view never showed it.
+# For room of a pod that came and went in one answer of a watch, so the view never showed it.
 LEFT_SECONDS = 30.0
 # As that, if the pod is known to be gone: the view is only behind by its own delay.
 GONE_SECONDS = 2.0
+COUNTED_SECONDS = 120.0
+"""How long a part of limits lasts after the end of a start whose pod is never shown.
+
+It is longer than a watch may be silent before nothing is counted any more (see `Backoff` and
+`STALE_AFTER`): until then, a broken connection looks as if the pod weren't there.
+"""
 
 
-class _Phase(Enum):
-    """How far a reservation's start has come."""
+class Phase(Enum):
+    """How far a start has come."""
 
     PROMISED = auto()
     """No pod was sent, so none exists."""
     SENT = auto()
-    """A pod was sent; only the view can tell whether it exists."""
+    """A pod was sent; only a watch can tell whether it exists."""
     AGAIN = auto()
     """An older pod of its name was in the way, or no answer came; the pod will be sent again."""
     LEFT = auto()
-    """The start is over, but the view hasn't shown yet what became of its pod."""
+    """The start is over, but no watch has shown yet what became of its pod."""
     GONE = auto()
     """The pod is gone too, but the view may still show it for a moment, bound to a node."""
 
 
-_LIFETIMES = {_Phase.LEFT: LEFT_SECONDS, _Phase.GONE: GONE_SECONDS}
-_OVER = frozenset(_LIFETIMES)
+_LIFETIMES = {Phase.LEFT: LEFT_SECONDS, Phase.GONE: GONE_SECONDS}
 
 
 class Reservation(msgspec.Struct):
-    """A promise to one pod.
+    """Room that is promised to one pod.
 
     Attributes:
-        since: When its start last made progress, by ``time.monotonic``.
         unknown: Whether the verdict was unknown, so nothing was promised, but the pod may still
             take room.
         waits: Whether it waits for a node that doesn't exist yet. It counts on present nodes as
@@ -65,125 +79,169 @@ class Reservation(msgspec.Struct):
         seen: Whether the view has shown the pod that was sent.
     """
 
-    key: Key
     subject: Subject
-    since: float
     unknown: bool
     waits: bool = False
-    phase: _Phase = _Phase.PROMISED
     alone: bool = False
     seen: bool = False
 
-    @property
-    def is_over(self) -> bool:
-        """Whether its start is over, and the view hasn't shown yet what became of the pod."""
-        return self.phase in _OVER
+
+class Promise(msgspec.Struct):
+    """What is promised to one start.
+
+    Attributes:
+        since: When the start last made progress, by ``time.monotonic``.
+        room: None if it has none, or none any more.
+        charge: What it takes of limits, as `Counting` reads it; None if that is nothing.
+        older: The uid of the pod of its name that was there when the new pod was sent.
+    """
+
+    since: float
+    phase: Phase = Phase.PROMISED
+    room: Reservation | None = None
+    charge: Any = None
+    older: str = ""
+
+
+class Counting:
+    """Counts servers toward limits, by a watch of its own; here, none. Policies bring their own."""
+
+    def count(self, key: Key, charge: Any) -> None:
+        """Count what a start takes whose pod isn't shown; with None, nothing any more."""
+
+    def shown(self, key: Key) -> str:  # noqa: ARG002, for those that count
+        """Return the uid of the pod of this name; "" if none is shown."""
+        return ""
+
+    def is_current(self) -> bool:
+        """Whether every pod that exists is shown at this moment."""
+        return True
 
 
 class Reservations:
-    """All reservations of one hub.
+    """The promises to the starts of one hub, by the namespaces and names of their pods.
 
     Args:
-        notify: Called when a reservation ends without a change of the view, so others can try.
-        lifetime: Seconds after which a promise is given up.
+        notify: Called when room becomes free without a change of the view, so others can try.
+
+    Attributes:
+        counting: Counts what starts take of limits.
     """
 
     def __init__(
-        self,
-        state: ClusterState,
-        verdicts: Verdicts,
-        notify: Callable[[], None] = lambda: None,
-        lifetime: float = LIFETIME_SECONDS,
+        self, state: ClusterState, verdicts: Verdicts, notify: Callable[[], None] = lambda: None
     ) -> None:
+        self.counting = Counting()
         self._state = state
         self._verdicts = verdicts
         self._notify = notify
-        self._lifetime = lifetime
         self._pending = PendingPods(state, verdicts)
-        self._reservations: dict[Key, Reservation] = {}
-
-    @property
-    def version(self) -> object:
-        """Changes with the starts that wait for a node."""
-        self.look()
-        return frozenset(it.key for it in self._reservations.values() if it.waits)
+        self._starts: dict[Key, Promise] = {}
+        self._left: dict[Key, Promise] = {}
+        """What starts have left that are over. It counts for as long as the next one has nothing
+        in its place, and until that one sends its pod."""
 
     def __len__(self) -> int:
         self.look()
-        return len(self._reservations)
-
-    def find(self, key: Key) -> Reservation | None:
-        """Return the reservation of this pod; None if it has none."""
-        self.look()
-        return self._reservations.get(key)
+        return len(self._starts.keys() | self._left.keys())
 
     def look(self) -> None:
-        """End the reservations that the view makes superfluous; call this when the view changes."""
-        now = time.monotonic()
-        for reservation in list(self._reservations.values()):
-            lifetime = _LIFETIMES.get(reservation.phase, self._lifetime)
-            if self._settled(reservation) or now - reservation.since > lifetime:
-                del self._reservations[reservation.key]
+        """End what is over by what the watches show; call this when one of them has changed."""
+        for promises in (self._starts, self._left):
+            for key, promise in list(promises.items()):
+                if promise.room and self._has_settled(key, promise, promise.room):
+                    promise.room = None
+                if promise.charge is not None and self._is_counted(key, promise):
+                    promise.charge = None
+                    self._count(key)
+                if promise.room is None and promise.charge is None:
+                    del promises[key]
+
+    # What a start is promised
 
     def take(self, key: Key, subject: Subject) -> None:
-        """Take a reservation for the pod; it replaces one of an earlier start of the same name."""
-        unknown = self._is_unknown(subject)
-        self._reservations[key] = Reservation(key, subject, time.monotonic(), unknown)
+        """Promise room to the pod, instead of any that its start was promised before."""
+        self._start(key).room = Reservation(subject, self._is_unknown(subject))
 
     def take_of_new_node(self, key: Key, subject: Subject) -> None:
         """As `take`, but of a node that can still come."""
-        now = time.monotonic()
-        self._reservations[key] = Reservation(key, subject, now, unknown=False, waits=True)
+        self._start(key).room = Reservation(subject, unknown=False, waits=True)
 
-    def waiting(self, besides: Key) -> list[Subject]:
-        """Return the other pods that wait for a node, and that the view doesn't show yet."""
-        return [it.subject for it in self._of_new_nodes(besides) if not self._shows(it.key)]
+    def charge(self, key: Key, charge: Any) -> None:
+        """Count this toward limits, instead of what its start was charged before."""
+        self._start(key).charge = charge
+        self._count(key)
 
-    def of_new_nodes(self, besides: Key) -> list[Subject]:
-        """Return the other pods that wait for a node."""
-        return [it.subject for it in self._of_new_nodes(besides)]
+    def leave(self, key: Key, charge: Any) -> None:
+        """Note a server whose pod an earlier hub may have sent, until the pods are known.
 
-    def _of_new_nodes(self, besides: Key) -> list[Reservation]:
-        self.look()
-        return [it for it in self._reservations.values() if it.waits and it.key != besides]
+        It counts by its pod alone.
+        """
+        self._left.setdefault(key, Promise(-math.inf, Phase.LEFT, charge=charge))
 
-    def move(self, reservation: Reservation, subject: Subject) -> None:
-        """Move the reservation to the pod that KubeSpawner sends."""
-        reservation.subject = subject
-        reservation.waits = False
-        reservation.unknown = self._is_unknown(subject)
-        reservation.since = time.monotonic()
+    # What becomes of the start
 
     def rename(self, old: Key, new: Key) -> None:
-        """Note that the pod will be sent by another name, instead of an earlier one of that."""
-        if held := self._reservations.pop(old, None):
-            held.key = new
-            self._reservations[new] = held
+        """Note that the pod will be sent by another name; what earlier starts have left stays."""
+        promise = self._starts.get(old)
+        if promise is None or old == new:
+            return
+        room = msgspec.structs.replace(promise.room) if promise.room else None
+        self._starts[new] = Promise(time.monotonic(), room=room, charge=promise.charge)
+        self._count(new)
+        self.end(old)
 
     def send(self, key: Key) -> None:
-        """Note that the pod is about to be sent: from now on it may exist."""
-        if reservation := self._reservations.get(key):
-            reservation.phase, reservation.seen = _Phase.SENT, False
-            reservation.alone = not self._shows(key)
+        """Note that the pod is about to be sent, instead of any earlier one: now it may exist."""
+        left = self._left.pop(key, None)
+        promise = self._starts.get(key) or left
+        if promise is None:
+            return
+        if left is not None:
+            promise.room = promise.room or left.room
+            promise.charge = left.charge if promise.charge is None else promise.charge
+        self._starts[key] = promise
+        promise.phase, promise.older = Phase.SENT, self.counting.shown(key)
+        if room := promise.room:
+            room.seen, room.alone = False, not self._shows(key)
 
     def send_again(self, key: Key) -> None:
         """Note that sending failed: any pod that exists goes before the next try."""
-        reservation = self._reservations.get(key)
-        if reservation and reservation.phase is _Phase.SENT:
-            reservation.phase = _Phase.AGAIN
+        promise = self._starts.get(key)
+        if promise and promise.phase is Phase.SENT:
+            promise.phase = Phase.AGAIN
 
     def release(self, key: Key) -> None:
-        """Note that the start is over; end the reservation if no pod was sent.
+        """Take the room back from a start that goes on, or may: it needs none. Never raises.
 
-        Otherwise it stays until the view shows what became of the pod. Never raises.
+        A pod that was sent may still take room until the view shows it.
         """
-        reservation = self._reservations.get(key)
-        if reservation is None:
+        promise = self._starts.get(key)
+        if promise is None or promise.room is None:
             return
-        if reservation.phase is _Phase.PROMISED:
-            self.vacate(key)
+        if promise.phase is Phase.PROMISED:
+            promise.room = None
+            self.look()
+            self._notify()
+        elif promise.phase is Phase.SENT:
+            promise.room.unknown = True
+
+    def end(self, key: Key) -> None:
+        """Note that the start is over; if no pod was sent, nothing is left of it. Never raises.
+
+        Otherwise its promise stays until the watches show what became of the pod.
+        """
+        promise = self._starts.pop(key, None)
+        if promise is None:
+            return
+        if promise.phase is Phase.PROMISED:
+            self._count(key)
+            if promise.room:
+                self._notify()
         else:
-            reservation.phase, reservation.since = _Phase.LEFT, time.monotonic()
+            promise.phase, promise.since = Phase.LEFT, time.monotonic()
+            self._left[key] = promise
+            self.look()
 
     def see_out(self, key: Key) -> None:
         """Note that the pod was stopped, if its start is over.
@@ -191,26 +249,62 @@ class Reservations:
         Its room counts as free only when the view has shown the pod. Otherwise the view could show
         it bound, after somebody else was promised the room.
         """
-        reservation = self._reservations.get(key)
-        if reservation and reservation.phase is _Phase.LEFT:
-            reservation.phase, reservation.since = _Phase.GONE, time.monotonic()
+        left = self._left.get(key)
+        if left and left.phase is Phase.LEFT:
+            left.phase, left.since, left.charge = Phase.GONE, time.monotonic(), None
+            self._count(key)
 
     def vacate(self, key: Key) -> None:
-        """End the reservation at once: no pod exists, and none is being created. Never raises."""
-        if self._reservations.pop(key, None) is not None:
+        """End the promise at once: no pod exists, and none is being created. Never raises."""
+        ended = self._starts.pop(key, None), self._left.pop(key, None)
+        self._count(key)
+        if any(it and it.room for it in ended):
             self._notify()
+
+    # What others ask
+
+    @property
+    def version(self) -> object:
+        """Changes with the starts that wait for a node."""
+        self.look()
+        return frozenset(key for key, it in self._rooms().items() if it.waits)
+
+    def find(self, key: Key) -> Reservation | None:
+        """Return the room of this pod; None if it has none."""
+        self.look()
+        return self._rooms().get(key)
+
+    def is_promised(self, key: Key) -> bool:
+        """Whether a start under way has room for this pod."""
+        self.look()
+        promise = self._starts.get(key)
+        return promise is not None and promise.room is not None
+
+    def sent(self, key: Key) -> tuple[Any, str]:
+        """Return what the last start was charged that has sent a pod of this name, and `older`."""
+        promise = self._starts.get(key)
+        if promise is None or promise.phase is Phase.PROMISED:
+            promise = self._left.get(key)
+        return (promise.charge, promise.older) if promise else (None, "")
+
+    def waiting(self, besides: Key) -> list[Subject]:
+        """Return the other pods that wait for a node, and that the view doesn't show yet."""
+        return [it.subject for key, it in self._of_new_nodes(besides) if not self._shows(key)]
+
+    def of_new_nodes(self, besides: Key) -> list[Subject]:
+        """Return the other pods that wait for a node."""
+        return [it.subject for _, it in self._of_new_nodes(besides)]
 
     def has_room(self, key: Key, demand: Demand) -> bool:
         """Whether every promise holds wherever the pods land, with this demand as one more.
 
-        The reservation that the pod itself already has doesn't count against it.
+        The room that the pod itself already has doesn't count against it.
         """
         self.look()
-        mine = [
-            demand,
-            *(c for other in self._reservations if other != key and (c := self._demand(other))),
-        ]
-        everyone = mine + self._pending.demands({key, *self._reservations})
+        rooms = self._rooms()
+        others = (self._demand(it) for other, it in rooms.items() if other != key)
+        mine = [demand, *(it for it in others if it)]
+        everyone = mine + self._pending.demands({key, *rooms})
         # Equal demands are the same object, so it is enough to look at one.
         return all(
             is_certain(one, _all_but(one, everyone), self._state.nodes)
@@ -220,34 +314,64 @@ class Reservations:
 
     def promised_on(self, node: str) -> list[Amounts]:
         """Return what each pod takes that may be bound to a node; the view shows it on none yet."""
-        demands = (self._demand(key) for key in self._reservations)
+        demands = map(self._demand, self._rooms().values())
         return [it.requests for it in demands if it and (it.nodes is None or node in it.nodes)]
 
-    def _demand(self, key: Key) -> Demand | None:
-        reservation = self._reservations[key]
-        judge = self._verdicts.demand_anywhere if reservation.unknown else self._verdicts.demand
-        return judge(reservation.subject)
+    def _start(self, key: Key) -> Promise:
+        """Return the promise of the start under way; the first call makes it."""
+        promise = self._starts.setdefault(key, Promise(0.0))
+        promise.since = time.monotonic()
+        return promise
+
+    def _rooms(self) -> dict[Key, Reservation]:
+        """Return the room of each pod: of the start under way, or else what an earlier one left."""
+        promises = (*self._left.items(), *self._starts.items())
+        return {key: it.room for key, it in promises if it.room}
+
+    def _of_new_nodes(self, besides: Key) -> list[tuple[Key, Reservation]]:
+        self.look()
+        return [(key, it) for key, it in self._rooms().items() if it.waits and key != besides]
+
+    def _count(self, key: Key) -> None:
+        """Count what the start under way takes of limits, or else what an earlier one left."""
+        charges = (it.charge for it in (self._starts.get(key), self._left.get(key)) if it)
+        self.counting.count(key, next((it for it in charges if it is not None), None))
+
+    def _demand(self, room: Reservation) -> Demand | None:
+        judge = self._verdicts.demand_anywhere if room.unknown else self._verdicts.demand
+        return judge(room.subject)
 
     def _is_unknown(self, subject: Subject) -> bool:
         return self._verdicts.verdict(subject).outcome not in _KNOWN
 
-    def _settled(self, reservation: Reservation) -> bool:
-        """Whether the view itself now shows what became of the pod."""
-        if reservation.phase in (_Phase.PROMISED, _Phase.AGAIN):
+    def _has_settled(self, key: Key, promise: Promise, room: Reservation) -> bool:
+        """Whether the view itself now shows what became of the pod, or the room's time is up."""
+        if time.monotonic() - promise.since > _LIFETIMES.get(promise.phase, LIFETIME_SECONDS):
+            return True
+        if promise.phase in (Phase.PROMISED, Phase.AGAIN):
             return False
-        place, over = "/".join(reservation.key), reservation.is_over
-        waiting, runs = self._state.unbound_pods.get(place), self._runs(reservation.key)
-        reservation.alone = reservation.alone or not self._shows(reservation.key)
+        place, over = "/".join(key), promise.phase in _LIFETIMES
+        waiting, runs = self._state.unbound_pods.get(place), self._runs(key)
+        room.alone = room.alone or not self._shows(key)
         if place in self._state.pods:
-            return over or (runs and reservation.alone)
+            return over or (runs and room.alone)
         if waiting is None:
-            return reservation.seen  # it is gone
-        if not reservation.alone:
+            return room.seen  # it is gone
+        if not room.alone:
             return over
-        reservation.seen = True
+        room.seen = True
         # Once its start is over, it is a pending pod. The evaluation counts a nominated node. An
         # unknown verdict may stay unknown for long.
-        return over or reservation.unknown or bool(waiting.status.nominated_node_name)
+        return over or room.unknown or bool(waiting.status.nominated_node_name)
+
+    def _is_counted(self, key: Key, promise: Promise) -> bool:
+        """Whether the start is over, and its pod counts itself, or surely doesn't exist."""
+        if promise.phase not in _LIFETIMES:
+            return False
+        if (uid := self.counting.shown(key)) and uid != promise.older:
+            return True
+        is_old = time.monotonic() - promise.since > COUNTED_SECONDS
+        return is_old and self.counting.is_current()
 
     def _shows(self, key: Key) -> bool:
         return "/".join(key) in self._state.unbound_pods or self._runs(key)

@@ -9,7 +9,6 @@ from gpuspawner.compat import jupyterhub
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.places import Wish
-from gpuspawner.reservations.promises import Promises
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection
 from gpuspawner.start.decisions import decide
@@ -29,13 +28,10 @@ class Admitted(msgspec.Struct, frozen=True):
 class Admitting:
     """Admits the starts of one spawner."""
 
-    def __init__(
-        self, spawner: Host, runtime: Runtime, policing: Policing, promises: Promises
-    ) -> None:
+    def __init__(self, spawner: Host, runtime: Runtime, policing: Policing) -> None:
         self._spawner = spawner
         self._runtime = runtime
         self._policing = policing
-        self._promises = promises
 
     async def admit(self, choice: Choice) -> Admitted:
         """Take both, or neither.
@@ -43,12 +39,16 @@ class Admitting:
         Raises:
             Refusal: The server may not have one of them.
         """
-        with self._promises.kept_only_if_it_starts(choice.proposal.key):
+        preflight = self._runtime.preflight
+        try:
             granted = await self._policing.take(choice)
             admission = connection.admission(self._spawner, self._runtime)
-            begin = partial(self._runtime.preflight.begin, admission=admission)
+            begin = partial(preflight.begin, admission=admission)
             decision = await decide(self._spawner, choice, begin, admission)
-            return Admitted(choice, decision, granted)
+        except BaseException:
+            preflight.reservations.end(choice.proposal.key)
+            raise
+        return Admitted(choice, decision, granted)
 
 
 class TurnToStart:

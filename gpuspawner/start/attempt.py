@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -26,15 +25,6 @@ CLEANUP_SECONDS = 30
 _LEAST_SECONDS = 5.0
 
 
-class Phase(StrEnum):
-    """How far a start has come."""
-
-    ADMITTED = "admitted"
-    """The second gate has admitted it; KubeSpawner makes the pod."""
-    SENT = "sent"
-    """The pod is being sent, or has been."""
-
-
 class Attempt(msgspec.Struct, frozen=True):
     """A start in progress; its repr shows everything known about it.
 
@@ -42,6 +32,7 @@ class Attempt(msgspec.Struct, frozen=True):
         decision: The preflight's last one.
         gone: The stored options that are no longer on offer.
         granted: What policies have granted; None without policies.
+        is_sent: Whether its pod is being sent, or has been; KubeSpawner may send it again.
         ends: When the hub or KubeSpawner gives it up, by ``time.monotonic``.
         starting: How long its containers may take to start, in seconds.
     """
@@ -50,7 +41,7 @@ class Attempt(msgspec.Struct, frozen=True):
     decision: Start | Wait
     gone: tuple[Gone, ...] = ()
     granted: Granted | None = None
-    phase: Phase = Phase.ADMITTED
+    is_sent: bool = False
     ends: float = math.inf
     starting: float = 0.0
 

@@ -1,4 +1,4 @@
-"""The reservation of one start: sent with its pod, and given up once however the start ends."""
+"""Sends the pod of one start, and reports once how the start ends, however it does."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -10,27 +10,27 @@ from kubernetes_asyncio.client import V1DeleteOptions
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.reservations.promises import Promises
+from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.start.host import Host
 
 
-class HeldReservation:
-    """The reservation of a start while KubeSpawner runs it.
+class Sending:
+    """Runs KubeSpawner's start of one server, and notes in its promise what becomes of it.
 
     Attributes:
         may_exist: Whether the pod has been sent, and not been deleted again.
     """
 
-    def __init__(self, spawner: Host, stock: Stock, promises: Promises) -> None:
+    def __init__(self, spawner: Host, stock: Stock, reservations: Reservations) -> None:
         self._spawner = spawner
         self._stock = stock
-        self._promises = promises
+        self._reservations = reservations
         self._key: Key = ("", "")
         self.may_exist = False
         self._losing: set[asyncio.Future[None]] = set()
 
     async def hold(self, key: Key, start: Awaitable[Any], *lost: Awaitable[None]) -> Any:
-        """Run KubeSpawner's start, and always give the reservation up at the end.
+        """Run KubeSpawner's start, and always end its promise.
 
         Each of *lost* raises when the start is in vain, or ends if it can't be any more.
         """
@@ -47,7 +47,7 @@ class HeldReservation:
                 await asyncio.shield(self._leave_no_pod())
             raise
         finally:
-            self._promises.release(self._key)
+            self._reservations.end(self._key)
 
     def follow_no_more(self) -> None:
         """Let the start end by itself, although it can't be a server any more."""
@@ -56,7 +56,7 @@ class HeldReservation:
 
     def rename(self, key: Key) -> None:
         """Note the pod's own name: hooks, profiles and classes may have changed it."""
-        self._promises.rename(self._key, key)
+        self._reservations.rename(self._key, key)
         self._key = key
 
     async def send(self, key: Key, pod: Any, request_timeout: float) -> bool:
@@ -64,7 +64,7 @@ class HeldReservation:
 
         The API server may still carry out an interrupted request, even after the clean-up.
         """
-        self._promises.send(key)
+        self._reservations.send(key)
         self._key, self.may_exist = key, True
         request = self._stock.create_pod(pod, request_timeout)
         sending: asyncio.Future[bool] = asyncio.ensure_future(request)
@@ -75,7 +75,7 @@ class HeldReservation:
                 await asyncio.wait_for(sending, request_timeout)
             raise
         if not made:
-            self._promises.send_again(key)
+            self._reservations.send_again(key)
         return made
 
     async def _leave_no_pod(self) -> None:
@@ -87,12 +87,12 @@ class HeldReservation:
         """Delete the pod; return whether it is gone."""
         try:
             gone = await self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
-        except Exception as error:  # noqa: BLE001, the reservation stays until the view shows
+        except Exception as error:  # noqa: BLE001, the promise stays until the watches show
             pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
             self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
             return False
         if gone:
-            self._promises.vacate(self._key)
+            self._reservations.vacate(self._key)
         return gone
 
 

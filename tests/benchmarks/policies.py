@@ -30,7 +30,10 @@ from gpuspawner.policies.policing import ByPolicies
 from gpuspawner.policies.written import read_policies
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.granted import STORED, Granted, mark
+from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.rules import DEFAULT_RULES
+from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.verdicts import Verdicts
 from gpuspawner.start.source import Choice
 
 PODS, USERS, GROUPS, POLICIES, TIMES = 2000, 500, 50, 100, 500
@@ -103,7 +106,9 @@ def put(accounts: Accounts, number: int, gpus: int) -> None:
 async def measure() -> tuple[list[float], list[float]]:
     """Return the seconds of each gate, and of each count of all pods."""
     meter = Meter(DEFAULT_RULES)
-    accounts = Accounts(load_configuration, NAMESPACE, lambda: meter, Contact())
+    state = ClusterState()
+    promises = Reservations(state, Verdicts(state))
+    accounts = Accounts(load_configuration, NAMESPACE, lambda: meter, Contact(), promises)
     accounts.following.health = lambda: Live(0.0)  # type: ignore[method-assign]
     for number in range(PODS):
         put(accounts, number, 1)
@@ -126,7 +131,7 @@ async def measure() -> tuple[list[float], list[float]]:
         began = time.perf_counter()
         await policing.take(choice)
         gates.append(time.perf_counter() - began)
-        accounts.pledges.vacate(choice.proposal.key)
+        accounts.reservations.vacate(choice.proposal.key)
         began = time.perf_counter()
         pods = accounts.ledger.pods.values()
         everybody = (meter.charge(it, as_annotated(it)) for it in pods)

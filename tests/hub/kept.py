@@ -105,7 +105,7 @@ class KeptHub:
         """What is promised to servers, although all have been stopped."""
         state, namespace = self._state(), self.hub.pods.namespace
         mine = [it for it in state["pods"] if it.startswith(f"{namespace}/")]
-        kept = {name: state[name] for name in ("reservations", "pledges", "in line")}
+        kept = {name: state[name] for name in ("promises", "in line")}
         return {name: it for name, it in {**kept, "pods in its view": mine}.items() if it}
 
     def _rules(self) -> list[str]:

@@ -28,8 +28,7 @@ class StatePage(RequestHandler):
                     for name, node in nodes.items()
                 },
                 "pods": sorted([*state.pods, *state.unbound_pods]),
-                "reservations": len(preflight.reservations),
-                "pledges": len(running.accounts.pledges._pledges) if running.accounts else 0,
+                "promises": len(preflight.reservations),
                 "in line": len(preflight.line),
             }
         )

@@ -145,8 +145,9 @@ def _of_node(node: Node) -> Line:
 
 def _seen(preflight: Preflight) -> str:
     """Return what a gate knows."""
-    view, promised = preflight._view, preflight.reservations._reservations
-    phases = sorted(f"{name}: {it.phase.name}" for (_, name), it in promised.items())
+    view, promised = preflight._view, preflight.reservations
+    promises = (*promised._left.items(), *promised._starts.items())
+    phases = sorted(f"{name}: {it.phase.name}" for (_, name), it in promises if it.room)
     waiting, health = sorted(view.state.unbound_pods), view.health()
     return f"waiting: {waiting}, reservations: {phases}, {health}, in touch: {view.in_touch()}"
 

@@ -29,8 +29,8 @@ def slow(spawner, pod):
     return pod
 c.KubeSpawner.modify_pod_hook = slow
 
-from gpuspawner.start.sending import HeldReservation
-send = HeldReservation.send
+from gpuspawner.start.sending import Sending
+send = Sending.send
 async def send_late(self, key, pod, request_timeout):
     spawner = self._spawner
     if spawner.user.name == "unlucky":
@@ -40,7 +40,7 @@ async def send_late(self, key, pod, request_timeout):
         other = {"metadata": {"name": "other"}, "spec": spec}
         await spawner.api.create_namespaced_pod(spawner.namespace, other)
     return await send(self, key, pod, request_timeout)
-HeldReservation.send = send_late
+Sending.send = send_late
 """
 
 

@@ -15,7 +15,7 @@ from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scaling.node_waits import longest_wait
 from gpuspawner.spawner_class import in_front_of
-from gpuspawner.start.attempt import CLEANUP_SECONDS, Phase
+from gpuspawner.start.attempt import CLEANUP_SECONDS
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import sends
 from tests.unit.makers.hubs import A100, TAINT, StillHub, tolerating
@@ -110,7 +110,7 @@ async def test_each_gate_asks_admission_in_the_pod_s_namespace(hub_with) -> None
         assert container["resources"]["limits"]["nvidia.com/gpu"] == "2"
     attempt = spawner.gpuspawner_gates.attempt
     assert attempt.decision == Start(attempt.choice.proposal.grant)
-    assert attempt.phase is Phase.SENT
+    assert attempt.is_sent
 
 
 async def test_a_pod_that_admission_does_not_change_is_refused(hub_with) -> None:

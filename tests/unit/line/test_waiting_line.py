@@ -293,7 +293,7 @@ async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line()
     again = proposal("again")
     assert isinstance(await stage.preflight.begin(again), Start)
     stage.preflight.reservations.send(again.key)
-    stage.preflight.release(*again.key)
+    stage.preflight.reservations.end(again.key)
 
     with stage.joining("ann"):
         decision = stage.preflight.check(again)

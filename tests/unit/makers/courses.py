@@ -91,7 +91,8 @@ class Course:
         user, it = orm.User.find(self.database.session, name), pod.metadata
         self.database.server(user, server, pod_name=it.name, namespace=it.namespace)
         accounts = self.accounts(spawner)
-        accounts.ledger.claims = Claims(spawner.namespace)  # reads it anew
+        claims = Claims(spawner.namespace, accounts.reservations.sent)
+        accounts.ledger.claims = claims  # reads it anew
         accounts.ledger.put(pod)
         accounts.owners(self.database.session, person(user))
 

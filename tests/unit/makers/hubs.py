@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kubespawner import KubeSpawner
@@ -14,18 +14,20 @@ from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.preflight.admitted import AdmittedPreflight
-from gpuspawner.preflight.availability import Availability, Surveys
+from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.dry_run import Answer, DryRun
 from gpuspawner.preflight.dry_runs import DryRuns
-from gpuspawner.preflight.nobody_waits import DecidesAlone, WhoWaits, nobody_waits
-from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime
-from gpuspawner.scaling.pools import Pools
 from gpuspawner.scheduling.verdicts import Verdicts
 from gpuspawner.traits.settings import Settings
 from tests.unit.makers.worlds import StillView, labelled, node, pod
+
+if TYPE_CHECKING:
+    from gpuspawner.line.hub_line import HubLine
+    from gpuspawner.line.rules import QueueRules
+    from gpuspawner.line.waiting_line import WaitingLine
 
 A100 = {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2]}
 
@@ -61,10 +63,11 @@ class StillRuntime(Runtime):
     def __init__(self, settings: Settings, view: StillView, admission: DryRun) -> None:
         super().__init__(settings, view)
         self.dry_runs = DryRuns(admission)
-        pools = Pools(view.state, view.autoscalers, settings.autoscaling)
-        line = nobody_waits if self.line is None else self._waiting
-        self.preflight = AdmittedPreflight(Preflight(view, pools=pools, line=line))
-        self.surveys = Surveys(view.state, self.preflight.to_come, self.preflight.placements)
+
+    def _make_line(self, rules: "QueueRules") -> "HubLine":
+        made = super()._make_line(rules)
+        made.waiting = self._waiting  # type: ignore[method-assign]
+        return made
 
     def _waiting(
         self,
@@ -72,7 +75,7 @@ class StillRuntime(Runtime):
         verdicts: Verdicts,
         reservations: Reservations,
         decide: DecidesAlone,
-    ) -> WhoWaits:
+    ) -> "WaitingLine":
         """As `HubLine.waiting`, but nobody tells who is idle, and who comes back is not awaited."""
         from gpuspawner.line.durations import Durations
         from gpuspawner.line.kept import KeptPlaces

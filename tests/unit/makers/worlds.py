@@ -24,8 +24,10 @@ from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.verdicts import Verdicts
 
 NAMESPACE = "jhub"
 GPU = "nvidia.com/gpu"
@@ -78,6 +80,12 @@ class StillView(ClusterView):
     def remove_pod(self, name: str) -> None:
         self.state.remove("Pod", NAMESPACE, name)
         self.wake()
+
+
+def no_promises() -> Reservations:
+    """What a hub has promised that has just begun, in an empty cluster."""
+    state = StillView().state
+    return Reservations(state, Verdicts(state))
 
 
 def node(name: str, gpus: int, **spec: object) -> Plain:

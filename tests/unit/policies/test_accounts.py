@@ -15,12 +15,13 @@ from gpuspawner.cluster.retries import Backoff
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Charge, Meter
 from gpuspawner.policies.claims import AsAnnotated, Claims
-from gpuspawner.policies.pledges import LEFT_SECONDS
 from gpuspawner.policies.policies import Measure, What
+from gpuspawner.reservations.reservations import COUNTED_SECONDS
 from gpuspawner.scheduling import Rules
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.policy_pods import container, plain
 from tests.unit.makers.scripted import ScriptedServer, Step, event, failure, page, watch
+from tests.unit.makers.worlds import no_promises
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 GPUS = Measure(What.GPUS)
@@ -33,7 +34,9 @@ async def reading(*script: Step, namespace: str = "jhub") -> AsyncIterator[Accou
     """Accounts that read the servers of a scripted API server."""
     server = ScriptedServer(pods=list(script))
     async with server.serving():
-        accounts = Accounts(server.configuration, namespace, lambda: METER, Contact())
+        accounts = Accounts(
+            server.configuration, namespace, lambda: METER, Contact(), no_promises()
+        )
         accounts.ledger.claims = AsAnnotated(namespace)
         accounts.following.start()
         try:
@@ -45,9 +48,9 @@ async def reading(*script: Step, namespace: str = "jhub") -> AsyncIterator[Accou
 
 def start(accounts: Accounts) -> None:
     """Start a server of four GPUs, whose pod isn't shown yet."""
-    accounts.pledges.take(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
-    accounts.pledges.send(KEY)
-    accounts.pledges.release(KEY)
+    accounts.reservations.charge(KEY, Charge(frozenset({"ann"}), "", {GPUS: 4}))
+    accounts.reservations.send(KEY)
+    accounts.reservations.end(KEY)
 
 
 def gpus(accounts: Accounts) -> object:
@@ -66,7 +69,7 @@ async def test_pods_are_read_again_as_soon_as_the_server_is_back_for_others(monk
     server = ScriptedServer(pods=[failure(503), page(plain()), watch(hold=True)])
     async with server.serving():
         contact = Contact()
-        accounts = Accounts(server.configuration, "jhub", lambda: METER, contact)
+        accounts = Accounts(server.configuration, "jhub", lambda: METER, contact, no_promises())
         accounts.following.start()
         try:
             assert await accounts.following.changed(PATIENCE)
@@ -88,7 +91,7 @@ async def test_changes_that_the_watch_shows_count() -> None:
         assert accounts.trouble() == ""
 
 
-async def test_a_pledge_whose_pod_the_watch_shows_ends() -> None:
+async def test_a_charge_whose_pod_the_watch_shows_ends() -> None:
     pod = plain(name="jupyter-ann")
     async with reading(page(), watch(event("ADDED", pod), hold=True)) as accounts:
         start(accounts)
@@ -97,24 +100,24 @@ async def test_a_pledge_whose_pod_the_watch_shows_ends() -> None:
 
 
 def gpus_of(accounts: Accounts, key: tuple[str, str]) -> list[object]:
-    """What the pod of a name takes, and what is pledged to it."""
+    """What the pod of a name takes, and what its start is charged."""
     return [it.of(GPUS) for it in accounts.usage.of_owner({"ann"}).get(key, ())]
 
 
-async def test_a_pledge_whose_pod_never_comes_ends_without_any_change(monkeypatch) -> None:
-    monkeypatch.setattr("gpuspawner.policies.pledges.time", clock := Clock())
+async def test_a_charge_whose_pod_never_comes_ends_without_any_change(monkeypatch) -> None:
+    monkeypatch.setattr("gpuspawner.reservations.reservations.time", clock := Clock())
     async with reading(page(), watch(hold=True)) as accounts:
         start(accounts)
-        clock.now += LEFT_SECONDS + 1
+        clock.now += COUNTED_SECONDS + 1
 
         assert accounts.trouble() == ""
         assert gpus(accounts) == 0
 
 
-async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(monkeypatch) -> None:
+async def test_a_charge_outlasts_a_watch_that_has_broken_without_a_word(monkeypatch) -> None:
     """A firewall may drop a connection, and tell neither side."""
     clock = Clock(time.monotonic())
-    for module in ("policies.pledges", "cluster.health"):
+    for module in ("reservations.reservations", "cluster.health"):
         monkeypatch.setattr(f"gpuspawner.{module}.time", clock)
     async with reading(page(), watch(hold=True)) as accounts:
         start(accounts)
@@ -125,9 +128,9 @@ async def test_a_pledge_outlasts_a_watch_that_has_broken_without_a_word(monkeypa
         assert "has fallen silent" in accounts.trouble()
 
 
-async def test_a_list_in_pages_ends_no_pledge_before_it_has_shown_all_pods(monkeypatch) -> None:
-    """The connection is lost right after a start, for longer than a pledge lasts."""
-    monkeypatch.setattr("gpuspawner.policies.pledges.time", clock := Clock())
+async def test_a_list_in_pages_ends_no_charge_before_it_has_shown_all_pods(monkeypatch) -> None:
+    """The connection is lost right after a start, for longer than a charge lasts."""
+    monkeypatch.setattr("gpuspawner.reservations.reservations.time", clock := Clock())
     lost = asyncio.Event()
 
     async def breaks(request):
@@ -136,9 +139,9 @@ async def test_a_list_in_pages_ends_no_pledge_before_it_has_shown_all_pods(monke
 
     pages = page(plain("bob"), then="more"), page(plain(name="jupyter-ann"))
     async with reading(page(), breaks, *pages, watch(hold=True)) as accounts:
-        accounts.ledger.claims = Claims("jhub")
+        accounts.ledger.claims = Claims("jhub", accounts.reservations.sent)
         start(accounts)
-        clock.now += LEFT_SECONDS + 1
+        clock.now += COUNTED_SECONDS + 1
         lost.set()
 
         while gpus_of(accounts, KEY) != [1]:
@@ -161,7 +164,8 @@ async def test_pods_that_cannot_be_read_cannot_be_counted(status, why) -> None:
     ],
 )
 def test_pods_that_may_have_changed_cannot_be_counted(health, why) -> None:
-    accounts = Accounts(ScriptedServer().configuration, "jhub", lambda: METER, Contact())
+    configuration = ScriptedServer().configuration
+    accounts = Accounts(configuration, "jhub", lambda: METER, Contact(), no_promises())
     accounts.following.health = lambda: health  # type: ignore[method-assign]
 
     assert accounts.trouble() == f"the servers' pods can't be read: {why}"
@@ -169,7 +173,7 @@ def test_pods_that_may_have_changed_cannot_be_counted(health, why) -> None:
 
 async def test_nothing_can_be_counted_before_reading_begins() -> None:
     server = ScriptedServer()
-    accounts = Accounts(server.configuration, "jhub", lambda: METER, Contact())
+    accounts = Accounts(server.configuration, "jhub", lambda: METER, Contact(), no_promises())
 
     assert "nothing is read yet" in accounts.trouble()
 

@@ -20,6 +20,7 @@ from gpuspawner.scheduling import Rules
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.policy_pods import GPU, annotations_of, container, labels_of, server_pod
 from tests.unit.makers.scripted import ScriptedServer
+from tests.unit.makers.worlds import no_promises
 
 GPUS = Measure(What.GPUS)
 SMALL, LARGE = (Accelerator(key, key, GPU) for key in ("small", "large"))
@@ -37,7 +38,8 @@ class Hub:
 
     def __init__(self, database: HubDatabase) -> None:
         self.database = database
-        self.accounts = Accounts(ScriptedServer().configuration, "jhub", lambda: METER, Contact())
+        configuration, promises = ScriptedServer().configuration, no_promises()
+        self.accounts = Accounts(configuration, "jhub", lambda: METER, Contact(), promises)
         self.health: Health = Reading(0.1)
         self.accounts.following.health = lambda: self.health  # type: ignore[method-assign]
         self.usage, self.ledger = self.accounts.usage, self.accounts.ledger
@@ -58,17 +60,17 @@ class Hub:
 
     def judge(self, user: Any, **fields: Any) -> None:
         """Let a start of a user's server be judged and granted."""
-        self.accounts.pledges.take(KEY, Charge(frozenset({user.id}), **fields))
+        self.accounts.reservations.charge(KEY, Charge(frozenset({user.id}), **fields))
 
     def send(self, user: Any, **fields: Any) -> None:
         """Let a start send its pod."""
         self.judge(user, **fields)
-        self.accounts.pledges.send(KEY)
+        self.accounts.reservations.send(KEY)
 
     def end(self) -> None:
         """Let the start be over, and everything that is known of pods be looked at."""
-        self.accounts.pledges.release(KEY)
-        self.accounts.pledges.look()
+        self.accounts.reservations.end(KEY)
+        self.accounts.reservations.look()
 
     def charges(self, user: Any) -> list[Charge]:
         found = self.usage.of_owner(self.ledger.claims.owners(person(user))).values()
@@ -218,7 +220,7 @@ def test_an_older_pod_that_goes_late_takes_nothing_from_the_one_that_was_sent(
     hub.end()
     hub.hide()
     hub.show(uid="2")
-    hub.accounts.pledges.look()
+    hub.accounts.reservations.look()
 
     assert hub.counted(ann) == 2
 
@@ -272,10 +274,10 @@ def test_what_an_earlier_hub_has_left_counts_when_a_list_shows_it_after_the_data
     hub.database.server(ann, **PLACE)
     hub.begin()
     hub.judge(ann)  # its next start comes first, and is refused
-    hub.accounts.pledges.release(KEY)
+    hub.accounts.reservations.end(KEY)
     hub.show(uid="1")
-    hub.accounts.pledges.look()
-    hub.accounts.pledges.look()
+    hub.accounts.reservations.look()
+    hub.accounts.reservations.look()
 
     assert hub.counted(ann) == 2
 

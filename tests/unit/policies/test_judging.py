@@ -64,7 +64,7 @@ def test_no_sequence_of_starts_exceeds_a_limit(known, asked):
         if not judged(known, owner, usage, charged):
             usage.reserve(key(owner), charged)
             usage.put(key(owner), charged)
-            usage.release(key(owner))
+            usage.reserve(key(owner), None)
     for policy in known:
         for limit in policy.limits:
             assert all(it <= limit.most for it in used(policy, limit, usage))
@@ -111,7 +111,7 @@ def test_a_count_from_events_equals_a_count_from_pods(events):
         store = pods if is_pod else reserved
         if taken is None:
             store.pop(key(other), None)
-            (usage.remove if is_pod else usage.release)(key(other))
+            usage.remove(key(other)) if is_pod else usage.reserve(key(other), None)
         else:
             store[key(other)] = charge(other, taken)
             (usage.put if is_pod else usage.reserve)(key(other), charge(other, taken))

@@ -20,7 +20,7 @@ def test_a_share_that_follows_all_changes_equals_one_that_counts_anew(known, eve
         shares.of(policy, "course", members(policy, "course"))
     for other, taken, is_pod in events:
         if taken is None:
-            (usage.remove if is_pod else usage.release)(key(other))
+            usage.remove(key(other)) if is_pod else usage.reserve(key(other), None)
         else:
             (usage.put if is_pod else usage.reserve)(key(other), charge(other, taken))
 

@@ -78,7 +78,7 @@ class Promises(RuleBasedStateMachine):
     def end(self, name: str) -> None:
         if not self.world.is_bound(name):
             self.failed.add(name)
-        self.preflight.release(NAMESPACE, name)
+        self.preflight.reservations.end((NAMESPACE, name))
         self.run(settle())
 
     def send_one(self, name: str) -> None:
@@ -95,7 +95,7 @@ class Promises(RuleBasedStateMachine):
         """A hook fails, or a user presses Stop, before a pod was sent."""
         name = data.draw(st.sampled_from(sorted(self.promised)))
         self.promised.remove(name)
-        self.preflight.release(NAMESPACE, name)
+        self.preflight.reservations.end((NAMESPACE, name))
         self.run(settle())
 
     @precondition(lambda self: self.asking)
@@ -117,7 +117,7 @@ class Promises(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(sorted(self.sent)))
         self.sent.remove(name)
         self.world.delete(name)
-        self.preflight.release(NAMESPACE, name)
+        self.preflight.reservations.end((NAMESPACE, name))
         if data.draw(st.booleans()):
             self.preflight.reservations.see_out((NAMESPACE, name))
         self.run(settle())
@@ -145,7 +145,7 @@ class Promises(RuleBasedStateMachine):
         waiting = {pod.metadata.name for pod in self.world.truth.unbound_pods.values()}
         assert waiting <= self.failed
         for name in self.sent:
-            self.preflight.release(NAMESPACE, name)
+            self.preflight.reservations.end((NAMESPACE, name))
         while self.world.is_behind():
             self.see(1)
         assert len(self.preflight.reservations) == 0
@@ -177,7 +177,7 @@ async def test_room_of_a_stopped_pod_is_promised_only_after_the_view_has_shown_t
     world.create("old", 2)
     world.bind("old", "n0")
     world.delete("old")
-    preflight.release(NAMESPACE, "old")
+    preflight.reservations.end((NAMESPACE, "old"))
     preflight.reservations.see_out((NAMESPACE, "old"))
 
     newcomer = await waiting(preflight.begin(proposal("new", 3)))

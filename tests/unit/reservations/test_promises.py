@@ -1,4 +1,4 @@
-"""A start counts from its grant on, and its pledge ends however the start ends."""
+"""A start counts from its grant on, and its charge ends however the start ends."""
 
 import asyncio
 from contextlib import suppress
@@ -10,7 +10,7 @@ from jupyterhub.objects import Server
 
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import Course, Train, begin, refused, sends
-from tests.unit.makers.worlds import node
+from tests.unit.makers.worlds import node, pod
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ async def spawner(course) -> Any:
     return made
 
 
-async def test_a_start_that_the_preflight_refuses_leaves_no_pledge(hub_with) -> None:
+async def test_a_start_that_the_preflight_refuses_leaves_no_charge(hub_with) -> None:
     course = Course(hub_with(("Node", node("a", 1))))
     spawner = course.spawner({"course": {"gpus_per_user": 4}}, autoscaling="none")
 
@@ -31,7 +31,7 @@ async def test_a_start_that_the_preflight_refuses_leaves_no_pledge(hub_with) -> 
     assert course.counted(spawner) == 0
 
 
-async def test_a_start_whose_hook_fails_leaves_no_pledge(course) -> None:
+async def test_a_start_whose_hook_fails_leaves_no_charge(course) -> None:
     def hook(_: Any) -> None:
         raise ValueError("the file server is away")
 
@@ -45,7 +45,7 @@ async def test_a_start_whose_hook_fails_leaves_no_pledge(course) -> None:
     assert course.counted(spawner) == 0
 
 
-async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_pledge(course, spawner) -> None:
+async def test_a_start_that_fails_before_its_pod_is_sent_leaves_no_charge(course, spawner) -> None:
 
     async def run_start() -> None:
         assert course.counted(spawner) == 4
@@ -87,14 +87,14 @@ async def test_a_start_that_is_cancelled_after_its_pod_was_sent_counts_until_it_
 
     course.show(spawner, 4)
     assert course.counted(spawner) == 4
-    course.of(spawner).accounts.pledges.look()
+    course.accounts(spawner).reservations.look()
     course.hide(spawner)
 
     assert course.counted(spawner) == 0
 
 
 @pytest.mark.each_python
-async def test_a_cancelled_start_leaves_no_pod_no_pledge_and_no_server(course, spawner) -> None:
+async def test_a_cancelled_start_leaves_no_pod_no_charge_and_no_server(course, spawner) -> None:
     """The hub would call a server ready whose start was cancelled."""
     was_sent, deleted = sends_and_waits(spawner), []
 
@@ -140,7 +140,7 @@ async def test_a_class_that_cancels_kubespawner_s_start_and_starts_again_keeps_i
     assert spawner.server is server
 
 
-async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_pledge(course, spawner) -> None:
+async def test_a_start_whose_pod_certainly_does_not_exist_leaves_no_charge(course, spawner) -> None:
 
     def fail() -> None:
         raise TimeoutError("the container doesn't start")
@@ -166,7 +166,23 @@ async def test_a_running_server_counts_by_its_pod_alone(course, spawner) -> None
     assert course.counted(spawner) == 0
 
 
-async def test_a_denied_start_ends_no_pledge_of_another_server(course) -> None:
+async def test_a_start_that_is_only_warned_gives_its_room_back_and_still_counts(course) -> None:
+    made = course.spawner({"course": {"gpus_per_user": 4}}, preflight="warn")
+    await begin(made, gpus=4)
+    reservations, seen = course.accounts(made).reservations, []
+
+    def look() -> None:
+        seen.append((reservations.find((made.namespace, made.pod_name)), course.counted(made)))
+
+    for name, on in (("x", "a"), ("y", "b")):
+        course.hub.view.put("Pod", pod(name, 16, on=on))
+    sends(made, look)
+    await made.gpuspawner_gates.run_start()
+
+    assert seen == [(None, 4)]
+
+
+async def test_a_denied_start_ends_no_charge_of_another_server(course) -> None:
     policies = {"course": {"gpus_per_user": 4}}
     default, train = course.spawner(policies), course.spawner(policies, Train)
     await begin(default, gpus=4)
@@ -194,7 +210,7 @@ async def test_a_renamed_pod_counts_once(course, spawner) -> None:
     assert course.counted(spawner) == 0
 
 
-async def test_a_renamed_pod_that_is_refused_leaves_no_pledge(course) -> None:
+async def test_a_renamed_pod_that_is_refused_leaves_no_charge(course) -> None:
     made = course.spawner({"course": {"gpus_per_user": 4}})
     await begin(made, gpus=4)
     made.pod_name = "lab-of-alice"

@@ -59,6 +59,9 @@ class Desk:
     def release(self) -> None:
         self.held.release(KEY)
 
+    def end(self) -> None:
+        self.held.end(KEY)
+
     def see_out(self) -> None:
         self.held.see_out(KEY)
 
@@ -86,31 +89,46 @@ class Desk:
 
 STORIES = {
     "a start that sent no pod ends its reservation at once": (
-        "promise, release, is_over, notifies 1, release, notifies 1"
+        "promise, end, is_over, notifies 1, end, notifies 1"
     ),
     "a reservation ends when the view shows its pod bound": (
         "promise, send, show unbound, holds, show bound, is_over"
     ),
     "a reservation outlasts its start until the view shows the pod": (
-        "promise, send, release, holds, show bound, is_over"
+        "promise, send, end, holds, show bound, is_over"
     ),
     "a pod that the view never shows holds its room for a while only": (
-        f"promise, send, wait 9, release, wait {LEFT_SECONDS}, holds, wait 0.1, is_over"
+        f"promise, send, wait 9, end, wait {LEFT_SECONDS}, holds, wait 0.1, is_over"
     ),
     "an unbound pod whose start is over holds no reservation": (
-        "promise, send, show unbound, holds, release, is_over"
+        "promise, send, show unbound, holds, end, is_over"
     ),
     "a stopped pod holds its room until the view shows it": (
-        "promise, send, release, see_out, holds, show bound, is_over"
+        "promise, send, end, see_out, holds, show bound, is_over"
     ),
     "a stopped pod that the view never shows holds its room for a moment only": (
-        f"promise, send, release, wait 9, see_out, wait {GONE_SECONDS}, holds, wait 0.1, is_over"
+        f"promise, send, end, wait 9, see_out, wait {GONE_SECONDS}, holds, wait 0.1, is_over"
+    ),
+    "the hub's clean-up after a stop makes no reservation longer": (
+        f"promise, send, end, see_out, end, wait {GONE_SECONDS + 0.1}, is_over"
+    ),
+    "room that a start gives back before it sends a pod is free at once": (
+        "promise, release, is_over, notifies 1, send, is_over"
+    ),
+    "room that a start gives back stays until the view shows its pod": (
+        f"promise, send, release, wait {LEFT_SECONDS + 1}, holds, show unbound, is_over"
+    ),
+    "a start that is refused leaves what an earlier one has left": (
+        "promise, send, end, promise, end, notifies 1, holds, show bound, is_over"
+    ),
+    "a start that has no room of its own keeps what an earlier one has left": (
+        f"promise, send, end, send, wait {LEFT_SECONDS + 1}, holds, show bound, is_over"
     ),
     "stopping an older pod does not end the reservation of a start under way": (
         f"promise, send, see_out, wait {2 * GONE_SECONDS}, holds"
     ),
     "a reservation ends if the API server has no pod": (
-        "promise, send, release, vacate, vacate, is_over, notifies 1"
+        "promise, send, end, vacate, vacate, is_over, notifies 1"
     ),
     "a reservation ends when its pod was seen and is gone": (
         "promise, send, show unbound, holds, show none, is_over"
@@ -134,7 +152,7 @@ STORIES = {
         "promise, send, send_again, show bound, holds, show none, holds, send, show bound, is_over"
     ),
     "a terminating pod ends the reservation of a start that is over": (
-        "promise, send, release, show ending, is_over"
+        "promise, send, end, show ending, is_over"
     ),
     "a reservation ends after its lifetime": (
         f"promise, wait {LIFETIME_SECONDS}, holds, wait 0.1, is_over"
@@ -146,7 +164,7 @@ STORIES = {
         "promise unknown, send, holds, show unknown, is_over"
     ),
     "ending a missing reservation does nothing": (
-        "release, vacate, send, send_again, see_out, is_over, notifies 0"
+        "release, end, vacate, send, send_again, see_out, is_over, notifies 0"
     ),
 }
 

@@ -13,7 +13,7 @@ from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wa
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.node_waits import longest_wait
 from gpuspawner.scaling.outlook import MayScaleUp, Source
-from gpuspawner.start.attempt import Attempt, Phase
+from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.source import Choice
 from tests.unit.makers.hubs import A100 as OFFERED
 from tests.unit.makers.hubs import StillHub
@@ -31,27 +31,23 @@ async def _begun(hub: StillHub, options: dict[str, Any], **traits: Any) -> Attem
     return attempt
 
 
-@pytest.mark.parametrize(
-    ("phase", "printed"),
-    [
-        (Phase.ADMITTED, "phase=<Phase.ADMITTED: 'admitted'>"),
-        (Phase.SENT, "phase=<Phase.SENT: 'sent'>"),
-    ],
-)
-async def test_the_repr_shows_options_grant_decision_and_phase(phase, printed, hub_with) -> None:
+@pytest.mark.parametrize("is_sent", [False, True])
+async def test_the_repr_shows_options_grant_decision_and_whether_it_is_sent(
+    is_sent, hub_with
+) -> None:
     hub = hub_with(("Node", node("a", 2)))
     options = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}
     attempt = await _begun(hub, options, accelerators={"a100": OFFERED})
-    assert attempt.phase is Phase.ADMITTED
+    assert not attempt.is_sent
 
-    text = str(msgspec.structs.replace(attempt, phase=phase))
+    text = str(msgspec.structs.replace(attempt, is_sent=is_sent))
 
     grant = f"Grant(accelerator={attempt.choice.proposal.grant.accelerator}, gpus=2"
     assert "Accelerator(key='a100'" in grant
     assert f"options={options}" in text
     assert f"grant={grant}" in text
     assert f"decision=Start(grant={grant}" in text
-    assert printed in text
+    assert f"is_sent={is_sent}" in text
 
 
 async def test_the_repr_shows_the_chosen_profile(hub_with) -> None:
@@ -62,7 +58,7 @@ async def test_the_repr_shows_the_chosen_profile(hub_with) -> None:
     assert "options={'profile': 'gpu', 'gpus': 'two'}" in text
     assert "grant=Grant(accelerator=Accelerator(key='gpu'" in text
     assert "decision=Start(grant=Grant(accelerator=Accelerator(key='gpu'" in text
-    assert "phase=<Phase.ADMITTED: 'admitted'>" in text
+    assert "is_sent=False" in text
 
 
 def _attempt(decision: Start | Wait, gone: tuple[Gone, ...] = ()) -> Attempt:
