@@ -68,31 +68,29 @@ class Decider:
         self._to_come = to_come
         self._queues = queues
 
-    def decide(self, proposal: Proposal, age: float) -> Decision:
-        """Decide about a pod; the API server last confirmed the state *age* seconds ago."""
+    def decide(self, proposal: Proposal) -> Decision:
+        """Decide about a pod."""
         subject = proposal.subject
         if isinstance(subject, Undecodable):
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
         if not proposal.queue:
-            return self._on_nodes(proposal, subject, age)
+            return self._on_nodes(proposal, subject)
         match self._queues().ask(proposal.queue, subject.pod):
             case Never() as queue:
-                return Refuse(proposal.grant, Reason.QUOTA, queue=queue, view_age=age)
+                return Refuse(proposal.grant, Reason.QUOTA, queue=queue)
             case Closed() as queue:
-                return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue, view_age=age)
+                return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue)
             case PlaceInQueue() as line:
-                return self._in_queue(proposal, subject, line, age)
+                return self._in_queue(proposal, subject, line)
 
-    def _in_queue(
-        self, proposal: Proposal, subject: Subject, line: PlaceInQueue, age: float
-    ) -> Start | Refuse:
+    def _in_queue(self, proposal: Proposal, subject: Subject, line: PlaceInQueue) -> Start | Refuse:
         """Decide about a pod that Kueue admits: a no only if no node could ever hold it."""
         pod = self._queues().tolerant(proposal.queue, subject.pod)
         if pod is None:
             unknown = Start(proposal.grant, (BY_KUEUE,))
             return Start(proposal.grant, (InQueue(line, unknown),))
         at_best = msgspec.structs.replace(subject, pod=pod)
-        nodes = self._on_nodes(proposal, at_best, age)
+        nodes = self._on_nodes(proposal, at_best)
         # If all nodes with room share their GPUs, Kueue may still send the pod to others.
         is_sure = not self._verdicts.fits(at_best)
         if isinstance(nodes, Refuse) and nodes.reason is Reason.IMPOSSIBLE and is_sure:
@@ -108,7 +106,7 @@ class Decider:
         is_held_up = not self._verdicts.fits(subject) and self._waits_for_a_claim(subject)
         return _without_volumes(subject) if is_held_up else subject
 
-    def _on_nodes(self, proposal: Proposal, subject: Subject, age: float) -> Decision:
+    def _on_nodes(self, proposal: Proposal, subject: Subject) -> Decision:
         verdict = self._verdicts.verdict(subject)
         if self._waits_for_a_claim(subject):
             bare = _without_volumes(subject)
@@ -119,32 +117,31 @@ class Decider:
             case Outcome.FITS:
                 if proposal.is_open or not self._refuse_shares(subject, lambda: verdict.feasible):
                     return Start(proposal.grant)
-                refusal = self._though_it_fits(proposal, Reason.IMPOSSIBLE, age)
+                refusal = self._though_it_fits(proposal, Reason.IMPOSSIBLE)
                 return msgspec.structs.replace(refusal, one_share=True)
             case Outcome.FITS_AFTER_PREEMPTION:
                 return Start(proposal.grant, (AfterPreemption(verdict.preemption_seconds),))
             case Outcome.UNKNOWN:
                 return Start(proposal.grant, (UnknownRules(_texts(verdict.unknown)),))
             case Outcome.BUSY | Outcome.IMPOSSIBLE:
-                return self._wait_or_refuse(proposal, subject, verdict, age)
+                return self._wait_or_refuse(proposal, subject, verdict)
 
-    def try_again(self, proposal: Proposal, age: float) -> Refuse:
+    def try_again(self, proposal: Proposal) -> Refuse:
         """Refuse a pod that fits now, because others may get the room."""
-        return self._though_it_fits(proposal, Reason.TRY_AGAIN, age)
+        return self._though_it_fits(proposal, Reason.TRY_AGAIN)
 
-    def behind(self, proposal: Proposal, in_line: int, age: float) -> Refuse:
+    def behind(self, proposal: Proposal, in_line: int) -> Refuse:
         """Refuse a pod that fits now, because it would delay others who are in line."""
-        refusal = self._though_it_fits(proposal, Reason.BUSY, age)
+        refusal = self._though_it_fits(proposal, Reason.BUSY)
         return msgspec.structs.replace(refusal, in_line=in_line)
 
-    def _though_it_fits(self, proposal: Proposal, reason: Reason, age: float) -> Refuse:
+    def _though_it_fits(self, proposal: Proposal, reason: Reason) -> Refuse:
         nodes = self._counts.candidates(proposal.decoded)
         return Refuse(
             proposal.grant,
             reason,
             gpus=self._gpus(nodes, proposal.grant),
             candidates=len(nodes),
-            view_age=age,
         )
 
     def alternatives(
@@ -213,9 +210,7 @@ class Decider:
         by_hand = made_by_hand(subject.pod, storage, new_claims(subject))
         return any(may_be_bound(it.metadata.name) for it in by_hand)
 
-    def _wait_or_refuse(
-        self, proposal: Proposal, subject: Subject, verdict: Verdict, age: float
-    ) -> Decision:
+    def _wait_or_refuse(self, proposal: Proposal, subject: Subject, verdict: Verdict) -> Decision:
         grant, pod = proposal.grant, subject.pod
         if proposal.is_open and self._might_go_elsewhere(subject):
             return Start(grant, (_OPEN,))
@@ -233,7 +228,6 @@ class Decider:
             taints=self._counts.taints(pod),
             candidates=len(nodes),
             away=len(verdict.away),
-            view_age=age,
             obstacles=outlook.obstacles,
             scheduler_message=verdict.condition_message,
             one_share=one_share,

@@ -198,7 +198,6 @@ class Refuse(msgspec.Struct, frozen=True):
         taints: Untolerated taints on nodes that the selectors allow, most frequent first.
         away: How many nodes it would fit on if they weren't cordoned, not ready or unhealthy.
         alternatives: At most three, nearest first.
-        view_age: Seconds since the API server last confirmed the view.
         obstacles: Why no node can come for the pod, by pool; empty if the cluster doesn't grow.
         scheduler_message: kube-scheduler's own text for this pod, for administrators.
         rejection: Why the API server rejects the pod; None if it doesn't.
@@ -216,7 +215,6 @@ class Refuse(msgspec.Struct, frozen=True):
     candidates: int = 0
     away: int = 0
     alternatives: tuple[Alternative, ...] = ()
-    view_age: float = 0.0
     obstacles: tuple[Obstacle, ...] = ()
     scheduler_message: str = ""
     rejection: Rejection | None = None

@@ -173,7 +173,7 @@ class Preflight:
 
     def try_again(self, proposal: Proposal) -> Refuse:
         """Refuse the pod for the moment, because the answer isn't known in time."""
-        return self._decider.try_again(proposal, 0.0)
+        return self._decider.try_again(proposal)
 
     async def begin(self, proposal: Proposal) -> Decision:
         """Decide and, for a start, take a reservation; wait if other pods may take the room.
@@ -228,7 +228,7 @@ class Preflight:
             return decision  # it takes nothing that others wait for; the line lets such go too
         health = self._view.health()
         if isinstance(health, Live) and (in_line := self.line.delayed_by(proposal)):
-            return self._decider.behind(proposal, in_line, health.age)
+            return self._decider.behind(proposal, in_line)
         return decision
 
     def _check_alone(self, proposal: Proposal) -> Decision:
@@ -244,7 +244,7 @@ class Preflight:
         health = self._view.health()
         if not isinstance(health, Live):
             return Start(proposal.grant, (ViewNotLive(health),))
-        return self._decider.decide(proposal, health.age)
+        return self._decider.decide(proposal)
 
     def _may_be_its_own(self, proposal: Proposal, decision: Decision) -> bool:
         """Whether the decision may be a no only because of an older pod of the same name."""
@@ -288,7 +288,7 @@ class Preflight:
     def _last_word(self, proposal: Proposal) -> Decision:
         decision, health = self.check(proposal), self._view.health()
         if isinstance(decision, Start) and isinstance(health, Live):
-            return self._decider.try_again(proposal, health.age)
+            return self._decider.try_again(proposal)
         return decision
 
     def _try_to_take(self, proposal: Proposal, waiter: Waiter) -> Decision | None:

@@ -81,7 +81,6 @@ def test_a_refusal_says_how_much_is_asked_and_how_much_is_free() -> None:
     assert refused.gpus == ResourceRoom(GPU, asked=2, most_free=1, free=2, most=2, total=4)
     assert refused.shortage == refused.gpus
     assert refused.candidates == 2
-    assert refused.view_age == 0.5
     assert refused.scheduler_message.startswith(
         "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
     )
