@@ -18,7 +18,7 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight import facts
+from gpuspawner.preflight import counts
 from gpuspawner.preflight.alternatives import Variants
 from gpuspawner.preflight.counts import NodeCounts
 from gpuspawner.preflight.decider import Decider
@@ -251,7 +251,7 @@ class Preflight:
         if not isinstance(decision, Refuse) or decision.reason is not Reason.BUSY:
             return False
         key, pod = "/".join(proposal.key), proposal.decoded
-        return pod is not None and facts.could_replace(self._view.state, key, pod)
+        return pod is not None and counts.could_replace(self._view.state, key, pod)
 
     async def _catch_up(self, proposal: Proposal) -> None:
         """Wait a moment for the view to lose an older pod of the name that is already gone.
