@@ -1,4 +1,4 @@
-"""Turns a verdict into a decision, with the facts and alternatives of a refusal."""
+"""Decides about a pod at one moment, with the facts and the alternatives of a refusal."""
 
 from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import replace
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
-from gpuspawner.preflight.counts import NodeCounts
+from gpuspawner.preflight.counts import NodeCounts, could_replace
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -23,19 +25,21 @@ from gpuspawner.preflight.decision import (
     ResourceRoom,
     Start,
     UnknownRules,
+    ViewNotLive,
     Wait,
 )
 from gpuspawner.preflight.downloads import containers, on_any
+from gpuspawner.preflight.nobody_waits import MakesLine
 from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
+from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.pod_claims import made_by_hand
-from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, new_claims
 
@@ -51,26 +55,78 @@ BY_KUEUE = UnknownRules(("Kueue decides, and the hub can't see on which nodes",)
 """Of a pod whose queue the hub may not read, or whose admission checks may add nodes."""
 
 
+OLDER_POD = UnknownRules(("a pod of this name is still there",))
+"""Of a pod that may fit once the older one of its name has gone."""
+
+
 class Decider:
-    """Decides about pods at one moment; changes nothing."""
+    """Decides about pods at this moment; changes nothing.
+
+    Attributes:
+        line: Those who wait; it is made with what decides about a proposal, leaving them aside.
+    """
 
     def __init__(
         self,
-        state: ClusterState,
+        view: ClusterView,
         verdicts: Verdicts,
+        reservations: Reservations,
         to_come: NodesToCome,
-        counts: NodeCounts,
-        queues: "Callable[[], Queues]",
+        line: MakesLine,
     ) -> None:
-        self._state = state
-        self._counts = counts
+        self._view = view
+        self._state = view.state
+        self._counts = NodeCounts(view.state)
         self._verdicts = verdicts
+        self._reservations = reservations
         self._to_come = to_come
-        self._queues = queues
+        self.line = line(view, verdicts, reservations, self._decide)
 
-    def decide(self, proposal: Proposal) -> Decision:
-        """Decide about a pod."""
-        subject = proposal.subject
+    def check(self, proposal: Proposal) -> Decision:
+        """Decide about a pod, behind those who are in line.
+
+        If only an older pod of the same name may be in the way, the answer is unknown: KubeSpawner
+        deletes that pod when it sends the new one.
+        """
+        return self._unless_its_own(proposal, self._behind_others(proposal))
+
+    def check_sent(self, proposal: Proposal) -> Decision:
+        """Decide about a pod that exists, so nobody in line is ahead of it.
+
+        Kueue adds labels and tolerations to the pod when it admits it, so the pod is read anew.
+        """
+        pod = self._state.unbound_pods.get("/".join(proposal.key))
+        sent = proposal.created(pod) if pod else proposal
+        return self._unless_its_own(sent, self._decide(sent))
+
+    def _behind_others(self, proposal: Proposal) -> Decision:
+        decision = self._decide(proposal)
+        held = self._reservations.find(proposal.key)
+        is_called = held is not None and not held.is_over
+        if self.line.is_empty or proposal.queue or is_called:
+            return decision
+        if isinstance(decision, Refuse):
+            return msgspec.structs.replace(decision, in_line=self.line.ahead_of(proposal))
+        if decision != Start(proposal.grant):
+            return decision  # it takes nothing that others wait for; the line lets such go too
+        if not (in_line := self.line.delayed_by(proposal)):
+            return decision
+        refusal = self._though_it_fits(proposal, Reason.BUSY)
+        return msgspec.structs.replace(refusal, in_line=in_line)
+
+    def _unless_its_own(self, proposal: Proposal, decision: Decision) -> Decision:
+        if not isinstance(decision, Refuse) or decision.reason is not Reason.BUSY:
+            return decision
+        key, pod = "/".join(proposal.key), proposal.decoded
+        if pod is None or not could_replace(self._state, key, pod):
+            return decision
+        return Start(proposal.grant, (OLDER_POD,))
+
+    def _decide(self, proposal: Proposal) -> Decision:
+        """Decide about a pod, leaving those in line and an older pod of its name aside."""
+        health, subject = self._view.health(), proposal.subject
+        if not isinstance(health, Live):
+            return Start(proposal.grant, (ViewNotLive(health),))
         if isinstance(subject, Undecodable):
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
         if not proposal.queue:
@@ -82,6 +138,12 @@ class Decider:
                 return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue)
             case PlaceInQueue() as line:
                 return self._in_queue(proposal, subject, line)
+
+    def _queues(self) -> "Queues":
+        """Return what Kueue says of a pod that names one of its queues."""
+        from gpuspawner.kueue.queues import Queues  # hubs whose pods name none don't load it
+
+        return Queues(self._view.queues, self._state)
 
     def _in_queue(self, proposal: Proposal, subject: Subject, line: PlaceInQueue) -> Start | Refuse:
         """Decide about a pod that Kueue admits: a no only if no node could ever hold it."""
@@ -130,11 +192,6 @@ class Decider:
         """Refuse a pod that fits now, because others may get the room."""
         return self._though_it_fits(proposal, Reason.TRY_AGAIN)
 
-    def behind(self, proposal: Proposal, in_line: int) -> Refuse:
-        """Refuse a pod that fits now, because it would delay others who are in line."""
-        refusal = self._though_it_fits(proposal, Reason.BUSY)
-        return msgspec.structs.replace(refusal, in_line=in_line)
-
     def _though_it_fits(self, proposal: Proposal, reason: Reason) -> Refuse:
         nodes = self._counts.candidates(proposal.decoded)
         return Refuse(
@@ -145,19 +202,14 @@ class Decider:
         )
 
     def alternatives(
-        self,
-        proposal: Proposal,
-        variants: Variants,
-        besides: Container[Grant] = (),
-        is_behind: Callable[[Proposal], bool] = lambda _: False,
+        self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
     ) -> tuple[Alternative, ...]:
-        """Return what fits now and is near to the proposal, without the grants in *besides*.
-
-        *is_behind* says whether a proposal that fits would have to wait for others in line.
-        """
+        """Return what fits now, is near to the proposal and not in *besides*; none unless live."""
+        if not isinstance(self._view.health(), Live):
+            return ()
 
         def fitting(variant: Variant) -> Alternative | None:
-            found = self._fitting(proposal, variants, variant, is_behind)
+            found = self._fitting(proposal, variants, variant)
             return None if found is None or found.grant in besides else found
 
         return nearest(proposal.grant, variants.offers, fitting)
@@ -170,6 +222,11 @@ class Decider:
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
         return self._fitting_subject(proposal) is not None
+
+    def lacks_devices(self, proposal: Proposal) -> bool:
+        """Whether no node has enough free devices for the pod, leaving its other fields aside."""
+        pod = proposal.decoded
+        return pod is not None and self._counts.lacks_devices(pod)
 
     def _fitting_subject(self, proposal: Proposal) -> Subject | None:
         """Return the pod that would start now; None if no node has room for it.
@@ -249,11 +306,7 @@ class Decider:
         return self._verdicts.verdict(other).outcome is not Outcome.BUSY
 
     def _fitting(
-        self,
-        proposal: Proposal,
-        variants: Variants,
-        variant: Variant,
-        is_behind: Callable[[Proposal], bool],
+        self, proposal: Proposal, variants: Variants, variant: Variant
     ) -> Alternative | None:
         made = variants.variant(variant.request)
         if made is None:
@@ -261,7 +314,7 @@ class Decider:
         grant, plain = made
         varied = replace(proposal, pod=plain)
         subject = self._fitting_subject(varied)
-        if subject is None or is_behind(varied):
+        if subject is None or self.line.is_ahead_of(varied):
             return None
         nodes = self._counts.candidates(subject.pod)
         gpus, is_at_hand = self._gpus(nodes, grant), self._is_at_hand(varied, subject)

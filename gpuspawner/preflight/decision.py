@@ -10,7 +10,7 @@ import msgspec
 from gpuspawner.cluster.health import Health
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
-from gpuspawner.preflight.rejection import Rejection
+from gpuspawner.preflight.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 
 
@@ -225,6 +225,18 @@ class Refuse(msgspec.Struct, frozen=True):
 
 
 Decision = Start | Wait | Refuse
+
+
+def rejected(grant: Grant, rejection: Rejection) -> Refuse:
+    """Return the refusal for a pod that the API server rejects."""
+    match rejection.cause:
+        case OverQuota() | QuotaUncounted():
+            reason = Reason.QUOTA
+        case OutOfRange():
+            reason = Reason.LIMIT_RANGE
+        case _:
+            reason = Reason.NOT_ADMITTED
+    return Refuse(grant, reason, rejection=rejection, after_admission=True)
 
 
 def on_nodes(decision: Decision) -> Decision:

@@ -69,8 +69,7 @@ class Page:
 
     def version(self) -> object:
         """Return the version of everything that isn't in the keys."""
-        preflight = self._runtime.preflight
-        return self._runtime.surveys.version, preflight.learned
+        return self._runtime.surveys.version, self._runtime.preflight.learned.version
 
     def is_general(self) -> bool:
         """Whether the states hold for others at this moment.

@@ -8,6 +8,7 @@ from gpuspawner import language
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.scheduling.verdicts import Subject
 from gpuspawner.web.answers import JSON
 from gpuspawner.web.stream.allowed import Allowed
 from gpuspawner.web.stream.open_form import Shown
@@ -55,10 +56,10 @@ class ProfilesForm:
 
     def question(self) -> Hashable:
         """As `OpenForm.question`."""
-        if self._base is None or self._is_alone(self._base):
+        base = self._base
+        if base is None or not isinstance(base.subject, Subject) or self._is_alone(base.subject):
             return self
-        places = self._from(self._base)
-        alike = self._spec, places, self._base.queue
+        alike = self._spec, self._from(base.subject), base.queue
         return self._language, self._listed, alike, self._allowed.token()
 
     async def answer(self) -> Shown:
@@ -76,18 +77,17 @@ class ProfilesForm:
         self._places = -1, b""
         self._spec = _unnamed(self._base) if self._base else b""
 
-    def _is_alone(self, base: Proposal) -> bool:
+    def _is_alone(self, subject: Subject) -> bool:
         """Whether the pod's name or labels count at this moment: an older pod may be there."""
-        runtime = self._source.runtime
-        if "/".join(base.key) in runtime.view.state.pods or base.decoded is None:
-            return True
-        return runtime.preflight.depends_on_labels(base.decoded)
+        runtime, metadata = self._source.runtime, subject.pod.metadata
+        is_there = f"{metadata.namespace}/{metadata.name}" in runtime.view.state.pods
+        return is_there or runtime.preflight.verdicts.depends_on_labels(subject.pod)
 
-    def _from(self, base: Proposal) -> bytes:
+    def _from(self, subject: Subject) -> bytes:
         runtime = self._source.runtime
         version = runtime.view.state.lasting_version
         if self._places[0] != version:
-            self._places = version, runtime.preflight.places(base)
+            self._places = version, runtime.preflight.verdicts.places(subject)
         return self._places[1]
 
 

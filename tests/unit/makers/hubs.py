@@ -14,7 +14,6 @@ from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.availability import Availability, Surveys
 from gpuspawner.preflight.dry_run import Answer, DryRun
 from gpuspawner.preflight.dry_runs import DryRuns
@@ -63,8 +62,9 @@ class StillRuntime(Runtime):
         self.dry_runs = DryRuns(admission)
         pools = Pools(view.state, view.autoscalers, settings.autoscaling)
         line = nobody_waits if self.line is None else self._waiting
-        self.preflight = AdmittedPreflight(Preflight(view, pools=pools, line=line))
-        self.surveys = Surveys(view.state, self.preflight.to_come, self.preflight.placements)
+        self.preflight = Preflight(view, pools=pools, line=line)
+        placements = self.preflight.learned.placements
+        self.surveys = Surveys(view.state, self.preflight.to_come, placements)
 
     def _waiting(
         self,
