@@ -18,7 +18,6 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
-from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.availability import Surveys
 from gpuspawner.preflight.dry_run import DryRun
 from gpuspawner.preflight.dry_runs import CONNECTIONS, DryRuns
@@ -104,19 +103,18 @@ class Runtime:
         policies = configured_policies(settings, self._configured)
         queue = configured_queue(settings, self._configured, policies)
         self.line = self._make_line(queue) if queue is not None else None
-        self.preflight = AdmittedPreflight(
-            Preflight(
-                self.view,
-                pools=self.pools,
-                trial=settings.trial_timeout,
-                line=self.line.waiting if self.line is not None else nobody_waits,
-            )
+        self.preflight = Preflight(
+            self.view,
+            pools=self.pools,
+            trial=settings.trial_timeout,
+            line=self.line.waiting if self.line is not None else nobody_waits,
         )
         self.usual_steps = UsualSteps()
         self.avoided = AvoidedNodes()
         self.farewells = Farewells()
         self.failed_starts = Recent[tuple[str, str], str](_MOST_FAILED)
-        self.surveys = Surveys(self.view.state, self.preflight.to_come, self.preflight.placements)
+        placements = self.preflight.learned.placements
+        self.surveys = Surveys(self.view.state, self.preflight.to_come, placements)
         self.accounts: Accounts | None = None
         self.policies: HubPolicies | None = None
         if policies or self.line is not None:

@@ -217,7 +217,7 @@ def growth(runtime: Runtime) -> tuple[str, ...]:
 
 # Pods like those of servers, which the hub tries when it starts; nobody starts them.
 #
-# From them it learns whether admission changes such pods (see `gpuspawner.preflight.admitted`). So
+# From them it learns whether admission changes such pods (see `gpuspawner.preflight.learned`). So
 # it can refuse a server for lack of GPUs at once, from its first minute on.
 
 
@@ -234,12 +234,12 @@ async def try_all(runtime: Runtime, settings: Any) -> frozenset[str]:
     """
     if settings.enable_user_namespaces:
         return frozenset()
-    admission, preflight = runtime.dry_runs.for_start(_PERSON), runtime.preflight
+    admission, learned = runtime.dry_runs.for_start(_PERSON), runtime.preflight.learned
     try:
         tried: list[asyncio.Task[Pod | None]] = []
         async with asyncio.TaskGroup() as trying:
             for sample in samples(runtime, settings):
-                tried.append(trying.create_task(preflight.try_sample(sample, admission)))
+                tried.append(trying.create_task(learned.try_sample(sample, admission)))
                 await asyncio.sleep(0)  # making and judging one takes a millisecond or two
         return frozenset(pod.spec.scheduler_name for it in tried if (pod := it.result()))
     except Exception as error:  # noqa: BLE001, the first refusals just make their own dry runs

@@ -12,7 +12,7 @@ from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
 from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
-from gpuspawner.preflight import facts
+from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import Refuse, Start, Wait
 from gpuspawner.scheduling import NodeInfo
 from gpuspawner.scheduling.requests import CPU, MEMORY
@@ -64,12 +64,12 @@ class Capacity(FromFiles):
 
 def _row(hub: Hub, tried: Tried) -> Row:
     accelerator = tried.proposal.grant.accelerator if tried.proposal else None
-    nodes = facts.candidates(hub.state, tried.pod)
+    nodes = counts.candidates(hub.state, tried.pod)
     if accelerator is None:
         return Row(tried.server.offer, "", len(nodes), 0, 0, 0, 0, _now(tried))
     resource = accelerator.resource
     there = amount(nodes, resource)
-    room = facts.room(nodes, resource, 0)
+    room = counts.room(nodes, resource, 0)
     return Row(
         tried.server.offer, resource, len(nodes), there.total, there.used, room.free,
         room.most_free, _now(tried),

@@ -13,8 +13,7 @@ from gpuspawner.offers import options, parsing
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.preflight.admitted import rejected
-from gpuspawner.preflight.decision import Decision
+from gpuspawner.preflight.decision import Decision, rejected
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.profiles.choice import ProfileChoice
@@ -109,7 +108,7 @@ async def try_out(hub: Hub, server: OfferedServer) -> Tried:
         return Tried(server, proposal, decision, choice=choice)
     if admitted is not None:
         proposal = proposal.admitted(admitted)
-    return Tried(server, proposal, hub.runtime.preflight.check(proposal), choice=choice)
+    return Tried(server, proposal, hub.runtime.preflight.decider.check(proposal), choice=choice)
 
 
 async def _resolved(hub: Hub, raw: object) -> Choice:

@@ -21,11 +21,11 @@ from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest
-from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later, kind_of
+from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import drafts, own_code, request_options, stored_options
@@ -43,7 +43,7 @@ class AcceleratorChoice(Choice):
     """Options that the policy has granted."""
 
     builder: PodBuilder = field(repr=False)
-    preflight: AdmittedPreflight = field(repr=False)
+    preflight: Preflight = field(repr=False)
     policing: Policing = field(repr=False)
 
     def complete(self, pod: Manifest) -> Manifest:
@@ -196,9 +196,9 @@ class Accelerators(ServerSource):
             return found
         if own_code.likeness_as_started(self.spawner) != alike:
             return found  # somebody has changed the settings meanwhile
-        pod = self.propose(Grant(), builder.stock, builder.later)
-        key = alone if self.runtime.preflight.depends_on_labels(pod.decoded) else shared
-        return surveys.kept.keep(surveys.version, key, found)
+        pod = self.propose(Grant(), builder.stock, builder.later).decoded
+        is_alone = pod is None or self.runtime.preflight.verdicts.depends_on_labels(pod)
+        return surveys.kept.keep(surveys.version, alone if is_alone else shared, found)
 
     def _to_owner(
         self, rows: tuple[Availability, ...], entitlement: Entitlement

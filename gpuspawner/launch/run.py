@@ -114,7 +114,7 @@ class Run:
                 told = self._story, sent
                 self._launch = Launching(self._spawner, self._stock, runtime, *told)
                 choice = sent.choice.created()
-                check = partial(self._decide, choice, runtime.preflight.check_sent)
+                check = partial(self._decide, choice, runtime.preflight.decider.check_sent)
                 await self._launch.until_failed(heard, check)
 
     async def until_lost(self) -> None:

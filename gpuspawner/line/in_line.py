@@ -156,7 +156,8 @@ class InLine(TurnToStart):
 
     def _may_join(self, asked: Choice, refusal: Refusal) -> bool:
         try:
-            return lets_join(refusal, partial(self._runtime.preflight.check, asked.proposal))
+            decider = self._runtime.preflight.decider
+            return lets_join(refusal, partial(decider.check, asked.proposal))
         except Exception:  # the refusal is right even so
             name = log_name(self._spawner)
             self._spawner.log.exception("No decision whether %s may wait in line", name)
@@ -203,7 +204,7 @@ class InLine(TurnToStart):
         nothing = OnForm(self.said)
         if self._choice is None:
             return nothing
-        decision = self._runtime.preflight.check(self._choice.proposal)
+        decision = self._runtime.preflight.decider.check(self._choice.proposal)
         if not isinstance(decision, Refuse):
             return nothing
         admission = connection.admission(self._spawner, self._runtime)

@@ -223,7 +223,7 @@ class WaitingLine:
         return self._delayed_by(proposal)
 
     def is_ahead_of(self, proposal: Proposal) -> bool:
-        """As `delayed_by`, of one of many proposals for one server: calls nobody first."""
+        """Whether `delayed_by` counts anybody; it calls nobody, as there are many alternatives."""
         return not proposal.queue and self._delayed_by(proposal) > 0
 
     def _delayed_by(self, proposal: Proposal) -> int:

@@ -14,15 +14,15 @@ import msgspec
 from gpuspawner.cluster.health import Health, Live, Reading
 from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.preflight import facts
+from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
 from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of
-from gpuspawner.preflight.until_changed import UntilChanged
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
@@ -65,7 +65,7 @@ class State(StrEnum):
 
 
 class DeniedByPolicy(Protocol):
-    """What a policy denies: `gpuspawner.policies.denial` has the facts."""
+    """What a policy denies: `gpuspawner.policies.denial` has the counts."""
 
     @property
     def is_shown(self) -> bool:
@@ -233,7 +233,7 @@ def _look(
         return Availability(accelerator, State.UNKNOWN)
     gpus = None
     if accelerator:
-        gpus = facts.room(facts.candidates(state, pod), accelerator.resource, smallest.gpus)
+        gpus = counts.room(counts.candidates(state, pod), accelerator.resource, smallest.gpus)
     if fits_somewhere(state, pod):
         fitting = partial(fitting_nodes, state, pod)
         at_hand = on_all(state.images, trials.images(accelerator), fitting)

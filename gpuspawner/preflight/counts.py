@@ -1,9 +1,7 @@
-"""Counts over all nodes, kept as long as the cluster stays as it is.
-
-A page asks about hundreds of pods. Most of them want the same devices and select the same nodes.
-"""
+"""What the nodes have for a pod at one moment, and what keeps it off them."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from msgspec import msgpack
 from msgspec.structs import replace
@@ -11,67 +9,131 @@ from msgspec.structs import replace
 from gpuspawner.kube.nodes import PriorityClass, Taint
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.preflight import facts
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.preflight.decision import ResourceRoom, TaintedNodes
+from gpuspawner.scheduling.contention import requests_with_pod
 from gpuspawner.scheduling.failures import Untolerated
+from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.priority import BUILT_IN, priority_of
-from gpuspawner.scheduling.requests import is_device, pod_requests
+from gpuspawner.scheduling.requests import CPU, MEMORY, is_device, pod_requests
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.taint_toleration import untolerated
 
 _encode = msgpack.Encoder().encode
 
 
+def candidates(state: ClusterState, pod: Pod | None) -> tuple[NodeInfo, ...]:
+    """Return the nodes that the pod's selectors and tolerations allow and that aren't away.
+
+    These are the nodes that pass the evaluation's static filters. A pod that can't be read has
+    none, and no verdict either.
+    """
+    if pod is None:
+        return ()
+    try:
+        return Filters(state, pod).screened().passing
+    except (QuantityError, SelectorError):
+        return ()
+
+
+def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> ResourceRoom:
+    """Return how much of a resource these nodes have for a pod that requests *amount*."""
+    free = [max(0, node.free.get(resource, 0)) for node in nodes]
+    there = [node.allocatable.get(resource, 0) for node in nodes]
+    return ResourceRoom(
+        resource, amount, max(free, default=0), sum(free), max(there, default=0), sum(there)
+    )
+
+
+def shortage(
+    state: ClusterState, pod: Pod, nodes: Sequence[NodeInfo], first: str | None
+) -> ResourceRoom | None:
+    """Return the first resource that no node has enough of; None if resources aren't short.
+
+    The order is *first* (the accelerator's resource), memory, CPU and the rest. For each resource,
+    only nodes count that have enough of the resources before it.
+
+    Raises:
+        QuantityError: The pod's requests aren't quantities; it has no verdict either.
+    """
+    order = filter(None, (first, MEMORY, CPU))
+    requests = requests_with_pod(pod_requests(pod, state.rules))
+    known = [resource for resource in order if resource in requests]
+    for resource in [*known, *sorted(requests.keys() - set(known))]:
+        amount = requests[resource]
+        enough = [node for node in nodes if node.free.get(resource, 0) >= amount]
+        if not enough:
+            return room(nodes, resource, amount) if nodes else None
+        nodes = enough
+    return None
+
+
+def could_replace(state: ClusterState, key: str, pod: Pod) -> bool:
+    """Whether *pod* would fit, by its requests, in the place of the pod ``namespace/name``.
+
+    Raises:
+        QuantityError: As `shortage`.
+    """
+    there = state.pods.get(key)
+    node = state.nodes.get(there.node) if there else None
+    if there is None or node is None:
+        return False
+    return all(
+        node.free.get(resource, 0) + there.requested.get(resource, 0) >= amount
+        for resource, amount in pod_requests(pod, state.rules).items()
+    )
+
+
 class NodeCounts:
-    """Counts what the nodes of a state have and what keeps pods off them."""
+    """These counts, kept as long as the cluster stays as it is.
+
+    A page asks about hundreds of pods. Most of them want the same devices and select the same
+    nodes.
+    """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._version = -1
-        self._most_free: dict[str, int] = {}
-        self._taints: dict[bytes, tuple[TaintedNodes, ...]] = {}
-        self._candidates: dict[bytes, tuple[NodeInfo, ...]] = {}
-        self._rooms: dict[tuple[int, str], ResourceRoom] = {}
+        self._most_free = UntilChanged[int]()
+        self._taints = UntilChanged[tuple[TaintedNodes, ...]]()
+        self._candidates = UntilChanged[tuple[NodeInfo, ...]]()
+        self._rooms = UntilChanged[ResourceRoom]()
 
     def candidates(self, pod: Pod | None) -> tuple[NodeInfo, ...]:
-        """As `facts.candidates`; the same object for pods that select and tolerate the same."""
+        """Return the candidates; the same object for pods that select and tolerate the same."""
         if pod is None:
             return ()
         try:
             pod_requests(pod, self._state.rules)
         except QuantityError:
             return ()
-        self._forget_if_changed()
-        spec = pod.spec
+        state, spec = self._state, pod.spec
         spread = spec.topology_spread_constraints  # only its errors matter
         key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations, spread))
-        if key not in self._candidates:
-            self._candidates[key] = facts.candidates(self._state, pod)
-        return self._candidates[key]
+        return self._candidates.of(state.version, key, lambda: candidates(state, pod))
 
     def room(self, nodes: tuple[NodeInfo, ...], resource: str, asked: int) -> ResourceRoom:
-        """As `facts.room`, for *nodes* that `candidates` has just returned."""
+        """Return how much *nodes* have, which `candidates` has just returned."""
         key = id(nodes), resource  # the nodes are kept, so that no others get their id
-        if key not in self._rooms:
-            self._rooms[key] = facts.room(nodes, resource, asked)
-        return replace(self._rooms[key], asked=asked)
+        found = self._rooms.of(self._state.version, key, lambda: room(nodes, resource, asked))
+        return replace(found, asked=asked)
 
     def shortage(
         self, pod: Pod, nodes: tuple[NodeInfo, ...], first: str | None
     ) -> ResourceRoom | None:
-        """As `facts.shortage`, for *nodes* that `candidates` has just returned.
+        """Return what *nodes* have too little of, which `candidates` has just returned.
 
         Raises:
-            QuantityError: As `facts.shortage`.
+            QuantityError: The pod's requests aren't quantities; it has no verdict either.
         """
         amount = pod_requests(pod, self._state.rules).get(first or "", 0)
         if first and nodes:
             room = self.room(nodes, first, amount)
             if room.most_free < amount:
                 return room
-        return facts.shortage(self._state, pod, nodes, first)
+        return shortage(self._state, pod, nodes, first)
 
     def lacks_devices(self, pod: Pod) -> bool:
         """Whether no node has as many devices free as the pod requests.
@@ -92,28 +154,15 @@ class NodeCounts:
 
     def taints(self, pod: Pod) -> tuple[TaintedNodes, ...]:
         """Return the taints that keep the pod off nodes it selects, most frequent first."""
-        self._forget_if_changed()
-        spec = pod.spec
+        state, spec = self._state, pod.spec
         key = _encode((spec.node_selector, spec.affinity, spec.tolerations))
-        if key not in self._taints:
-            self._taints[key] = _taints(self._state, pod)
-        return self._taints[key]
+        return self._taints.of(state.version, key, lambda: _taints(state, pod))
 
     def _free(self, resource: str) -> int:
         """Return the most of a resource that a node has free."""
-        self._forget_if_changed()
-        if resource not in self._most_free:
-            free = (node.free.get(resource, 0) for node in self._state.nodes.values())
-            self._most_free[resource] = max(free, default=0)
-        return self._most_free[resource]
-
-    def _forget_if_changed(self) -> None:
-        if self._version != self._state.version:
-            self._version = self._state.version
-            self._most_free.clear()
-            self._taints.clear()
-            self._candidates.clear()
-            self._rooms.clear()
+        free = (node.free.get(resource, 0) for node in self._state.nodes.values())
+        version = self._state.version
+        return self._most_free.of(version, resource, lambda: max(free, default=0))
 
 
 def _could_be_raised(state: ClusterState, pod: Pod) -> bool:

@@ -1,4 +1,4 @@
-"""Turns a verdict into a decision, with the facts and alternatives of a refusal."""
+"""Decides about a pod at one moment, with the facts and the alternatives of a refusal."""
 
 from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import replace
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
-from gpuspawner.preflight.counts import NodeCounts
+from gpuspawner.preflight.counts import NodeCounts, could_replace
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -23,19 +25,21 @@ from gpuspawner.preflight.decision import (
     ResourceRoom,
     Start,
     UnknownRules,
+    ViewNotLive,
     Wait,
 )
 from gpuspawner.preflight.downloads import containers, on_any
+from gpuspawner.preflight.nobody_waits import MakesLine
 from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
+from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.pod_claims import made_by_hand
-from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, new_claims
 
@@ -51,48 +55,103 @@ BY_KUEUE = UnknownRules(("Kueue decides, and the hub can't see on which nodes",)
 """Of a pod whose queue the hub may not read, or whose admission checks may add nodes."""
 
 
+OLDER_POD = UnknownRules(("a pod of this name is still there",))
+"""Of a pod that may fit once the older one of its name has gone."""
+
+
 class Decider:
-    """Decides about pods at one moment; changes nothing."""
+    """Decides about pods at this moment; changes nothing.
+
+    Attributes:
+        line: Those who wait; it is made with what decides about a proposal, leaving them aside.
+    """
 
     def __init__(
         self,
-        state: ClusterState,
+        view: ClusterView,
         verdicts: Verdicts,
+        reservations: Reservations,
         to_come: NodesToCome,
-        counts: NodeCounts,
-        queues: "Callable[[], Queues]",
+        line: MakesLine,
     ) -> None:
-        self._state = state
-        self._counts = counts
+        self._view = view
+        self._state = view.state
+        self._counts = NodeCounts(view.state)
         self._verdicts = verdicts
+        self._reservations = reservations
         self._to_come = to_come
-        self._queues = queues
+        self.line = line(view, verdicts, reservations, self._decide)
 
-    def decide(self, proposal: Proposal, age: float) -> Decision:
-        """Decide about a pod; the API server last confirmed the state *age* seconds ago."""
-        subject = proposal.subject
+    def check(self, proposal: Proposal) -> Decision:
+        """Decide about a pod, behind those who are in line.
+
+        If only an older pod of the same name may be in the way, the answer is unknown: KubeSpawner
+        deletes that pod when it sends the new one.
+        """
+        return self._unless_its_own(proposal, self._behind_others(proposal))
+
+    def check_sent(self, proposal: Proposal) -> Decision:
+        """Decide about a pod that exists, so nobody in line is ahead of it.
+
+        Kueue adds labels and tolerations to the pod when it admits it, so the pod is read anew.
+        """
+        pod = self._state.unbound_pods.get("/".join(proposal.key))
+        sent = proposal.created(pod) if pod else proposal
+        return self._unless_its_own(sent, self._decide(sent))
+
+    def _behind_others(self, proposal: Proposal) -> Decision:
+        decision = self._decide(proposal)
+        is_called = self._reservations.is_promised(proposal.key)
+        if self.line.is_empty or proposal.queue or is_called:
+            return decision
+        if isinstance(decision, Refuse):
+            return msgspec.structs.replace(decision, in_line=self.line.ahead_of(proposal))
+        if decision != Start(proposal.grant):
+            return decision  # it takes nothing that others wait for; the line lets such go too
+        if not (in_line := self.line.delayed_by(proposal)):
+            return decision
+        refusal = self._though_it_fits(proposal, Reason.BUSY)
+        return msgspec.structs.replace(refusal, in_line=in_line)
+
+    def _unless_its_own(self, proposal: Proposal, decision: Decision) -> Decision:
+        if not isinstance(decision, Refuse) or decision.reason is not Reason.BUSY:
+            return decision
+        key, pod = "/".join(proposal.key), proposal.decoded
+        if pod is None or not could_replace(self._state, key, pod):
+            return decision
+        return Start(proposal.grant, (OLDER_POD,))
+
+    def _decide(self, proposal: Proposal) -> Decision:
+        """Decide about a pod, leaving those in line and an older pod of its name aside."""
+        health, subject = self._view.health(), proposal.subject
+        if not isinstance(health, Live):
+            return Start(proposal.grant, (ViewNotLive(health),))
         if isinstance(subject, Undecodable):
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
         if not proposal.queue:
-            return self._on_nodes(proposal, subject, age)
+            return self._on_nodes(proposal, subject)
         match self._queues().ask(proposal.queue, subject.pod):
             case Never() as queue:
-                return Refuse(proposal.grant, Reason.QUOTA, queue=queue, view_age=age)
+                return Refuse(proposal.grant, Reason.QUOTA, queue=queue)
             case Closed() as queue:
-                return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue, view_age=age)
+                return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue)
             case PlaceInQueue() as line:
-                return self._in_queue(proposal, subject, line, age)
+                return self._in_queue(proposal, subject, line)
 
-    def _in_queue(
-        self, proposal: Proposal, subject: Subject, line: PlaceInQueue, age: float
-    ) -> Start | Refuse:
+    def _queues(self) -> "Queues":
+        """Return what Kueue says of a pod that names one of its queues."""
+        from gpuspawner.kueue.queues import Queues  # hubs whose pods name none don't load it
+
+        return Queues(self._view.queues, self._state)
+
+    def _in_queue(self, proposal: Proposal, subject: Subject, line: PlaceInQueue) -> Start | Refuse:
         """Decide about a pod that Kueue admits: a no only if no node could ever hold it."""
         pod = self._queues().tolerant(proposal.queue, subject.pod)
         if pod is None:
             unknown = Start(proposal.grant, (BY_KUEUE,))
             return Start(proposal.grant, (InQueue(line, unknown),))
         at_best = msgspec.structs.replace(subject, pod=pod)
-        nodes = self._on_nodes(proposal, at_best, age)
+        nodes = self._on_nodes(proposal, at_best)
         # If all nodes with room share their GPUs, Kueue may still send the pod to others.
         is_sure = not self._verdicts.fits(at_best)
         if isinstance(nodes, Refuse) and nodes.reason is Reason.IMPOSSIBLE and is_sure:
@@ -108,7 +167,7 @@ class Decider:
         is_held_up = not self._verdicts.fits(subject) and self._waits_for_a_claim(subject)
         return _without_volumes(subject) if is_held_up else subject
 
-    def _on_nodes(self, proposal: Proposal, subject: Subject, age: float) -> Decision:
+    def _on_nodes(self, proposal: Proposal, subject: Subject) -> Decision:
         verdict = self._verdicts.verdict(subject)
         if self._waits_for_a_claim(subject):
             bare = _without_volumes(subject)
@@ -119,48 +178,37 @@ class Decider:
             case Outcome.FITS:
                 if proposal.is_open or not self._refuse_shares(subject, lambda: verdict.feasible):
                     return Start(proposal.grant)
-                refusal = self._though_it_fits(proposal, Reason.IMPOSSIBLE, age)
+                refusal = self._though_it_fits(proposal, Reason.IMPOSSIBLE)
                 return msgspec.structs.replace(refusal, one_share=True)
             case Outcome.FITS_AFTER_PREEMPTION:
                 return Start(proposal.grant, (AfterPreemption(verdict.preemption_seconds),))
             case Outcome.UNKNOWN:
                 return Start(proposal.grant, (UnknownRules(_texts(verdict.unknown)),))
             case Outcome.BUSY | Outcome.IMPOSSIBLE:
-                return self._wait_or_refuse(proposal, subject, verdict, age)
+                return self._wait_or_refuse(proposal, subject, verdict)
 
-    def try_again(self, proposal: Proposal, age: float) -> Refuse:
+    def try_again(self, proposal: Proposal) -> Refuse:
         """Refuse a pod that fits now, because others may get the room."""
-        return self._though_it_fits(proposal, Reason.TRY_AGAIN, age)
+        return self._though_it_fits(proposal, Reason.TRY_AGAIN)
 
-    def behind(self, proposal: Proposal, in_line: int, age: float) -> Refuse:
-        """Refuse a pod that fits now, because it would delay others who are in line."""
-        refusal = self._though_it_fits(proposal, Reason.BUSY, age)
-        return msgspec.structs.replace(refusal, in_line=in_line)
-
-    def _though_it_fits(self, proposal: Proposal, reason: Reason, age: float) -> Refuse:
+    def _though_it_fits(self, proposal: Proposal, reason: Reason) -> Refuse:
         nodes = self._counts.candidates(proposal.decoded)
         return Refuse(
             proposal.grant,
             reason,
             gpus=self._gpus(nodes, proposal.grant),
             candidates=len(nodes),
-            view_age=age,
         )
 
     def alternatives(
-        self,
-        proposal: Proposal,
-        variants: Variants,
-        besides: Container[Grant] = (),
-        is_behind: Callable[[Proposal], bool] = lambda _: False,
+        self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
     ) -> tuple[Alternative, ...]:
-        """Return what fits now and is near to the proposal, without the grants in *besides*.
-
-        *is_behind* says whether a proposal that fits would have to wait for others in line.
-        """
+        """Return what fits now, is near to the proposal and not in *besides*; none unless live."""
+        if not isinstance(self._view.health(), Live):
+            return ()
 
         def fitting(variant: Variant) -> Alternative | None:
-            found = self._fitting(proposal, variants, variant, is_behind)
+            found = self._fitting(proposal, variants, variant)
             return None if found is None or found.grant in besides else found
 
         return nearest(proposal.grant, variants.offers, fitting)
@@ -173,6 +221,11 @@ class Decider:
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
         return self._fitting_subject(proposal) is not None
+
+    def lacks_devices(self, proposal: Proposal) -> bool:
+        """Whether no node has enough free devices for the pod, leaving its other fields aside."""
+        pod = proposal.decoded
+        return pod is not None and self._counts.lacks_devices(pod)
 
     def _fitting_subject(self, proposal: Proposal) -> Subject | None:
         """Return the pod that would start now; None if no node has room for it.
@@ -213,9 +266,7 @@ class Decider:
         by_hand = made_by_hand(subject.pod, storage, new_claims(subject))
         return any(may_be_bound(it.metadata.name) for it in by_hand)
 
-    def _wait_or_refuse(
-        self, proposal: Proposal, subject: Subject, verdict: Verdict, age: float
-    ) -> Decision:
+    def _wait_or_refuse(self, proposal: Proposal, subject: Subject, verdict: Verdict) -> Decision:
         grant, pod = proposal.grant, subject.pod
         if proposal.is_open and self._might_go_elsewhere(subject):
             return Start(grant, (_OPEN,))
@@ -233,7 +284,6 @@ class Decider:
             taints=self._counts.taints(pod),
             candidates=len(nodes),
             away=len(verdict.away),
-            view_age=age,
             obstacles=outlook.obstacles,
             scheduler_message=verdict.condition_message,
             one_share=one_share,
@@ -255,11 +305,7 @@ class Decider:
         return self._verdicts.verdict(other).outcome is not Outcome.BUSY
 
     def _fitting(
-        self,
-        proposal: Proposal,
-        variants: Variants,
-        variant: Variant,
-        is_behind: Callable[[Proposal], bool],
+        self, proposal: Proposal, variants: Variants, variant: Variant
     ) -> Alternative | None:
         made = variants.variant(variant.request)
         if made is None:
@@ -267,7 +313,7 @@ class Decider:
         grant, plain = made
         varied = replace(proposal, pod=plain)
         subject = self._fitting_subject(varied)
-        if subject is None or is_behind(varied):
+        if subject is None or self.line.is_ahead_of(varied):
             return None
         nodes = self._counts.candidates(subject.pod)
         gpus, is_at_hand = self._gpus(nodes, grant), self._is_at_hand(varied, subject)

@@ -10,7 +10,7 @@ import msgspec
 from gpuspawner.cluster.health import Health
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
-from gpuspawner.preflight.rejection import Rejection
+from gpuspawner.preflight.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 
 
@@ -198,7 +198,6 @@ class Refuse(msgspec.Struct, frozen=True):
         taints: Untolerated taints on nodes that the selectors allow, most frequent first.
         away: How many nodes it would fit on if they weren't cordoned, not ready or unhealthy.
         alternatives: At most three, nearest first.
-        view_age: Seconds since the API server last confirmed the view.
         obstacles: Why no node can come for the pod, by pool; empty if the cluster doesn't grow.
         scheduler_message: kube-scheduler's own text for this pod, for administrators.
         rejection: Why the API server rejects the pod; None if it doesn't.
@@ -216,7 +215,6 @@ class Refuse(msgspec.Struct, frozen=True):
     candidates: int = 0
     away: int = 0
     alternatives: tuple[Alternative, ...] = ()
-    view_age: float = 0.0
     obstacles: tuple[Obstacle, ...] = ()
     scheduler_message: str = ""
     rejection: Rejection | None = None
@@ -227,6 +225,18 @@ class Refuse(msgspec.Struct, frozen=True):
 
 
 Decision = Start | Wait | Refuse
+
+
+def rejected(grant: Grant, rejection: Rejection) -> Refuse:
+    """Return the refusal for a pod that the API server rejects."""
+    match rejection.cause:
+        case OverQuota() | QuotaUncounted():
+            reason = Reason.QUOTA
+        case OutOfRange():
+            reason = Reason.LIMIT_RANGE
+        case _:
+            reason = Reason.NOT_ADMITTED
+    return Refuse(grant, reason, rejection=rejection, after_admission=True)
 
 
 def on_nodes(decision: Decision) -> Decision:

@@ -34,7 +34,7 @@ class WhoWaits(Protocol):
         """Return how many people in line are ahead if a start has to wait for one of them; or 0."""
 
     def is_ahead_of(self, proposal: Proposal) -> bool:
-        """As `delayed_by`, of one of many proposals for one server: calls nobody first."""
+        """Whether `delayed_by` counts anybody; it calls nobody, as there are many alternatives."""
 
 
 DecidesAlone = Callable[[Proposal], Decision]

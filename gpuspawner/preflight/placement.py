@@ -169,14 +169,14 @@ class Later(msgspec.Struct, frozen=True):
     is_unknowable: bool = False
 
     def expected(self, kind: MadeFor, pod: Manifest) -> Manifest:
-        """As `Placements.expected`."""
+        """Return a pod with what the hub's own code will probably change."""
         return self.placements.expected((kind, self.owner), pod) if self.has_own_code else pod
 
     def is_open(self, kind: MadeFor, pod: Manifest) -> bool:
-        """As `Placements.is_open`."""
+        """Whether nobody can tell what becomes of a pod."""
         is_open = self.has_own_code and self.placements.is_open((kind, self.owner), pod)
         return self.is_unknowable or is_open
 
     def learn(self, kind: MadeFor, expected: Manifest, sent: Manifest) -> None:
-        """As `Placements.learn`. What has run before the second gate matters to the first one."""
+        """Learn from a pod that is sent; what runs before the second gate matters to the first."""
         self.placements.learn((kind, self.owner), expected, sent)

@@ -1,64 +1,66 @@
-"""The preflight: decides whether a pod would start, before it exists.
+"""The preflight: decides whether a pod would start, before it exists, and promises it its room.
 
-It has three gates: `Preflight.check` answers the form, `Preflight.begin` comes before the start,
+It has three gates: `Preflight.examine` answers the form, `Preflight.begin` comes before the start,
 and `Preflight.confirm` judges the pod that KubeSpawner sends. The key of a reservation is the
 namespace and the pod name, so the gates may run on different spawner objects, as they do in
 JupyterHub 6.1 after a failed start.
+
+Admission may add a toleration that lets a pod fit, or a further demand, perhaps for one user alone.
+So a pod is refused, or told to wait for a node, without asking admission only if no node has enough
+devices, which admission can't give.
 """
 
-import time
-from collections.abc import Callable, Container
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
-from msgspec.structs import replace
+import msgspec
 
-from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
-from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight import facts
-from gpuspawner.preflight.alternatives import Variants
-from gpuspawner.preflight.counts import NodeCounts
+from gpuspawner.preflight.alternatives import Variants, request_for
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import (
     Alternative,
     Decision,
-    InQueue,
     Reason,
     Refuse,
-    ResourceRoom,
     Start,
     UnknownRules,
-    ViewNotLive,
     Wait,
+    rejected,
 )
+from gpuspawner.preflight.dry_run import Admission, changes
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.learned import LearnedAdmission
 from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.rejection import Rejection, WebhookFailed
+from gpuspawner.preflight.taking import Taking
 from gpuspawner.reservations.in_view import LostRoom
 from gpuspawner.reservations.reservations import Reservations
-from gpuspawner.reservations.wait_queue import Waiter, WaitQueue
 from gpuspawner.scaling.node_waits import TRIAL_SECONDS, NodeWaits
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scaling.pools import Pools
-from gpuspawner.scheduling.verdicts import PodShape, Subject, Verdicts
-
-if TYPE_CHECKING:
-    from gpuspawner.kueue.queues import Queues
+from gpuspawner.scheduling.verdicts import Verdicts
 
 # How long a start waits, in seconds, for each thing that isn't known yet. The view usually shows a
 # pod's binding within a second; the rest is for a busy hub, or a scheduler that was restarted.
 START_PATIENCE = 30.0
 
-# Some promises end with time alone, so a start that waits looks again although nothing changed.
-_LOOK_AGAIN_SECONDS = 1.0
-
 # How far the view may lag behind KubeSpawner, which has seen a pod go, in seconds.
 _LAG = 2.0
 
 _LOOK_EVERY = 1.0
+
+_Question = Callable[[Proposal], Awaitable[Decision]]
+"""What is asked about a pod, after admission or without it."""
+
+# Each round asks about at most three alternatives; the next round replaces those it rejects.
+_ROUNDS = 4
+_NOT_ASKED = UnknownRules(("nobody knows whether Kueue holds the pod back",))
 
 
 class Preflight:
@@ -73,6 +75,11 @@ class Preflight:
         pools: The pools that may grow; by default those that the view shows.
         trial: Seconds that a pod may be pending before an autoscaler has reacted to it.
         line: Makes the line of those who wait; by default, nobody does.
+
+    Attributes:
+        decider: Decides about a pod as it is, at one moment.
+        taking: Takes the reservation of a pod as it is.
+        learned: What is known of admission.
     """
 
     def __init__(
@@ -85,127 +92,93 @@ class Preflight:
         trial: float = TRIAL_SECONDS,
         line: MakesLine = nobody_waits,
     ) -> None:
-        self._view = view
-        self._patience = patience
-        self._lag = lag
-        self._verdicts = Verdicts(view.state)
-        self._queue = WaitQueue(view.wake)
-        self.reservations = Reservations(view.state, self._verdicts, view.wake)
+        self.verdicts = Verdicts(view.state)
+        self.reservations = Reservations(view.state, self.verdicts, view.wake)
         pools = pools or Pools(view.state, view.autoscalers)
-        self.to_come = NodesToCome(view.state, self._verdicts, self.reservations, pools)
-        self.node_waits = NodeWaits(view, self.to_come, self._check_alone, trial)
-        self._lost_room = LostRoom(view, self._verdicts, self._check_alone, look_every)
-        self._counts = NodeCounts(view.state)
-        known = view.state, self._verdicts, self.to_come, self._counts
-        self._decider = Decider(*known, self._queues)
-        self.line = line(view, self._verdicts, self.reservations, self._decide_alone)
+        self.to_come = NodesToCome(view.state, self.verdicts, self.reservations, pools)
+        promised = self.verdicts, self.reservations
+        self.decider = Decider(view, *promised, self.to_come, line)
+        self.line = self.decider.line
+        self.taking = Taking(view, *promised, self.decider, patience, lag)
+        self.learned = LearnedAdmission()
+        self.node_waits = NodeWaits(view, self.to_come, self.decider.check_sent, trial)
+        self._lost_room = LostRoom(view, self.verdicts, self.decider.check_sent, look_every)
         view.listen(self.reservations.look)
 
-    def _queues(self) -> "Queues":
-        """Return what Kueue says of a pod that names one of its queues."""
-        from gpuspawner.kueue.queues import Queues  # hubs whose pods name none don't load it
+    async def foretell(self, proposal: Proposal, admission: Admission) -> Decision:
+        """Decide for an open form whose choices change: ask admission only as `begin` does.
 
-        return Queues(self._view.queues, self._view.state)
+        If admission leaves the pod as it is, the alternatives need no dry run either.
 
-    def check(self, proposal: Proposal) -> Decision:
-        """Decide at this moment; change nothing.
-
-        If only an older pod of the same name may be in the way, the answer is unknown: KubeSpawner
-        deletes that pod when it sends the new one.
+        Raises:
+            TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
         """
-        return self._unless_its_own(proposal, self._decide(proposal))
+        decision = self.decider.check(proposal)
+        if not self._has_to_ask(proposal, decision):
+            self.learned.verify(proposal, decision, admission)
+            return decision
+        admitted = await self.learned.admitted(proposal, admission)
+        if _is_left_alone(proposal, admitted):
+            return self.decider.check(proposal)  # the view may have changed during the wait
+        return await self._judged(proposal, admitted, self._check)
 
-    def check_sent(self, proposal: Proposal) -> Decision:
-        """As `check`, for a pod that exists: nobody in line is ahead of it.
+    async def examine(self, proposal: Proposal, admission: Admission) -> Decision:
+        """Decide about the pod that admission makes; change nothing."""
+        return await self._after_admission(proposal, admission, self._check)
 
-        Kueue adds labels and tolerations to the pod when it admits it, so the pod is read anew.
+    async def examine_instead(
+        self, refusal: Refuse, proposal: Proposal, admission: Admission
+    ) -> Decision:
+        """Decide about an alternative; ask admission only if it was asked for the refusal."""
+        if _fails_for_all(refusal):
+            return refusal
+        if refusal.after_admission:
+            return await self.examine(proposal, admission)
+        return self.decider.check(proposal)
+
+    async def begin(self, proposal: Proposal, admission: Admission) -> Decision:
+        """Decide, and take the reservation of a start, or of a node to come.
+
+        Ask admission only about what it could turn into a start. So a yes, or a no for lack of
+        devices, comes in the tick of the question. `confirm` asks admission later. Only if a pod
+        names a queue of Kueue, a yes has to wait for admission until that has shown that Kueue
+        holds such pods back.
         """
-        pod = self._view.state.unbound_pods.get("/".join(proposal.key))
-        return self._check_alone(proposal.created(pod) if pod else proposal)
+        decision = await self.taking.take(proposal)
+        if not self._has_to_ask(proposal, decision):
+            self.learned.verify(proposal, decision, admission)
+            return decision
+        return await self.confirm(proposal, admission)
 
-    def alternatives(
-        self, proposal: Proposal, variants: Variants, besides: Container[Grant] = ()
-    ) -> tuple[Alternative, ...]:
-        """Return what fits now, is near to the proposal and not in *besides*; none unless live."""
-        if not isinstance(self._view.health(), Live):
-            return ()
-        return self._decider.alternatives(proposal, variants, besides, self.line.is_ahead_of)
+    async def confirm(self, proposal: Proposal, admission: Admission) -> Decision:
+        """Decide about the pod that admission makes, and move the reservation to it.
 
-    def shape(self, proposal: Proposal) -> PodShape | None:
-        """Return what the scheduler reads of the pod at this moment; None if it can't be read."""
-        subject = proposal.subject
-        return self._verdicts.shape(subject) if isinstance(subject, Subject) else None
-
-    def depends_on_labels(self, pod: Pod | None) -> bool:
-        """Whether the answer depends on the labels and the name of the pod at this moment.
-
-        *pod* is None if it can't be read.
+        A refusal ends the reservation.
         """
-        return pod is None or self._verdicts.depends_on_labels(pod)
+        decision = await self._after_admission(proposal, admission, self.taking.move)
+        if isinstance(decision, Refuse):
+            self.reservations.release(proposal.key)
+        return decision
 
-    def places(self, proposal: Proposal) -> bytes:
-        """As `Verdicts.places`; empty if the pod can't be read."""
-        subject = proposal.subject
-        return self._verdicts.places(subject) if isinstance(subject, Subject) else b""
+    async def is_sure_of(self, proposal: Proposal, admission: Admission) -> bool:
+        """Whether the pod that admission makes surely has room beside all promised pods.
 
-    def fits(self, proposal: Proposal) -> bool:
-        """Whether a node has room for the pod at this moment."""
-        return self._decider.fits(proposal)
+        It also has if a node surely comes for it.
+        """
+        try:
+            admitted = await self.learned.admitted(proposal, admission)
+        except TooManyDryRunsError:
+            return False
+        return not isinstance(admitted, Rejection) and self._has_sure_room(admitted or proposal)
 
-    def is_sure_of(self, proposal: Proposal) -> bool:
-        """Whether the pod surely has room beside all promised pods, or a node surely comes."""
-        decision, subject = self.check(proposal), self._decider.subject(proposal)
+    def _has_sure_room(self, proposal: Proposal) -> bool:
+        decision, subject = self.decider.check(proposal), self.decider.subject(proposal)
         if isinstance(decision, Wait):
             return isinstance(decision.scale_up, CanScaleUp)
         if decision != Start(proposal.grant) or isinstance(subject, Undecodable):
             return False
-        demand = self._verdicts.demand(subject)
+        demand = self.verdicts.demand(subject)
         return demand is None or self.reservations.has_room(proposal.key, demand)
-
-    def lacks_devices(self, proposal: Proposal) -> bool:
-        """Whether no node has enough free devices for the pod, leaving its other fields aside."""
-        pod = proposal.decoded
-        return pod is not None and self._counts.lacks_devices(pod)
-
-    def room(self, proposal: Proposal) -> ResourceRoom | None:
-        """Return how many GPUs are on the nodes on which the pod could run; None without either."""
-        return self._decider.room(proposal)
-
-    def try_again(self, proposal: Proposal) -> Refuse:
-        """Refuse the pod for the moment, because the answer isn't known in time."""
-        return self._decider.try_again(proposal, 0.0)
-
-    async def begin(self, proposal: Proposal) -> Decision:
-        """Decide and, for a start, take a reservation; wait if other pods may take the room.
-
-        A pod that doesn't fit even now is refused at once. If it fits, but pods with a reservation
-        or pending pods might take the room, it waits in the wait queue until the view shows where
-        they went; if that takes too long, the refusal is ``try-again``. A `Wait` takes a
-        reservation of a node to come.
-        """
-        await self._view.first_list(self._patience)
-        await self._catch_up(proposal)
-        with self._queue.join() as waiter:
-            return await self._settle(proposal, lambda: self._try_to_take(proposal, waiter))
-
-    async def confirm(self, proposal: Proposal) -> Decision:
-        """Decide about the pod that KubeSpawner sends, without counting its own reservation.
-
-        A start keeps the reservation, now for this pod; a refusal ends it. If there is none (the
-        view wasn't live, or it has ended), one is taken as in `begin`. Otherwise this never joins
-        the wait queue: those who wait there may wait for this very pod.
-        """
-        if self.reservations.find(proposal.key) is None:
-            return await self.begin(proposal)
-        await self._catch_up(proposal)
-        decision = await self._settle(proposal, lambda: self._try_to_move(proposal))
-        if isinstance(decision, Refuse):
-            self.release(*proposal.key)
-        return decision
-
-    def release(self, namespace: str, name: str) -> None:
-        """End the pod's reservation, if it has one: the start is over. Never raises."""
-        self.reservations.release((namespace, name))
 
     async def until_taken(self, proposal: Proposal) -> Refuse:
         """Wait until the existing pod has lost its room, forever if it doesn't; return why.
@@ -215,119 +188,126 @@ class Preflight:
         """
         return await self._lost_room.until_taken(proposal)
 
-    def _decide(self, proposal: Proposal) -> Decision:
-        """Decide about a proposal, behind those who are in line; who was called is not."""
-        decision = self._decide_alone(proposal)
-        is_called = self.reservations.is_promised(proposal.key)
-        if self.line.is_empty or proposal.queue or is_called:
-            return decision
-        if isinstance(decision, Refuse):
-            return replace(decision, in_line=self.line.ahead_of(proposal))
-        if decision != Start(proposal.grant):
-            return decision  # it takes nothing that others wait for; the line lets such go too
-        health = self._view.health()
-        if isinstance(health, Live) and (in_line := self.line.delayed_by(proposal)):
-            return self._decider.behind(proposal, in_line, health.age)
-        return decision
+    async def until_in_vain(self, proposal: Proposal, wait: Wait, most: float) -> Refuse:
+        """As `NodeWaits.until_in_vain`."""
+        return await self.node_waits.until_in_vain(proposal, wait, most)
 
-    def _check_alone(self, proposal: Proposal) -> Decision:
-        """As `check`, for a pod that is sent already: nobody in line is ahead of it."""
-        return self._unless_its_own(proposal, self._decide_alone(proposal))
+    async def until_in_vain_after_queue(self, proposal: Proposal, most: float) -> Refuse:
+        """As `NodeWaits.until_in_vain_after_queue`."""
+        return await self.node_waits.until_in_vain_after_queue(proposal, most)
 
-    def _unless_its_own(self, proposal: Proposal, decision: Decision) -> Decision:
-        if self._may_be_its_own(proposal, decision):
-            return Start(proposal.grant, (UnknownRules(("a pod of this name is still there",)),))
-        return decision
+    async def to_wait(self, proposal: Proposal, admission: Admission) -> Proposal:
+        """Return the proposal that waits in line: after admission, if a no of `begin` comes then.
 
-    def _decide_alone(self, proposal: Proposal) -> Decision:
-        health = self._view.health()
-        if not isinstance(health, Live):
-            return Start(proposal.grant, (ViewNotLive(health),))
-        return self._decider.decide(proposal, health.age)
+        Otherwise the line would call whom `begin` refuses again.
+        """
+        if not self.may_become_start(proposal, self.decider.check(proposal)):
+            return proposal
+        try:
+            admitted = await self.learned.admitted(proposal, admission)
+        except TooManyDryRunsError:
+            return proposal
+        return admitted if isinstance(admitted, Proposal) else proposal
 
-    def _may_be_its_own(self, proposal: Proposal, decision: Decision) -> bool:
-        """Whether the decision may be a no only because of an older pod of the same name."""
-        if not isinstance(decision, Refuse) or decision.reason is not Reason.BUSY:
+    def may_become_start(self, proposal: Proposal, decision: Decision) -> bool:
+        """Whether admission could turn the decision, a no or a wait for a node, into a start."""
+        changed = self.learned.may_change(proposal.grant)
+        if isinstance(decision, Wait):
+            return changed and not self.decider.lacks_devices(proposal)
+        if not isinstance(decision, Refuse) or decision.reason is Reason.TRY_AGAIN:
             return False
-        key, pod = "/".join(proposal.key), proposal.decoded
-        return pod is not None and facts.could_replace(self._view.state, key, pod)
+        if decision.queue is not None and not proposal.is_admitted:
+            return True  # Kueue may leave the pods of this namespace alone
+        return changed or not self.decider.lacks_devices(proposal)
 
-    async def _catch_up(self, proposal: Proposal) -> None:
-        """Wait a moment for the view to lose an older pod of the name that is already gone.
+    def _has_to_ask(self, proposal: Proposal, decision: Decision) -> bool:
+        """Whether admission may allow a no, or may show that Kueue leaves the pod alone."""
+        is_left_alone = self.learned.may_leave_alone(proposal)
+        return is_left_alone or self.may_become_start(proposal, decision)
 
-        A pod that stays in view still exists: nobody deletes it before the new one is sent.
-        """
-        if proposal.older_stays:
-            return
-        deadline = time.monotonic() + self._lag
-        while self._may_be_its_own(proposal, self._decide(proposal)):
-            if not await self._view.changed(deadline - time.monotonic()):
-                return
+    async def _after_admission(
+        self, proposal: Proposal, admission: Admission, question: _Question
+    ) -> Decision:
+        try:
+            admitted = await self.learned.admitted(proposal, admission)
+        except TooManyDryRunsError:
+            decision = await question(proposal)
+            # A no would be a guess.
+            is_no = isinstance(decision, Refuse)
+            return self.decider.try_again(proposal) if is_no else decision
+        return await self._judged(proposal, admitted, question)
 
-    async def _settle(self, proposal: Proposal, attempt: Callable[[], Decision | None]) -> Decision:
-        """Try at every change of the view until there is a decision or time is up."""
-        deadline = time.monotonic() + self._patience
-        while (decision := attempt()) is None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return self._last_word(proposal)
-            await self._view.changed(min(left, _LOOK_AGAIN_SECONDS))
-        return decision
-
-    def _look(self, proposal: Proposal) -> Decision | None:
-        """Decide at this moment; None if the view will soon know better.
-
-        Contact is seldom lost for longer than a moment, and hides what ended in the meantime.
-        """
-        decision = self.check(proposal)
-        if isinstance(self._view.health(), Stale):
-            return None
-        return decision if self._view.in_touch() or not isinstance(decision, Refuse) else None
-
-    def _last_word(self, proposal: Proposal) -> Decision:
-        decision, health = self.check(proposal), self._view.health()
-        if isinstance(decision, Start) and isinstance(health, Live):
-            return self._decider.try_again(proposal, health.age)
-        return decision
-
-    def _try_to_take(self, proposal: Proposal, waiter: Waiter) -> Decision | None:
-        """Decide, and take the reservation in the same tick; None if the start must wait."""
-        if waiter.is_blocked():
-            return None
-        decision, subject = self._look(proposal), self._decider.subject(proposal)
-        if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
-            return self._reserve_new_node(proposal.key, subject, decision)
-        demand = waiter.demand = self._verdicts.demand(subject)
-        if demand and (waiter.is_blocked() or not self.reservations.has_room(proposal.key, demand)):
-            return None
-        self.reservations.take(proposal.key, subject)
-        return decision
-
-    def _reserve_new_node(
-        self, key: Key, subject: Subject | Undecodable, decision: Decision | None
-    ) -> Decision | None:
-        """Take the reservation of a pod that waits for a node; return the decision."""
-        if isinstance(decision, Wait) and isinstance(subject, Subject):
-            self.reservations.take_of_new_node(key, subject)
-        return decision
-
-    def _try_to_move(self, proposal: Proposal) -> Decision | None:
-        """Decide, and move the reservation to this pod; None if the start must wait."""
-        reservation = self.reservations.find(proposal.key)
-        decision, subject = self._look(proposal), self._decider.subject(proposal)
-        if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
-            return self._reserve_new_node(proposal.key, subject, decision)
-        if reservation is None:
+    async def _judged(
+        self, proposal: Proposal, admitted: Proposal | Rejection | None, question: _Question
+    ) -> Decision:
+        if isinstance(admitted, Rejection):
+            return rejected(proposal.grant, admitted)
+        decision = await question(admitted or proposal)
+        if not isinstance(decision, Refuse):
             return decision
-        demand, held = self._verdicts.demand(subject), self._verdicts.demand(reservation.subject)
-        covered = demand and held and held.covers(demand) and not reservation.unknown
-        if demand and not covered and not self.reservations.has_room(proposal.key, demand):
-            return None
-        self.reservations.take(proposal.key, subject)
-        return decision
+        if admitted is None:
+            is_guess = decision.queue is not None
+            return Start(proposal.grant, (_NOT_ASKED,)) if is_guess else decision
+        return msgspec.structs.replace(decision, after_admission=True)
+
+    async def _check(self, proposal: Proposal) -> Decision:
+        return self.decider.check(proposal)
+
+    # What somebody who is refused can have instead
+
+    async def with_alternatives(
+        self, refusal: Refuse, proposal: Proposal, variants: Variants, admission: Admission
+    ) -> Refuse:
+        """Return the refusal with alternatives that this user can have now, nearest first.
+
+        If admission was asked for the refusal, it is asked for the alternatives too.
+        """
+        # It isn't known yet who gets the room; or the same choice may well start again.
+        if refusal.reason in (Reason.TRY_AGAIN, Reason.DELETED) or _fails_for_all(refusal):
+            return refusal
+        if refusal.after_admission:
+            found = await self._admitted_alternatives(proposal, variants, admission)
+        else:
+            found = self.decider.alternatives(proposal, variants)
+        return msgspec.structs.replace(refusal, alternatives=found)
+
+    async def _admitted_alternatives(
+        self, proposal: Proposal, variants: Variants, admission: Admission
+    ) -> tuple[Alternative, ...]:
+        async def is_accepted(grant: Grant) -> bool:
+            made = variants.variant(request_for(grant, variants.offers))
+            if made is None:
+                return False
+            _, pod = made
+            return await self._is_accepted(replace(proposal, grant=grant, pod=pod), admission)
+
+        refused: list[Grant] = []
+        accepted: list[Alternative] = []
+        for _ in range(_ROUNDS):
+            found = self.decider.alternatives(proposal, variants, besides=refused)
+            answers = await asyncio.gather(*(is_accepted(it.grant) for it in found))
+            accepted = [it for it, yes in zip(found, answers, strict=True) if yes]
+            if len(accepted) == len(found):
+                break
+            refused += [it.grant for it in found if it not in accepted]
+        return tuple(accepted)
+
+    async def _is_accepted(self, proposal: Proposal, admission: Admission) -> bool:
+        try:
+            admitted = await admission.admit(proposal.namespace, proposal.pod)
+        except TooManyDryRunsError:
+            admitted = None
+        if isinstance(admitted, Rejection):
+            return False
+        return self.decider.fits(replace(proposal, pod=admitted or proposal.pod))
 
 
-def _needs_reservation(decision: Decision) -> bool:
-    return isinstance(decision, Start) and not any(
-        isinstance(note, ViewNotLive | InQueue) for note in decision.notes
-    )
+def _is_left_alone(proposal: Proposal, admitted: Proposal | Rejection | None) -> bool:
+    if not isinstance(admitted, Proposal) or proposal.queue:
+        return False  # whether Kueue holds a pod back can be read only of the pod that it has seen
+    return not changes(proposal.pod, admitted.pod)
+
+
+def _fails_for_all(refusal: Refuse) -> bool:
+    """Whether a webhook doesn't answer: dry runs don't tell whether it would for another pod."""
+    return refusal.rejection is not None and isinstance(refusal.rejection.cause, WebhookFailed)

@@ -32,6 +32,7 @@ from gpuspawner.profiles.sharing import SharedRows
 from gpuspawner.profiles.trial import try_out, unknown
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.evaluate import fitting_nodes
+from gpuspawner.scheduling.verdicts import PodShape, Subject
 from gpuspawner.start import own_code
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Entitlement
@@ -113,6 +114,8 @@ class Looking:
         self._later = own_code.later(spawner, runtime)
         self._view = runtime.view
         self._preflight = runtime.preflight
+        self._decider = runtime.preflight.decider
+        self._verdicts = runtime.preflight.verdicts
         self._known = known(runtime)
         self._turn = turn
         self.is_general = True
@@ -142,13 +145,13 @@ class Looking:
 
     async def shape(self, chosen: Chosen) -> object:
         """As `availability.ShapeOf`."""
-        return self._preflight.shape(await self.proposal(chosen))
+        return self._shape(await self.proposal(chosen))
 
     async def look(self, chosen: Chosen, admission: Admission) -> availability.JudgedChoice:
         """As `availability.Look`; choices with equal pods are judged once."""
         proposal = await self.proposal(chosen)
         if denied := self._entitlement.denied(proposal, chosen.slug):
-            return availability.JudgedChoice(self._preflight.shape(proposal), denied)
+            return availability.JudgedChoice(self._shape(proposal), denied)
         pattern = self._pattern(chosen)
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
@@ -169,7 +172,7 @@ class Looking:
         if not isinstance(self._view.health(), Live):
             return dict.fromkeys(chosen, False)
         version = state.version, state.images.version
-        found = patterns.at_hand(keys, version, lambda: self._on_all(keys[0], wanted))
+        found = patterns.at_hand.of(version, keys, lambda: self._on_all(keys[0], wanted))
         return {key: key in found for key in chosen}
 
     def _on_all(
@@ -194,16 +197,17 @@ class Looking:
         self, chosen: Chosen, proposal: Proposal, admission: Admission
     ) -> availability.JudgedChoice:
         proposal = self._expected(chosen, proposal)
-        shape = self._preflight.shape(proposal)
+        shape = self._shape(proposal)
         decision = self._check(proposal)
         self.is_general = self.is_general and shape is not None and not proposal.queue
-        self.depends_on_labels |= self._preflight.depends_on_labels(proposal.decoded)
+        pod = proposal.decoded
+        self.depends_on_labels |= pod is None or self._verdicts.depends_on_labels(pod)
         if self._preflight.may_become_start(proposal, decision):
             self.is_general = False
             decision, proposal = await self._admitted(chosen, proposal, decision, admission)
         if proposal.grant.accelerator is None and isinstance(decision, Start):
             return availability.JudgedChoice(shape, None)  # a quiet page as long as all is well
-        room = self._preflight.room(proposal)
+        room = self._decider.room(proposal)
         return availability.JudgedChoice(shape, availability.availability(decision, room))
 
     async def proposal(self, chosen: Chosen) -> Proposal:
@@ -242,11 +246,16 @@ class Looking:
         """Return the proposal as it will be sent; it may be that of a choice with an equal pod."""
         return dataclasses.replace(proposal, profile=chosen.slug).expecting(self._later)
 
+    def _shape(self, proposal: Proposal) -> PodShape | None:
+        """Return what the scheduler reads of the pod at this moment; None if it can't be read."""
+        subject = proposal.subject
+        return self._verdicts.shape(subject) if isinstance(subject, Subject) else None
+
     def _check(self, proposal: Proposal) -> Decision:
-        """Decide as `Preflight.check`, without finding all nodes on which a pod fits."""
-        if isinstance(self._view.health(), Live) and self._preflight.fits(proposal):
+        """Decide as `Decider.check`, without finding all nodes on which a pod fits."""
+        if isinstance(self._view.health(), Live) and self._decider.fits(proposal):
             return Start(proposal.grant)
-        return self._preflight.check(proposal)
+        return self._decider.check(proposal)
 
     async def _begin(self) -> None:
         """Make the pod of the default profile, and find the patterns of users like this one."""
@@ -273,7 +282,7 @@ class Looking:
         if kept is None:
             try:
                 whole = self._expected(chosen, await self.whole(chosen))
-                answer = await self._preflight.admitted(whole, admission)
+                answer = await self._preflight.learned.admitted(whole, admission)
             except TooManyDryRunsError:
                 is_known = isinstance(decision, Wait)
                 unknown = Start(proposal.grant, (UnknownRules(_NOT_ASKED),))

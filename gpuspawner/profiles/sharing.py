@@ -8,7 +8,7 @@ from collections.abc import Hashable
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import makes_its_pods
-from gpuspawner.preflight.until_changed import UntilChanged
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.runtime import Runtime
@@ -69,8 +69,7 @@ class Page:
 
     def version(self) -> object:
         """Return the version of everything that isn't in the keys."""
-        preflight = self._runtime.preflight
-        return self._runtime.surveys.version, preflight.learned
+        return self._runtime.surveys.version, self._runtime.preflight.learned.version
 
     def is_general(self) -> bool:
         """Whether the states hold for others at this moment.

@@ -13,7 +13,6 @@ from gpuspawner import messages, runtime
 from gpuspawner.compat.database import is_fault
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.messages import OnForm
-from gpuspawner.preflight.admitted import rejected
 from gpuspawner.preflight.decision import (
     Decision,
     Overruled,
@@ -22,6 +21,7 @@ from gpuspawner.preflight.decision import (
     Start,
     UnknownRules,
     Wait,
+    rejected,
 )
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError

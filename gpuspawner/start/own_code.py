@@ -55,7 +55,7 @@ def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Late
     is_starting = jupyterhub.is_starting(spawner)
     is_alike = not early and all(uses_only(it, _OF_ALL_ALIKE.__contains__, _CLIENTS) for it in late)
     return Later(
-        runtime.preflight.placements,
+        runtime.preflight.learned.placements,
         has_own_code=bool(late) or bool(early and not is_starting),
         owner="" if is_alike else spawner.user.name,
         is_unknowable=(not is_starting and _applies_options(spawner))

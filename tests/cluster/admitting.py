@@ -15,7 +15,6 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
-from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Refuse
 from gpuspawner.preflight.dry_run import DryRun
 from gpuspawner.preflight.preflight import Preflight
@@ -37,8 +36,7 @@ class Asker:
 
     Attributes:
         view: The live view.
-        inner: The preflight of pods as they are sent.
-        preflight: The preflight of pods as the API server admits them.
+        preflight: The preflight on this view.
         admission: The API server's dry run.
         offers: The accelerators and memory sizes on offer.
     """
@@ -47,8 +45,7 @@ class Asker:
         self, cluster: LocalCluster, view: ClusterView, client: Client, namespace: str
     ) -> None:
         self.view = view
-        self.inner = Preflight(view)
-        self.preflight = AdmittedPreflight(self.inner)
+        self.preflight = Preflight(view)
         self._cluster = cluster
         self._client = client
         self.admission = DryRun(client, 10)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Decision,
@@ -229,7 +228,7 @@ async def test_a_limit_ranges_default_counts_as_requested(asker: Asker, rules: R
 
     decision = await refusal(asker, proposal)
 
-    assert isinstance(asker.preflight.check(proposal), Start)
+    assert isinstance(asker.preflight.decider.check(proposal), Start)
     assert decision.shortage is not None
     assert (decision.shortage.resource, decision.shortage.asked) == ("memory", 9 * GI)
     assert await asker.scheduled(proposal) == ""
@@ -267,7 +266,7 @@ async def test_a_runtime_class_adds_its_tolerations_selector_and_overhead(
     small = asker.proposal(1, GI, runtimeClassName=kata)
     large = asker.proposal(1, 4 * GI, runtimeClassName=kata)
 
-    assert isinstance(asker.preflight.check(small), Refuse)
+    assert isinstance(asker.preflight.decider.check(small), Refuse)
     assert isinstance(await asker.until(small, is_start), Start)
     refused = await asker.examine(large)
     assert isinstance(refused, Refuse)
@@ -285,7 +284,7 @@ async def test_a_runtime_class_whose_selector_matches_no_node_is_refused(
 
     decision = await asker.until(proposal, lambda it: isinstance(it, Refuse) and not it.rejection)
 
-    assert isinstance(asker.preflight.check(proposal), Start)
+    assert isinstance(asker.preflight.decider.check(proposal), Start)
     assert isinstance(decision, Refuse)
     assert await asker.scheduled(proposal) == ""
 
@@ -310,7 +309,7 @@ async def test_added_tolerations_of_extended_resources_make_the_pod_fit(
     name = await add_node(asker, add_nodes, Taint(GPU, "present", "NoSchedule"))
     proposal = asker.proposal()
 
-    assert isinstance(asker.preflight.check(proposal), Refuse)
+    assert isinstance(asker.preflight.decider.check(proposal), Refuse)
     assert isinstance(await asker.examine(proposal), Start)
     assert isinstance(await asker.preflight.begin(proposal, asker.admission), Start)
     assert isinstance(await asker.preflight.confirm(proposal, asker.admission), Start)
@@ -323,9 +322,9 @@ async def test_nobody_waits_for_a_node_if_an_added_toleration_opens_one_that_has
     name = await add_node(asker, add_nodes, Taint(GPU, "present", "NoSchedule"))
     proposal, view = asker.proposal(), asker.view
     pools = Pools(view.state, view.autoscalers, "always")
-    growing = AdmittedPreflight(Preflight(view, pools=pools))
+    growing = Preflight(view, pools=pools)
 
-    assert isinstance(growing.check(proposal), Wait)
+    assert isinstance(growing.decider.check(proposal), Wait)
     assert isinstance(await growing.foretell(proposal, asker.admission), Start)
     assert isinstance(await growing.begin(proposal, asker.admission), Start)
     assert await asker.scheduled(proposal) == name

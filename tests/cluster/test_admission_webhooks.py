@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
+from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.rejection import Denied, Of, WebhookFailed
 from gpuspawner.preflight.rejection_parser import read
 from localcluster import LocalCluster
@@ -47,7 +47,7 @@ async def test_the_preflight_judges_what_a_webhook_adds(
     with configured(cluster, webhooks.configuration(asker.namespace, "mutating", "Mutating")):
         decision = await asker.until(asker.proposal(), is_refusal)
 
-        assert isinstance(asker.preflight.check(asker.proposal()), Start)
+        assert isinstance(asker.preflight.decider.check(asker.proposal()), Start)
         assert isinstance(decision, Refuse)
         assert decision.rejection is None
         assert await asker.scheduled(asker.proposal()) == ""
@@ -66,7 +66,7 @@ async def test_a_webhook_that_lowers_memory_makes_the_pod_fit(
     with configured(cluster, webhooks.configuration(asker.namespace, "shrinking", "Mutating")):
         await asker.until(proposal, lambda decision: isinstance(decision, Start))
 
-        assert isinstance(asker.preflight.check(proposal), Refuse)
+        assert isinstance(asker.preflight.decider.check(proposal), Refuse)
         assert isinstance(await asker.preflight.begin(proposal, asker.admission), Start)
         assert await asker.scheduled(proposal) == node
 
@@ -87,7 +87,7 @@ async def test_a_webhook_that_adds_a_toleration_for_one_user_helps_only_that_use
     webhooks.answers["one"] = for_ann_alone
     with configured(cluster, webhooks.configuration(asker.namespace, "one", "Mutating")):
         await asker.until(ann, lambda decision: isinstance(decision, Start))
-        other = AdmittedPreflight(asker.inner)
+        other = Preflight(asker.view)
         assert isinstance(await other.examine(bob, asker.admission), Refuse)
 
         assert isinstance(await other.begin(ann, asker.admission), Start)

@@ -64,15 +64,15 @@ class Hub:
         """Ask both gates, create the pod and wait until it is bound, as a start does."""
         proposal = self.proposal(name, gpus)
         try:
-            decision = await self.preflight.begin(proposal)
+            decision = await self.preflight.taking.take(proposal)
             if isinstance(decision, Start):
-                decision = await self.preflight.confirm(proposal)
+                decision = await self.preflight.taking.move(proposal)
             if isinstance(decision, Start):
                 await self.create(proposal)
                 await until(self.view, lambda: "/".join(proposal.key) in self.view.state.pods)
             return decision
         finally:
-            self.preflight.release(*proposal.key)
+            self.preflight.reservations.release(proposal.key)
 
     async def create(self, proposal: Proposal) -> None:
         await self.api.create_namespaced_pod(self.namespace, proposal.pod)
@@ -271,10 +271,10 @@ async def test_a_first_login_is_judged_with_its_future_home_volume(
         return replace(proposal, pod={**proposal.pod, "spec": spec}, new_claims=(claim,))
 
     assert isinstance(await hub.spawn("other", 8), Start)
-    assert isinstance(hub.preflight.check(with_home(1)), Refuse)
+    assert isinstance(hub.preflight.decider.check(with_home(1)), Refuse)
     await hub.end("other")
     await until(hub.view, lambda: not node.pods)
-    assert hub.preflight.check(with_home(1)) == Start(with_home(1).grant)
+    assert hub.preflight.decider.check(with_home(1)) == Start(with_home(1).grant)
 
     claims = f"/api/v1/namespaces/{hub.namespace}/persistentvolumeclaims"
     await aside(lambda: cluster.api.create(claims, claim))

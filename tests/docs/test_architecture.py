@@ -44,12 +44,22 @@ def test_every_module_is_on_the_page():
         ("Modules and packages", PACKAGE),
         ("What the hub calls: `gates`", PACKAGE / "gates"),
         ("One start: `start`", PACKAGE / "start"),
+        ("What decides: `preflight`", PACKAGE / "preflight"),
         ("What is promised: `reservations`", PACKAGE / "reservations"),
         ("After the pod is created: `launch`", PACKAGE / "launch"),
         ("What a pod says: `troubles`", PACKAGE / "troubles"),
         ("The line", PACKAGE / "line"),
     ],
-    ids=["the package", "gates", "start", "reservations", "launch", "troubles", "line"],
+    ids=[
+        "the package",
+        "gates",
+        "start",
+        "preflight",
+        "reservations",
+        "launch",
+        "troubles",
+        "line",
+    ],
 )
 def test_a_table_names_all_modules_and_no_others(heading: str, folder: Path):
     named = {name.rstrip("/") for name in column(section(PAGE, heading), 0)}

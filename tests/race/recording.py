@@ -13,11 +13,13 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from gpuspawner import runtime
 from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.pods import Pod
 from gpuspawner.preflight.decision import Decision, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.taking import Taking
 from gpuspawner.scheduling.state import ClusterState
 
 GPU = "nvidia.com/gpu"
@@ -108,21 +110,21 @@ class Recorder:
         ClusterState.remove = recorded_remove  # type: ignore[method-assign, assignment]
 
     def watch_the_preflight(self) -> None:
-        for gate in ("begin", "confirm", "until_taken"):
-            setattr(Preflight, gate, self._recorded(gate, getattr(Preflight, gate)))
+        for of, gate in ((Taking, "take"), (Taking, "move"), (Preflight, "until_taken")):
+            setattr(of, gate, self._recorded(gate, getattr(of, gate)))
 
     def _recorded(
-        self, gate: str, ask_at: Callable[[Preflight, Proposal], Awaitable[Decision]]
-    ) -> Callable[[Preflight, Proposal], Awaitable[Decision]]:
+        self, gate: str, ask_at: Callable[[Any, Proposal], Awaitable[Decision]]
+    ) -> Callable[[Any, Proposal], Awaitable[Decision]]:
         @wraps(ask_at)
-        async def recorded(preflight: Preflight, proposal: Proposal) -> Decision:
-            decision = await ask_at(preflight, proposal)
+        async def recorded(asked: Any, proposal: Proposal) -> Decision:
+            decision = await ask_at(asked, proposal)
             name, gpus = proposal.name, proposal.grant.gpus
             if isinstance(decision, Refuse):
                 told = "taken" if gate == "until_taken" else "refused"
-                saw = f"{gate}: {decision.scheduler_message}; {_seen(preflight)}"
+                saw = f"{gate}: {decision.scheduler_message}; {_seen()}"
                 self._write(Line(told, name, gpus, reason=decision.reason.value, saw=saw))
-            elif isinstance(decision, Start) and gate == "confirm":
+            elif isinstance(decision, Start) and gate == "move":
                 self._write(Line("unchecked" if decision.notes else "accepted", name, gpus))
             return decision
 
@@ -143,9 +145,10 @@ def _of_node(node: Node) -> Line:
     return Line("node", node.metadata.name, gpus, taints=taints, unschedulable=cordoned)
 
 
-def _seen(preflight: Preflight) -> str:
+def _seen() -> str:
     """Return what a gate knows."""
-    view, promised = preflight._view, preflight.reservations
+    hub = runtime.running()
+    view, promised = hub.view, hub.preflight.reservations
     promises = (*promised._left.items(), *promised._starts.items())
     phases = sorted(f"{name}: {it.phase.name}" for (_, name), it in promises if it.room)
     waiting, health = sorted(view.state.unbound_pods), view.health()

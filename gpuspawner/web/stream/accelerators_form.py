@@ -72,11 +72,9 @@ class AcceleratorsForm:
 
     def _labels(self) -> Hashable:
         """Return the pod's labels if they count at this moment, with which it is like no other."""
-        if isinstance(self._pod, Pod) and self._source.runtime.preflight.depends_on_labels(
-            self._pod
-        ):
-            return self
-        return None
+        verdicts = self._source.runtime.preflight.verdicts
+        is_alone = isinstance(self._pod, Pod) and verdicts.depends_on_labels(self._pod)
+        return self if is_alone else None
 
 
 def _met(stock: Mapping[str, Any], offers: Offers) -> list[Any]:

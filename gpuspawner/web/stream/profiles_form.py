@@ -1,13 +1,16 @@
 """An open form of KubeSpawner's profiles."""
 
 from collections.abc import Hashable
+from functools import partial
 
 from msgspec import msgpack
 
 from gpuspawner import language
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.scheduling.verdicts import Subject
 from gpuspawner.web.answers import JSON
 from gpuspawner.web.stream.allowed import Allowed
 from gpuspawner.web.stream.open_form import Shown
@@ -27,7 +30,7 @@ class ProfilesForm:
         self._language = language.language_tag()
         self._base: Proposal | None = None
         self._spec = b""
-        self._places: tuple[int, bytes] = -1, b""
+        self._places = UntilChanged[bytes]()
 
     @classmethod
     async def opened(cls, source: Profiles) -> "ProfilesForm":
@@ -55,10 +58,10 @@ class ProfilesForm:
 
     def question(self) -> Hashable:
         """As `OpenForm.question`."""
-        if self._base is None or self._is_alone(self._base):
+        base = self._base
+        if base is None or not isinstance(base.subject, Subject) or self._is_alone(base.subject):
             return self
-        places = self._from(self._base)
-        alike = self._spec, places, self._base.queue
+        alike = self._spec, self._from(base.subject), base.queue
         return self._language, self._listed, alike, self._allowed.token()
 
     async def answer(self) -> Shown:
@@ -73,22 +76,19 @@ class ProfilesForm:
     async def _sample(self) -> None:
         """Find out what the owner's pod of the default profile has of its own."""
         self._base = await self._source.look_at(self._listed, self._allowed.entitlement).base()
-        self._places = -1, b""
+        self._places = UntilChanged[bytes]()
         self._spec = _unnamed(self._base) if self._base else b""
 
-    def _is_alone(self, base: Proposal) -> bool:
+    def _is_alone(self, subject: Subject) -> bool:
         """Whether the pod's name or labels count at this moment: an older pod may be there."""
-        runtime = self._source.runtime
-        if "/".join(base.key) in runtime.view.state.pods or base.decoded is None:
-            return True
-        return runtime.preflight.depends_on_labels(base.decoded)
+        runtime, metadata = self._source.runtime, subject.pod.metadata
+        is_there = f"{metadata.namespace}/{metadata.name}" in runtime.view.state.pods
+        return is_there or runtime.preflight.verdicts.depends_on_labels(subject.pod)
 
-    def _from(self, base: Proposal) -> bytes:
+    def _from(self, subject: Subject) -> bytes:
         runtime = self._source.runtime
-        version = runtime.view.state.lasting_version
-        if self._places[0] != version:
-            self._places = version, runtime.preflight.places(base)
-        return self._places[1]
+        find = partial(runtime.preflight.verdicts.places, subject)
+        return self._places.of(runtime.view.state.lasting_version, (), find)
 
 
 def _unnamed(base: Proposal) -> bytes:

@@ -7,8 +7,8 @@ import pytest
 
 from gpuspawner.gates import form_gate
 from gpuspawner.gates.form_gate import AlreadyStartedError
-from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Reason, Refuse
+from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.start import drafts
 from gpuspawner.start.refusal import Refusal, reporting
@@ -21,10 +21,10 @@ FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
 def try_again(monkeypatch) -> None:
     """Nobody can tell in time."""
 
-    async def examine(_: AdmittedPreflight, proposal: Proposal, **_more: object) -> Refuse:
+    async def examine(_: Preflight, proposal: Proposal, **_more: object) -> Refuse:
         return Refuse(proposal.grant, Reason.TRY_AGAIN)
 
-    monkeypatch.setattr(AdmittedPreflight, "examine", examine)
+    monkeypatch.setattr(Preflight, "examine", examine)
 
 
 @pytest.mark.usefixtures("try_again")

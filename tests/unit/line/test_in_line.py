@@ -17,7 +17,7 @@ from gpuspawner.line.in_line import lets_join, lets_stay
 from gpuspawner.line.rules import QueueRules
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.admitted import AdmittedPreflight
+from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
 from gpuspawner.reservations.places import KeptPlace, Wish
 from gpuspawner.start.admitting import Admitted, Admitting
@@ -210,7 +210,7 @@ async def test_a_fault_of_ours_shows_who_wishes_to_wait_why_the_start_was_refuse
         raise LookupError("a fault of ours")
 
     monkeypatch.setattr(Admitting, "admit", too_busy)
-    monkeypatch.setattr(AdmittedPreflight, "check", fail)
+    monkeypatch.setattr(Decider, "check", fail)
     alice = Waiting(hub_with(*FULL), True)
     with pytest.raises(Refusal) as refused:
         await alice.begin()

@@ -50,13 +50,13 @@ async def test_who_is_called_has_a_reservation_in_the_same_tick(stage) -> None:
 async def test_a_newcomer_is_refused_behind_those_in_line_but_not_who_was_called(stage) -> None:
     with stage.joining("two", 2), stage.joining("ann"):
         await stage.ends("x")
-        decision = stage.preflight.check(proposal("new"))
+        decision = stage.preflight.decider.check(proposal("new"))
         assert (refused(decision), decision.in_line) == (Reason.BUSY, 2)
 
         await stage.ends("y")
 
-        assert isinstance(stage.preflight.check(proposal("two", 2)), Start)
-        decision = stage.preflight.check(proposal("new"))
+        assert isinstance(stage.preflight.decider.check(proposal("two", 2)), Start)
+        decision = stage.preflight.decider.check(proposal("new"))
         assert (refused(decision), decision.in_line) == (Reason.BUSY, 1)
 
 
@@ -64,7 +64,7 @@ async def test_a_newcomer_is_behind_those_in_line_even_if_the_clock_was_set_back
     with stage.joining("two", 2, since=time.time() + 3600):
         await stage.ends("x")
 
-        assert refused(stage.preflight.check(proposal("new")))
+        assert refused(stage.preflight.decider.check(proposal("new")))
 
 
 async def test_nobody_is_called_while_the_view_isnt_live_and_nobody_loses_a_place(stage) -> None:
@@ -175,7 +175,7 @@ async def test_what_is_kept_for_somebody_is_told_in_gpus_whatever_else_the_serve
 async def test_who_is_kept_off_a_node_is_called_only_if_others_surely_leave_the_rest() -> None:
     stage = Stage(named_node("large", 4), ("Pod", pod("x", 2, on="large")), named_node("small", 1))
     promised = proposal("promised")  # it may go to either node
-    assert isinstance(await stage.preflight.begin(promised), Start)
+    assert isinstance(await stage.preflight.taking.take(promised), Start)
     with stage.joining("four", 4) as four, stage.joining("one") as one:
         await settle()
         assert not one.done()
@@ -213,7 +213,7 @@ async def test_while_places_are_awaited_nobody_is_called_and_they_count_as_ahead
         await stage.ends("x")
         assert not ann.done()
         assert stage.line.standing(stage.tickets["ann"]).place == 2
-        assert refused(stage.preflight.check(proposal("new")))
+        assert refused(stage.preflight.decider.check(proposal("new")))
 
         kept.take(("zoe", ""))
         await stage.wakes()
@@ -264,11 +264,11 @@ async def test_who_takes_nothing_that_others_wait_for_isnt_refused_behind_them(m
     kept.keep(("zoe", ""), KeptPlace(2.0, Wish.ANYWAY))
     stage = Stage(*FULL, kept=kept)
     unknown = Start(proposal("ann").grant, (UnknownRules(("a rule",)),))
-    monkeypatch.setattr(Decider, "decide", lambda *_: unknown)
+    monkeypatch.setattr(Decider, "_on_nodes", lambda *_: unknown)
 
     with stage.joining("ann") as ann:
         assert await asyncio.wait_for(ann, 2 * UNSURE_SECONDS) == ()
-    assert await stage.preflight.begin(proposal("ann")) == unknown
+    assert await stage.preflight.taking.take(proposal("ann")) == unknown
 
 
 async def test_of_those_who_wait_for_a_pool_that_may_grow_one_at_a_time_tries_it() -> None:
@@ -282,7 +282,8 @@ async def test_of_those_who_wait_for_a_pool_that_may_grow_one_at_a_time_tries_it
         await stage.wakes()
         assert not bob.done()
 
-        stage.preflight.release("jhub", "ann")  # no machine has come, or ann gets one
+        # No machine has come, or ann gets one.
+        stage.preflight.reservations.release(("jhub", "ann"))
         await stage.wakes()
         assert (bob.done(), cid.done()) == (True, False)
 
@@ -291,12 +292,12 @@ async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line()
     """The reservation of the failed start outlasts it, until the view shows what became of it."""
     stage = Stage(("Node", node("n", 1)))
     again = proposal("again")
-    assert isinstance(await stage.preflight.begin(again), Start)
+    assert isinstance(await stage.preflight.taking.take(again), Start)
     stage.preflight.reservations.send(again.key)
     stage.preflight.reservations.end(again.key)
 
     with stage.joining("ann"):
-        decision = stage.preflight.check(again)
+        decision = stage.preflight.decider.check(again)
 
     assert (refused(decision), decision.in_line) == (Reason.BUSY, 1)
 
@@ -304,7 +305,7 @@ async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line()
 async def test_after_a_look_the_hub_does_something_else_for_nine_times_as_long(
     stage, clock, monkeypatch
 ) -> None:
-    decide = Decider.decide
+    decide = Decider._on_nodes
 
     def slowly(*args):
         clock.worked += 1
@@ -312,7 +313,7 @@ async def test_after_a_look_the_hub_does_something_else_for_nine_times_as_long(
 
     with stage.joining("ann") as ann:
         await settle()
-        monkeypatch.setattr(Decider, "decide", slowly)
+        monkeypatch.setattr(Decider, "_on_nodes", slowly)
         await stage.shows("Node", node("other", 0))  # the line is looked at, and nobody is called
 
         stage.view.remove_pod("x")
@@ -323,7 +324,7 @@ async def test_after_a_look_the_hub_does_something_else_for_nine_times_as_long(
 
 
 async def test_one_whose_turn_nobody_can_decide_keeps_nobody_up(stage, monkeypatch, caplog) -> None:
-    decide = Decider.decide
+    decide = Decider._on_nodes
 
     def failing(self, proposal, *more):
         if proposal.name == "odd":
@@ -332,7 +333,7 @@ async def test_one_whose_turn_nobody_can_decide_keeps_nobody_up(stage, monkeypat
 
     with stage.joining("odd", 2) as odd, stage.joining("ann") as ann:
         await settle()
-        monkeypatch.setattr(Decider, "decide", failing)
+        monkeypatch.setattr(Decider, "_on_nodes", failing)
 
         await stage.ends("x")
         await stage.wakes()

@@ -6,7 +6,6 @@ from typing import Any
 
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
-from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
@@ -15,6 +14,8 @@ from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, pod
 
 OVER = Rejection(Of.POD, OverQuota((Use(GPU, 4, 3, 4),)), "exceeded quota: gpu")
 TAINT = {"key": GPU, "effect": "NoSchedule"}
+TOLERATE_ALL = [{"operator": "Exists"}]
+ON_A_CLOUD = {"providerID": "gce://project/zone/n"}  # where pools may grow
 OFFERS = Offers.parse(
     accelerators={"a100": {"node_selector": {"gpu": "a100"}, "counts": [1, 2, 4, 8]}}
 )
@@ -51,8 +52,12 @@ class NoTurn:
         raise TooManyDryRunsError
 
 
-def preflight_on(*nodes: dict[str, object]) -> AdmittedPreflight:
-    return AdmittedPreflight(Preflight(StillView(*(("Node", plain) for plain in nodes))))
+def preflight_on(*nodes: dict[str, object]) -> Preflight:
+    return Preflight(StillView(*(("Node", plain) for plain in nodes)))
+
+
+def tolerating() -> Scripted:
+    return Scripted(tolerations=TOLERATE_ALL)
 
 
 def choosing(gpus: int) -> Proposal:

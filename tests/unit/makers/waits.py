@@ -29,7 +29,7 @@ class World:
         self.view = StillView(("Node", node("n", 1, providerID=provider)), full)
         pools = Pools(self.view.state, self.view.autoscalers)
         self.preflight = Preflight(self.view, pools=pools)
-        self.waits = NodeWaits(self.view, self.preflight.to_come, self.preflight.check)
+        self.waits = NodeWaits(self.view, self.preflight.to_come, self.preflight.decider.check)
         self.asked = proposal("a")
         self.wait = Wait(self.asked.grant, scale_up)
         self._sent = 0

@@ -21,6 +21,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator, ScaleUp
+from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
@@ -135,6 +136,10 @@ ONE_FREE = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
 
 def preflight_on(*objects: tuple[str, Plain]) -> Preflight:
     return Preflight(StillView(*objects))
+
+
+def decider_on(*objects: tuple[str, Plain]) -> Decider:
+    return preflight_on(*objects).decider
 
 
 def proposal(name: str, gpus: int = 1, **spec: Any) -> Proposal:

@@ -10,7 +10,7 @@ import pytest
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
-from gpuspawner.preflight import facts
+from gpuspawner.preflight import counts as counting
 from gpuspawner.preflight.counts import NodeCounts
 from gpuspawner.preflight.decision import ResourceRoom, TaintedNodes
 from gpuspawner.scheduling.node_info import NodeInfo
@@ -127,11 +127,11 @@ def test_what_is_kept_equals_a_fresh_count() -> None:
     def check() -> None:
         for its, resource in product(pods * 2, (GPU, OTHER)):
             nodes = counts.candidates(its)
-            assert nodes == facts.candidates(state, its)
-            assert counts.room(nodes, resource, 2) == facts.room(nodes, resource, 2)
+            assert nodes == counting.candidates(state, its)
+            assert counts.room(nodes, resource, 2) == counting.room(nodes, resource, 2)
         for its, first in product(pods[:3], (None, GPU)):
             nodes = counts.candidates(its)
-            short = facts.shortage(state, its, nodes, first)
+            short = counting.shortage(state, its, nodes, first)
             assert counts.shortage(its, nodes, first) == short
 
     check()
@@ -149,8 +149,8 @@ def test_the_devices_of_the_same_nodes_are_counted_once(monkeypatch: pytest.Monk
         asked.append((len(nodes), resource))
         return counted(nodes, resource, amount)
 
-    counted = facts.room
-    monkeypatch.setattr(facts, "room", room)
+    counted = counting.room
+    monkeypatch.setattr(counting, "room", room)
     counts = NodeCounts(state_of(node("a", 2), node("b", 2)))
 
     for gpus in (3, 4, 8):

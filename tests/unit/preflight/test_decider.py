@@ -14,6 +14,7 @@ from gpuspawner.kube.objects import KINDS
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -37,13 +38,13 @@ from tests.unit.makers.worlds import (
     ONE_FREE,
     Instead,
     StillView,
+    decider_on,
     having,
     is_unknown,
     labelled,
     node,
     of_pool,
     pod,
-    preflight_on,
     proposal,
     refused,
 )
@@ -53,42 +54,41 @@ pytestmark = pytest.mark.usefixtures("clock")
 ON_OFFER = Offers(accelerators={"a100": A100})
 
 
-def refusal(preflight: Preflight, what: Proposal) -> Refuse:
-    decision = preflight.check(what)
+def refusal(decider: Decider, what: Proposal) -> Refuse:
+    decision = decider.check(what)
     assert isinstance(decision, Refuse), decision
     return decision
 
 
 def alternatives(what: Proposal, instead: Instead) -> tuple[Alternative, ...]:
     """Return the alternatives to a refused proposal while one GPU is free."""
-    preflight = preflight_on(*ONE_FREE)
-    refusal(preflight, what)
-    return preflight.alternatives(what, instead)
+    decider = decider_on(*ONE_FREE)
+    refusal(decider, what)
+    return decider.alternatives(what, instead)
 
 
 def test_a_pod_with_room_starts_without_a_note() -> None:
     what = proposal("a", 1)
 
-    assert preflight_on(*ONE_FREE).check(what) == Start(what.grant)
+    assert decider_on(*ONE_FREE).check(what) == Start(what.grant)
 
 
 def test_a_refusal_says_how_much_is_asked_and_how_much_is_free() -> None:
     objects = [*ONE_FREE, ("Node", node("m", 2)), ("Pod", pod("y", 1, on="m"))]
 
-    refused = refusal(preflight_on(*objects), proposal("a", 2))
+    refused = refusal(decider_on(*objects), proposal("a", 2))
 
     assert refused.reason is Reason.BUSY
     assert refused.gpus == ResourceRoom(GPU, asked=2, most_free=1, free=2, most=2, total=4)
     assert refused.shortage == refused.gpus
     assert refused.candidates == 2
-    assert refused.view_age == 0.5
     assert refused.scheduler_message.startswith(
         "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
     )
 
 
 def test_more_than_any_node_has_is_impossible() -> None:
-    assert refusal(preflight_on(*ONE_FREE), proposal("a", 4)).reason is Reason.IMPOSSIBLE
+    assert refusal(decider_on(*ONE_FREE), proposal("a", 4)).reason is Reason.IMPOSSIBLE
 
 
 def test_if_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
@@ -97,7 +97,7 @@ def test_if_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
     hungry = proposal("a", 1, containers=[container])
     full = [("Node", node("full", 1)), ("Pod", pod("y", 1, on="full"))]
 
-    refused = refusal(preflight_on(*ONE_FREE, *full), hungry)
+    refused = refusal(decider_on(*ONE_FREE, *full), hungry)
 
     gib = 2**30
     assert refused.gpus == ResourceRoom(GPU, 1, most_free=1, free=1, most=2, total=3)
@@ -110,7 +110,7 @@ def test_a_taint_in_the_way_is_named() -> None:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     tainted = [("Node", node(name, 2, taints=[taint])) for name in ("n", "m")]
 
-    refused = refusal(preflight_on(*tainted), proposal("a"))
+    refused = refusal(decider_on(*tainted), proposal("a"))
 
     assert refused.reason is Reason.IMPOSSIBLE
     assert refused.taints == (TaintedNodes("nvidia.com/gpu", "present", "NoSchedule", nodes=2),)
@@ -119,7 +119,7 @@ def test_a_taint_in_the_way_is_named() -> None:
 
 
 def test_away_nodes_have_a_reason_of_their_own() -> None:
-    refused = refusal(preflight_on(("Node", node("n", 2, unschedulable=True))), proposal("a"))
+    refused = refusal(decider_on(("Node", node("n", 2, unschedulable=True))), proposal("a"))
 
     assert refused.reason is Reason.AWAY
     assert (refused.away, refused.candidates, refused.taints) == (1, 0, ())
@@ -139,7 +139,7 @@ def starting(*taints: object, minutes: float = 1) -> tuple[str, Any]:
 
 
 def test_a_free_machine_that_is_getting_ready_is_waited_for_where_nothing_grows_too() -> None:
-    decision = preflight_on(starting(CILIUM)).check(proposal("a"))
+    decision = decider_on(starting(CILIUM)).check(proposal("a"))
 
     assert isinstance(decision, Wait)
     assert decision.scale_up == MayScaleUp(Source.NODES, on_its_way=True)
@@ -147,46 +147,46 @@ def test_a_free_machine_that_is_getting_ready_is_waited_for_where_nothing_grows_
 
 @pytest.mark.parametrize("others", [starting(CILIUM, minutes=16), starting(CILIUM, TEAMS)])
 def test_a_machine_that_will_not_be_ready_for_this_server_is_not_waited_for(others) -> None:
-    assert isinstance(preflight_on(others).check(proposal("a")), Refuse)
+    assert isinstance(decider_on(others).check(proposal("a")), Refuse)
 
 
 def test_a_machine_that_does_not_get_ready_in_time_is_away_and_not_reserved() -> None:
-    refused = refusal(preflight_on(starting(CILIUM, minutes=16)), proposal("a"))
+    refused = refusal(decider_on(starting(CILIUM, minutes=16)), proposal("a"))
 
     assert (refused.reason, refused.taints) == (Reason.AWAY, ())
 
 
 def test_the_view_reads_from_node_pools_which_taints_go() -> None:
     view = StillView(starting(WARMING))
-    preflight = Preflight(view)
-    assert isinstance(preflight.check(proposal("a")), Refuse)
+    decider = Preflight(view).decider
+    assert isinstance(decider.check(proposal("a")), Refuse)
     template = {"spec": {"startupTaints": [WARMING], "taints": [TEAMS]}}
     plain = {"metadata": {"name": "k"}, "spec": {"template": template}}
     view.autoscalers.put(msgspec.convert(plain, NodePool))
     view.wake()
 
-    assert isinstance(preflight.check(proposal("a")), Wait)
+    assert isinstance(decider.check(proposal("a")), Wait)
 
 
 SHARED = labelled(node("n", 4), {f"{GPU}.sharing-strategy": "mps"})
 
 
 def test_several_shares_of_a_gpu_are_refused_where_a_plugin_gives_only_one() -> None:
-    preflight = preflight_on(("Node", SHARED))
+    decider = decider_on(("Node", SHARED))
 
-    no = refusal(preflight, proposal("a", 4))
+    no = refusal(decider, proposal("a", 4))
 
     assert (no.reason, no.one_share) == (Reason.IMPOSSIBLE, True)
     assert no.gpus == ResourceRoom(GPU, asked=4, most_free=4, free=4, most=4, total=4)
-    assert preflight.check(proposal("a", 1)) == Start(proposal("a", 1).grant)
-    instead = preflight.alternatives(proposal("a", 4), Instead(ON_OFFER))
+    assert decider.check(proposal("a", 1)) == Start(proposal("a", 1).grant)
+    instead = decider.alternatives(proposal("a", 4), Instead(ON_OFFER))
     assert [it.grant.gpus for it in instead] == [1, 0]
 
 
 def test_several_shares_are_refused_for_good_though_others_have_them() -> None:
     others = [("Pod", pod(f"x{number}", on="n")) for number in range(3)]
 
-    no = refusal(preflight_on(("Node", SHARED), *others), proposal("a", 2))
+    no = refusal(decider_on(("Node", SHARED), *others), proposal("a", 2))
 
     assert (no.reason, no.one_share) == (Reason.IMPOSSIBLE, True)
 
@@ -203,7 +203,7 @@ def test_several_shares_are_refused_for_good_though_others_have_them() -> None:
 def test_several_shares_are_no_reason_to_refuse_a_server_that_a_plugin_may_give_them(
     other: tuple[str, Any],
 ) -> None:
-    assert preflight_on(("Node", SHARED), other).check(proposal("a", 2)) == Start(
+    assert decider_on(("Node", SHARED), other).check(proposal("a", 2)) == Start(
         proposal("a", 2).grant
     )
 
@@ -212,17 +212,17 @@ def test_several_shares_wait_for_a_node_that_gives_them_if_others_are_taken() ->
     one_each = [("Pod", pod(f"y{number}", on="n")) for number in range(3)]
     taken = [("Node", SHARED), ("Node", node("m", 2)), ("Pod", pod("x", 2, on="m")), *one_each]
 
-    assert refusal(preflight_on(*taken), proposal("a", 2)).reason is Reason.BUSY
+    assert refusal(decider_on(*taken), proposal("a", 2)).reason is Reason.BUSY
 
 
 def test_what_the_hub_s_own_code_may_still_place_is_not_refused_for_its_shares() -> None:
     what = replace(proposal("a", 2), is_open=True)
 
-    assert preflight_on(("Node", SHARED)).check(what) == Start(what.grant)
+    assert decider_on(("Node", SHARED)).check(what) == Start(what.grant)
 
 
 def test_a_server_without_a_gpu_is_refused_without_gpu_figures() -> None:
-    refused = refusal(preflight_on(), proposal("a", 0))
+    refused = refusal(decider_on(), proposal("a", 0))
 
     assert refused.gpus is None
 
@@ -240,7 +240,7 @@ def test_a_start_by_preemption_says_how_long_others_may_take_to_end(grace, secon
     others = pod("x", 1, on="n", priority=-10, **grace)
     what = proposal("a", 1)
 
-    decision = preflight_on(("Node", node("n", 1)), ("Pod", others)).check(what)
+    decision = decider_on(("Node", node("n", 1)), ("Pod", others)).check(what)
 
     assert decision == Start(what.grant, (AfterPreemption(seconds),))
 
@@ -258,7 +258,7 @@ def at_hand(on: str, image: str = "lab:1") -> list[bool]:
                 made[1]["spec"]["containers"][0]["image"] = "docker.io/library/lab:1"
             return made
 
-    found = preflight_on(*objects).alternatives(proposal("a", 2), WithImage(ON_OFFER))
+    found = decider_on(*objects).alternatives(proposal("a", 2), WithImage(ON_OFFER))
     return [it.is_at_hand for it in found if it.grant.gpus == 1]
 
 
@@ -271,7 +271,7 @@ def test_an_alternative_is_at_hand_if_a_node_with_room_has_its_image() -> None:
 def test_an_unknown_verdict_lets_the_pod_start_with_a_note() -> None:
     what = proposal("a", 1, schedulerName="volcano")
 
-    decision = preflight_on(*ONE_FREE).check(what)
+    decision = decider_on(*ONE_FREE).check(what)
 
     assert decision == Start(
         what.grant, (UnknownRules(("another scheduler places the pod: volcano",)),)
@@ -281,7 +281,7 @@ def test_an_unknown_verdict_lets_the_pod_start_with_a_note() -> None:
 def test_an_undecodable_pod_starts_with_a_note() -> None:
     what = Proposal(NAMESPACE, "a", {"spec": {"containers": "many"}}, Grant())
 
-    assert is_unknown(preflight_on(*ONE_FREE).check(what))
+    assert is_unknown(decider_on(*ONE_FREE).check(what))
 
 
 def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
@@ -291,15 +291,15 @@ def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
     for kind in KINDS:
         view.state.mark_known(kind)
 
-    assert refusal(Preflight(view), of_pool("a", volumes=[home]))
+    assert refusal(Preflight(view).decider, of_pool("a", volumes=[home]))
 
 
 def test_an_over_committed_node_takes_nothing_from_another() -> None:
     shrunk = [("Pod", pod(f"p{i}", 1, on="shrunk")) for i in range(3)]
 
-    preflight = preflight_on(*ONE_FREE, ("Node", node("shrunk", 1)), *shrunk)
+    decider = decider_on(*ONE_FREE, ("Node", node("shrunk", 1)), *shrunk)
 
-    refused = refusal(preflight, proposal("a", 2))
+    refused = refusal(decider, proposal("a", 2))
 
     assert refused.gpus == ResourceRoom(GPU, asked=2, most_free=1, free=1, most=2, total=3)
 
@@ -307,7 +307,7 @@ def test_an_over_committed_node_takes_nothing_from_another() -> None:
 def test_a_pool_at_its_maximum_refuses() -> None:
     full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
 
-    assert refusal(preflight_on(*full), of_pool("a", max_nodes=1)).reason is Reason.BUSY
+    assert refusal(decider_on(*full), of_pool("a", max_nodes=1)).reason is Reason.BUSY
 
 
 def test_alternatives_are_judged_as_the_pods_they_would_be() -> None:
@@ -365,7 +365,7 @@ def decide(what: Proposal, *objects: tuple[str, Plain]) -> Decision:
     view = StillView(("Node", node("n", 1)), *objects)
     for kind in STORAGE_KINDS:
         view.state.mark_known(kind)
-    return Preflight(view).check(what)
+    return Preflight(view).decider.check(what)
 
 
 def first_login(*new_claims: Plain, gpus: int = 1) -> Proposal:
@@ -483,5 +483,5 @@ async def test_two_servers_that_wait_for_claims_are_not_both_promised_the_only_g
         for name in ("a", "b")
     )
 
-    assert is_unknown(await preflight.begin(first))
-    assert refused(await preflight.begin(second)) is Reason.TRY_AGAIN
+    assert is_unknown(await preflight.taking.take(first))
+    assert refused(await preflight.taking.take(second)) is Reason.TRY_AGAIN

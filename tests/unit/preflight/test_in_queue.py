@@ -10,7 +10,6 @@ import pytest
 
 from gpuspawner.kube.kueue_pods import ADMISSION, QUEUE
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.admitted import AdmittedPreflight
 from gpuspawner.preflight.decision import Decision, InQueue, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
@@ -78,7 +77,7 @@ def nodes_say(decision: Decision) -> Decision:
 async def test_whether_kueue_has_quota_or_not_the_server_starts_and_keeps_no_room(used) -> None:
     preflight = of_queue(quota(2, used=used), workload("w", queue="gpus"))
 
-    decision = await preflight.begin(in_queue())
+    decision = await preflight.taking.take(in_queue())
 
     nodes = Start(in_queue().grant)
     assert decision == Start(in_queue().grant, (InQueue(PlaceInQueue("gpus", "team-a", 1), nodes),))
@@ -90,14 +89,14 @@ async def test_nodes_without_room_are_no_reason_for_a_no_as_kueue_may_admit_the_
 ):
     preflight = Preflight(viewed(NODES, quota(2), on=(FOUR, OTHER)))
 
-    decision = await preflight.begin(in_queue())
+    decision = await preflight.taking.take(in_queue())
 
     assert line_of(decision) == PlaceInQueue("gpus", "team-a", 0)
     assert refused(nodes_say(decision)) is Reason.BUSY
 
 
 async def test_a_wait_for_quota_says_nothing_against_room_on_the_nodes() -> None:
-    start = of_queue(quota(2)).check(in_queue())
+    start = of_queue(quota(2)).decider.check(in_queue())
 
     assert isinstance(start, Start)
     assert start.seconds_to_make_room == 0
@@ -105,7 +104,7 @@ async def test_a_wait_for_quota_says_nothing_against_room_on_the_nodes() -> None
 
 async def test_what_is_unknown_of_the_nodes_stays_unknown_behind_a_queue() -> None:
     gated = in_queue(schedulingGates=[*GATES, {"name": "example.com/mine"}])
-    start = of_queue(quota(2)).check(gated)
+    start = of_queue(quota(2)).decider.check(gated)
 
     assert isinstance(start, Start)
     assert start.seconds_to_make_room is None
@@ -113,13 +112,13 @@ async def test_what_is_unknown_of_the_nodes_stays_unknown_behind_a_queue() -> No
 
 
 async def test_who_waits_for_quota_is_refused_if_no_node_could_ever_hold_the_server() -> None:
-    decision = of_queue(quota(8, used=8)).check(in_queue(8))
+    decision = of_queue(quota(8, used=8)).decider.check(in_queue(8))
 
     assert refused(decision) is Reason.IMPOSSIBLE
 
 
 async def test_what_the_queue_could_never_give_is_refused_with_the_largest_that_fits() -> None:
-    preflight = AdmittedPreflight(of_queue(quota(2)))
+    preflight = of_queue(quota(2))
     proposal = in_queue(4)
 
     decision = await preflight.begin(proposal, Kueue(manages=True))
@@ -143,7 +142,7 @@ class Labelled(Instead):
 
 
 async def test_a_stopped_queue_takes_nobody() -> None:
-    decision = of_queue(queue(stopPolicy="Hold"), quota(2)).check(in_queue())
+    decision = of_queue(queue(stopPolicy="Hold"), quota(2)).decider.check(in_queue())
 
     closed = Closed("gpus", WhyClosed.STOPPED)
     assert (refused(decision), decision.queue) == (Reason.NOT_ADMITTED, closed)
@@ -162,21 +161,21 @@ class Kueue:
         return {**pod, "spec": {**pod["spec"], "schedulingGates": self.gates}}
 
 
-@pytest.mark.parametrize("ask", [AdmittedPreflight.begin, AdmittedPreflight.foretell])
+@pytest.mark.parametrize("ask", [Preflight.begin, Preflight.foretell])
 @pytest.mark.parametrize(
     ("admission", "kind"),
     [(Kueue(manages=True), Refuse), (Kueue(manages=False), Start), (NoAnswer(), Start)],
     ids=["Kueue holds it back", "Kueue leaves it alone", "nobody knows"],
 )
 async def test_only_pods_that_kueue_surely_holds_back_need_its_quota(admission, kind, ask) -> None:
-    preflight = AdmittedPreflight(of_queue(quota(0)))
+    preflight = of_queue(quota(0))
 
     assert isinstance(await ask(preflight, in_queue(), admission), kind)
 
 
-@pytest.mark.parametrize("ask", [AdmittedPreflight.begin, AdmittedPreflight.foretell])
+@pytest.mark.parametrize("ask", [Preflight.begin, Preflight.foretell])
 async def test_the_nodes_decide_about_pods_that_kueue_leaves_alone(ask) -> None:
-    preflight = AdmittedPreflight(Preflight(viewed(NODES, quota(2), on=(FOUR, OTHER))))
+    preflight = Preflight(viewed(NODES, quota(2), on=(FOUR, OTHER)))
 
     decision = await ask(preflight, in_queue(), Kueue(manages=False))
 
@@ -184,7 +183,7 @@ async def test_the_nodes_decide_about_pods_that_kueue_leaves_alone(ask) -> None:
 
 
 async def test_admission_is_asked_only_until_it_has_shown_that_kueue_holds_pods_back() -> None:
-    preflight, managed = AdmittedPreflight(of_queue(quota(2))), Kueue(manages=True)
+    preflight, managed = of_queue(quota(2)), Kueue(manages=True)
     for user in ("ann", "bob"):
         assert line_of(await preflight.foretell(in_queue(user=user), managed))
     assert managed.asked == 1
@@ -199,11 +198,11 @@ async def test_admission_is_asked_only_until_it_has_shown_that_kueue_holds_pods_
 async def test_kueue_s_gates_leave_a_verdict() -> None:
     own = in_queue(schedulingGates=GATES)
 
-    assert nodes_say(of_queue(quota(2)).check(own)) == Start(own.grant)
+    assert nodes_say(of_queue(quota(2)).decider.check(own)) == Start(own.grant)
 
 
 async def test_without_rights_kueue_decides_and_nobody_is_refused() -> None:
-    found = preflight_on(FOUR).check(in_queue(8, schedulingGates=GATES))
+    found = preflight_on(FOUR).decider.check(in_queue(8, schedulingGates=GATES))
 
     assert line_of(found) == PlaceInQueue("gpus")
     assert is_unknown(nodes_say(found))
@@ -212,7 +211,7 @@ async def test_without_rights_kueue_decides_and_nobody_is_refused() -> None:
 async def test_a_pod_that_has_its_quota_is_not_asked_for_it_again() -> None:
     has_it = replace(in_queue(), is_admitted=True)
 
-    assert of_queue(quota(0)).check(has_it) == Start(has_it.grant)
+    assert of_queue(quota(0)).decider.check(has_it) == Start(has_it.grant)
 
 
 TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
@@ -223,13 +222,13 @@ async def test_what_only_a_flavor_lets_onto_a_tainted_node_isn_t_impossible() ->
     tainted = ("Node", node("a", 4, taints=[TAINT]))
     preflight = Preflight(viewed(TOLERANT, quota(8), on=(tainted,)))
 
-    assert nodes_say(preflight.check(in_queue(3))) == Start(in_queue(3).grant)
-    [other] = preflight.alternatives(in_queue(8), Labelled(OFFERS))[:1]
+    assert nodes_say(preflight.decider.check(in_queue(3))) == Start(in_queue(3).grant)
+    [other] = preflight.decider.alternatives(in_queue(8), Labelled(OFFERS))[:1]
     assert other.grant.gpus == 4
 
 
 async def test_no_alternative_is_more_than_the_queue_could_give() -> None:
-    found = of_queue(quota(1)).alternatives(in_queue(4), Labelled(OFFERS))
+    found = of_queue(quota(1)).decider.alternatives(in_queue(4), Labelled(OFFERS))
 
     assert [it.grant.gpus for it in found] == [1, 0]
 
@@ -244,20 +243,20 @@ async def test_no_alternative_is_more_than_the_queue_could_give() -> None:
 async def test_an_admission_check_may_bring_the_node_that_no_node_is_now(spec) -> None:
     team = pool("team-a", {"nominalQuota": "8"}, names=("a100",), **spec)
 
-    decision = of_queue(team).check(in_queue(8))
+    decision = of_queue(team).decider.check(in_queue(8))
 
     assert line_of(decision) == PlaceInQueue("gpus", "team-a", 0)
     assert is_unknown(nodes_say(decision))
 
 
 async def test_a_pod_that_exists_is_judged_with_the_labels_that_kueue_has_given_it() -> None:
-    preflight = of_queue(quota(8))
-    sent = replace(in_queue(nodeSelector={}), is_admitted=True)
-    assert preflight.check_sent(sent) == Start(sent.grant)
+    view = viewed(NODES, quota(8))
+    preflight, sent = Preflight(view), replace(in_queue(nodeSelector={}), is_admitted=True)
+    assert preflight.decider.check_sent(sent) == Start(sent.grant)
 
-    preflight._view.put("Pod", pod("jupyter-ann", 1, nodeSelector={"gpu": "other"}))
+    view.put("Pod", pod("jupyter-ann", 1, nodeSelector={"gpu": "other"}))
 
-    assert refused(preflight.check_sent(sent)) is Reason.IMPOSSIBLE
+    assert refused(preflight.decider.check_sent(sent)) is Reason.IMPOSSIBLE
 
 
 async def test_that_the_nodes_with_room_share_gpus_is_no_reason_for_a_no_if_others_are_busy() -> (
@@ -266,5 +265,5 @@ async def test_that_the_nodes_with_room_share_gpus_is_no_reason_for_a_no_if_othe
     shared = labelled(node("s", 4), {f"{GPU}.sharing-strategy": "mps"})
     on = (("Node", shared), FOUR, OTHER)
 
-    assert line_of(Preflight(viewed(NODES, quota(8), on=on)).check(in_queue(2)))
-    assert refused(Preflight(viewed(NODES, quota(8), on=on[:1])).check(in_queue(8)))
+    assert line_of(Preflight(viewed(NODES, quota(8), on=on)).decider.check(in_queue(2)))
+    assert refused(Preflight(viewed(NODES, quota(8), on=on[:1])).decider.check(in_queue(8)))

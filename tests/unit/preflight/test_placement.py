@@ -149,29 +149,29 @@ ELSEWHERE = {**node("x", 1), "metadata": {"name": "elsewhere", "labels": {"gpu":
 
 @pytest.mark.parametrize("nodes", [[TAINTED], [ELSEWHERE]], ids=["taint", "label"])
 def test_a_no_that_the_hub_s_own_code_could_lift_is_unknown(nodes) -> None:
-    preflight = Preflight(StillView(*(("Node", it) for it in nodes)))
+    decider = Preflight(StillView(*(("Node", it) for it in nodes))).decider
     what = proposal("a")
 
-    assert refused(preflight.check(what)) is Reason.IMPOSSIBLE
-    assert is_unknown(preflight.check(replace(what, is_open=True)))
+    assert refused(decider.check(what)) is Reason.IMPOSSIBLE
+    assert is_unknown(decider.check(replace(what, is_open=True)))
 
 
 def test_a_server_is_not_refused_for_full_nodes_that_the_hub_s_own_code_may_not_use() -> None:
     full = ("Node", node("n", 1)), ("Pod", pod("x", on="n"))
-    preflight = Preflight(StillView(*full, ("Node", ELSEWHERE)))
+    decider = Preflight(StillView(*full, ("Node", ELSEWHERE))).decider
 
-    assert refused(preflight.check(proposal("a"))) is Reason.BUSY
-    assert is_unknown(preflight.check(replace(proposal("a"), is_open=True)))
+    assert refused(decider.check(proposal("a"))) is Reason.BUSY
+    assert is_unknown(decider.check(replace(proposal("a"), is_open=True)))
 
 
 def test_a_no_for_lack_of_gpus_is_a_no_whatever_the_hub_s_own_code_does() -> None:
-    preflight = Preflight(StillView(("Node", TAINTED), ("Pod", pod("x", on="tainted"))))
+    decider = Preflight(StillView(("Node", TAINTED), ("Pod", pod("x", on="tainted")))).decider
 
-    assert refused(preflight.check(replace(proposal("a"), is_open=True)))
+    assert refused(decider.check(replace(proposal("a"), is_open=True)))
 
 
 def test_a_pod_that_fits_starts_whatever_the_hub_s_own_code_does() -> None:
-    preflight = Preflight(StillView(("Node", node("n", 1))))
+    decider = Preflight(StillView(("Node", node("n", 1)))).decider
     what = replace(proposal("a"), is_open=True)
 
-    assert preflight.check(what) == Start(what.grant)
+    assert decider.check(what) == Start(what.grant)

@@ -1,335 +1,232 @@
-"""The gates and their reservations, on states that a test sets."""
+"""Decisions about pods that admission changes or rejects."""
 
 from __future__ import annotations
 
-import asyncio
-import math
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
-from gpuspawner.preflight.decision import Reason, ResourceRoom, Start, ViewNotLive, Wait
+from gpuspawner.cluster.health import Stale
+from gpuspawner.preflight.decision import Reason, Refuse, Start, Wait, rejected
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.scaling.outlook import CanScaleUp
+from gpuspawner.preflight.rejection import (
+    Bound,
+    Breach,
+    Insecure,
+    Of,
+    OutOfRange,
+    OverQuota,
+    QuotaUncounted,
+    Rejection,
+    RejectionCause,
+    Use,
+    WebhookFailed,
+)
+from tests.unit.makers.admissions import (
+    OFFERS,
+    ON_A_CLOUD,
+    OVER,
+    TAINT,
+    TOLERATE_ALL,
+    NoAnswer,
+    NoTurn,
+    Scripted,
+    choosing,
+    preflight_on,
+    tolerating,
+)
 from tests.unit.makers.worlds import (
-    GPU,
     NAMESPACE,
     ONE_FREE,
+    Instead,
     StillView,
-    is_unknown,
     node,
     of_pool,
-    pod,
-    preflight_on,
     proposal,
     refused,
-    settle,
-    waiting,
 )
 
 pytestmark = pytest.mark.usefixtures("clock")
 
 
-@pytest.mark.parametrize(
-    "health",
-    [Reading(2), Stale(30, "HTTP 500"), Forbidden(("pods",), "no"), Unreachable("no file")],
-)
-async def test_without_a_live_view_nothing_is_refused_and_no_reservation_is_taken(health) -> None:
-    view = StillView()
-    view.now = health
-    preflight = Preflight(view)
-    what = proposal("a", 8)
-
-    assert preflight.check(what) == Start(what.grant, (ViewNotLive(health),))
-    assert await preflight.begin(what) == Start(what.grant, (ViewNotLive(health),))
-    assert await preflight.confirm(what) == Start(what.grant, (ViewNotLive(health),))
-    assert len(preflight.reservations) == 0
+def rejecting(*gpus: int) -> Scripted:
+    admission = Scripted()
+    admission.refused = set(gpus)
+    return admission
 
 
-LOST = {"out of touch": {"touch": False}, "stale": {"now": Stale(3, "HTTP 500")}}
-BACK = {"touch": True, "now": Live(0.5)}
-"""What a view says of contact that is lost for a moment, and of contact that is back."""
+async def instead(
+    preflight: Preflight, decision: object, what: Proposal, admission: Any
+) -> list[int]:
+    """Return the numbers of GPUs in the alternatives to a refused proposal."""
+    assert isinstance(decision, Refuse)
+    assert decision.alternatives == ()
+    refusal = await preflight.with_alternatives(decision, what, Instead(OFFERS), admission)
+    return [alternative.grant.gpus for alternative in refusal.alternatives]
 
 
-def says(view, contact) -> None:
-    for name, value in contact.items():
-        setattr(view, name, value)
-    view.wake()
+async def test_a_toleration_that_admission_adds_turns_a_no_into_a_yes() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT]))
+    what, admission = proposal("a"), tolerating()
+
+    assert refused(preflight.decider.check(what))
+    assert isinstance(await preflight.foretell(what, admission), Start)
+    assert isinstance(await preflight.examine(what, admission), Start)
+    assert isinstance(await preflight.begin(what, admission), Start)
+    assert isinstance(await preflight.confirm(what, admission), Start)
 
 
-@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
-async def test_nobody_is_refused_while_contact_is_lost_for_a_moment(lost) -> None:
-    """What the view missed may have made room, as here."""
-    view = StillView(*ONE_FREE)
-    preflight = Preflight(view)
-    says(view, lost)
-    asking = await waiting(preflight.begin(proposal("a", 2)))
+async def test_a_toleration_that_admission_adds_turns_a_wait_for_a_node_into_a_start() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT], **ON_A_CLOUD))
+    what, admission = proposal("a"), tolerating()
 
-    view.remove_pod("x")
-    says(view, BACK)
-
-    assert await asking == Start(proposal("a", 2).grant)
-    assert len(preflight.reservations) == 1
+    assert isinstance(preflight.decider.check(what), Wait)
+    assert isinstance(await preflight.foretell(what, admission), Start)
+    assert isinstance(await preflight.begin(what, admission), Start)
+    held = preflight.reservations.find(what.key)
+    assert held is not None
+    assert not held.waits
+    assert isinstance(await preflight.confirm(what, admission), Start)
 
 
-@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
-async def test_who_still_does_not_fit_is_refused_once_contact_is_back(lost) -> None:
-    view = StillView(*ONE_FREE)
-    says(view, lost)
-    asking = await waiting(Preflight(view).begin(proposal("a", 2)))
+async def test_a_wait_for_a_node_that_admission_rejects_keeps_no_reservation() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT], **ON_A_CLOUD))
+    what = proposal("a")
 
-    says(view, BACK)
+    assert refused(await preflight.begin(what, rejecting(1))) is Reason.QUOTA
 
-    assert refused(await asking) is Reason.BUSY
+    assert preflight.reservations.find(what.key) is None
 
 
-async def test_who_fits_starts_at_once_although_contact_is_lost_for_a_moment(clock) -> None:
-    view, began = StillView(*ONE_FREE), clock.now
-    view.touch = False
+async def test_a_selector_that_admission_adds_turns_a_yes_into_a_no() -> None:
+    preflight = preflight_on(node("n", 1))
+    what, admission = proposal("a"), Scripted(nodeSelector={"pool": "elsewhere"})
 
-    assert await Preflight(view).begin(proposal("a")) == Start(proposal("a").grant)
-    assert clock.now == began
-
-
-@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
-async def test_a_pod_that_is_sent_keeps_its_reservation_while_contact_is_lost_for_a_moment(
-    lost,
-) -> None:
-    view = StillView(*ONE_FREE)
-    preflight = Preflight(view)
-    await preflight.begin(proposal("a"))
-    view.put("Pod", pod("y", on="n"))
-    says(view, lost)
-    asking = await waiting(preflight.confirm(proposal("a")))
-    assert len(preflight.reservations) == 1
-
-    view.remove_pod("y")
-    says(view, BACK)
-
-    assert await asking == Start(proposal("a").grant)
+    assert isinstance(preflight.decider.check(what), Start)
+    assert refused(await preflight.examine(what, admission))
+    assert refused(await preflight.confirm(what, admission))
 
 
-async def test_a_pod_that_waits_for_a_node_keeps_nobody_from_the_present_ones() -> None:
-    what = of_pool("a", 2)
-    preflight = preflight_on(*ONE_FREE)
+async def test_a_rejected_pod_is_refused_without_rejected_alternatives() -> None:
+    preflight = preflight_on(node("n", 8))
+    admission = rejecting(8, 4, 2)
 
-    assert await preflight.begin(what) == Wait(what.grant, CanScaleUp(1, 2, 8, pool="gpu=a100"))
-    assert len(preflight.reservations) == 1
-    assert await preflight.begin(proposal("b")) == Start(proposal("b").grant)
+    decision = await preflight.examine(choosing(8), admission)
 
-
-async def test_the_node_that_has_come_belongs_to_the_pod_that_waited_for_it() -> None:
-    view = StillView(("Node", node("n", 1)), ("Pod", pod("x", 1, on="n")))
-    preflight = Preflight(view)
-    await preflight.begin(of_pool("a"))
-
-    view.put("Node", node("new", 1))
-
-    assert refused(await preflight.begin(of_pool("b"))) is Reason.TRY_AGAIN
-
-
-async def test_a_pod_that_does_not_fit_now_is_refused_without_waiting(clock) -> None:
-    preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(proposal("first", 1))
-    began = clock.now
-
-    assert refused(await preflight.begin(proposal("a", 2))) is Reason.BUSY
-    assert clock.now == began
-
-
-async def test_the_reservation_is_taken_in_the_tick_of_the_verdict() -> None:
-    preflight = preflight_on(*ONE_FREE)
-    first = asyncio.ensure_future(preflight.begin(proposal("first")))
-    await waiting(preflight.begin(proposal("second")))
-
-    assert first.done()
-
-
-async def test_a_start_that_waits_too_long_is_refused_with_try_again() -> None:
-    preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(proposal("first"))
-
-    decision = await preflight.begin(proposal("second"))
-
-    assert refused(decision) is Reason.TRY_AGAIN
-    assert decision.gpus == ResourceRoom(GPU, asked=1, most_free=1, free=1, most=2, total=2)
-
-
-async def test_a_waiting_start_goes_on_unchecked_if_the_view_becomes_stale() -> None:
-    view = StillView(*ONE_FREE)
-    preflight = Preflight(view)
-    await preflight.begin(proposal("first"))
-    second = await waiting(preflight.begin(proposal("second")))
-
-    view.now = Stale(30, "HTTP 500")
-
-    assert (await second) == Start(proposal("second").grant, (ViewNotLive(view.now),))
-
-
-PLACEHOLDERS = [("Pod", pod(f"p{i}", on="n", priority=-1)) for i in range(2)]
+    assert (refused(decision), decision.rejection) == (Reason.QUOTA, OVER)
+    assert await instead(preflight, decision, choosing(8), admission) == [1, 0]
 
 
 @pytest.mark.parametrize(
-    ("objects", "spec"),
-    [
-        # Only the scheduler's nomination shows which pods it preempts, and which node it gets.
-        ([("Node", node("n", 2)), *PLACEHOLDERS], {}),
-        ([("Node", node("n", 1))], {"schedulerName": "volcano"}),
-    ],
-    ids=["a preempting pod", "a pod with an unknown verdict"],
+    ("gpus", "admission"),
+    [(8, rejecting(4, 2, 1, 0)), (2, Scripted(nodeSelector={"pool": "elsewhere"}))],
+    ids=["admission rejects everything", "nothing fits after admission"],
 )
-async def test_beside_a_pod_that_may_land_anywhere_nothing_is_promised(objects, spec) -> None:
-    preflight = preflight_on(*objects)
+async def test_an_alternative_must_be_admitted_and_fit_then(gpus, admission) -> None:
+    preflight = preflight_on(node("n", gpus))
 
-    assert isinstance(await preflight.begin(proposal("a", **spec)), Start)
-    assert refused(await preflight.begin(proposal("b"))) is Reason.TRY_AGAIN
+    decision = await preflight.examine(choosing(4), admission)
 
-
-async def test_a_waiting_start_goes_on_when_the_one_ahead_gives_up() -> None:
-    preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(proposal("first"))
-    second = await waiting(preflight.begin(proposal("second")))
-
-    preflight.release(NAMESPACE, "first")
-
-    assert isinstance(await second, Start)
+    assert await instead(preflight, decision, choosing(4), admission) == []
 
 
-async def test_a_waiting_start_is_refused_once_the_view_shows_the_other_pod_bound() -> None:
-    view = StillView(*ONE_FREE)
-    preflight = Preflight(view)
-    await preflight.begin(proposal("first"))
-    second = await waiting(preflight.begin(proposal("second")))
+async def test_while_a_webhook_does_not_answer_nothing_else_is_offered() -> None:
+    preflight = preflight_on(node("n", 8))
+    what = choosing(4)
+    failing = rejected(what.grant, Rejection(Of.POD, WebhookFailed("mpod.kb.io"), "no answer"))
 
-    view.put("Pod", pod("first", on="n"))
-
-    assert refused(await second) is Reason.BUSY
-
-
-async def test_a_small_start_does_not_overtake_a_larger_one() -> None:
-    preflight = preflight_on(("Node", node("n", 2)))
-    await preflight.begin(proposal("first", 1))
-    big = await waiting(preflight.begin(proposal("big", 2)))
-    small = await waiting(preflight.begin(proposal("small", 1)))
-
-    preflight.release(NAMESPACE, "first")
-    assert isinstance(await big, Start)
-    assert not small.done()
-
-
-async def test_the_next_in_the_wait_queue_tries_when_the_one_ahead_leaves() -> None:
-    preflight = preflight_on(("Node", node("n", 2)))
-    await preflight.begin(proposal("first", 1))
-    big = await waiting(preflight.begin(proposal("big", 2)))
-    small = await waiting(preflight.begin(proposal("small", 1)))
-
-    big.cancel()
-
-    assert isinstance(await small, Start)
-
-
-async def test_an_unbound_pod_and_its_reservation_count_once() -> None:
-    view = StillView(("Node", node("n", 2)))
-    preflight = Preflight(view)
-    await preflight.begin(proposal("first"))
-    view.put("Pod", pod("first"))
-
-    assert isinstance(await preflight.begin(proposal("second")), Start)
-
-
-async def test_a_start_does_not_wait_behind_one_for_other_nodes() -> None:
-    cpu_node = node("cpu", 0)
-    cpu_node["metadata"] = {"name": "cpu", "labels": {"kind": "cpu"}}
-    preflight = preflight_on(*ONE_FREE, ("Node", cpu_node))
-    await preflight.begin(proposal("first"))
-    second = await waiting(preflight.begin(proposal("second")))
-
-    elsewhere = proposal("c", 0, nodeSelector={"kind": "cpu"})
-
-    assert isinstance(await preflight.begin(elsewhere), Start)
-    assert not second.done()
-
-
-async def test_a_start_waits_for_a_pending_pod_that_fits() -> None:
-    view = StillView(*ONE_FREE, ("Pod", pod("other")))
-    asking = await waiting(Preflight(view).begin(proposal("a")))
-
-    view.put("Pod", pod("other", on="n"))
-
-    assert refused(await asking) is Reason.BUSY
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        pod("other", 2),
-        pod("other", 1, schedulingGates=[{"name": "kueue"}]),
-        pod("other", 1, schedulerName="volcano"),
-    ],
-    ids=["that does not fit", "behind a gate", "of another scheduler"],
-)
-async def test_a_start_does_not_wait_for_a_pod_that_may_stay_pending(other) -> None:
-    preflight = preflight_on(*ONE_FREE, ("Pod", other))
-
-    assert isinstance(await preflight.begin(proposal("a")), Start)
-
-
-async def test_confirm_does_not_count_the_pods_own_reservation() -> None:
-    preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(proposal("a"))
-
-    assert isinstance(await preflight.confirm(proposal("a")), Start)
-    assert isinstance(await preflight.confirm(proposal("a")), Start)
-    assert len(preflight.reservations) == 1
+    assert await instead(preflight, failing, what, NoAnswer()) == []
+    assert await preflight.examine_instead(failing, choosing(1), NoAnswer()) == failing
 
 
 async def test_a_pod_that_admission_made_too_large_is_refused_and_its_reservation_ends() -> None:
-    preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(proposal("a", 1))
+    preflight, admission = Preflight(StillView(*ONE_FREE)), NoAnswer()
+    await preflight.begin(proposal("a", 1), admission)
 
-    assert refused(await preflight.confirm(proposal("a", 2)))
+    assert refused(await preflight.confirm(proposal("a", 2), admission))
     assert len(preflight.reservations) == 0
 
 
-async def test_a_pod_that_grew_does_not_take_what_was_promised_to_another() -> None:
-    preflight = preflight_on(("Node", node("n", 2)))
-    await preflight.begin(proposal("a", 1))
-    await preflight.begin(proposal("b", 1))
+async def test_a_pod_that_admission_rejects_keeps_no_reservation() -> None:
+    preflight, admission = preflight_on(node("n", 4)), Scripted()
+    await preflight.begin(choosing(4), admission)
+    assert len(preflight.reservations) == 1
+    admission.refused = {4}
 
-    assert refused(await preflight.confirm(proposal("a", 2))) is Reason.TRY_AGAIN
-    assert isinstance(await preflight.confirm(proposal("b", 1)), Start)
-
-
-@pytest.mark.each_python
-async def test_a_cancelled_start_leaves_the_wait_queue_without_a_reservation() -> None:
-    preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(proposal("first"))
-    second = await waiting(preflight.begin(proposal("second")))
-    third = await waiting(preflight.begin(proposal("third")))
-
-    second.cancel()
-    preflight.release(NAMESPACE, "first")
-    assert isinstance(await third, Start)
-    preflight.release(NAMESPACE, "third")
-
+    assert refused(await preflight.confirm(choosing(4), admission))
     assert len(preflight.reservations) == 0
 
 
-def test_releasing_a_missing_reservation_does_nothing() -> None:
-    preflight_on().release(NAMESPACE, "nobody")
+async def test_without_an_answer_the_pod_is_judged_without_admission() -> None:
+    preflight = preflight_on(node("n", 1))
+
+    assert isinstance(await preflight.examine(proposal("a", 1), NoAnswer()), Start)
+    assert refused(await preflight.examine(proposal("a", 2), NoAnswer()))
 
 
-async def test_a_deleted_pod_holds_no_reservation() -> None:
-    view = StillView(("Node", node("n", 1)))
-    preflight = Preflight(view)
-    await preflight.begin(proposal("first"))
-    preflight.reservations.send((NAMESPACE, "first"))
-    view.put("Pod", pod("first", on="n"))
-    view.remove_pod("first")
+async def test_a_gate_without_a_turn_starts_a_pod_that_fits_and_says_try_again_to_others() -> None:
+    preflight = preflight_on(node("n", 1))
 
-    assert isinstance(await preflight.begin(proposal("second")), Start)
+    for gate in (preflight.examine, preflight.begin, preflight.confirm):
+        assert isinstance(await gate(proposal("a", 1), NoTurn()), Start)
+        assert refused(await gate(proposal("b", 2), NoTurn())) is Reason.TRY_AGAIN
+
+
+async def test_a_try_again_has_no_alternatives() -> None:
+    preflight = preflight_on(node("n", 2))
+
+    decision = await preflight.examine(choosing(4), NoTurn())
+
+    assert await instead(preflight, decision, choosing(4), Scripted()) == []
+
+
+class OneTurn(Scripted):
+    """Admission that has a single turn."""
+
+    async def admit(self, namespace: str, pod: Any) -> Any:
+        if self.asked:
+            raise TooManyDryRunsError
+        return await super().admit(namespace, pod)
+
+
+async def test_without_a_turn_a_preview_is_an_error_and_alternatives_skip_admission() -> None:
+    preflight = preflight_on(node("n", 2))
+    with pytest.raises(TooManyDryRunsError):
+        await preflight.foretell(proposal("a", 4), NoTurn())
+
+    changing = OneTurn(tolerations=TOLERATE_ALL)
+    decision = await preflight.foretell(choosing(4), changing)
+
+    assert await instead(preflight, decision, choosing(4), changing) == [2, 0]
+
+
+async def test_alternatives_to_an_unchanged_pod_need_no_dry_run_in_a_preview() -> None:
+    preflight, admission = preflight_on(node("n", 2)), Scripted()
+
+    decision = await preflight.foretell(choosing(4), admission)
+
+    assert await instead(preflight, decision, choosing(4), admission) == [2, 0]
+    assert admission.asked == [4]
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason"),
+    [
+        (OverQuota((Use("pods", 1, 1, 1),)), Reason.QUOTA),
+        (QuotaUncounted(), Reason.QUOTA),
+        (OutOfRange((Breach("memory", Bound.MAXIMUM, 1, 2),)), Reason.LIMIT_RANGE),
+        (Insecure("restricted"), Reason.NOT_ADMITTED),
+    ],
+)
+async def test_each_cause_has_its_reason(cause: RejectionCause, reason: Reason) -> None:
+    admission = rejecting(1)
+    admission.no = Rejection(Of.POD, cause, "")
+
+    decision = await preflight_on(node("n", 1)).examine(proposal("a"), admission)
+
+    assert refused(decision) is reason
 
 
 # Sure room, so that a pod may be kept off other nodes
@@ -345,121 +242,20 @@ async def test_a_deleted_pod_holds_no_reservation() -> None:
     ],
     ids=["it fits", "it doesn't fit", "its node can come", "nobody can read it"],
 )
-def test_room_is_sure_if_a_pod_fits_or_a_node_comes_for_it(what, is_sure) -> None:
-    assert preflight_on(*ONE_FREE).is_sure_of(what) is is_sure
+async def test_room_is_sure_if_a_pod_fits_or_a_node_comes_for_it(what, is_sure) -> None:
+    assert await Preflight(StillView(*ONE_FREE)).is_sure_of(what, NoAnswer()) is is_sure
 
 
 async def test_what_is_promised_to_others_is_no_sure_room() -> None:
-    preflight = preflight_on(*ONE_FREE)
-    await preflight.begin(proposal("other", 1))
+    preflight = Preflight(StillView(*ONE_FREE))
+    await preflight.taking.take(proposal("other", 1))
 
-    assert not preflight.is_sure_of(proposal("a", 1))
-    assert preflight.is_sure_of(proposal("other", 1))
+    assert not await preflight.is_sure_of(proposal("a", 1), NoAnswer())
+    assert await preflight.is_sure_of(proposal("other", 1), NoAnswer())
 
 
-def test_nothing_is_sure_without_a_live_view() -> None:
+async def test_nothing_is_sure_without_a_live_view() -> None:
     view = StillView(("Node", node("n", 2)))
     view.now = Stale(30, "HTTP 500")
 
-    assert not Preflight(view).is_sure_of(proposal("a", 1))
-
-
-# An older pod of the same name, which KubeSpawner deletes when it sends the new one
-
-
-TAKEN_BY_ANN = (("Node", node("n", 1)), ("Pod", pod("ann", on="n")))
-KEY = (NAMESPACE, "ann")
-
-
-async def test_if_only_an_older_pod_may_be_in_the_way_the_answer_is_unknown() -> None:
-    preflight = Preflight(StillView(*TAKEN_BY_ANN))
-
-    assert is_unknown(preflight.check(proposal("ann")))
-    assert is_unknown(await preflight.begin(proposal("ann")))
-    assert is_unknown(await preflight.confirm(proposal("ann")))
-    assert len(preflight.reservations) == 1
-
-
-async def test_another_users_pod_is_in_the_way() -> None:
-    assert refused(await preflight_on(*TAKEN_BY_ANN).begin(proposal("bob"))) is Reason.BUSY
-
-
-@pytest.mark.parametrize(("older", "asked"), [(1, 3), (0, 2)])
-async def test_a_no_that_the_older_pod_does_not_cause_stays(older: int, asked: int) -> None:
-    preflight = preflight_on(
-        ("Node", node("n", 4)),
-        ("Pod", pod("ann", older, on="n")),
-        ("Pod", pod("bob", 3 - older, on="n")),
-    )
-
-    assert refused(await preflight.begin(proposal("ann", asked))) is Reason.BUSY
-
-
-async def test_a_start_waits_until_a_late_view_shows_the_older_pod_gone() -> None:
-    view = StillView(*TAKEN_BY_ANN)
-    preflight = Preflight(view)
-    start = await waiting(preflight.begin(proposal("ann")))
-
-    view.remove_pod("ann")
-
-    assert await start == Start(proposal("ann").grant)
-
-
-async def test_an_older_pod_that_stays_until_it_is_replaced_is_not_waited_for() -> None:
-    preflight = Preflight(StillView(*TAKEN_BY_ANN), lag=math.inf)
-    asked = replace(proposal("ann"), older_stays=True)
-
-    assert is_unknown(await preflight.begin(asked))
-    assert is_unknown(await preflight.confirm(asked))
-
-
-async def deleted(view: StillView, preflight: Preflight) -> None:
-    """Do what KubeSpawner does when a pod of the same name is in the way."""
-    preflight.reservations.send(KEY)
-    view.remove_pod("ann")
-    preflight.reservations.send_again(KEY)
-
-
-async def test_once_the_older_pod_is_deleted_the_new_one_is_judged() -> None:
-    view = StillView(*TAKEN_BY_ANN)
-    preflight = Preflight(view)
-    await preflight.begin(proposal("ann"))
-    await preflight.confirm(proposal("ann"))
-
-    await deleted(view, preflight)
-    view.put("Pod", pod("somebody", on="n"))
-
-    assert refused(await preflight.confirm(proposal("ann"))) is Reason.BUSY
-
-
-async def test_a_promise_to_another_pod_holds_while_the_older_pod_goes() -> None:
-    nodes = [("Node", node(name, gpus)) for name, gpus in (("large", 4), ("s1", 1), ("s2", 1))]
-    view = StillView(*nodes, ("Pod", pod("ann", 4, on="large")))
-    preflight = Preflight(view)
-    assert is_unknown(await preflight.begin(proposal("ann", 4)))
-    assert is_unknown(await preflight.confirm(proposal("ann", 4)))
-    assert isinstance(await preflight.begin(proposal("bob")), Start)
-
-    await deleted(view, preflight)  # now Bob's pod may land there too
-
-    assert refused(await preflight.confirm(proposal("ann", 4))) is Reason.TRY_AGAIN
-
-
-@pytest.mark.parametrize("on", ["", "n"])
-async def test_a_pod_created_without_an_answer_does_not_block_its_owner(on: str) -> None:
-    view = StillView(("Node", node("n", 1)))
-    preflight = Preflight(view)
-    await preflight.begin(proposal("ann"))
-    await preflight.confirm(proposal("ann"))
-    preflight.reservations.send(KEY)
-    preflight.reservations.send_again(KEY)
-    view.put("Pod", pod("ann", on=on))
-
-    assert isinstance(await preflight.confirm(proposal("ann")), Start)
-    assert len(preflight.reservations) == 1
-
-    await deleted(view, preflight)
-    bobs = asyncio.ensure_future(preflight.begin(proposal("bob")))
-    assert await preflight.confirm(proposal("ann")) == Start(proposal("ann").grant)
-    await settle()
-    assert not bobs.done()
+    assert not await Preflight(view).is_sure_of(proposal("a", 1), NoAnswer())

@@ -104,7 +104,7 @@ async def test_a_choice_is_no_alternative_to_itself(hub_with) -> None:
     hub = hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO)
     spawner = hub.spawner(profile_list=[GPU])
     choice = await profiles_of(spawner).resolve({"profile": "gpu"})
-    decision = hub.runtime(spawner).preflight.check(choice.proposal)
+    decision = hub.runtime(spawner).preflight.decider.check(choice.proposal)
     assert isinstance(decision, Refuse)
 
     await choice.explain(replace(decision, after_admission=True), hub.admission)
@@ -127,7 +127,7 @@ async def _refused(
 ) -> tuple[str, str]:
     spawner = hub.spawner(profile_list=listed)
     choice = await profiles_of(spawner).resolve(options)
-    decision = hub.runtime(spawner).preflight.check(choice.proposal)
+    decision = hub.runtime(spawner).preflight.decider.check(choice.proposal)
     assert isinstance(decision, Refuse)
     message, on_form = await choice.explain(decision, hub.admission)
     if on_form.profiles:
@@ -147,7 +147,7 @@ async def test_a_start_waits_for_a_profile_s_pool_that_can_grow(hub_with) -> Non
         form = await profiles_of(spawner).form()
         assert "New machine</span> takes about 8 minutes to start" in form
         choice = await profiles_of(spawner).resolve({})
-        assert isinstance(hub.runtime(spawner).preflight.check(choice.proposal), Wait)
+        assert isinstance(hub.runtime(spawner).preflight.decider.check(choice.proposal), Wait)
     full = hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO, ("Node", node("b", 0)))
     assert "In use" in await profiles_of(full.spawner(profile_list=[grows])).form()
 

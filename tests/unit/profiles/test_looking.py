@@ -55,7 +55,7 @@ async def test_what_is_learned_of_others_does_not_make_open_forms_ask_again(hub_
     hub = hub_with(TAINTED)
     hub.admission.answer = tolerating
     ann: Any = named(hub.spawner(profile_list=[ONE], modify_pod_hook=labelling), "ann")
-    now, placements = counting(hub, ann), hub.runtime(ann).preflight.placements
+    now, placements = counting(hub, ann), hub.runtime(ann).preflight.learned.placements
 
     for n in range(20):
         now[0] += 11

@@ -80,7 +80,7 @@ UNBOUND = pending("a", conditions=[UNSCHEDULABLE])
 async def test_a_pod_whose_room_went_to_another_pod_is_refused_as_taken() -> None:
     view = StillView(("Node", node("n", 1)))
     preflight = Preflight(view)
-    await preflight.begin(proposal("a"))
+    await preflight.taking.take(proposal("a"))
     view.put("Pod", pod("other", on="n"))
     view.put("Pod", UNBOUND)
 

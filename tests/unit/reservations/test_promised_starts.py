@@ -63,7 +63,9 @@ class Promises(RuleBasedStateMachine):
         name, self.people = f"u{self.people}-{gpus}", self.people + 1
 
         async def asks() -> None:
-            self.asking[name] = asyncio.ensure_future(self.preflight.begin(proposal(name, gpus)))
+            self.asking[name] = asyncio.ensure_future(
+                self.preflight.taking.take(proposal(name, gpus))
+            )
 
         self.run(asks())
 
@@ -83,7 +85,7 @@ class Promises(RuleBasedStateMachine):
 
     def send_one(self, name: str) -> None:
         gpus = int(name.rpartition("-")[2])
-        assert isinstance(self.run(self.preflight.confirm(proposal(name, gpus))), Start)
+        assert isinstance(self.run(self.preflight.taking.move(proposal(name, gpus))), Start)
         self.promised.remove(name)
         self.preflight.reservations.send((NAMESPACE, name))
         self.world.create(name, gpus)
@@ -160,8 +162,8 @@ async def test_a_pod_that_could_take_promised_room_waits() -> None:
     """One GPU fits on both nodes, two only on one: the view must first show where two GPUs go."""
     world = World([2, 1])
     preflight = Preflight(world.view)
-    assert isinstance(await preflight.begin(proposal("two", 2)), Start)
-    newcomer = await waiting(preflight.begin(proposal("one", 1)))
+    assert isinstance(await preflight.taking.take(proposal("two", 2)), Start)
+    newcomer = await waiting(preflight.taking.take(proposal("one", 1)))
 
     preflight.reservations.send((NAMESPACE, "two"))
     world.create("two", 2, on="n0")
@@ -172,7 +174,7 @@ async def test_a_pod_that_could_take_promised_room_waits() -> None:
 async def test_room_of_a_stopped_pod_is_promised_only_after_the_view_has_shown_the_pod() -> None:
     world = World([4])
     preflight = Preflight(world.view)
-    assert isinstance(await preflight.begin(proposal("old", 2)), Start)
+    assert isinstance(await preflight.taking.take(proposal("old", 2)), Start)
     preflight.reservations.send((NAMESPACE, "old"))
     world.create("old", 2)
     world.bind("old", "n0")
@@ -180,11 +182,11 @@ async def test_room_of_a_stopped_pod_is_promised_only_after_the_view_has_shown_t
     preflight.reservations.end((NAMESPACE, "old"))
     preflight.reservations.see_out((NAMESPACE, "old"))
 
-    newcomer = await waiting(preflight.begin(proposal("new", 3)))
+    newcomer = await waiting(preflight.taking.take(proposal("new", 3)))
 
     world.see()
     assert isinstance(await newcomer, Start)
-    assert isinstance(await preflight.confirm(proposal("new", 3)), Start)
+    assert isinstance(await preflight.taking.move(proposal("new", 3)), Start)
 
 
 SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4)
@@ -197,7 +199,8 @@ def test_as_many_simultaneous_starts_succeed_as_there_are_gpus(nodes, people, di
         world = World(nodes)
         preflight = Preflight(world.view)
         asking: Asking = {
-            f"u{i}": asyncio.create_task(preflight.begin(proposal(f"u{i}"))) for i in range(people)
+            f"u{i}": asyncio.create_task(preflight.taking.take(proposal(f"u{i}")))
+            for i in range(people)
         }
         await settle()
         started = decided(asking, Start)

@@ -30,10 +30,12 @@ async def test_the_autoscalers_no_ends_the_wait_at_once_and_is_remembered_for_th
 
         assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
         assert clock.now == began
-        decision = world.preflight.check(proposal("b"))
+        decision = world.preflight.decider.check(proposal("b"))
         assert isinstance(decision, Refuse)
         assert whys(decision) == [WhyNoNode.AT_MAXIMUM]
-        assert isinstance(world.preflight.check(proposal("c", 0, nodeSelector={"x": "y"})), Wait)
+        assert isinstance(
+            world.preflight.decider.check(proposal("c", 0, nodeSelector={"x": "y"})), Wait
+        )
 
 
 async def test_without_an_answer_the_trial_ends(clock) -> None:
@@ -114,7 +116,7 @@ async def test_an_autoscaler_that_comes_back_in_a_trial_has_to_look_twice() -> N
         written(world, 190)
 
         assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
-        assert isinstance(world.preflight.check(proposal("b")), Refuse)
+        assert isinstance(world.preflight.decider.check(proposal("b")), Refuse)
 
 
 async def test_a_status_that_is_read_again_shows_no_further_look() -> None:
@@ -127,7 +129,7 @@ async def test_a_status_that_is_read_again_shows_no_further_look() -> None:
             assert await world.still_waits(TRIAL_SECONDS / 2)
 
         assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
-        assert isinstance(world.preflight.check(proposal("b")), Wait)
+        assert isinstance(world.preflight.decider.check(proposal("b")), Wait)
 
 
 async def test_a_trial_goes_on_until_the_autoscaler_has_looked_while_the_pod_was_there() -> None:
@@ -138,7 +140,7 @@ async def test_a_trial_goes_on_until_the_autoscaler_has_looked_while_the_pod_was
         written(world, 190)
 
         assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
-        assert isinstance(world.preflight.check(proposal("b")), Refuse)
+        assert isinstance(world.preflight.decider.check(proposal("b")), Refuse)
 
 
 async def test_nothing_is_remembered_of_a_trial_in_which_the_autoscaler_did_not_look() -> None:
@@ -146,7 +148,7 @@ async def test_nothing_is_remembered_of_a_trial_in_which_the_autoscaler_did_not_
         assert await world.still_waits(10 * TRIAL_SECONDS)
 
         assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
-        assert isinstance(world.preflight.check(proposal("b")), Wait)
+        assert isinstance(world.preflight.decider.check(proposal("b")), Wait)
 
 
 async def test_an_autoscaler_of_an_ill_cluster_does_not_look() -> None:
@@ -166,12 +168,14 @@ async def test_an_autoscaler_that_has_gone_is_not_waited_for_nor_taken_for_one_t
 
         assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert clock.now - began <= TRIAL_SECONDS
-        assert isinstance(world.preflight.check(proposal("b")), Wait)
+        assert isinstance(world.preflight.decider.check(proposal("b")), Wait)
 
 
 async def test_the_administrator_says_how_long_a_trial_takes(clock) -> None:
     world, began = World(), clock.now
-    world.waits = NodeWaits(world.view, world.preflight.to_come, world.preflight.check, trial=300)
+    world.waits = NodeWaits(
+        world.view, world.preflight.to_come, world.preflight.decider.check, trial=300
+    )
     async with world:
         assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert 300 <= clock.now - began <= 301
@@ -253,7 +257,7 @@ async def test_one_autoscalers_no_leaves_the_others_pools() -> None:
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
         assert await world.still_waits()
-        assert isinstance(world.preflight.check(world.asked), Wait)
+        assert isinstance(world.preflight.decider.check(world.asked), Wait)
 
 
 async def test_after_anothers_no_a_moment_without_hope_ends_nothing() -> None:
@@ -337,7 +341,7 @@ async def test_a_wait_that_the_hub_is_about_to_end_says_nothing_about_others() -
         refusal = await world.waits.until_in_vain(world.asked, world.wait, most=60)
 
         assert (refusal.reason, whys(refusal)) == (Reason.BUSY, [WhyNoNode.IN_VAIN])
-        assert isinstance(world.preflight.check(proposal("b")), Wait)
+        assert isinstance(world.preflight.decider.check(proposal("b")), Wait)
 
 
 async def test_a_pod_that_gets_its_node_waits_no_longer_and_its_time_is_measured() -> None:
@@ -453,7 +457,7 @@ async def test_what_is_told_of_one_flavor_s_nodes_is_no_reason_to_refuse_other_p
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
         await world.refusal()
 
-        assert isinstance(world.preflight.check(proposal("b")), Wait)
+        assert isinstance(world.preflight.decider.check(proposal("b")), Wait)
 
 
 async def test_a_pod_that_kueue_sends_to_a_node_with_room_waits_for_no_other() -> None:

@@ -1,0 +1,117 @@
+"""What dry runs have shown of admission, which decides whether it is asked about the next pod."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+
+from gpuspawner.kube.pods import Pod
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.decision import Decision, Refuse
+from gpuspawner.preflight.dry_run import Admission, added_tolerations, changes
+from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.placement import Placements
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.rejection import Rejection
+
+
+class LearnedAdmission:
+    """Asks admission, and remembers what it did. One for the whole hub.
+
+    Attributes:
+        placements: What becomes of pods after the first gates.
+    """
+
+    def __init__(self) -> None:
+        self.placements = Placements()
+        self._changes: dict[str | None, bool] = {}
+        """By accelerator, whether admission has ever changed a pod that uses it. Admission may look
+        at the user, so this says nothing about the next pod but whether it may change devices."""
+        self._supposed: set[str | None] = set()
+        """The accelerators for which only samples were tried."""
+        self._verifying: set[asyncio.Task[object]] = set()
+        self._held_back: set[str] = set()
+        """The namespaces in which Kueue has held the last pod back that named a queue."""
+
+    @property
+    def version(self) -> object:
+        """Changes with what decides whether admission is asked."""
+        return frozenset(self._changes.items()), frozenset(self._held_back)
+
+    def may_change(self, grant: Grant) -> bool:
+        """Whether admission may change a pod with this accelerator, as far as anybody knows."""
+        return self._changes.get(_model(grant), True)
+
+    def may_leave_alone(self, proposal: Proposal) -> bool:
+        """Whether Kueue may leave a pod alone that names a queue: it hasn't held the last back."""
+        return bool(proposal.queue) and proposal.namespace not in self._held_back
+
+    async def admitted(
+        self, proposal: Proposal, admission: Admission
+    ) -> Proposal | Rejection | None:
+        """Return the proposal as admission changes it, or its rejection; None without an answer.
+
+        Raises:
+            TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
+        """
+        answer = await admission.admit(proposal.namespace, proposal.pod)
+        if answer is None or isinstance(answer, Rejection):
+            return answer
+        admitted = proposal.admitted(answer)
+        self._learn(proposal, admitted)
+        return admitted
+
+    async def try_sample(self, sample: Proposal, admission: Admission) -> Pod | None:
+        """Learn from a pod that is like those of servers, but that nobody starts.
+
+        Return it as admission leaves it; None if that isn't known.
+
+        So the first refusals need no dry run either. The first server's pod that is refused because
+        of this is tried afterwards, in case admission treats it differently.
+        """
+        model = _model(sample.grant)
+        try:
+            answer = await admission.admit(sample.namespace, sample.pod)
+        except TooManyDryRunsError:
+            return None
+        if not isinstance(answer, Mapping):
+            return None
+        admitted = sample.admitted(answer)
+        if model not in self._changes or model in self._supposed:
+            self._learn(sample, admitted)
+            self._supposed.add(model)
+        return admitted.decoded
+
+    def verify(self, proposal: Proposal, decision: Decision, admission: Admission) -> None:
+        """Try a server's own pod, if it was refused because of what samples have shown.
+
+        Without an answer, the next one that is refused is tried.
+        """
+        model = _model(proposal.grant)
+        if not isinstance(decision, Refuse) or model not in self._supposed:
+            return
+        self._supposed.discard(model)
+
+        async def ask() -> None:
+            answer = None
+            with suppress(TooManyDryRunsError):
+                answer = await self.admitted(proposal, admission)
+            if answer is None:
+                self._supposed.add(model)
+
+        task = asyncio.ensure_future(ask())
+        self._verifying.add(task)
+        task.add_done_callback(self._verifying.discard)
+
+    def _learn(self, proposal: Proposal, admitted: Proposal) -> None:
+        model = _model(proposal.grant)
+        self._supposed.discard(model)
+        changed = changes(proposal.pod, admitted.pod)
+        self._changes[model] = self._changes.get(model, False) or changed
+        if proposal.queue:
+            change = self._held_back.add if admitted.queue else self._held_back.discard
+            change(proposal.namespace)
+        self.placements.admit(proposal.kind, added_tolerations(proposal.pod, admitted.pod))
+
+
+def _model(grant: Grant) -> str | None:
+    return grant.accelerator.key if grant.accelerator else None

@@ -1,0 +1,426 @@
+"""Starts and their reservations, on states that a test sets."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import replace
+
+import pytest
+
+from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
+from gpuspawner.preflight.decision import Reason, ResourceRoom, Start, ViewNotLive, Wait
+from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.scaling.outlook import CanScaleUp
+from tests.unit.makers.worlds import (
+    GPU,
+    NAMESPACE,
+    ONE_FREE,
+    StillView,
+    is_unknown,
+    node,
+    of_pool,
+    pod,
+    preflight_on,
+    proposal,
+    refused,
+    settle,
+    waiting,
+)
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+@pytest.mark.parametrize(
+    "health",
+    [Reading(2), Stale(30, "HTTP 500"), Forbidden(("pods",), "no"), Unreachable("no file")],
+)
+async def test_without_a_live_view_nothing_is_refused_and_no_reservation_is_taken(health) -> None:
+    view = StillView()
+    view.now = health
+    preflight = Preflight(view)
+    what = proposal("a", 8)
+
+    assert preflight.decider.check(what) == Start(what.grant, (ViewNotLive(health),))
+    assert await preflight.taking.take(what) == Start(what.grant, (ViewNotLive(health),))
+    assert await preflight.taking.move(what) == Start(what.grant, (ViewNotLive(health),))
+    assert len(preflight.reservations) == 0
+
+
+LOST = {"out of touch": {"touch": False}, "stale": {"now": Stale(3, "HTTP 500")}}
+BACK = {"touch": True, "now": Live(0.5)}
+"""What a view says of contact that is lost for a moment, and of contact that is back."""
+
+
+def says(view, contact) -> None:
+    for name, value in contact.items():
+        setattr(view, name, value)
+    view.wake()
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+async def test_nobody_is_refused_while_contact_is_lost_for_a_moment(lost) -> None:
+    """What the view missed may have made room, as here."""
+    view = StillView(*ONE_FREE)
+    preflight = Preflight(view)
+    says(view, lost)
+    asking = await waiting(preflight.taking.take(proposal("a", 2)))
+
+    view.remove_pod("x")
+    says(view, BACK)
+
+    assert await asking == Start(proposal("a", 2).grant)
+    assert len(preflight.reservations) == 1
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+async def test_who_still_does_not_fit_is_refused_once_contact_is_back(lost) -> None:
+    view = StillView(*ONE_FREE)
+    says(view, lost)
+    asking = await waiting(Preflight(view).taking.take(proposal("a", 2)))
+
+    says(view, BACK)
+
+    assert refused(await asking) is Reason.BUSY
+
+
+async def test_who_fits_starts_at_once_although_contact_is_lost_for_a_moment(clock) -> None:
+    view, began = StillView(*ONE_FREE), clock.now
+    view.touch = False
+
+    assert await Preflight(view).taking.take(proposal("a")) == Start(proposal("a").grant)
+    assert clock.now == began
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+async def test_a_pod_that_is_sent_keeps_its_reservation_while_contact_is_lost_for_a_moment(
+    lost,
+) -> None:
+    view = StillView(*ONE_FREE)
+    preflight = Preflight(view)
+    await preflight.taking.take(proposal("a"))
+    view.put("Pod", pod("y", on="n"))
+    says(view, lost)
+    asking = await waiting(preflight.taking.move(proposal("a")))
+    assert len(preflight.reservations) == 1
+
+    view.remove_pod("y")
+    says(view, BACK)
+
+    assert await asking == Start(proposal("a").grant)
+
+
+async def test_a_pod_that_waits_for_a_node_keeps_nobody_from_the_present_ones() -> None:
+    what = of_pool("a", 2)
+    preflight = preflight_on(*ONE_FREE)
+
+    assert await preflight.taking.take(what) == Wait(
+        what.grant, CanScaleUp(1, 2, 8, pool="gpu=a100")
+    )
+    assert len(preflight.reservations) == 1
+    assert await preflight.taking.take(proposal("b")) == Start(proposal("b").grant)
+
+
+async def test_the_node_that_has_come_belongs_to_the_pod_that_waited_for_it() -> None:
+    view = StillView(("Node", node("n", 1)), ("Pod", pod("x", 1, on="n")))
+    preflight = Preflight(view)
+    await preflight.taking.take(of_pool("a"))
+
+    view.put("Node", node("new", 1))
+
+    assert refused(await preflight.taking.take(of_pool("b"))) is Reason.TRY_AGAIN
+
+
+async def test_a_pod_that_does_not_fit_now_is_refused_without_waiting(clock) -> None:
+    preflight = preflight_on(*ONE_FREE)
+    await preflight.taking.take(proposal("first", 1))
+    began = clock.now
+
+    assert refused(await preflight.taking.take(proposal("a", 2))) is Reason.BUSY
+    assert clock.now == began
+
+
+async def test_the_reservation_is_taken_in_the_tick_of_the_verdict() -> None:
+    preflight = preflight_on(*ONE_FREE)
+    first = asyncio.ensure_future(preflight.taking.take(proposal("first")))
+    await waiting(preflight.taking.take(proposal("second")))
+
+    assert first.done()
+
+
+async def test_a_start_that_waits_too_long_is_refused_with_try_again() -> None:
+    preflight = preflight_on(*ONE_FREE)
+    await preflight.taking.take(proposal("first"))
+
+    decision = await preflight.taking.take(proposal("second"))
+
+    assert refused(decision) is Reason.TRY_AGAIN
+    assert decision.gpus == ResourceRoom(GPU, asked=1, most_free=1, free=1, most=2, total=2)
+
+
+async def test_a_waiting_start_goes_on_unchecked_if_the_view_becomes_stale() -> None:
+    view = StillView(*ONE_FREE)
+    preflight = Preflight(view)
+    await preflight.taking.take(proposal("first"))
+    second = await waiting(preflight.taking.take(proposal("second")))
+
+    view.now = Stale(30, "HTTP 500")
+
+    assert (await second) == Start(proposal("second").grant, (ViewNotLive(view.now),))
+
+
+PLACEHOLDERS = [("Pod", pod(f"p{i}", on="n", priority=-1)) for i in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("objects", "spec"),
+    [
+        # Only the scheduler's nomination shows which pods it preempts, and which node it gets.
+        ([("Node", node("n", 2)), *PLACEHOLDERS], {}),
+        ([("Node", node("n", 1))], {"schedulerName": "volcano"}),
+    ],
+    ids=["a preempting pod", "a pod with an unknown verdict"],
+)
+async def test_beside_a_pod_that_may_land_anywhere_nothing_is_promised(objects, spec) -> None:
+    preflight = preflight_on(*objects)
+
+    assert isinstance(await preflight.taking.take(proposal("a", **spec)), Start)
+    assert refused(await preflight.taking.take(proposal("b"))) is Reason.TRY_AGAIN
+
+
+async def test_a_waiting_start_goes_on_when_the_one_ahead_gives_up() -> None:
+    preflight = preflight_on(*ONE_FREE)
+    await preflight.taking.take(proposal("first"))
+    second = await waiting(preflight.taking.take(proposal("second")))
+
+    preflight.reservations.release((NAMESPACE, "first"))
+
+    assert isinstance(await second, Start)
+
+
+async def test_a_waiting_start_is_refused_once_the_view_shows_the_other_pod_bound() -> None:
+    view = StillView(*ONE_FREE)
+    preflight = Preflight(view)
+    await preflight.taking.take(proposal("first"))
+    second = await waiting(preflight.taking.take(proposal("second")))
+
+    view.put("Pod", pod("first", on="n"))
+
+    assert refused(await second) is Reason.BUSY
+
+
+async def test_a_small_start_does_not_overtake_a_larger_one() -> None:
+    preflight = preflight_on(("Node", node("n", 2)))
+    await preflight.taking.take(proposal("first", 1))
+    big = await waiting(preflight.taking.take(proposal("big", 2)))
+    small = await waiting(preflight.taking.take(proposal("small", 1)))
+
+    preflight.reservations.release((NAMESPACE, "first"))
+    assert isinstance(await big, Start)
+    assert not small.done()
+
+
+async def test_the_next_in_the_wait_queue_tries_when_the_one_ahead_leaves() -> None:
+    preflight = preflight_on(("Node", node("n", 2)))
+    await preflight.taking.take(proposal("first", 1))
+    big = await waiting(preflight.taking.take(proposal("big", 2)))
+    small = await waiting(preflight.taking.take(proposal("small", 1)))
+
+    big.cancel()
+
+    assert isinstance(await small, Start)
+
+
+async def test_an_unbound_pod_and_its_reservation_count_once() -> None:
+    view = StillView(("Node", node("n", 2)))
+    preflight = Preflight(view)
+    await preflight.taking.take(proposal("first"))
+    view.put("Pod", pod("first"))
+
+    assert isinstance(await preflight.taking.take(proposal("second")), Start)
+
+
+async def test_a_start_does_not_wait_behind_one_for_other_nodes() -> None:
+    cpu_node = node("cpu", 0)
+    cpu_node["metadata"] = {"name": "cpu", "labels": {"kind": "cpu"}}
+    preflight = preflight_on(*ONE_FREE, ("Node", cpu_node))
+    await preflight.taking.take(proposal("first"))
+    second = await waiting(preflight.taking.take(proposal("second")))
+
+    elsewhere = proposal("c", 0, nodeSelector={"kind": "cpu"})
+
+    assert isinstance(await preflight.taking.take(elsewhere), Start)
+    assert not second.done()
+
+
+async def test_a_start_waits_for_a_pending_pod_that_fits() -> None:
+    view = StillView(*ONE_FREE, ("Pod", pod("other")))
+    asking = await waiting(Preflight(view).taking.take(proposal("a")))
+
+    view.put("Pod", pod("other", on="n"))
+
+    assert refused(await asking) is Reason.BUSY
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pod("other", 2),
+        pod("other", 1, schedulingGates=[{"name": "kueue"}]),
+        pod("other", 1, schedulerName="volcano"),
+    ],
+    ids=["that does not fit", "behind a gate", "of another scheduler"],
+)
+async def test_a_start_does_not_wait_for_a_pod_that_may_stay_pending(other) -> None:
+    preflight = preflight_on(*ONE_FREE, ("Pod", other))
+
+    assert isinstance(await preflight.taking.take(proposal("a")), Start)
+
+
+async def test_confirm_does_not_count_the_pods_own_reservation() -> None:
+    preflight = preflight_on(*ONE_FREE)
+    await preflight.taking.take(proposal("a"))
+
+    assert isinstance(await preflight.taking.move(proposal("a")), Start)
+    assert isinstance(await preflight.taking.move(proposal("a")), Start)
+    assert len(preflight.reservations) == 1
+
+
+async def test_a_pod_that_grew_does_not_take_what_was_promised_to_another() -> None:
+    preflight = preflight_on(("Node", node("n", 2)))
+    await preflight.taking.take(proposal("a", 1))
+    await preflight.taking.take(proposal("b", 1))
+
+    assert refused(await preflight.taking.move(proposal("a", 2))) is Reason.TRY_AGAIN
+    assert isinstance(await preflight.taking.move(proposal("b", 1)), Start)
+
+
+@pytest.mark.each_python
+async def test_a_cancelled_start_leaves_the_wait_queue_without_a_reservation() -> None:
+    preflight = preflight_on(*ONE_FREE)
+    await preflight.taking.take(proposal("first"))
+    second = await waiting(preflight.taking.take(proposal("second")))
+    third = await waiting(preflight.taking.take(proposal("third")))
+
+    second.cancel()
+    preflight.reservations.release((NAMESPACE, "first"))
+    assert isinstance(await third, Start)
+    preflight.reservations.release((NAMESPACE, "third"))
+
+    assert len(preflight.reservations) == 0
+
+
+def test_releasing_a_missing_reservation_does_nothing() -> None:
+    preflight_on().reservations.release((NAMESPACE, "nobody"))
+
+
+async def test_a_deleted_pod_holds_no_reservation() -> None:
+    view = StillView(("Node", node("n", 1)))
+    preflight = Preflight(view)
+    await preflight.taking.take(proposal("first"))
+    preflight.reservations.send((NAMESPACE, "first"))
+    view.put("Pod", pod("first", on="n"))
+    view.remove_pod("first")
+
+    assert isinstance(await preflight.taking.take(proposal("second")), Start)
+
+
+# An older pod of the same name, which KubeSpawner deletes when it sends the new one
+
+
+TAKEN_BY_ANN = (("Node", node("n", 1)), ("Pod", pod("ann", on="n")))
+KEY = (NAMESPACE, "ann")
+
+
+async def test_if_only_an_older_pod_may_be_in_the_way_the_answer_is_unknown() -> None:
+    preflight = Preflight(StillView(*TAKEN_BY_ANN))
+
+    assert is_unknown(preflight.decider.check(proposal("ann")))
+    assert is_unknown(await preflight.taking.take(proposal("ann")))
+    assert is_unknown(await preflight.taking.move(proposal("ann")))
+    assert len(preflight.reservations) == 1
+
+
+async def test_another_users_pod_is_in_the_way() -> None:
+    assert refused(await preflight_on(*TAKEN_BY_ANN).taking.take(proposal("bob"))) is Reason.BUSY
+
+
+@pytest.mark.parametrize(("older", "asked"), [(1, 3), (0, 2)])
+async def test_a_no_that_the_older_pod_does_not_cause_stays(older: int, asked: int) -> None:
+    preflight = preflight_on(
+        ("Node", node("n", 4)),
+        ("Pod", pod("ann", older, on="n")),
+        ("Pod", pod("bob", 3 - older, on="n")),
+    )
+
+    assert refused(await preflight.taking.take(proposal("ann", asked))) is Reason.BUSY
+
+
+async def test_a_start_waits_until_a_late_view_shows_the_older_pod_gone() -> None:
+    view = StillView(*TAKEN_BY_ANN)
+    preflight = Preflight(view)
+    start = await waiting(preflight.taking.take(proposal("ann")))
+
+    view.remove_pod("ann")
+
+    assert await start == Start(proposal("ann").grant)
+
+
+async def test_an_older_pod_that_stays_until_it_is_replaced_is_not_waited_for() -> None:
+    preflight = Preflight(StillView(*TAKEN_BY_ANN), lag=math.inf)
+    asked = replace(proposal("ann"), older_stays=True)
+
+    assert is_unknown(await preflight.taking.take(asked))
+    assert is_unknown(await preflight.taking.move(asked))
+
+
+async def deleted(view: StillView, preflight: Preflight) -> None:
+    """Do what KubeSpawner does when a pod of the same name is in the way."""
+    preflight.reservations.send(KEY)
+    view.remove_pod("ann")
+    preflight.reservations.send_again(KEY)
+
+
+async def test_once_the_older_pod_is_deleted_the_new_one_is_judged() -> None:
+    view = StillView(*TAKEN_BY_ANN)
+    preflight = Preflight(view)
+    await preflight.taking.take(proposal("ann"))
+    await preflight.taking.move(proposal("ann"))
+
+    await deleted(view, preflight)
+    view.put("Pod", pod("somebody", on="n"))
+
+    assert refused(await preflight.taking.move(proposal("ann"))) is Reason.BUSY
+
+
+async def test_a_promise_to_another_pod_holds_while_the_older_pod_goes() -> None:
+    nodes = [("Node", node(name, gpus)) for name, gpus in (("large", 4), ("s1", 1), ("s2", 1))]
+    view = StillView(*nodes, ("Pod", pod("ann", 4, on="large")))
+    preflight = Preflight(view)
+    assert is_unknown(await preflight.taking.take(proposal("ann", 4)))
+    assert is_unknown(await preflight.taking.move(proposal("ann", 4)))
+    assert isinstance(await preflight.taking.take(proposal("bob")), Start)
+
+    await deleted(view, preflight)  # now Bob's pod may land there too
+
+    assert refused(await preflight.taking.move(proposal("ann", 4))) is Reason.TRY_AGAIN
+
+
+@pytest.mark.parametrize("on", ["", "n"])
+async def test_a_pod_created_without_an_answer_does_not_block_its_owner(on: str) -> None:
+    view = StillView(("Node", node("n", 1)))
+    preflight = Preflight(view)
+    await preflight.taking.take(proposal("ann"))
+    await preflight.taking.move(proposal("ann"))
+    preflight.reservations.send(KEY)
+    preflight.reservations.send_again(KEY)
+    view.put("Pod", pod("ann", on=on))
+
+    assert isinstance(await preflight.taking.move(proposal("ann")), Start)
+    assert len(preflight.reservations) == 1
+
+    await deleted(view, preflight)
+    bobs = asyncio.ensure_future(preflight.taking.take(proposal("bob")))
+    assert await preflight.taking.move(proposal("ann")) == Start(proposal("ann").grant)
+    await settle()
+    assert not bobs.done()
