@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.room import KnownEnd
@@ -44,11 +45,10 @@ class LineRoom:
         self._durations = durations
         self._proposal = proposal
         self._called = called
-        self._possible: dict[Key, tuple[Proposal | None, frozenset[str]]] = {}
-        self._reaches: dict[bytes, frozenset[str]] = {}
-        self._alike: dict[frozenset[str], frozenset[str]] = {}
-        self._meeting: dict[tuple[frozenset[str], frozenset[str]], bool] = {}
-        self._version = -1
+        self._possible = UntilChanged[tuple[Proposal, frozenset[str]]](_KEPT)
+        self._reaches = UntilChanged[frozenset[str]](_KEPT)
+        self._alike = UntilChanged[frozenset[str]]()
+        self._meeting = UntilChanged[bool]()
 
     def fitting(self, ticket: Ticket) -> Collection[str]:
         """As `Room.fitting`; none if the promise wouldn't be certain."""
@@ -74,15 +74,12 @@ class LineRoom:
 
     def possible(self, ticket: Ticket) -> frozenset[str]:
         """As `Room.possible`; equal sets are the same object."""
-        self._forget_if_changed()
-        proposal = self._proposal(ticket.key)
-        known, found = self._possible.get(ticket.key, (None, _NOWHERE))
-        if known is not proposal:
-            if len(self._possible) >= _KEPT:
-                self._possible.clear()
-            found = self._reach(proposal)
-            self._possible[ticket.key] = proposal, found
-        return found
+        proposal, version = self._proposal(ticket.key), self._state.lasting_version
+        known = self._possible.find(version, ticket.key)
+        if known is None or known[0] is not proposal:
+            known = proposal, self._reach(proposal)
+            self._possible.keep(version, ticket.key, known)
+        return known[1]
 
     def meet(self, one: Ticket, other: Ticket) -> bool:
         """Whether there is a node that is possible for both.
@@ -90,15 +87,8 @@ class LineRoom:
         Each who waits asks this about one ticket of each lane, all the time.
         """
         both = self.possible(one), self.possible(other)
-        if both not in self._meeting:
-            self._meeting[both] = not both[0].isdisjoint(both[1])
-        return self._meeting[both]
-
-    def _forget_if_changed(self) -> None:
-        if self._version != self._state.lasting_version:
-            self._version = self._state.lasting_version
-            for kept in (self._possible, self._reaches, self._alike, self._meeting):
-                kept.clear()
+        version = self._state.lasting_version
+        return self._meeting.of(version, both, lambda: not both[0].isdisjoint(both[1]))
 
     def _reach(self, proposal: Proposal) -> frozenset[str]:
         subject = proposal.subject
@@ -108,12 +98,13 @@ class LineRoom:
             needs = self._verdicts.shape_of_needs(subject)
         except QuantityError:
             return _NOWHERE
-        if needs not in self._reaches:
-            if len(self._reaches) >= _KEPT:
-                self._reaches.clear()
+        version = self._state.lasting_version
+
+        def find() -> frozenset[str]:
             found = reach(self._state, subject.pod, subject.new_claims)
-            self._reaches[needs] = self._alike.setdefault(found, found)
-        return self._reaches[needs]
+            return self._alike.of(version, found, lambda: found)
+
+        return self._reaches.of(version, needs, find)
 
     def free(self, node: str) -> Amounts:
         """As `Room.free`."""

@@ -14,6 +14,7 @@ import msgspec
 from gpuspawner.cluster.health import Health, Live, Reading
 from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers.offers import Offers
@@ -22,7 +23,6 @@ from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
 from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of
-from gpuspawner.preflight.until_changed import UntilChanged
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle

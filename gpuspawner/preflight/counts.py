@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gpuspawner.kube.nodes import PriorityClass, Taint
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.preflight.decision import ResourceRoom, TaintedNodes
 from gpuspawner.scheduling.contention import requests_with_pod
 from gpuspawner.scheduling.failures import Untolerated
@@ -95,11 +96,10 @@ class NodeCounts:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._version = -1
-        self._most_free: dict[str, int] = {}
-        self._taints: dict[bytes, tuple[TaintedNodes, ...]] = {}
-        self._candidates: dict[bytes, tuple[NodeInfo, ...]] = {}
-        self._rooms: dict[tuple[int, str], ResourceRoom] = {}
+        self._most_free = UntilChanged[int]()
+        self._taints = UntilChanged[tuple[TaintedNodes, ...]]()
+        self._candidates = UntilChanged[tuple[NodeInfo, ...]]()
+        self._rooms = UntilChanged[ResourceRoom]()
 
     def candidates(self, pod: Pod | None) -> tuple[NodeInfo, ...]:
         """Return the candidates; the same object for pods that select and tolerate the same."""
@@ -109,20 +109,16 @@ class NodeCounts:
             pod_requests(pod, self._state.rules)
         except QuantityError:
             return ()
-        self._forget_if_changed()
-        spec = pod.spec
+        state, spec = self._state, pod.spec
         spread = spec.topology_spread_constraints  # only its errors matter
         key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations, spread))
-        if key not in self._candidates:
-            self._candidates[key] = candidates(self._state, pod)
-        return self._candidates[key]
+        return self._candidates.of(state.version, key, lambda: candidates(state, pod))
 
     def room(self, nodes: tuple[NodeInfo, ...], resource: str, asked: int) -> ResourceRoom:
         """Return how much *nodes* have, which `candidates` has just returned."""
         key = id(nodes), resource  # the nodes are kept, so that no others get their id
-        if key not in self._rooms:
-            self._rooms[key] = room(nodes, resource, asked)
-        return replace(self._rooms[key], asked=asked)
+        found = self._rooms.of(self._state.version, key, lambda: room(nodes, resource, asked))
+        return replace(found, asked=asked)
 
     def shortage(
         self, pod: Pod, nodes: tuple[NodeInfo, ...], first: str | None
@@ -158,28 +154,15 @@ class NodeCounts:
 
     def taints(self, pod: Pod) -> tuple[TaintedNodes, ...]:
         """Return the taints that keep the pod off nodes it selects, most frequent first."""
-        self._forget_if_changed()
-        spec = pod.spec
+        state, spec = self._state, pod.spec
         key = _encode((spec.node_selector, spec.affinity, spec.tolerations))
-        if key not in self._taints:
-            self._taints[key] = _taints(self._state, pod)
-        return self._taints[key]
+        return self._taints.of(state.version, key, lambda: _taints(state, pod))
 
     def _free(self, resource: str) -> int:
         """Return the most of a resource that a node has free."""
-        self._forget_if_changed()
-        if resource not in self._most_free:
-            free = (node.free.get(resource, 0) for node in self._state.nodes.values())
-            self._most_free[resource] = max(free, default=0)
-        return self._most_free[resource]
-
-    def _forget_if_changed(self) -> None:
-        if self._version != self._state.version:
-            self._version = self._state.version
-            self._most_free.clear()
-            self._taints.clear()
-            self._candidates.clear()
-            self._rooms.clear()
+        free = (node.free.get(resource, 0) for node in self._state.nodes.values())
+        version = self._state.version
+        return self._most_free.of(version, resource, lambda: max(free, default=0))
 
 
 def _could_be_raised(state: ClusterState, pod: Pod) -> bool:

@@ -172,7 +172,7 @@ class Looking:
         if not isinstance(self._view.health(), Live):
             return dict.fromkeys(chosen, False)
         version = state.version, state.images.version
-        found = patterns.at_hand(keys, version, lambda: self._on_all(keys[0], wanted))
+        found = patterns.at_hand.of(version, keys, lambda: self._on_all(keys[0], wanted))
         return {key: key in found for key in chosen}
 
     def _on_all(

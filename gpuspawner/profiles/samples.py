@@ -8,7 +8,7 @@ one server alone, and only for a moment.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
@@ -16,6 +16,7 @@ from msgspec import msgpack
 
 from gpuspawner.kube.objects import Manifest, manifest_of
 from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.token_bucket import Clock
@@ -80,24 +81,13 @@ class Patterns(dict[ChoiceKey, Pattern | None]):
 
     Attributes:
         images: What its containers need, as `settled_images` has it.
+        at_hand: Of several choices, those that need no download, whoever asked.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.images: dict[ChoiceKey, tuple[str, ...]] = {}
-        self._version: object = None
-        self._at_hand: dict[object, frozenset[object]] = {}
-
-    def at_hand(
-        self, keys: tuple[ChoiceKey, ...], version: object, find: Callable[[], frozenset[object]]
-    ) -> frozenset[object]:
-        """Return what *find* has found for these choices, whoever asked, since this version."""
-        if self._version != version:
-            self._version = version
-            self._at_hand.clear()
-        if keys not in self._at_hand:
-            self._at_hand[keys] = find()
-        return self._at_hand[keys]
+        self.at_hand = UntilChanged[frozenset[object]]()
 
 
 class _Kept(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import makes_its_pods
-from gpuspawner.preflight.until_changed import UntilChanged
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.runtime import Runtime

@@ -10,6 +10,7 @@ import msgspec
 
 from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling.growth import devices, like, new_node
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.starting import INSTANCE_TYPE, is_young
@@ -62,16 +63,13 @@ class KarpenterNodes:
     def __init__(self, state: ClusterState, objects: AutoscalerObjects) -> None:
         self._state = state
         self._objects = objects
-        self._version: object = None
-        self._pools: Mapping[str, PoolNodes] = {}
+        self._pools = UntilChanged[Mapping[str, PoolNodes]]()
         self._made: dict[str, tuple[NodeClaim, SeenNode | None]] = {}
 
     def by_pool(self) -> Mapping[str, PoolNodes]:
         """Return the nodes by the names of their pools; a pool without nodes may be missing."""
         version = self._state.version, self._objects.version
-        if self._version != version:
-            self._version, self._pools = version, self._sorted()
-        return self._pools
+        return self._pools.of(version, (), self._sorted)
 
     def _sorted(self) -> Mapping[str, PoolNodes]:
         pools: defaultdict[str, PoolNodes] = defaultdict(PoolNodes)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling import declared
 from gpuspawner.scaling.cluster_autoscaler import NodeGroups
 from gpuspawner.scaling.declared import DeclaredPool
@@ -101,8 +102,8 @@ class Pools:
         self._autoscaling = autoscaling
         self._karpenter = Karpenter(state, objects)
         self._autoscaler = NodeGroups(state, objects)
-        self._shown: tuple[int, tuple[Sign, ...]] = (-1, ())
-        self._nodes: tuple[int, frozenset[str]] = (-1, frozenset())
+        self._shown = UntilChanged[tuple[Sign, ...]]()
+        self._nodes = UntilChanged[frozenset[str]]()
         self.learned = Learned()
         self.usual = UsualTimes[str]()
 
@@ -179,18 +180,17 @@ class Pools:
             else (it.metadata.name, repr(it.spec), repr(it.status.resources), is_ready(it))
             for it in self._objects.node_pools
         )
-        if self._nodes[0] != self._state.version:
-            self._nodes = self._state.version, frozenset(self._state.nodes)
-        return self._nodes[1], pools, self._autoscaler.groups
+        nodes = self._nodes.of(self._state.version, (), lambda: frozenset(self._state.nodes))
+        return nodes, pools, self._autoscaler.groups
 
     def _signs(self) -> Iterator[Sign]:
         """Yield the signs of autoscalers that may run."""
-        if self._shown[0] != self._state.lasting_version:
-            self._shown = self._state.lasting_version, signs(self._state.nodes.values())
+        nodes = self._state.nodes.values()
+        shown = self._shown.of(self._state.lasting_version, (), lambda: signs(nodes))
         for sign in SIGNS:
             is_known = sign.kinds and all(map(self._objects.known, sign.kinds))
             tell = sign.kinds and all(map(self._objects.tells, sign.kinds))
-            if tell or (sign in self._shown[1] and not is_known):
+            if tell or (sign in shown and not is_known):
                 yield sign
 
     def _sees(self, sign: Sign, filters: Filters | None) -> bool:

@@ -3,6 +3,8 @@
 A class that starts together sends many equal pods.
 """
 
+from functools import partial
+
 import msgspec
 from msgspec import msgpack, structs
 
@@ -10,6 +12,7 @@ from gpuspawner.kube.objects import Manifest, strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
 from gpuspawner.scheduling.node_info import host_ports
@@ -38,54 +41,43 @@ class Verdicts:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._version = -1
-        self._verdicts: dict[PodShape, Verdict] = {}
-        self._fitting: dict[PodShape, bool] = {}
-        self._nodes: dict[PodShape, frozenset[str]] = {}
-        self._demands: dict[PodShape, Demand | None] = {}
-        self._alike: dict[object, Demand] = {}
-        self._repelling = False
+        self._verdicts = UntilChanged[Verdict]()
+        self._fitting = UntilChanged[bool]()
+        self._nodes = UntilChanged[frozenset[str]]()
+        self._demands = UntilChanged[Demand | None]()
+        self._alike = UntilChanged[Demand]()
+        self._repelling = UntilChanged[bool]()
         """Whether a running pod keeps others away by its anti-affinity."""
 
     def verdict(self, subject: Subject) -> Verdict:
         """Return what kube-scheduler would do with the pod at this moment."""
-        shape = self.shape(subject)
-        verdict = self._verdicts.get(shape)
-        if verdict is None:
-            verdict = evaluate(self._state, subject.pod, new_claims=subject.new_claims)
-            self._verdicts[shape] = verdict
-        return verdict
+        state, claims = self._state, subject.new_claims
+        find = partial(evaluate, state, subject.pod, new_claims=claims)
+        return self._verdicts.of(state.version, self.shape(subject), find)
 
     def fits(self, subject: Subject) -> bool:
         """Whether the pod fits at this moment; cheaper than a verdict, which names all nodes."""
-        shape = self.shape(subject)
-        if shape in self._verdicts:
-            return self._verdicts[shape].outcome is Outcome.FITS
-        if shape not in self._fitting:
-            claims = subject.new_claims
-            self._fitting[shape] = fits_somewhere(self._state, subject.pod, new_claims=claims)
-        return self._fitting[shape]
+        state, claims, shape = self._state, subject.new_claims, self.shape(subject)
+        if (known := self._verdicts.find(state.version, shape)) is not None:
+            return known.outcome is Outcome.FITS
+        find = partial(fits_somewhere, state, subject.pod, new_claims=claims)
+        return self._fitting.of(state.version, shape, find)
 
     def nodes(self, subject: Subject) -> frozenset[str]:
         """Return the nodes on which the pod fits at this moment; none costs less than a verdict."""
-        shape = self.shape(subject)
-        if shape in self._verdicts:
-            known = self._verdicts[shape]
+        state, claims, shape = self._state, subject.new_claims, self.shape(subject)
+        if (known := self._verdicts.find(state.version, shape)) is not None:
             return frozenset(known.feasible if known.outcome is Outcome.FITS else ())
-        if shape not in self._nodes:
-            found = fitting_nodes(self._state, subject.pod, new_claims=subject.new_claims)
-            self._nodes[shape] = frozenset(found)
-        return self._nodes[shape]
+        find = partial(fitting_nodes, state, subject.pod, new_claims=claims)
+        return self._nodes.of(state.version, shape, lambda: frozenset(find()))
 
     def demand(self, subject: Subject) -> Demand | None:
         """Return the room that the pod may take at this moment; None if it fits nowhere.
 
         Equal demands are the same object, even if their pods differ otherwise.
         """
-        shape = self.shape(subject)
-        if shape not in self._demands:
-            self._demands[shape] = self._demand(subject)
-        return self._demands[shape]
+        version, shape = self._state.version, self.shape(subject)
+        return self._demands.of(version, shape, lambda: self._demand(subject))
 
     def demand_anywhere(self, subject: Subject) -> Demand:
         """Return the room that a pod may take if nobody knows on which node."""
@@ -100,7 +92,7 @@ class Verdicts:
             requests = requests_with_pod(pod_requests(pod, self._state.rules))
             demand = Demand(requests, nodes, is_simple(pod))
             value = (frozenset(requests.items()), demand.nodes, demand.simple)
-            return self._alike.setdefault(value, demand)
+            return self._alike.of(self._state.version, value, lambda: demand)
         if self.verdict(subject).outcome is Outcome.FITS_AFTER_PREEMPTION:
             return Demand({}, None, simple=False)
         return None
@@ -121,8 +113,11 @@ class Verdicts:
 
     def depends_on_labels(self, pod: Pod) -> bool:
         """Whether the verdict depends on the pod's labels and name: pods select each other."""
-        self._forget_if_changed()
-        return self._repelling or not is_simple(pod)
+        nodes = self._state.nodes.values()
+        repelling = self._repelling.of(
+            self._state.version, (), lambda: any(info.repelling for info in nodes)
+        )
+        return repelling or not is_simple(pod)
 
     def places(self, subject: Subject) -> bytes:
         """Return a key that is equal for pods whose volumes new nodes reach in the same places.
@@ -168,14 +163,6 @@ class Verdicts:
         if claim is None and (new := _new_claim(subject, name)) is not None:
             claim = with_default_class(new, storage)
         return class_of_claim(claim) if claim else None
-
-    def _forget_if_changed(self) -> None:
-        if self._version == self._state.version:
-            return
-        self._version = self._state.version
-        for kept in (self._verdicts, self._fitting, self._nodes, self._demands, self._alike):
-            kept.clear()
-        self._repelling = any(info.repelling for info in self._state.nodes.values())
 
 
 def new_claims(subject: Subject) -> list[PersistentVolumeClaim]:

@@ -1,10 +1,12 @@
 """An open form of KubeSpawner's profiles."""
 
 from collections.abc import Hashable
+from functools import partial
 
 from msgspec import msgpack
 
 from gpuspawner import language
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.profiles import Profiles
@@ -28,7 +30,7 @@ class ProfilesForm:
         self._language = language.language_tag()
         self._base: Proposal | None = None
         self._spec = b""
-        self._places: tuple[int, bytes] = -1, b""
+        self._places = UntilChanged[bytes]()
 
     @classmethod
     async def opened(cls, source: Profiles) -> "ProfilesForm":
@@ -74,7 +76,7 @@ class ProfilesForm:
     async def _sample(self) -> None:
         """Find out what the owner's pod of the default profile has of its own."""
         self._base = await self._source.look_at(self._listed, self._allowed.entitlement).base()
-        self._places = -1, b""
+        self._places = UntilChanged[bytes]()
         self._spec = _unnamed(self._base) if self._base else b""
 
     def _is_alone(self, subject: Subject) -> bool:
@@ -85,10 +87,8 @@ class ProfilesForm:
 
     def _from(self, subject: Subject) -> bytes:
         runtime = self._source.runtime
-        version = runtime.view.state.lasting_version
-        if self._places[0] != version:
-            self._places = version, runtime.preflight.verdicts.places(subject)
-        return self._places[1]
+        find = partial(runtime.preflight.verdicts.places, subject)
+        return self._places.of(runtime.view.state.lasting_version, (), find)
 
 
 def _unnamed(base: Proposal) -> bytes:

@@ -168,8 +168,9 @@ def test_what_is_possible_is_asked_anew_for_another_pod_of_the_same_server(stage
     assert stage.room.possible(stage.ticket("ann", 2)) == {"half"}
 
 
-def test_the_nodes_of_many_tickets_are_kept_not_those_of_all(stage, monkeypatch) -> None:
+def test_the_nodes_of_many_tickets_are_kept_not_those_of_all(monkeypatch) -> None:
     monkeypatch.setattr("gpuspawner.line.line_room._KEPT", 2)
+    stage = Stage()
     for name in ("ann", "bob", "cleo", "dora", "ann"):
         assert stage.room.possible(stage.ticket(name)) == {"half", "full"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuspawner.preflight.until_changed import UntilChanged
+from gpuspawner.kube.until_changed import UntilChanged
 
 
 def test_a_result_is_found_by_any_of_its_keys_in_its_version_only() -> None:
@@ -31,3 +31,12 @@ def test_there_are_never_more_results_than_allowed() -> None:
         kept.keep(1, number, number)
         assert sum(kept.find(1, it) is not None for it in range(5)) <= 2
         assert kept.find(1, number) == number
+
+
+def test_a_result_is_made_once_in_a_version_even_if_it_is_none() -> None:
+    kept, made = UntilChanged[None](), []
+
+    for version, key in ((1, "a"), (1, "a"), (1, "b"), (1, "a"), (2, "a"), (2, "a")):
+        assert kept.of(version, key, lambda it=(version, key): made.append(it)) is None
+
+    assert made == [(1, "a"), (1, "b"), (2, "a")]

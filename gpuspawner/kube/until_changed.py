@@ -1,6 +1,7 @@
 """Results that hold until something changes that they depend on."""
 
-from collections.abc import Hashable
+import math
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 _Value = TypeVar("_Value")
@@ -15,7 +16,7 @@ class UntilChanged(Generic[_Value]):
         most: How many results are kept; one more, and all others are forgotten.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: float = math.inf) -> None:
         self._most = most
         self._version: object = None
         self._kept: dict[Hashable, _Value] = {}
@@ -33,3 +34,9 @@ class UntilChanged(Generic[_Value]):
             self._kept.clear()
         self._kept[key] = value
         return value
+
+    def of(self, version: object, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        """Return the result of this version for a key; make and keep it if there is none."""
+        if self._version == version and key in self._kept:
+            return self._kept[key]
+        return self.keep(version, key, make())
