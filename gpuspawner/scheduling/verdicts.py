@@ -47,6 +47,7 @@ class Verdicts:
         self._demands = UntilChanged[Demand | None]()
         self._alike = UntilChanged[Demand]()
         self._repelling = UntilChanged[bool]()
+        """Whether a running pod keeps others away by its anti-affinity."""
 
     def verdict(self, subject: Subject) -> Verdict:
         """Return what kube-scheduler would do with the pod at this moment."""
