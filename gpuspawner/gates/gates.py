@@ -34,8 +34,8 @@ from gpuspawner.launch import failures
 from gpuspawner.launch.deadlines import limits, total
 from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.failures import explaining
+from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
-from gpuspawner.launch.story import Story
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.dry_run import Admission
@@ -81,7 +81,7 @@ class Gates:
         self._promises = Promises(reservations, *([accounts.pledges] if accounts else []))
         self._held = HeldReservation(spawner, stock, self._promises)
         self._begun = asyncio.Event()
-        self._story = Story()
+        self._progress = Progress()
         self.endings = Endings(spawner, stock, self._runtime)
         self.attempt: Attempt | None = None
         self.in_line = self._new_place()
@@ -132,7 +132,7 @@ class Gates:
         self.endings.forget()
         failures.forget(self._spawner, self._runtime)
         for message in self.attempt.news():
-            self._story.tell(message, 5)
+            self._progress.tell(message, 5)
         self._begun.set()
 
     # Gate 3: the pod that is really sent
@@ -187,7 +187,7 @@ class Gates:
             choice, pod = avoiding.choice, changed_pod(pod, avoiding.choice.proposal.pod)
             if self.attempt and self.attempt.phase is Phase.ADMITTED:  # else, it is sent again
                 told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
-                self._story.tell(told(), 5)
+                self._progress.tell(told(), 5)
         granted = await self._policing.take_sent(choice)
         if granted is not None:
             # An earlier gate may have known less of the pod, or judged by other policies.
@@ -286,13 +286,13 @@ class Gates:
         admitting = Admitting(self._spawner, self._runtime, self._policing, self._promises)
         if self._runtime.line is None:
             return TurnToStart(self._spawner, admitting)
-        told = self.endings, self._story, self._begun
+        told = self.endings, self._progress, self._begun
         return self._runtime.line.turn(
             self._spawner, self._runtime, admitting, self._policing, *told
         )
 
     def _new_run(self) -> Run:
-        told = self._runtime, self._story
+        told = self._runtime, self._progress
         return Run(self._spawner, self._stock, *told, lambda: self.attempt, self._decide)
 
     async def stop(self, now: bool) -> None:
@@ -316,7 +316,7 @@ class Gates:
                 yield event
         else:
             with self.in_line.watched():
-                async for event in self._story.read():
+                async for event in self._progress.read():
                     yield event
 
     def clear(self) -> None:
@@ -326,6 +326,6 @@ class Gates:
         if self.attempt is not None:
             self._promises.release(self.attempt.choice.proposal.key)
         self.attempt = None
-        self._story = Story()
+        self._progress = Progress()
         self.in_line = self._new_place()
         self._begun.clear()

@@ -12,9 +12,8 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
 from gpuspawner.compat.kubespawner import SERVER, Stock
 from gpuspawner.launch.deadlines import limits
-from gpuspawner.launch.sight import AGAIN_SECONDS, QueueSight, Seen, Sight
-from gpuspawner.launch.story import Story
-from gpuspawner.launch.telling import Telling
+from gpuspawner.launch.progress import Progress, Teller
+from gpuspawner.launch.seen import AGAIN_SECONDS, Seen, SeenPod, SeenWorkload
 from gpuspawner.messages.causes import NOTHING
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
@@ -45,7 +44,7 @@ class Launching:
     """
 
     def __init__(
-        self, spawner: Host, stock: Stock, runtime: Runtime, story: Story, attempt: Attempt
+        self, spawner: Host, stock: Stock, runtime: Runtime, progress: Progress, attempt: Attempt
     ) -> None:
         self._view = runtime.view
         self._avoided = runtime.avoided
@@ -56,9 +55,9 @@ class Launching:
         self._limits = _with_rest(limits(spawner, attempt), attempt)
         self._had_longer = False
         in_view = InView(runtime.view, "/".join(self._proposal.key))
-        self._sight = Sight(stock, in_view.is_lost, self._why_gone)
+        self._pod = SeenPod(stock, in_view.is_lost, self._why_gone)
         rules = runtime.view.state.rules
-        self._queue = QueueSight(runtime.view.queues, self._proposal.decoded, rules)
+        self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
         self._reservations = runtime.preflight.reservations
         self._uncounted = ExitStack()
         self._is_queued = False
@@ -66,7 +65,7 @@ class Launching:
         self.troubles: tuple[Trouble, ...] = ()
         self.was_ready = False
         usual, images = runtime.usual_steps, runtime.view.state.images
-        self._telling = Telling(story, attempt.decision, usual, images)
+        self._teller = Teller(progress, attempt.decision, usual, images)
 
     async def until_failed(
         self, heard: Heard, judge: Callable[[], Awaitable[Start | Wait]]
@@ -87,19 +86,19 @@ class Launching:
         began = time.monotonic()
         self._farewells.forget(self._proposal.key)  # of an older pod of the name
         while True:
-            if seen := self._sight.look(heard):
-                seen = self._queue.look(self._without_lost(seen))
+            if seen := self._pod.look(heard):
+                seen = self._workload.look(self._without_lost(seen))
                 self.troubles = seen.troubles
                 self._course.note(seen.stages, seen.troubles, time.monotonic())
                 self._mind_queue(seen)
-                self._telling.tell(seen, self._course)
+                self._teller.tell(seen, self._course)
                 if failure := self._failure(seen):
                     self._note_broken(failure, seen.node)
                     is_final = failure.late is not StartPhase.SCHEDULED
                     if is_final or not self._gets_longer(seen, await judge()):
                         raise refused(failure, self._proposal.grant)
             waited = time.monotonic() - began
-            if self._sight.is_blind and waited > self._blind_seconds:
+            if self._pod.is_blind and waited > self._blind_seconds:
                 raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
             await self._view.changed(AGAIN_SECONDS)
 

@@ -12,7 +12,7 @@ from jupyterhub.utils import AnyTimeoutError
 
 from gpuspawner.compat.kubespawner import Stock, is_of_others
 from gpuspawner.launch.launching import Launching, not_sent, not_started, refused
-from gpuspawner.launch.story import Story
+from gpuspawner.launch.progress import Progress
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
@@ -46,7 +46,7 @@ class Run:
         spawner: Host,
         stock: Stock,
         runtime: Runtime,
-        story: Story,
+        progress: Progress,
         attempt: Callable[[], Attempt | None],
         decide: Decide,
     ) -> None:
@@ -54,7 +54,7 @@ class Run:
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime
-        self._story = story
+        self._progress = progress
         self._attempt = attempt
         self._decide = decide
         self._launch: Launching | None = None
@@ -111,7 +111,7 @@ class Run:
         with runtime.view.events.of(*attempt.choice.proposal.key) as heard:
             await self.created.wait()
             if (sent := self._attempt()) is not None:
-                told = self._story, sent
+                told = self._progress, sent
                 self._launch = Launching(self._spawner, self._stock, runtime, *told)
                 choice = sent.choice.created()
                 check = partial(self._decide, choice, runtime.preflight.check_sent)

@@ -14,7 +14,7 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.launch.launching import Launching
-from gpuspawner.launch.story import Story
+from gpuspawner.launch.progress import Progress
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp
@@ -70,7 +70,7 @@ def launching(
         preflight="enforce",
     )
     stock: Any = SimpleNamespace(known_pod=lambda: pod, knows_pods=lambda: True)
-    start = Launching(spawner, stock, runtime, Story(), attempt)
+    start = Launching(spawner, stock, runtime, Progress(), attempt)
     start.was_ready = was_ready
     return start
 

@@ -52,7 +52,7 @@ class Seen(msgspec.Struct, frozen=True):
         return self.stages[-1].step is Step.QUEUED
 
 
-class Sight:
+class SeenPod:
     """Looks at the pod that KubeSpawner's reflector shows; a newer pod of its name starts anew.
 
     Args:
@@ -124,7 +124,7 @@ class Sight:
         return True
 
 
-class QueueSight:
+class SeenWorkload:
     """Looks for the workload that Kueue has made of a pod, which says what the pod waits for."""
 
     def __init__(self, objects: KueueObjects, pod: Pod | None, rules: Rules) -> None:

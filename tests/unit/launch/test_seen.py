@@ -7,7 +7,7 @@ import pytest
 
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.launch.sight import Seen, Sight
+from gpuspawner.launch.seen import Seen, SeenPod
 from gpuspawner.troubles.steps import Step
 from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.clocks import Clock
@@ -23,7 +23,7 @@ def pod(uid: str = "u", node: str = "", **metadata: Any) -> dict[str, Any]:
 
 
 class Window:
-    """A sight, and what it is to see."""
+    """A pod, and what is to be seen of it."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -34,10 +34,10 @@ class Window:
         self.knows_pods = True
         fake = SimpleNamespace(known_pod=lambda: self.pod, knows_pods=lambda: self.knows_pods)
         stock = cast("Stock", fake)
-        self.sight = Sight(stock, lambda: self.is_lost, lambda: self.farewell)
+        self.seen = SeenPod(stock, lambda: self.is_lost, lambda: self.farewell)
 
     def look(self) -> Seen | None:
-        return self.sight.look(self.heard)
+        return self.seen.look(self.heard)
 
     def step(self) -> Step:
         return self.look().stages[-1].step
