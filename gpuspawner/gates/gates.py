@@ -31,9 +31,9 @@ from gpuspawner.gates.gpu_check import checked
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.launch import failures
-from gpuspawner.launch.deadlines import limits, total
 from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.failures import explaining
+from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
 from gpuspawner.offers.grant import Grant
@@ -279,8 +279,8 @@ class Gates:
         explained = explaining(self._spawner, self._runtime)
         with reporting(self._spawner), explained, self.in_line.kept_if_taken():
             self._run = run = self._new_run()
-            lost = run.until_lost(), run.until_failed()
-            return await self._held.hold(self._choice().proposal.key, run.until_it_listens(), *lost)
+            key = self._choice().proposal.key
+            return await self._held.hold(key, run.until_it_listens(), run.until_failed())
 
     def _new_place(self) -> TurnToStart:
         admitting = Admitting(self._spawner, self._runtime, self._policing, self._promises)

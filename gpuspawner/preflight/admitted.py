@@ -197,18 +197,6 @@ class AdmittedPreflight:
         """As `Preflight.check_sent`."""
         return self._preflight.check_sent(proposal)
 
-    async def until_taken(self, proposal: Proposal) -> Refuse:
-        """As `Preflight.until_taken`."""
-        return await self._preflight.until_taken(proposal)
-
-    async def until_in_vain(self, proposal: Proposal, wait: Wait, most: float) -> Refuse:
-        """As `NodeWaits.until_in_vain`."""
-        return await self._preflight.node_waits.until_in_vain(proposal, wait, most)
-
-    async def until_in_vain_after_queue(self, proposal: Proposal, most: float) -> Refuse:
-        """As `NodeWaits.until_in_vain_after_queue`."""
-        return await self._preflight.node_waits.until_in_vain_after_queue(proposal, most)
-
     async def with_alternatives(
         self, refusal: Refuse, proposal: Proposal, variants: Variants, admission: Admission
     ) -> Refuse:

@@ -36,10 +36,8 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.reservations.in_view import LostRoom
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.reservations.wait_queue import Waiter, WaitQueue
-from gpuspawner.scaling.node_waits import TRIAL_SECONDS, NodeWaits
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scaling.pools import Pools
@@ -58,8 +56,6 @@ _LOOK_AGAIN_SECONDS = 1.0
 # How far the view may lag behind KubeSpawner, which has seen a pod go, in seconds.
 _LAG = 2.0
 
-_LOOK_EVERY = 1.0
-
 
 class Preflight:
     """Decides about pods on the live view of the cluster. One for the whole hub.
@@ -69,9 +65,7 @@ class Preflight:
     Args:
         patience: Seconds that `begin` and `confirm` wait for facts that aren't known yet.
         lag: Seconds that they wait for a pod of the same name to leave the view.
-        look_every: Seconds between two checks in `until_taken`.
         pools: The pools that may grow; by default those that the view shows.
-        trial: Seconds that a pod may be pending before an autoscaler has reacted to it.
         line: Makes the line of those who wait; by default, nobody does.
     """
 
@@ -80,9 +74,7 @@ class Preflight:
         view: ClusterView,
         patience: float = START_PATIENCE,
         lag: float = _LAG,
-        look_every: float = _LOOK_EVERY,
         pools: Pools | None = None,
-        trial: float = TRIAL_SECONDS,
         line: MakesLine = nobody_waits,
     ) -> None:
         self._view = view
@@ -93,8 +85,6 @@ class Preflight:
         self.reservations = Reservations(view.state, self._verdicts, view.wake)
         pools = pools or Pools(view.state, view.autoscalers)
         self.to_come = NodesToCome(view.state, self._verdicts, self.reservations, pools)
-        self.node_waits = NodeWaits(view, self.to_come, self._check_alone, trial)
-        self._lost_room = LostRoom(view, self._verdicts, self._check_alone, look_every)
         self._counts = NodeCounts(view.state)
         known = view.state, self._verdicts, self.to_come, self._counts
         self._decider = Decider(*known, self._queues)
@@ -206,14 +196,6 @@ class Preflight:
     def release(self, namespace: str, name: str) -> None:
         """End the pod's reservation, if it has one: the start is over. Never raises."""
         self.reservations.release((namespace, name))
-
-    async def until_taken(self, proposal: Proposal) -> Refuse:
-        """Wait until the existing pod has lost its room, forever if it doesn't; return why.
-
-        Another program, or a person with kubectl, may take it. The scheduler's condition alone is
-        no proof: the scheduler may have tried the pod a moment too early.
-        """
-        return await self._lost_room.until_taken(proposal)
 
     def _decide(self, proposal: Proposal) -> Decision:
         """Decide about a proposal, behind those who are in line; who was called is not."""

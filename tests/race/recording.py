@@ -15,6 +15,7 @@ from typing import Any
 
 from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.pods import Pod
+from gpuspawner.launch.unscheduled import PromisedRoom
 from gpuspawner.preflight.decision import Decision, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
@@ -108,8 +109,19 @@ class Recorder:
         ClusterState.remove = recorded_remove  # type: ignore[method-assign, assignment]
 
     def watch_the_preflight(self) -> None:
-        for gate in ("begin", "confirm", "until_taken"):
+        for gate in ("begin", "confirm"):
             setattr(Preflight, gate, self._recorded(gate, getattr(Preflight, gate)))
+        look = PromisedRoom.look
+
+        @wraps(look)
+        def recorded_look(room: PromisedRoom) -> Refuse | None:
+            refusal = look(room)
+            if refusal is not None:
+                asked: Any = room._check
+                self._refused("taken", "look", room._proposal, refusal, asked.__self__._preflight)
+            return refusal
+
+        PromisedRoom.look = recorded_look  # type: ignore[method-assign, assignment]
 
     def _recorded(
         self, gate: str, ask_at: Callable[[Preflight, Proposal], Awaitable[Decision]]
@@ -117,16 +129,21 @@ class Recorder:
         @wraps(ask_at)
         async def recorded(preflight: Preflight, proposal: Proposal) -> Decision:
             decision = await ask_at(preflight, proposal)
-            name, gpus = proposal.name, proposal.grant.gpus
             if isinstance(decision, Refuse):
-                told = "taken" if gate == "until_taken" else "refused"
-                saw = f"{gate}: {decision.scheduler_message}; {_seen(preflight)}"
-                self._write(Line(told, name, gpus, reason=decision.reason.value, saw=saw))
+                self._refused("refused", gate, proposal, decision, preflight)
             elif isinstance(decision, Start) and gate == "confirm":
-                self._write(Line("unchecked" if decision.notes else "accepted", name, gpus))
+                told = "unchecked" if decision.notes else "accepted"
+                self._write(Line(told, proposal.name, proposal.grant.gpus))
             return decision
 
         return recorded
+
+    def _refused(
+        self, told: str, gate: str, proposal: Proposal, refusal: Refuse, preflight: Preflight
+    ) -> None:
+        saw = f"{gate}: {refusal.scheduler_message}; {_seen(preflight)}"
+        name, gpus = proposal.name, proposal.grant.gpus
+        self._write(Line(told, name, gpus, reason=refusal.reason.value, saw=saw))
 
     def _write(self, line: Line) -> None:
         self._file.write(json.dumps(asdict(line)) + "\n")

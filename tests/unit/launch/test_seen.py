@@ -8,6 +8,7 @@ import pytest
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.launch.seen import Seen, SeenPod
+from gpuspawner.troubles.ending import Ending, utc_now
 from gpuspawner.troubles.steps import Step
 from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.clocks import Clock
@@ -30,7 +31,7 @@ class Window:
         self.pod: Any = None
         self.heard = Heard()
         self.is_lost = False
-        self.farewell: Kind | None = None
+        self.farewell: Ending | None = None
         self.knows_pods = True
         fake = SimpleNamespace(known_pod=lambda: self.pod, knows_pods=lambda: self.knows_pods)
         stock = cast("Stock", fake)
@@ -125,7 +126,7 @@ def test_a_pod_that_came_and_went_between_two_looks_is_told(window) -> None:
     window.is_lost = True
     assert window.troubles() == [Kind.DELETED]
 
-    window.farewell = Kind.PREEMPTED
+    window.farewell = Ending(Kind.PREEMPTED, utc_now())
     assert window.troubles() == [Kind.PREEMPTED]
 
 
