@@ -204,8 +204,8 @@ class AdmittedPreflight:
 
         If admission was asked for the refusal, it is asked for the alternatives too.
         """
-        # It isn't known yet who gets the room; or the same choice may well start again.
-        if refusal.reason in (Reason.TRY_AGAIN, Reason.DELETED) or _fails_for_all(refusal):
+        # It isn't known yet who gets the room.
+        if refusal.reason is Reason.TRY_AGAIN or _fails_for_all(refusal):
             return refusal
         if not refusal.after_admission:
             return msgspec.structs.replace(
