@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from gpuspawner.cluster.background import TurnsToLook
 from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configuration
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
@@ -61,6 +62,7 @@ class Runtime:
             aside.
         line: The line of those who wait for room; None without one.
         accounts: What servers take; None if nothing needs it.
+        turns: Those of starts whose pods wait for a node.
         failed_starts: What the next form says of the last start that failed, by the names of its
             owner and its server, until that server's next start.
         offers_nothing: Whether the administrator has configured none of our offers.
@@ -106,9 +108,9 @@ class Runtime:
         self.preflight = Preflight(
             self.view,
             pools=self.pools,
-            trial=settings.trial_timeout,
             line=self.line.waiting if self.line is not None else nobody_waits,
         )
+        self.turns = TurnsToLook()
         self.usual_steps = UsualSteps()
         self.avoided = AvoidedNodes()
         self.farewells = Farewells()

@@ -13,7 +13,7 @@ from gpuspawner.compat.kubespawner import MAKING, Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.launch.own_servers import usage
+from gpuspawner.launch.announcements import usage
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import manifest, options, parsing
 from gpuspawner.offers.grant import Denial, Grant, decide

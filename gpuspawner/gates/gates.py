@@ -31,11 +31,11 @@ from gpuspawner.gates.gpu_check import checked
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.launch import failures
-from gpuspawner.launch.deadlines import limits, total
 from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.failures import explaining
+from gpuspawner.launch.launching import limits, total
+from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
-from gpuspawner.launch.story import Story
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.dry_run import Admission
@@ -79,7 +79,7 @@ class Gates:
         self._reservations = self._runtime.preflight.reservations
         self._sending = Sending(spawner, stock, self._reservations)
         self._begun = asyncio.Event()
-        self._story = Story()
+        self._progress = Progress()
         self.endings = Endings(spawner, stock, self._runtime)
         self.attempt: Attempt | None = None
         self.in_line = self._new_place()
@@ -130,7 +130,7 @@ class Gates:
         self.endings.forget()
         failures.forget(self._spawner, self._runtime)
         for message in self.attempt.news():
-            self._story.tell(message, 5)
+            self._progress.tell(message, 5)
         self._begun.set()
 
     # Gate 3: the pod that is really sent
@@ -185,7 +185,7 @@ class Gates:
             choice, pod = avoiding.choice, changed_pod(pod, avoiding.choice.proposal.pod)
             if self.attempt and not self.attempt.is_sent:
                 told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
-                self._story.tell(told(), 5)
+                self._progress.tell(told(), 5)
         granted = await self._policing.take_sent(choice)
         if granted is not None:
             # An earlier gate may have known less of the pod, or judged by other policies.
@@ -277,21 +277,20 @@ class Gates:
         explained = explaining(self._spawner, self._runtime)
         with reporting(self._spawner), explained, self.in_line.kept_if_taken():
             self._run = run = self._new_run()
-            lost = run.until_lost(), run.until_failed()
             key = self._choice().proposal.key
-            return await self._sending.hold(key, run.until_it_listens(), *lost)
+            return await self._sending.hold(key, run.until_it_listens(), run.until_failed())
 
     def _new_place(self) -> TurnToStart:
         admitting = Admitting(self._spawner, self._runtime, self._policing)
         if self._runtime.line is None:
             return TurnToStart(self._spawner, admitting)
-        told = self.endings, self._story, self._begun
+        told = self.endings, self._progress, self._begun
         return self._runtime.line.turn(
             self._spawner, self._runtime, admitting, self._policing, *told
         )
 
     def _new_run(self) -> Run:
-        told = self._runtime, self._story
+        told = self._runtime, self._progress
         return Run(self._spawner, self._stock, *told, lambda: self.attempt, self._decide)
 
     async def stop(self, now: bool) -> None:
@@ -315,7 +314,7 @@ class Gates:
                 yield event
         else:
             with self.in_line.watched():
-                async for event in self._story.read():
+                async for event in self._progress.read():
                     yield event
 
     def clear(self) -> None:
@@ -325,6 +324,6 @@ class Gates:
         if self.attempt is not None:
             self._reservations.end(self.attempt.choice.proposal.key)
         self.attempt = None
-        self._story = Story()
+        self._progress = Progress()
         self.in_line = self._new_place()
         self._begun.clear()

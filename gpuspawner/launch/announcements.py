@@ -1,8 +1,8 @@
 """What the hub's pages say of a user's servers, beside the hub's own announcement.
 
 Every page says how the last servers ended. The home page also says when those that run will end,
-what has happened to them since they started, and which ones wait in line. The form says it of its
-own server.
+what has happened to them since they started, and which ones wait in line. The form says how its own
+server ended, and what policies leave to its owner.
 """
 
 import logging
@@ -14,11 +14,15 @@ from markupsafe import Markup
 
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, people
-from gpuspawner.form.addresses import line
+from gpuspawner.form.addresses import line, stop
+from gpuspawner.form.view_model import LeftByPolicies, OwnServer, WithheldCard
 from gpuspawner.kube.startup import read_pod
+from gpuspawner.language import gettext as _
+from gpuspawner.launch import failures
 from gpuspawner.launch.endings import last_of
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
+from gpuspawner.start.policing import Entitlement
 from gpuspawner.troubles.ending import Ending, utc_now
 from gpuspawner.troubles.mishaps import Mishap, mishaps
 
@@ -102,6 +106,26 @@ def told_on_form(spawner: Host) -> str:
     """Say how the last server of this form ended; "" if there is nothing to say."""
     ending = last_of(jupyterhub.stored_state(spawner))
     return messages.last_server_ended(ending, utc_now()) if ending else ""
+
+
+def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> LeftByPolicies | None:
+    """Return what is left to the owner, with the owner's own servers; None without limits."""
+    failed, ended = failures.told_on_form(spawner, runtime), told_on_form(spawner)
+    withheld = tuple(
+        WithheldCard(it.display_name, it.description, explanation)
+        for it, explanation in entitlement.withheld
+    )
+    servers = tuple(_own(spawner, name) for name in entitlement.servers)
+    lines = tuple(filter(None, [failed, ended, *entitlement.lines]))
+    return LeftByPolicies(lines, servers, withheld) if lines or withheld else None
+
+
+def _own(spawner: Host, name: str) -> OwnServer:
+    """Describe a server; a user can't stop one that starts or stops, or that the hub lost."""
+    running = spawner.user.spawners.get(name)
+    can_stop = running is not None and running.ready
+    shown = name or _("your default server")
+    return OwnServer(shown, stop(spawner, name) if can_stop else "")
 
 
 def _lines(lines: Iterable[Markup]) -> Markup:

@@ -1,5 +1,10 @@
-"""Follows the pod of one start, and gives the start up as soon as it is in vain."""
+"""Follows the pod of one start, and gives the start up as soon as it is in vain.
 
+One loop asks at each change of the live view: is the pod lost, can it not become a server, does it
+take too long, and will it get no node?
+"""
+
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
@@ -10,20 +15,23 @@ from msgspec.structs import replace
 from gpuspawner import messages
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
+from gpuspawner.compat.hub_limits import preparing_seconds
 from gpuspawner.compat.kubespawner import SERVER, Stock
-from gpuspawner.launch.deadlines import limits
-from gpuspawner.launch.sight import AGAIN_SECONDS, QueueSight, Seen, Sight
-from gpuspawner.launch.story import Story
-from gpuspawner.launch.telling import Telling
+from gpuspawner.launch.progress import Progress, Teller
+from gpuspawner.launch.seen import AGAIN_SECONDS, InView, Seen, SeenPod, SeenWorkload
+from gpuspawner.launch.unscheduled import WhyUnscheduled
 from gpuspawner.messages.causes import NOTHING
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.reservations.in_view import InView
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
-from gpuspawner.start.host import Host
+from gpuspawner.start.decisions import PreflightMethod, warn
+from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.source import Choice
+from gpuspawner.traits import OFF
+from gpuspawner.traits.trait_types import setting
 from gpuspawner.troubles.avoided import BROKEN
 from gpuspawner.troubles.course import Course
 from gpuspawner.troubles.limits import GivenUp, StartPhase, hopeless, late, phase
@@ -31,8 +39,13 @@ from gpuspawner.troubles.mishaps import is_lost
 from gpuspawner.troubles.steps import Step
 from gpuspawner.troubles.trouble import Kind, Trouble
 
+_LONGEST = 10.0**8
+"""In seconds, three years: administrators may set infinity, which the hub's timeout can't be."""
 _ADMITTED_SECONDS = 2.0
 """How long Kueue usually takes to admit a pod at most, if there is quota."""
+
+Decide = Callable[[Choice, PreflightMethod], Awaitable[Start | Wait]]
+"""Asks the preflight about a choice, and raises its refusals."""
 
 
 class Launching:
@@ -42,66 +55,92 @@ class Launching:
         troubles: What went wrong at the last look.
         was_ready: Whether all containers have been ready at once, as KubeSpawner asks. From then
             on it looks at the server's only, and others may end.
+
+    Args:
+        question: Whether the pod will get no node, as `unscheduled.question` makes it.
     """
 
     def __init__(
-        self, spawner: Host, stock: Stock, runtime: Runtime, story: Story, attempt: Attempt
+        self,
+        spawner: Host,
+        stock: Stock,
+        runtime: Runtime,
+        progress: Progress,
+        attempt: Attempt,
+        question: WhyUnscheduled | None,
+        decide: Decide,
     ) -> None:
+        self._spawner = spawner
         self._view = runtime.view
         self._avoided = runtime.avoided
         self._farewells = runtime.farewells
-        self._owner = spawner.user.name
         self._proposal: Proposal = attempt.choice.proposal
         self._attempt = attempt
+        self._question = question
+        self._decide = decide
         self._limits = _with_rest(limits(spawner, attempt), attempt)
         self._had_longer = False
-        in_view = InView(runtime.view, "/".join(self._proposal.key))
-        self._sight = Sight(stock, in_view.is_lost, self._why_gone)
+        key = self._proposal.key
+        in_view = InView(runtime.view, "/".join(key))
+        self._pod = SeenPod(stock, in_view.is_lost, lambda: runtime.farewells.of(key))
         rules = runtime.view.state.rules
-        self._queue = QueueSight(runtime.view.queues, self._proposal.decoded, rules)
-        self._reservations = runtime.preflight.reservations
+        self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
+        self._preflight = runtime.preflight
         self._uncounted = ExitStack()
         self._is_queued = False
         self._course = Course()
         self.troubles: tuple[Trouble, ...] = ()
         self.was_ready = False
         usual, images = runtime.usual_steps, runtime.view.state.images
-        self._telling = Telling(story, attempt.decision, usual, images)
+        self._teller = Teller(progress, attempt.decision, usual, images)
 
-    async def until_failed(
-        self, heard: Heard, judge: Callable[[], Awaitable[Start | Wait]]
-    ) -> NoReturn:
+    async def until_failed(self, heard: Heard) -> NoReturn:
         """Follow the pod and its events, and tell of them.
-
-        If the pod gets no node in time, *judge* may raise a refusal that knows why.
 
         Raises:
             Refusal: The start is in vain, or takes too long.
         """
-        try:
-            await self._follow(heard, judge)
-        finally:
-            self._uncounted.close()
-
-    async def _follow(self, heard: Heard, judge: Callable[[], Awaitable[Start | Wait]]) -> NoReturn:
         began = time.monotonic()
         self._farewells.forget(self._proposal.key)  # of an older pod of the name
-        while True:
-            if seen := self._sight.look(heard):
-                seen = self._queue.look(self._without_lost(seen))
-                self.troubles = seen.troubles
-                self._course.note(seen.stages, seen.troubles, time.monotonic())
-                self._mind_queue(seen)
-                self._telling.tell(seen, self._course)
-                if failure := self._failure(seen):
-                    self._note_broken(failure, seen.node)
-                    is_final = failure.late is not StartPhase.SCHEDULED
-                    if is_final or not self._gets_longer(seen, await judge()):
-                        raise refused(failure, self._proposal.grant)
-            waited = time.monotonic() - began
-            if self._sight.is_blind and waited > self._blind_seconds:
-                raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
-            await self._view.changed(AGAIN_SECONDS)
+        with self._uncounted:
+            while True:
+                if seen := self._pod.look(heard):
+                    await self._mind(self._workload.look(self._without_lost(seen)))
+                await self._ask()
+                if self._pod.is_blind and time.monotonic() - began > self._blind_seconds:
+                    raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
+                await self._view.changed(AGAIN_SECONDS)
+
+    async def _mind(self, seen: Seen) -> None:
+        """Tell of what is seen, and refuse the start if its pod can't become a server."""
+        self.troubles = seen.troubles
+        self._course.note(seen.stages, seen.troubles, time.monotonic())
+        self._mind_queue(seen)
+        self._teller.tell(seen, self._course)
+        if failure := self._failure(seen):
+            self._note_broken(failure, seen.node)
+            is_final = failure.late is not StartPhase.SCHEDULED
+            if is_final or not self._gets_longer(seen, await self._judged()):
+                raise refused(failure, self._proposal.grant)
+
+    async def _judged(self) -> Start | Wait:
+        """Judge a pod that has got no node in time; a refusal knows why."""
+        return await self._decide(
+            self._attempt.choice.created(), self._preflight.decider.check_sent
+        )
+
+    async def _ask(self) -> None:
+        """Refuse the start if its pod will get no node, or warn of that once."""
+        try:
+            refusal = self._question() if self._question else None
+        except Exception:
+            # A bug of ours must not keep users from getting servers.
+            name = log_name(self._spawner)
+            self._spawner.log.exception("The preflight failed; %s's server starts unchecked", name)
+            self._question = refusal = None
+        if refusal is not None:
+            self._question = None
+            warn(self._spawner, await self._decide(self._attempt.choice, lambda _: refusal))
 
     def _mind_queue(self, seen: Seen) -> None:
         """Let a pod that waits in a queue of Kueue take nothing from others.
@@ -114,16 +153,12 @@ class Launching:
             self._uncounted.close()
         self._is_queued = seen.is_queued
         if seen.is_queued and self._course.in_stage(seen.stages[-1]) > _ADMITTED_SECONDS:
-            self._reservations.release(self._proposal.key)
+            self._preflight.reservations.release(self._proposal.key)
 
     @property
     def _blind_seconds(self) -> float:
         """How long the pod may be unseen; KubeSpawner reads again after the API server was away."""
         return max(self._limits[StartPhase.SCHEDULED], self._limits[StartPhase.STARTED])
-
-    def _why_gone(self) -> Kind | None:
-        ending = self._farewells.of(self._proposal.key)
-        return ending.kind if ending else None
 
     def _without_lost(self, seen: Seen) -> Seen:
         """Leave out that the node was lost if it is back; no event of the pod says that."""
@@ -165,12 +200,47 @@ class Launching:
     def _note_broken(self, failure: GivenUp, node: str) -> None:
         """Note that the owner's next server should get another node, if this one is broken."""
         if node and failure.cause and failure.cause.kind in BROKEN:
-            self._avoided.avoid(self._owner, node)
+            self._avoided.avoid(self._spawner.user.name, node)
 
 
 def _with_rest(phases: Mapping[StartPhase, float], attempt: Attempt) -> Mapping[StartPhase, float]:
     """Let a pod wait for quota as long as the hub does, if admission alone put it into a queue."""
     return {**phases, StartPhase.QUEUED: max(phases[StartPhase.QUEUED], attempt.seconds_left)}
+
+
+def limits(spawner: Host, attempt: Attempt) -> Mapping[StartPhase, float]:
+    """Return the limit of each phase, in seconds.
+
+    KubeSpawner's ``start_timeout`` is the limit of the containers' start. If nobody knows whether
+    the pod fits, it waits for a node as long as with KubeSpawner. Nothing limits the wait in a
+    queue of Kueue.
+    """
+    for_a_node, decision = attempt.seconds_for_a_node, attempt.decision
+    if isinstance(decision, Wait):
+        scheduled: float = for_a_node
+    else:
+        others = decision.seconds_to_make_room
+        is_judged = others is not None and setting(spawner, "preflight") != OFF
+        known = (
+            setting(spawner, "scheduling_timeout") + (others or 0)
+            if is_judged
+            else attempt.starting
+        )
+        scheduled = max(known, for_a_node)
+    return {
+        StartPhase.QUEUED: _LONGEST if attempt.may_queue else 0.0,
+        StartPhase.SCHEDULED: scheduled,
+        StartPhase.PREPARED: preparing_seconds(
+            setting(spawner, "preparing_timeout"), attempt.starting
+        ),
+        StartPhase.STARTED: attempt.starting,
+        StartPhase.ANSWERED: float(spawner.http_timeout),
+    }
+
+
+def total(phases: Mapping[StartPhase, float]) -> int:
+    """Return the seconds of all phases; the hub and KubeSpawner give a start up after these."""
+    return math.ceil(min(sum(phases.values()), _LONGEST))
 
 
 def _is_of_other(trouble: Trouble) -> bool:

@@ -1,29 +1,26 @@
 """KubeSpawner's steps of one start, which end early if its server can't come up."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from jupyterhub.utils import AnyTimeoutError
+from tornado import web
 
+from gpuspawner.compat.database import is_fault
 from gpuspawner.compat.kubespawner import Stock, is_of_others
-from gpuspawner.launch.launching import Launching, not_sent, not_started, refused
-from gpuspawner.launch.story import Story
-from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.launch.launching import Decide, Launching, not_sent, not_started, refused
+from gpuspawner.launch.progress import Progress
+from gpuspawner.launch.unscheduled import question
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
-from gpuspawner.start.decisions import PreflightMethod, warn
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.refusal import Refusal
-from gpuspawner.start.source import Choice
 from gpuspawner.troubles.limits import StartPhase, late
 from gpuspawner.troubles.trouble import Trouble
-
-Decide = Callable[[Choice, PreflightMethod], Awaitable[Start | Wait]]
 
 _running: ContextVar["Run | None"] = ContextVar("_running", default=None)
 """The start to which the current code belongs, in whatever task."""
@@ -46,7 +43,7 @@ class Run:
         spawner: Host,
         stock: Stock,
         runtime: Runtime,
-        story: Story,
+        progress: Progress,
         attempt: Callable[[], Attempt | None],
         decide: Decide,
     ) -> None:
@@ -54,7 +51,7 @@ class Run:
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime
-        self._story = story
+        self._progress = progress
         self._attempt = attempt
         self._decide = decide
         self._launch: Launching | None = None
@@ -92,47 +89,29 @@ class Run:
         return self._launch.troubles if self._launch else ()
 
     async def until_failed(self) -> None:
-        """Refuse the start as soon as its pod can't become a server, or takes too long."""
-        try:
-            await self._follow()
-        except Refusal:
-            raise
-        except Exception:
-            # A bug of ours must not keep users from getting servers.
-            name = log_name(self._spawner)
-            self._spawner.log.exception("Following %s failed; its start goes on untold", name)
+        """Refuse the start as soon as its pod can't become a server, or takes too long.
 
-    async def _follow(self) -> None:
+        That is also if another pod takes its room, or if no node comes for it.
+        """
         await self.sent.wait()
         if (attempt := self._attempt()) is None:
             return
-        runtime = self._runtime
+        events, key = self._runtime.view.events, attempt.choice.proposal.key
         # Before the pod exists: its first events may come at once, and only once.
-        with runtime.view.events.of(*attempt.choice.proposal.key) as heard:
-            await self.created.wait()
-            if (sent := self._attempt()) is not None:
-                told = self._story, sent
-                self._launch = Launching(self._spawner, self._stock, runtime, *told)
-                choice = sent.choice.created()
-                check = partial(self._decide, choice, runtime.preflight.decider.check_sent)
-                await self._launch.until_failed(heard, check)
-
-    async def until_lost(self) -> None:
-        """Refuse the start as soon as another pod takes its room, or no node comes for it."""
-        await self.created.wait()  # the last gate may decide otherwise than the second
-        if (attempt := self._attempt()) is None:
-            return
-        preflight, decision = self._runtime.preflight, attempt.decision
-        most = attempt.seconds_left
-        if isinstance(decision, Wait):
-            question: PreflightMethod = partial(preflight.until_in_vain, wait=decision, most=most)
-        elif decision.line is not None:
-            question = partial(preflight.until_in_vain_after_queue, most=most)
-        elif attempt.is_promised:
-            question = preflight.until_taken
-        else:
-            return
-        warn(self._spawner, await self._decide(attempt.choice, question))
+        with events.of(*key) as heard, events.of(*key) as answers:
+            await self.created.wait()  # the last gate may decide otherwise than the second
+            try:
+                if (sent := self._attempt()) is not None:
+                    asked = question(self._spawner, self._runtime, sent, answers)
+                    start = self._spawner, self._stock, self._runtime, self._progress, sent
+                    self._launch = Launching(*start, asked, self._decide)
+                    await self._launch.until_failed(heard)
+            except Exception as error:
+                if isinstance(error, Refusal | web.HTTPError) or is_fault(error):
+                    raise
+                # A bug of ours must not keep users from getting servers.
+                name = log_name(self._spawner)
+                self._spawner.log.exception("Following %s failed; its start goes on untold", name)
 
 
 # Waits until a server that runs also listens, so that the message can name a crash until then.

@@ -9,7 +9,7 @@ from gpuspawner.compat.activity import unused_for
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.launch.endings import Endings
-from gpuspawner.launch.story import Story
+from gpuspawner.launch.progress import Progress
 from gpuspawner.line.durations import Durations
 from gpuspawner.line.in_line import InLine
 from gpuspawner.line.kept import KeptPlaces
@@ -70,14 +70,14 @@ class HubLine:
         admitting: Admitting,
         policing: Policing,
         endings: Endings,
-        story: Story,
+        progress: Progress,
         begun: asyncio.Event,
     ) -> InLine:
         """Return the wait of one start of a spawner."""
         if self._waiting is None:
             raise RuntimeError("the preflight has not made the line yet")
         hub = self.rules, self.kept, self._waiting
-        return InLine(spawner, runtime, admitting, policing, endings, story, begun, *hub)
+        return InLine(spawner, runtime, admitting, policing, endings, progress, begun, *hub)
 
     def resume(self, view: ClusterView) -> Coroutine[Any, Any, None]:
         """Start the servers again that were in line when the hub ended. Never raises."""

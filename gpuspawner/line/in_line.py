@@ -12,7 +12,7 @@ from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
 from gpuspawner.form.addresses import line
 from gpuspawner.launch import failures
 from gpuspawner.launch.endings import Endings
-from gpuspawner.launch.story import Story
+from gpuspawner.launch.progress import Progress
 from gpuspawner.line.fronts import STAYS, needs_a_place
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.line import Ticket
@@ -80,7 +80,7 @@ class InLine(TurnToStart):
         admitting: Admitting,
         policing: Policing,
         endings: Endings,
-        story: Story,
+        progress: Progress,
         begun: asyncio.Event,
         rules: QueueRules,
         kept: KeptPlaces,
@@ -90,7 +90,7 @@ class InLine(TurnToStart):
         self._runtime = runtime
         self._policing = policing
         self._endings = endings
-        self._story = story
+        self._progress = progress
         self._begun = begun
         self._rules = rules
         self._kept = kept
@@ -336,7 +336,7 @@ class InLine(TurnToStart):
             )
         if said != self.said:
             self.said = said
-            self._story.tell_instead(self._on_page(said, place.wish), 1)
+            self._progress.tell_instead(self._on_page(said, place.wish), 1)
 
     def _on_page(self, said: Message, wish: Wish) -> Message:
         """Add what only the hub's page of this start says."""

@@ -104,8 +104,6 @@ def why(decision: Refuse) -> str:
             return _("Other servers are starting right now and may take the space yours needs.")
         case Reason.TAKEN:
             return _("Just before your server started, someone else took the room that it needs.")
-        case Reason.DELETED:
-            return _("Your server ended before it was ready.")
         case Reason.AWAY:
             return _(
                 "All machines that could hold your server are offline right now, perhaps for "
@@ -247,8 +245,6 @@ def _way_out(decision: Refuse) -> str:
             return words.ask()
         case Reason.TRY_AGAIN:
             return words.retry()
-        case Reason.DELETED:
-            return _("Please start it again.")
         case _:
             return _("Please try again a little later.")
 

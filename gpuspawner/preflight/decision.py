@@ -23,8 +23,6 @@ class Reason(StrEnum):
     """Other servers were starting, and it didn't become clear in time whether it still fits."""
     TAKEN = "taken"
     """It had room, but a pod that this hub didn't start took it before the pod was bound."""
-    DELETED = "deleted"
-    """Its pod ended or was deleted before the server was ready, while it could wait for a node."""
     AWAY = "away"
     """The nodes that could hold it are cordoned, not ready or have unhealthy GPUs."""
     IMPOSSIBLE = "impossible"

@@ -38,9 +38,7 @@ from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Rejection, WebhookFailed
 from gpuspawner.preflight.taking import Taking
-from gpuspawner.reservations.in_view import LostRoom
 from gpuspawner.reservations.reservations import Reservations
-from gpuspawner.scaling.node_waits import TRIAL_SECONDS, NodeWaits
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scaling.pools import Pools
@@ -52,8 +50,6 @@ START_PATIENCE = 30.0
 
 # How far the view may lag behind KubeSpawner, which has seen a pod go, in seconds.
 _LAG = 2.0
-
-_LOOK_EVERY = 1.0
 
 _Question = Callable[[Proposal], Awaitable[Decision]]
 """What is asked about a pod, after admission or without it."""
@@ -71,9 +67,7 @@ class Preflight:
     Args:
         patience: Seconds that `begin` and `confirm` wait for facts that aren't known yet.
         lag: Seconds that they wait for a pod of the same name to leave the view.
-        look_every: Seconds between two checks in `until_taken`.
         pools: The pools that may grow; by default those that the view shows.
-        trial: Seconds that a pod may be pending before an autoscaler has reacted to it.
         line: Makes the line of those who wait; by default, nobody does.
 
     Attributes:
@@ -87,9 +81,7 @@ class Preflight:
         view: ClusterView,
         patience: float = START_PATIENCE,
         lag: float = _LAG,
-        look_every: float = _LOOK_EVERY,
         pools: Pools | None = None,
-        trial: float = TRIAL_SECONDS,
         line: MakesLine = nobody_waits,
     ) -> None:
         self.verdicts = Verdicts(view.state)
@@ -101,8 +93,6 @@ class Preflight:
         self.line = self.decider.line
         self.taking = Taking(view, *promised, self.decider, patience, lag)
         self.learned = LearnedAdmission()
-        self.node_waits = NodeWaits(view, self.to_come, self.decider.check_sent, trial)
-        self._lost_room = LostRoom(view, self.verdicts, self.decider.check_sent, look_every)
         view.listen(self.reservations.look)
 
     async def foretell(self, proposal: Proposal, admission: Admission) -> Decision:
@@ -180,22 +170,6 @@ class Preflight:
         demand = self.verdicts.demand(subject)
         return demand is None or self.reservations.has_room(proposal.key, demand)
 
-    async def until_taken(self, proposal: Proposal) -> Refuse:
-        """Wait until the existing pod has lost its room, forever if it doesn't; return why.
-
-        Another program, or a person with kubectl, may take it. The scheduler's condition alone is
-        no proof: the scheduler may have tried the pod a moment too early.
-        """
-        return await self._lost_room.until_taken(proposal)
-
-    async def until_in_vain(self, proposal: Proposal, wait: Wait, most: float) -> Refuse:
-        """As `NodeWaits.until_in_vain`."""
-        return await self.node_waits.until_in_vain(proposal, wait, most)
-
-    async def until_in_vain_after_queue(self, proposal: Proposal, most: float) -> Refuse:
-        """As `NodeWaits.until_in_vain_after_queue`."""
-        return await self.node_waits.until_in_vain_after_queue(proposal, most)
-
     async def to_wait(self, proposal: Proposal, admission: Admission) -> Proposal:
         """Return the proposal that waits in line: after admission, if a no of `begin` comes then.
 
@@ -262,8 +236,8 @@ class Preflight:
 
         If admission was asked for the refusal, it is asked for the alternatives too.
         """
-        # It isn't known yet who gets the room; or the same choice may well start again.
-        if refusal.reason in (Reason.TRY_AGAIN, Reason.DELETED) or _fails_for_all(refusal):
+        # It isn't known yet who gets the room.
+        if refusal.reason is Reason.TRY_AGAIN or _fails_for_all(refusal):
             return refusal
         if refusal.after_admission:
             found = await self._admitted_alternatives(proposal, variants, admission)

@@ -19,7 +19,7 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render_refusal, render_usage
-from gpuspawner.launch.own_servers import usage
+from gpuspawner.launch.announcements import usage
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import availability, page

@@ -1,4 +1,4 @@
-"""The nodes that don't exist yet but can come, and the wait for one.
+"""The nodes that don't exist yet but can come.
 
 More rights and more objects never turn "a node may come" into a wrong no. Nothing here adds
 or removes a node.

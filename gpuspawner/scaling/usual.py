@@ -1,4 +1,4 @@
-"""The usual time that something takes, measured."""
+"""The usual time that something takes, measured, and how long a start waits for a node."""
 
 import math
 from collections import deque
@@ -7,6 +7,14 @@ from statistics import median
 from typing import Generic, TypeVar
 
 from gpuspawner.kube.recent import Recent
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp
+
+TRIAL_SECONDS = 60.0
+"""How long a pod may be pending before an autoscaler has reacted to it."""
+
+# Cluster Autoscaler and Karpenter give a node up after 15 minutes. The usual time is no limit: a
+# pod that found a node on its way has waited less than the next one may have to.
+LEAST_MINUTES = 20.0
 
 _LAST = 9
 _MOST = 256
@@ -37,3 +45,8 @@ class UsualTimes(Generic[_Key]):
         """Return the usual time in minutes; None if it has never been measured."""
         usual = self.seconds(key)
         return None if usual is None else usual / 60
+
+
+def longest_wait(scale_up: CanScaleUp | MayScaleUp) -> float:
+    """Return how many seconds a start may wait for its node: at least twice the usual time."""
+    return 60 * max(LEAST_MINUTES, 2 * (scale_up.minutes or 0)) + TRIAL_SECONDS

@@ -28,7 +28,6 @@ class Settings(Protocol):
     keep_cpu_servers_off_accelerators: bool
     autoscaling: str
     autoscaler_status: str
-    trial_timeout: float
     scheduler_name: str | None
     scheduler_version: str | None
     default_filter_schedulers: list[str]

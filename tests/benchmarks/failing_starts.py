@@ -39,9 +39,9 @@ LATER = 10.0
 HUBS = ("stock", "ours")
 OURS = """
 import gpuspawner
-from gpuspawner.scaling import node_waits
+from gpuspawner.scaling import usual
 c.GPUSpawner.preparing_timeout = 60
-node_waits.LEAST_MINUTES = 0
+usual.LEAST_MINUTES = 0
 gpuspawner.configure(c)
 """
 STOCK = 'c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"\n'

@@ -116,7 +116,6 @@ SENTENCES = {
         Refuse(nvidia("A100", 1), Reason.TRY_AGAIN, gpus(1, 1, 1, 1, 1))
     ),
     "taken": messages.refusal(Refuse(nvidia("A100", 1), Reason.TAKEN, gpus(1, 0, 0, 0, 1))),
-    "deleted": messages.refusal(Refuse(nvidia("A100", 1), Reason.DELETED)),
     "away": messages.refusal(Refuse(nvidia("A100", 1), Reason.AWAY, gpus(1, 0, 0, 0, 0))),
     "more than any node has": messages.refusal(
         Refuse(nvidia("A100", 16), Reason.IMPOSSIBLE, gpus(16, 8, 8, 8, 16))

@@ -16,8 +16,8 @@ from typing import Any
 from gpuspawner import runtime
 from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.pods import Pod
+from gpuspawner.launch.unscheduled import PromisedRoom
 from gpuspawner.preflight.decision import Decision, Refuse, Start
-from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.taking import Taking
 from gpuspawner.scheduling.state import ClusterState
@@ -110,8 +110,18 @@ class Recorder:
         ClusterState.remove = recorded_remove  # type: ignore[method-assign, assignment]
 
     def watch_the_preflight(self) -> None:
-        for of, gate in ((Taking, "take"), (Taking, "move"), (Preflight, "until_taken")):
-            setattr(of, gate, self._recorded(gate, getattr(of, gate)))
+        for gate in ("take", "move"):
+            setattr(Taking, gate, self._recorded(gate, getattr(Taking, gate)))
+        look = PromisedRoom.look
+
+        @wraps(look)
+        def recorded_look(room: PromisedRoom) -> Refuse | None:
+            refusal = look(room)
+            if refusal is not None:
+                self._refused("taken", "look", room._proposal, refusal)
+            return refusal
+
+        PromisedRoom.look = recorded_look  # type: ignore[method-assign, assignment]
 
     def _recorded(
         self, gate: str, ask_at: Callable[[Any, Proposal], Awaitable[Decision]]
@@ -119,16 +129,19 @@ class Recorder:
         @wraps(ask_at)
         async def recorded(asked: Any, proposal: Proposal) -> Decision:
             decision = await ask_at(asked, proposal)
-            name, gpus = proposal.name, proposal.grant.gpus
             if isinstance(decision, Refuse):
-                told = "taken" if gate == "until_taken" else "refused"
-                saw = f"{gate}: {decision.scheduler_message}; {_seen()}"
-                self._write(Line(told, name, gpus, reason=decision.reason.value, saw=saw))
+                self._refused("refused", gate, proposal, decision)
             elif isinstance(decision, Start) and gate == "move":
-                self._write(Line("unchecked" if decision.notes else "accepted", name, gpus))
+                told = "unchecked" if decision.notes else "accepted"
+                self._write(Line(told, proposal.name, proposal.grant.gpus))
             return decision
 
         return recorded
+
+    def _refused(self, told: str, gate: str, proposal: Proposal, refusal: Refuse) -> None:
+        saw = f"{gate}: {refusal.scheduler_message}; {_seen()}"
+        name, gpus = proposal.name, proposal.grant.gpus
+        self._write(Line(told, name, gpus, reason=refusal.reason.value, saw=saw))
 
     def _write(self, line: Line) -> None:
         self._file.write(json.dumps(asdict(line)) + "\n")

@@ -135,7 +135,6 @@ refusals = st.builds(
             Reason.BUSY,
             Reason.TRY_AGAIN,
             Reason.TAKEN,
-            Reason.DELETED,
             Reason.AWAY,
             Reason.IMPOSSIBLE,
         ]

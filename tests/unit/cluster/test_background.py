@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from gpuspawner.cluster import background
-from gpuspawner.cluster.background import Background, Turn
+from gpuspawner.cluster.background import Background, Turn, TurnsToLook
 from tests.unit.makers.clocks import Clock
 
 pytestmark = pytest.mark.each_python
@@ -167,3 +167,33 @@ async def test_other_tasks_run_after_each_long_turn_and_not_before(monkeypatch) 
 
     assert seen == [0, 1, 1, 1, 2]
     other.cancel()
+
+
+async def test_each_of_many_who_look_for_long_has_its_turn_although_one_always_asks_first(
+    monkeypatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(background.time, "monotonic", clock)
+    turns, looks = TurnsToLook(), dict.fromkeys("abc", 0)
+    for _ in range(300):
+        clock.now += 0.01
+        for name in looks:
+            if turns.is_turn_of(name):
+                with turns.taken_by(name):
+                    clock.now += 0.01
+                looks[name] += 1
+
+    assert sum(looks.values()) > 25
+    assert max(looks.values()) - min(looks.values()) <= 1
+
+
+async def test_nobody_waits_for_somebody_who_no_longer_asks(monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(background.time, "monotonic", clock)
+    turns = TurnsToLook()
+    assert turns.is_turn_of("gone")
+    assert not turns.is_turn_of("here")
+    clock.now += 2
+    assert not turns.is_turn_of("here")
+    clock.now += 2
+    assert turns.is_turn_of("here")

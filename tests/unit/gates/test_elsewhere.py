@@ -38,7 +38,7 @@ async def start(hub: StillHub, gpus: int = 2, **traits: Any) -> tuple[Any, list[
     first, again = sent
     assert first == again
     affinity = first["spec"].get("affinity") or {}
-    told = spawner.gpuspawner_gates._story._told.values()
+    told = spawner.gpuspawner_gates._progress._told.values()
     return affinity.get("nodeAffinity"), [it["message"] for it in told]
 
 

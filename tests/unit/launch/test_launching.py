@@ -1,8 +1,8 @@
 """When a start whose pod gets no node, or loses it, is given up."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Awaitable, Callable
 from math import inf
 from types import SimpleNamespace
 from typing import Any
@@ -14,25 +14,44 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.launch.launching import Launching
-from gpuspawner.launch.story import Story
+from gpuspawner.launch.progress import Progress
+from gpuspawner.launch.unscheduled import WhyUnscheduled
+from gpuspawner.messages import Message
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.decision import Reason, Refuse, Start, Wait
+from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.scheduling.rules import DEFAULT_RULES
+from gpuspawner.start.decisions import PreflightMethod
 from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.source import Choice
 from gpuspawner.troubles.farewells import Farewells
 from gpuspawner.troubles.usual import UsualSteps
 from tests.unit.makers.starts import event
 
 pytestmark = pytest.mark.usefixtures("clock")
 
+FITS = Start(Grant())
+COMES = Wait(Grant(), CanScaleUp(1, 2, 3))
 SCHEDULING, STARTING, LEFT = 60, 300, 600
 """Seconds: the limit for a node, the time that containers may take, and what is left in all."""
 
 
+async def decide(choice: Choice, question: PreflightMethod) -> Start | Wait:
+    """Ask as a start with ``preflight`` ``"enforce"`` does."""
+    decision: Any = question(choice.proposal)
+    if isinstance(decision, Refuse):
+        raise Refusal(Message.of(decision.reason.value), reason=decision.reason.value)
+    return decision
+
+
 def launching(
-    pod: object, nodes: dict[str, object] | None = None, *, was_ready: bool = False
+    pod: object,
+    nodes: dict[str, object] | None = None,
+    *,
+    judged: Start | Wait = FITS,
+    question: WhyUnscheduled | None = None,
 ) -> Launching:
     """Return a start whose pod the hub sees as it is given, and never another one."""
     state = SimpleNamespace(
@@ -48,14 +67,17 @@ def launching(
     )
     runtime: Any = SimpleNamespace(
         view=view,
-        preflight=SimpleNamespace(reservations=SimpleNamespace(release=set().add)),
+        preflight=SimpleNamespace(
+            reservations=SimpleNamespace(release=set().add),
+            decider=SimpleNamespace(check_sent=lambda _: judged),
+        ),
         avoided=None,
         farewells=Farewells(),
         usual_steps=UsualSteps(),
     )
-    proposal = SimpleNamespace(key=("jhub", "jupyter-ann"), grant=Grant(), decoded=None)
+    proposal = Proposal("jhub", "jupyter-ann", {}, Grant())
     attempt: Any = SimpleNamespace(
-        choice=SimpleNamespace(proposal=proposal),
+        choice=Choice(proposal),
         decision=Start(Grant()),
         starting=STARTING,
         seconds_for_a_node=0,
@@ -64,35 +86,24 @@ def launching(
     )
     spawner: Any = SimpleNamespace(
         user=SimpleNamespace(name="ann"),
+        _log_name="ann",
+        log=logging.getLogger("jupyterhub"),
         scheduling_timeout=SCHEDULING,
         preparing_timeout=3600,
         http_timeout=30,
         preflight="enforce",
     )
     stock: Any = SimpleNamespace(known_pod=lambda: pod, knows_pods=lambda: True)
-    start = Launching(spawner, stock, runtime, Story(), attempt)
-    start.was_ready = was_ready
-    return start
+    return Launching(spawner, stock, runtime, Progress(), attempt, question, decide)
 
 
-async def judge() -> Start | Wait:
-    """Nothing is wrong with the pod."""
-    return Start(Grant())
-
-
-async def judge_wait() -> Start | Wait:
-    return Wait(Grant(), CanScaleUp(1, 2, 3))
-
-
-async def seconds_until_failed(
-    start: Launching, *events: Event, judge: Callable[[], Awaitable[Start | Wait]] = judge
-) -> float:
+async def seconds_until_failed(start: Launching, *events: Event) -> float:
     """Return after how many seconds, to the ten, a start is given up; infinity if it goes on."""
     heard, began = Heard(), time.monotonic()
     for it in events:
         heard.put(it)
     with pytest.raises((Refusal, TimeoutError)) as ended:
-        await asyncio.wait_for(start.until_failed(heard, judge), 1200)
+        await asyncio.wait_for(start.until_failed(heard), 1200)
     return inf if ended.type is TimeoutError else round(time.monotonic() - began, -1)
 
 
@@ -106,21 +117,21 @@ NO_ROOM = pending(reason="Unschedulable", message="0/1 nodes are available: 1 To
 
 async def test_a_pod_that_came_and_went_unseen_ends_the_start() -> None:
     with pytest.raises(Refusal, match="didn't find a machine for your server in time"):
-        await launching(None).until_failed(Heard(), judge)
+        await launching(None).until_failed(Heard())
 
 
 @pytest.mark.parametrize(
-    ("pod", "judge", "seconds"),
+    ("pod", "judged", "seconds"),
     [
-        pytest.param(NO_ROOM, judge, SCHEDULING, id="kube-scheduler says no"),
-        pytest.param(pending(), judge, STARTING, id="it says nothing"),
-        pytest.param(NO_ROOM, judge_wait, SCHEDULING + LEFT, id="a node comes instead of the room"),
+        pytest.param(NO_ROOM, FITS, SCHEDULING, id="kube-scheduler says no"),
+        pytest.param(pending(), FITS, STARTING, id="it says nothing"),
+        pytest.param(NO_ROOM, COMES, SCHEDULING + LEFT, id="a node comes instead of the room"),
     ],
 )
-async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judge, seconds) -> None:
-    assert await seconds_until_failed(launching(pod), judge=judge) == seconds
+async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judged, seconds) -> None:
+    assert await seconds_until_failed(launching(pod, judged=judged)) == seconds
     with pytest.raises(Refusal, match="didn't find a machine for your server in time"):
-        await launching(pod).until_failed(Heard(), judge)
+        await launching(pod, judged=judged).until_failed(Heard())
 
 
 async def test_a_pod_whose_autoscaler_says_that_a_node_comes_has_longer() -> None:
@@ -143,7 +154,10 @@ async def test_only_the_server_s_container_counts_once_all_have_been_ready(
         "status": {"phase": "Running", "containerStatuses": [done]},
     }
 
-    assert await seconds_until_failed(launching(pod, was_ready=was_ready)) == seconds
+    start = launching(pod)
+    start.was_ready = was_ready
+
+    assert await seconds_until_failed(start) == seconds
 
 
 @pytest.mark.parametrize(("was_ready", "seconds"), [(True, inf), (False, STARTING)])
@@ -155,7 +169,10 @@ async def test_the_time_to_answer_is_none_of_the_containers_start(was_ready, sec
         "status": {"phase": "Running", "containerStatuses": [runs]},
     }
 
-    assert await seconds_until_failed(launching(pod, was_ready=was_ready)) == seconds
+    start = launching(pod)
+    start.was_ready = was_ready
+
+    assert await seconds_until_failed(start) == seconds
 
 
 TAINTED = (Taint("node.kubernetes.io/unreachable", "", "NoExecute"),)
@@ -168,3 +185,38 @@ async def test_a_node_that_is_back_is_not_lost(taints, seconds) -> None:
     lost = event("NodeNotReady", "Node is not ready", type_="Warning", uid="u")
 
     assert await seconds_until_failed(start, lost) == seconds
+
+
+# Why a pod gets no node
+
+TAKEN = Refuse(Grant(), Reason.TAKEN)
+
+
+async def test_a_pod_that_gets_no_node_ends_the_start_with_that_reason() -> None:
+    began = time.monotonic()
+
+    def question() -> Refuse | None:
+        return TAKEN if time.monotonic() - began > 9 else None
+
+    with pytest.raises(Refusal, match="taken"):
+        await launching(NO_ROOM, question=question).until_failed(Heard())
+    assert round(time.monotonic() - began) == 10
+
+
+async def test_what_has_become_of_the_pod_counts_before_why_it_gets_no_node() -> None:
+    evicted = {**NO_ROOM, "status": {"phase": "Failed", "reason": "Evicted"}}
+
+    with pytest.raises(Refusal, match="needed your server's place"):
+        await launching(evicted, question=lambda: TAKEN).until_failed(Heard())
+
+
+async def test_a_pod_is_followed_on_if_asking_about_its_node_fails_by_itself(caplog) -> None:
+    asked = []
+
+    def question() -> None:
+        asked.append(1)
+        raise KeyError("a bug")
+
+    assert await seconds_until_failed(launching(NO_ROOM, question=question)) == SCHEDULING
+    assert len(asked) == 1
+    assert "ann's server starts unchecked" in caplog.text

@@ -9,10 +9,11 @@ import pytest
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.launch.run import until_reachable
+from gpuspawner.preflight.decision import Wait
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.troubles.trouble import Exit, Kind, Trouble
 from tests.unit.makers.hubs import A100
-from tests.unit.makers.worlds import node
+from tests.unit.makers.worlds import node, pod
 
 TAKEN = (
     "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
@@ -67,6 +68,31 @@ async def test_a_start_goes_on_if_following_it_fails_by_itself(hub_with, caplog)
 
     await asyncio.wait_for(run.until_failed(), 3600)
     assert "its start goes on" in caplog.text
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("nodes", [(), ("a",)])
+async def test_a_start_ends_with_its_pod_before_and_after_it_gets_a_node(hub_with, nodes) -> None:
+    hub = hub_with(("Node", node("a", 1, providerID="aws:///z/i-1")), ("Pod", pod("x", on="a")))
+    spawner: Any = hub.spawner(accelerators={"a100": A100})
+    spawner.user_options = {"accelerator": "a100"}
+    if (begun := spawner.run_pre_spawn_hook()) is not None:
+        await begun
+    assert isinstance(spawner.gpuspawner_gates.attempt.decision, Wait)
+    run = spawner.gpuspawner_gates._new_run()
+    run.sent.set()
+    run.created.set()
+    named = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "u"}
+
+    following = asyncio.create_task(run.until_failed())
+    for name in ("", *nodes):
+        hub.view.put("Pod", {**pod("a", on=name), "metadata": named})
+        await asyncio.sleep(1)
+    hub.view.state.remove("Pod", spawner.namespace, spawner.pod_name)
+    hub.view.wake()
+
+    with pytest.raises(Refusal, match="was deleted while it was starting"):
+        await asyncio.wait_for(following, 10)
 
 
 @pytest.fixture

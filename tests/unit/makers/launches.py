@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from gpuspawner.launch.sight import Seen
-from gpuspawner.launch.story import Story
-from gpuspawner.launch.telling import Telling
+from gpuspawner.launch.progress import Progress, Teller
+from gpuspawner.launch.seen import Seen
 from gpuspawner.messages import Message, with_details_in_log
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
@@ -15,8 +14,8 @@ from gpuspawner.troubles.trouble import Trouble
 from gpuspawner.troubles.usual import UsualSteps
 
 
-class Page(Story):
-    """A story, and what a page shows of it."""
+class Page(Progress):
+    """The progress of a start, and what a page shows of it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +45,7 @@ class Launch:
     ) -> None:
         self.page = Page()
         usual = usual or UsualSteps()
-        self._telling = Telling(self.page, decision or Start(Grant()), usual, NodeImages())
+        self._teller = Teller(self.page, decision or Start(Grant()), usual, NodeImages())
         self._course = Course()
         self._now = 1000.0
 
@@ -62,4 +61,4 @@ class Launch:
     def look(self, seen: Seen, after: float = 0) -> None:
         self._now += after
         self._course.note(seen.stages, seen.troubles, self._now)
-        self._telling.tell(seen, self._course)
+        self._teller.tell(seen, self._course)

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import msgspec
 
+from gpuspawner.cluster.background import TurnsToLook
+from gpuspawner.cluster.pod_events import Heard
+from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.autoscaling import Event, NodePool
+from gpuspawner.launch.unscheduled import AwaitedNode, WhyUnscheduled
 from gpuspawner.preflight.decision import Refuse, Wait
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.scaling.node_waits import NodeWaits
+from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.pools import Pools
+from gpuspawner.scaling.usual import TRIAL_SECONDS
 from tests.unit.makers.worlds import NAMESPACE, Plain, StillView, node, pod, proposal, settle
 
 AT_MAXIMUM = "pod didn't trigger scale-up: 1 max node group size reached"
 SCALE_UP = "pod triggered scale-up: [{gpus 0->1 (max: 4)}]"
 UNKNOWN = MayScaleUp(Source.NODES)
+
+
+async def answered(view: ClusterView, question: WhyUnscheduled) -> Refuse:
+    """Ask as a start does, until there is a refusal."""
+    while (refusal := question()) is None:
+        await view.changed(1)
+    return refusal
 
 
 class World:
@@ -29,17 +42,37 @@ class World:
         self.view = StillView(("Node", node("n", 1, providerID=provider)), full)
         pools = Pools(self.view.state, self.view.autoscalers)
         self.preflight = Preflight(self.view, pools=pools)
-        self.waits = NodeWaits(self.view, self.preflight.to_come, self.preflight.decider.check)
+        self.check = self.preflight.decider.check_sent
+        self.turns = TurnsToLook()
         self.asked = proposal("a")
         self.wait = Wait(self.asked.grant, scale_up)
         self._sent = 0
 
     async def __aenter__(self) -> World:
         self.view.put("Pod", pod("a"))
-        coroutine = self.waits.until_in_vain(self.asked, self.wait)
-        self.task = asyncio.create_task(coroutine)
+        self.task = asyncio.create_task(self.in_vain())
         await settle()
         return self
+
+    async def in_vain(
+        self, name: str = "a", trial: float = TRIAL_SECONDS, most: float = math.inf
+    ) -> Refuse:
+        """Return why no node comes for a pod, once none does."""
+        asked = proposal(name)
+        with self.view.events.of(*asked.key) as heard:
+            node = self.awaited(heard, asked, self.wait, trial, most)
+            return await answered(self.view, node.look)
+
+    def awaited(
+        self,
+        heard: Heard,
+        asked: Proposal,
+        wait: Wait,
+        trial: float = TRIAL_SECONDS,
+        most: float = math.inf,
+    ) -> AwaitedNode:
+        cluster = self.view, self.preflight.to_come, self.check, self.turns
+        return AwaitedNode(*cluster, heard, asked, wait, trial, most)
 
     async def __aexit__(self, *_: object) -> None:
         self.task.cancel()

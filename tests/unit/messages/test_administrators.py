@@ -49,4 +49,4 @@ def test_administrators_read_the_schedulers_words_and_the_missing_taints(value, 
 
 
 def test_a_refusal_about_which_the_scheduler_says_nothing_ends_with_what_was_asked_for() -> None:
-    assert explain_refusal(Refuse(Grant(), Reason.DELETED)) == "Refused (deleted; no accelerator)"
+    assert explain_refusal(Refuse(Grant(), Reason.TAKEN)) == "Refused (taken; no accelerator)"

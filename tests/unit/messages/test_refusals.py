@@ -126,10 +126,6 @@ SENTENCES = [
         ),
     ),
     (
-        Refuse(Grant(A100, 1), Reason.DELETED),
-        "Your server ended before it was ready. Please start it again.",
-    ),
-    (
         Refuse(Grant(A100, 1), Reason.AWAY, away=2),
         (
             "All machines that could hold your server are offline right now, perhaps for "

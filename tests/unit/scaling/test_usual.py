@@ -1,10 +1,11 @@
-"""The measured times until a new node runs a pod."""
+"""The measured times until a new node runs a pod, and how long a start waits for one."""
 
 from __future__ import annotations
 
 import pytest
 
-from gpuspawner.scaling.usual import _MOST, UsualTimes
+from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
+from gpuspawner.scaling.usual import _MOST, TRIAL_SECONDS, UsualTimes, longest_wait
 
 
 def test_only_the_pools_that_have_grown_last_are_remembered() -> None:
@@ -25,3 +26,18 @@ def test_a_time_that_cannot_be_is_ignored(seconds: float) -> None:
     usual.took("gpu", seconds)
 
     assert usual.seconds("gpu") == 60
+
+
+@pytest.mark.parametrize(
+    ("scale_up", "minutes"),
+    [
+        (CanScaleUp(0, 1, 15), 30),
+        (CanScaleUp(0, 1, 0.2), 20),
+        (MayScaleUp(Source.NODES), 20),
+    ],
+)
+def test_the_longest_wait_is_twice_the_usual_time_but_at_least_twenty_minutes(
+    scale_up, minutes
+) -> None:
+    """A node that others awaited for seconds may take minutes the next time."""
+    assert longest_wait(scale_up) == minutes * 60 + TRIAL_SECONDS

@@ -11,8 +11,8 @@ from gpuspawner.offers.parsing import Gone
 from gpuspawner.offers.types import ScaleUp
 from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wait
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.scaling.node_waits import longest_wait
 from gpuspawner.scaling.outlook import MayScaleUp, Source
+from gpuspawner.scaling.usual import longest_wait
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.source import Choice
 from tests.unit.makers.hubs import A100 as OFFERED

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpuspawner.launch.deadlines import limits, total
+from gpuspawner.launch.launching import limits, total
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import AfterPreemption, Start, UnknownRules, Wait
 from gpuspawner.preflight.proposal import Proposal

@@ -1,10 +1,11 @@
-"""Tells the pages of a start how far it is, each thing once."""
+"""What the pages of one start read: how far it is, each from the beginning, and each thing once."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
 
 from gpuspawner import messages
-from gpuspawner.launch.sight import Seen
-from gpuspawner.launch.story import Story
+from gpuspawner.launch.seen import Seen
 from gpuspawner.messages import Message
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp
@@ -14,27 +15,99 @@ from gpuspawner.troubles.steps import Stage, Step
 from gpuspawner.troubles.trouble import VAGUE, Kind, Trouble
 from gpuspawner.troubles.usual import UsualSteps
 
+REPEAT_SECONDS = 30.0
+"""After so much silence, a page reads the last message again."""
 _VAGUE_SECONDS = 5.0
 """How long a trouble of unknown cause lasts before it is told: a new volume takes a moment."""
-
 _BRIEF_SECONDS = 1.0
 """How long a wait in a queue isn't worth a word: if there is quota, it takes less."""
-
 _MOST_TEXTS = 100
 """Of events that wait for the next message; the newest count."""
 
 
-class Telling:
-    """Turns what is seen of a start into its story.
+class Progress:
+    """What is told of one start, as the hub's progress stream has it."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, dict[str, Any]] = {}
+        self._count = 0
+        self._replaced: int | None = None
+        self._next = asyncio.Event()
+        self._percent = 0
+        self._last: Message | None = None
+
+    def tell(self, message: Message, percent: int, texts: Iterable[str] = ()) -> None:
+        """Tell a message, and move the bar, which never moves back.
+
+        *texts* is what Kubernetes says of it.
+        """
+        self._replaced = None
+        told = messages.with_details_in_log(message, texts)
+        told = told if self._told else messages.said_first(told)
+        self._percent, self._last = max(self._percent, percent), message
+        self._add(shown(told, self._percent))
+
+    def tell_instead(self, message: Message, percent: int) -> None:
+        """Tell a message that replaces the one before if that was told so too.
+
+        A place in line changes a thousand times, and pages that open later read only the last.
+        """
+        if self._replaced is not None:
+            del self._told[self._replaced]
+        self.tell(message, percent)
+        self._replaced = self._count - 1
+
+    def move(self, percent: int) -> None:
+        """Move the bar only.
+
+        Programs that read the stream expect a message in each event, as JupyterHub documents it.
+        """
+        if percent > self._percent and self._last is not None:
+            self._percent = percent
+            self._add(shown(messages.said_before(self._last), percent))
+
+    def _add(self, event: dict[str, Any]) -> None:
+        self._told[self._count] = event
+        self._count += 1
+        reached, self._next = self._next, asyncio.Event()
+        reached.set()
+
+    async def read(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield all that was told and counts, and then whatever is; it never ends by itself.
+
+        It also repeats the last message now and then: the hub ends the reading of a page that was
+        closed only when it can't send it the next event.
+        """
+        number = 0
+        while True:
+            following = self._next
+            new = [event for told, event in self._told.items() if told >= number]
+            number = self._count
+            for event in new:
+                yield dict(event)
+            try:
+                await asyncio.wait_for(following.wait(), REPEAT_SECONDS)
+            except TimeoutError:
+                if self._last is not None:
+                    yield shown(messages.said_before(self._last), self._percent)
+
+
+def shown(message: Message, percent: int) -> dict[str, Any]:
+    """Return a message as the hub's progress stream has it."""
+    return {"progress": percent, "message": message.text, "html_message": message.html}
+
+
+class Teller:
+    """Tells what is seen of a start.
 
     Args:
         decision: The preflight's; if the start waits for a node, its page says so already.
     """
 
     def __init__(
-        self, story: Story, decision: Start | Wait, usual: UsualSteps, images: NodeImages
+        self, progress: Progress, decision: Start | Wait, usual: UsualSteps, images: NodeImages
     ) -> None:
-        self._story = story
+        self._progress = progress
         self._decision = decision
         self._usual = usual
         self._images = images
@@ -55,9 +128,9 @@ class Telling:
                 self._tell_place(seen)
         elif message := self._news(last, elapsed, hitches):
             texts, self._untold = self._untold, []
-            self._story.tell(message, bar, texts)
+            self._progress.tell(message, bar, texts)
         else:
-            self._story.move(bar)
+            self._progress.move(bar)
         if last.step is Step.RUNNING and (self._last is None or self._last.step is not last.step):
             self._usual.learn(seen.stages)
         self._last = last
@@ -69,7 +142,7 @@ class Telling:
         place = messages.in_queue(seen.line) if seen.line else messages.step(seen.stages[-1])
         if place != self._place:
             self._place = place
-            self._story.tell_instead(place, 1)
+            self._progress.tell_instead(place, 1)
 
     def _news(self, stage: Stage, elapsed: float, hitches: Sequence[Trouble]) -> Message | None:
         """Return what to tell of a stage: that it is reached, or that it takes long."""
@@ -107,7 +180,7 @@ class Telling:
         if message.text not in self._told:
             self._told.add(message.text)
             self._untold = [it for it in self._untold if it != trouble.text]
-            self._story.tell(message, 0, (trouble.text,))
+            self._progress.tell(message, 0, (trouble.text,))
 
     def _size(self, stage: Stage) -> int | None:
         """Return the size of the image that is being pulled, if another node tells it."""

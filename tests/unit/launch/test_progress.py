@@ -5,27 +5,27 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.launch.story import REPEAT_SECONDS, Story
+from gpuspawner.launch.progress import REPEAT_SECONDS, Progress
 from gpuspawner.messages import Message
 
 pytestmark = pytest.mark.usefixtures("clock")
 
 
-async def heard(story: Story, count: int) -> list[dict[str, Any]]:
+async def heard(progress: Progress, count: int) -> list[dict[str, Any]]:
     """The first events that a page reads, within an hour of the event loop's time."""
-    page = story.read()
+    page = progress.read()
     async with asyncio.timeout(3600):
         return [await anext(page) for _ in range(count)]
 
 
 async def test_a_page_that_opens_late_reads_everything() -> None:
-    story = Story()
-    story.tell(Message.of("Looking."), 5)
-    early = asyncio.create_task(heard(story, 2))
+    progress = Progress()
+    progress.tell(Message.of("Looking."), 5)
+    early = asyncio.create_task(heard(progress, 2))
     await asyncio.sleep(0)
-    story.tell(Message.of("Found."), 10)
+    progress.tell(Message.of("Found."), 10)
 
-    late = await heard(story, 2)
+    late = await heard(progress, 2)
 
     assert await early == late
     assert [it["message"] for it in late] == ["Looking.", "Found."]
@@ -34,25 +34,25 @@ async def test_a_page_that_opens_late_reads_everything() -> None:
 
 
 async def test_the_bar_never_moves_back() -> None:
-    story = Story()
-    story.tell(Message.of("Pulling."), 60)
-    story.move(50)
-    story.tell(Message.of("Still pulling."), 0)
-    story.move(61)
+    progress = Progress()
+    progress.tell(Message.of("Pulling."), 60)
+    progress.move(50)
+    progress.tell(Message.of("Still pulling."), 0)
+    progress.move(61)
 
-    found = await heard(story, 3)
+    found = await heard(progress, 3)
 
     assert [it["progress"] for it in found] == [60, 60, 61]
 
 
 async def test_a_bar_that_only_moves_repeats_the_last_message() -> None:
     """Each event has a message, as JupyterHub documents it; what Kubernetes says isn't repeated."""
-    story = Story()
-    story.move(7)
-    story.tell(Message.of("Pulling."), 10, ["Pulling image"])
-    story.move(12)
+    progress = Progress()
+    progress.move(7)
+    progress.tell(Message.of("Pulling."), 10, ["Pulling image"])
+    progress.move(12)
 
-    told, moved = await heard(story, 2)
+    told, moved = await heard(progress, 2)
 
     assert (told["progress"], moved["progress"]) == (10, 12)
     assert told["message"] == moved["message"] == "Pulling."
@@ -63,19 +63,19 @@ async def test_a_bar_that_only_moves_repeats_the_last_message() -> None:
 
 async def test_a_page_cannot_change_what_another_reads() -> None:
     """The hub takes a key off each event before it sends it."""
-    story = Story()
-    story.tell(Message.of("Looking."), 5)
-    [event] = await heard(story, 1)
+    progress = Progress()
+    progress.tell(Message.of("Looking."), 5)
+    [event] = await heard(progress, 1)
     event.clear()
-    assert (await heard(story, 1))[0]["message"] == "Looking."
+    assert (await heard(progress, 1))[0]["message"] == "Looking."
 
 
 async def test_a_silent_page_reads_the_last_message_again() -> None:
     """Otherwise, the hub wouldn't notice that it was closed."""
-    story = Story()
-    story.tell(Message.of("You are next."), 1)
+    progress = Progress()
+    progress.tell(Message.of("You are next."), 1)
 
-    told, again, last = await heard(story, 3)
+    told, again, last = await heard(progress, 3)
 
     assert again == last
     assert (again["message"], again["progress"]) == (told["message"], 1)
@@ -83,23 +83,23 @@ async def test_a_silent_page_reads_the_last_message_again() -> None:
 
 
 async def test_before_anything_is_told_nothing_is_repeated() -> None:
-    story = Story()
-    reading = asyncio.create_task(heard(story, 1))
+    progress = Progress()
+    reading = asyncio.create_task(heard(progress, 1))
     await asyncio.sleep(3 * REPEAT_SECONDS)
     assert not reading.done()
 
-    story.tell(Message.of("Looking."), 5)
+    progress.tell(Message.of("Looking."), 5)
 
     assert (await reading)[0]["message"] == "Looking."
 
 
 async def test_a_late_page_reads_the_last_of_messages_that_replace_each_other() -> None:
-    story = Story()
+    progress = Progress()
     for place in range(1000):
-        story.tell_instead(Message.of(f"{place} are ahead."), 5)
-    story.tell(Message.of("Found."), 10)
+        progress.tell_instead(Message.of(f"{place} are ahead."), 5)
+    progress.tell(Message.of("Found."), 10)
 
-    late = await heard(story, 3)
+    late = await heard(progress, 3)
 
     assert [it["message"] for it in late] == ["999 are ahead.", "Found.", "Found."]
     assert "<style>" in late[0]["html_message"]
@@ -107,8 +107,8 @@ async def test_a_late_page_reads_the_last_of_messages_that_replace_each_other() 
 
 
 async def test_an_open_page_reads_each_of_them() -> None:
-    story = Story()
-    reading = story.read()
+    progress = Progress()
+    reading = progress.read()
     for place in range(3):
-        story.tell_instead(Message.of(f"{place} are ahead."), 5)
+        progress.tell_instead(Message.of(f"{place} are ahead."), 5)
         assert (await anext(reading))["message"] == f"{place} are ahead."

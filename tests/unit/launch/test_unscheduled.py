@@ -1,4 +1,4 @@
-"""A start whose pod waits for a node ends with the autoscaler's no, its own end, or its time's."""
+"""A pod gets no node if its autoscaler says no, its time is up, or another pod takes its room."""
 
 from __future__ import annotations
 
@@ -9,14 +9,30 @@ import msgspec
 import pytest
 
 from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim
+from gpuspawner.launch.unscheduled import (
+    LASTING_SECONDS,
+    NodeAfterQueue,
+    PromisedRoom,
+    WhyUnscheduled,
+)
 from gpuspawner.preflight.decision import Reason, Refuse, Wait
-from gpuspawner.reservations.in_view import UNSEEN_SECONDS
-from gpuspawner.scaling.node_waits import LASTING_SECONDS, TRIAL_SECONDS, NodeWaits, longest_wait
+from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
+from gpuspawner.scaling.usual import TRIAL_SECONDS, longest_wait
 from tests.unit.makers.outlooks import status_map
-from tests.unit.makers.waits import AT_MAXIMUM, SCALE_UP, UNKNOWN, World, whys
-from tests.unit.makers.worlds import GPU, NAMESPACE, labelled, node, pod, proposal, settle
+from tests.unit.makers.waits import AT_MAXIMUM, SCALE_UP, World, answered, whys
+from tests.unit.makers.worlds import (
+    GPU,
+    NAMESPACE,
+    StillView,
+    labelled,
+    node,
+    pod,
+    proposal,
+    settle,
+)
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -173,12 +189,10 @@ async def test_an_autoscaler_that_has_gone_is_not_waited_for_nor_taken_for_one_t
 
 async def test_the_administrator_says_how_long_a_trial_takes(clock) -> None:
     world, began = World(), clock.now
-    world.waits = NodeWaits(
-        world.view, world.preflight.to_come, world.preflight.decider.check, trial=300
-    )
-    async with world:
-        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
-        assert 300 <= clock.now - began <= 301
+    world.view.put("Pod", pod("a"))
+
+    assert whys(await world.in_vain(trial=300)) == [WhyNoNode.NO_ANSWER]
+    assert 300 <= clock.now - began <= 301
 
 
 async def test_without_the_right_to_read_events_silence_ends_nothing() -> None:
@@ -300,8 +314,8 @@ async def test_long_looks_leave_the_hub_most_of_its_time(clock) -> None:
         spent += 0.02
         return world.wait
 
-    world.waits = NodeWaits(world.view, world.preflight.to_come, slowly)
-    others = [world.waits.until_in_vain(proposal(name), world.wait) for name in "bcd"]
+    world.check = slowly
+    others = [world.in_vain(name) for name in "bcd"]
     for name in "bcd":
         world.view.put("Pod", pod(name))
     async with world, asyncio.TaskGroup() as group:
@@ -338,7 +352,7 @@ async def test_a_node_that_stays_on_its_way_forever_ends_in_vain() -> None:
 
 async def test_a_wait_that_the_hub_is_about_to_end_says_nothing_about_others() -> None:
     async with World(CanScaleUp(0, 1, 5)) as world:
-        refusal = await world.waits.until_in_vain(world.asked, world.wait, most=60)
+        refusal = await world.in_vain(most=60)
 
         assert (refusal.reason, whys(refusal)) == (Reason.BUSY, [WhyNoNode.IN_VAIN])
         assert isinstance(world.preflight.decider.check(proposal("b")), Wait)
@@ -367,53 +381,12 @@ async def test_an_older_node_says_nothing_about_the_time_of_a_new_one() -> None:
         assert world.preflight.to_come.pools.usual.minutes("") is None
 
 
-@pytest.mark.parametrize(
-    ("scale_up", "minutes"),
-    [(CanScaleUp(0, 1, 15), 30), (CanScaleUp(0, 1, 0.2), 20), (UNKNOWN, 20)],
-)
-def test_the_longest_wait_is_twice_the_usual_time_but_at_least_twenty_minutes(
-    scale_up, minutes
-) -> None:
-    """A node that others awaited for seconds may take minutes the next time."""
-    assert longest_wait(scale_up) == minutes * 60 + TRIAL_SECONDS
-
-
-# Whether the pod is still there, as far as is known
-
-
-@pytest.mark.parametrize("nodes", [(), ("n",)])
-async def test_a_start_ends_with_its_pod_before_and_after_it_gets_a_node(nodes) -> None:
-    async with World() as world:
-        for name in nodes:
-            world.view.put("Pod", pod("a", on=name))
-            await settle()
-        world.view.remove_pod("a")
-
-        assert (await world.refusal()).reason is Reason.DELETED
-
-
-async def test_after_a_long_rest_the_first_look_ends_no_wait() -> None:
-    async with World() as world:
-        await asyncio.sleep(2 * UNSEEN_SECONDS)
-        world.view.remove_pod("a")
-
-        assert await world.still_waits()
-
-
-async def test_a_pod_that_came_and_went_unseen_is_gone() -> None:
-    world = World()
-
-    refusal = await world.waits.until_in_vain(world.asked, world.wait)
-
-    assert refusal.reason is Reason.DELETED
-
-
 async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits() -> None:
     world = World()
     older = pod("a", on="n")
     older["metadata"] |= {"uid": "older", "deletionTimestamp": "2026-01-01T00:00:00Z"}
     world.view.put("Pod", older)
-    task = asyncio.create_task(world.waits.until_in_vain(world.asked, world.wait))
+    task = asyncio.create_task(world.in_vain())
     await settle()
     world.view.remove_pod("a")
     world.view.put("Pod", pod("a"))
@@ -431,10 +404,18 @@ class Queued(World):
 
     async def __aenter__(self) -> Queued:
         self.view.put("Pod", pod("a", **GATED))
-        coroutine = self.waits.until_in_vain_after_queue(self.asked, 1e8)
-        self.task = asyncio.create_task(coroutine)
+        self.task = asyncio.create_task(self.in_vain_after_queue())
         await settle()
         return self
+
+    async def in_vain_after_queue(self) -> Refuse:
+        with self.view.events.of(*self.asked.key) as heard:
+
+            def awaited(asked: Proposal, wait: Wait) -> WhyUnscheduled:
+                return self.awaited(heard, asked, wait).look
+
+            node = NodeAfterQueue(self.view, self.check, self.asked, awaited)
+            return await answered(self.view, node.look)
 
     async def is_admitted(self, on: str = "", **spec: object) -> None:
         self.view.put("Pod", pod("a", on=on, **spec))
@@ -449,6 +430,16 @@ async def test_once_kueue_has_admitted_a_pod_the_autoscaler_s_no_ends_its_wait()
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
         assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
+
+
+async def test_the_trial_of_a_pod_begins_once_kueue_has_admitted_it(clock) -> None:
+    async with Queued() as world:
+        await asyncio.sleep(5 * TRIAL_SECONDS)
+        began = clock.now
+        await world.is_admitted()
+
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
+        assert TRIAL_SECONDS <= clock.now - began <= TRIAL_SECONDS + 1
 
 
 async def test_what_is_told_of_one_flavor_s_nodes_is_no_reason_to_refuse_other_pods() -> None:
@@ -469,3 +460,76 @@ async def test_a_pod_that_kueue_sends_to_a_node_with_room_waits_for_no_other() -
     async with Queued() as world:
         await world.is_admitted(on="n")
         assert await world.still_waits(5 * TRIAL_SECONDS)
+
+
+# Room that was promised
+
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+def pending(name, **status):
+    return {**pod(name), "status": {"phase": "Pending", **status}}
+
+
+UNBOUND = pending("a", conditions=[UNSCHEDULABLE])
+
+
+async def test_a_pod_whose_room_went_to_another_pod_is_refused_as_taken() -> None:
+    view = StillView(("Node", node("n", 1)))
+    preflight = Preflight(view)
+    await preflight.taking.take(proposal("a"))
+    view.put("Pod", pod("other", on="n"))
+    view.put("Pod", UNBOUND)
+
+    room = PromisedRoom(view, preflight.decider.check_sent, proposal("a"))
+    refusal = await asyncio.wait_for(answered(view, room.look), 5)
+
+    assert refusal.reason is Reason.TAKEN
+    assert refusal.gpus is not None
+    assert refusal.gpus.free == 0
+
+
+@pytest.mark.parametrize(
+    ("seen", "other"),
+    [
+        (pending("a"), "n"),
+        (UNBOUND, ""),
+        (pending("a", conditions=[UNSCHEDULABLE], nominatedNodeName="n"), "n"),
+        (pod("a", on="n"), ""),
+        (pending("another", conditions=[UNSCHEDULABLE]), "n"),
+    ],
+    ids=["not tried yet", "room again", "room being cleared", "bound", "not in view"],
+)
+async def test_a_pod_that_may_still_be_bound_is_left_alone(seen, other) -> None:
+    objects = [("Pod", pod("other", on=other))] if other else []
+    view = StillView(("Node", node("n", 1)), *objects, ("Pod", seen))
+
+    room = PromisedRoom(view, Preflight(view).decider.check_sent, proposal("a"))
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(answered(view, room.look), 60)
+
+
+class Clearing(StillView):
+    """A view in which the other pod is gone at each third look."""
+
+    looks = 0
+
+    def in_touch(self) -> bool:
+        self.looks += 1
+        if self.looks % 3:
+            self.put("Pod", pod("other", on="n"))
+        else:
+            self.remove_pod("other")
+        return super().in_touch()
+
+
+async def test_a_pod_that_lost_its_room_only_for_a_moment_is_left_alone() -> None:
+    """The scheduler tried it before it knew of a pod that had just ended, and tries again."""
+    view = Clearing(("Node", node("n", 1)), ("Pod", UNBOUND))
+
+    room = PromisedRoom(view, Preflight(view).decider.check_sent, proposal("a"))
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(answered(view, room.look), 60)
+    assert view.looks > 3

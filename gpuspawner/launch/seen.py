@@ -7,16 +7,20 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.cluster.pod_events import Heard
+from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.preflight.queue import PlaceInQueue
+from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.rules import Rules
+from gpuspawner.troubles.ending import Ending
 from gpuspawner.troubles.steps import Stage, Step, merged, stages
 from gpuspawner.troubles.trouble import Kind, Trouble
 from gpuspawner.troubles.troubles import troubles
@@ -25,6 +29,8 @@ AGAIN_SECONDS = 1.0
 """How often a start is looked at if nothing changes: limits pass, and the bar moves."""
 _GONE_SECONDS = 5.0
 """How long a pod that was there may be missing: KubeSpawner may read all pods anew."""
+UNSEEN_SECONDS = 2.0
+"""How long a pod must be out of sight. The view may lag, and still have shown an older one."""
 _NEVER_SHOWN = (Stage(Step.SCHEDULING, (-1, 0)),)
 
 
@@ -52,21 +58,58 @@ class Seen(msgspec.Struct, frozen=True):
         return self.stages[-1].step is Step.QUEUED
 
 
-class Sight:
+class InView:
+    """Whether the view still shows a pod that was sent."""
+
+    def __init__(self, view: ClusterView, key: str) -> None:
+        self._view = view
+        self._key = key
+        self._was_seen = self._is_seen()
+        self._missing_since: float | None = None
+
+    def is_lost(self) -> bool:
+        """Whether the pod is gone: out of sight for a while, and not only because of the view.
+
+        The time runs from the first look without the pod: looks may be far apart. A pod that was
+        never in view may have come and gone in one answer of a watch.
+        """
+        is_seen, now = self._is_seen(), time.monotonic()
+        self._was_seen = self._was_seen or is_seen
+        # Without an error, a view may still be reading its first list.
+        if is_seen or not (self._view.in_touch() and isinstance(self._view.health(), Live)):
+            self._missing_since = None
+            return False
+        if self._missing_since is None:
+            self._missing_since = now
+        return now - self._missing_since >= (UNSEEN_SECONDS if self._was_seen else LEFT_SECONDS)
+
+    def _is_seen(self) -> bool:
+        state = self._view.state
+        return (
+            self._key in state.pods
+            or self._key in state.unbound_pods
+            or any(
+                it.kind == "Pod" and self._key == f"{it.namespace}/{it.name}"
+                for it in state.undecodable
+            )
+        )
+
+
+class SeenPod:
     """Looks at the pod that KubeSpawner's reflector shows; a newer pod of its name starts anew.
 
     Args:
         is_lost: Returns whether the live view is sure that the pod is gone. The reflector may never
             have shown it.
-        why_gone: Returns what the last version of a pod that is gone said of its end.
+        farewell: Returns how the pod has ended, by its last version, if that is known.
     """
 
     def __init__(
-        self, stock: Stock, is_lost: Callable[[], bool], why_gone: Callable[[], Kind | None]
+        self, stock: Stock, is_lost: Callable[[], bool], farewell: Callable[[], Ending | None]
     ) -> None:
         self._stock = stock
         self._is_lost = is_lost
-        self._why_gone = why_gone
+        self._farewell = farewell
         self._raw: Any = None
         self._looked = -AGAIN_SECONDS
         self._forget(None)
@@ -104,7 +147,8 @@ class Sight:
         return Seen(self._stages, found, texts, self._pod.spec.node_name, self._pod.metadata.uid)
 
     def _gone(self) -> tuple[Trouble, ...]:
-        return (Trouble(self._why_gone() or Kind.DELETED, is_final=True),)
+        ending = self._farewell()
+        return (Trouble(ending.kind if ending else Kind.DELETED, is_final=True),)
 
     def _read(self) -> bool:
         """Read the pod; return whether it has changed."""
@@ -124,7 +168,7 @@ class Sight:
         return True
 
 
-class QueueSight:
+class SeenWorkload:
     """Looks for the workload that Kueue has made of a pod, which says what the pod waits for."""
 
     def __init__(self, objects: KueueObjects, pod: Pod | None, rules: Rules) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.launch.sight import Seen, Sight
+from gpuspawner.launch.seen import Seen, SeenPod
+from gpuspawner.troubles.ending import Ending, utc_now
 from gpuspawner.troubles.steps import Step
 from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.clocks import Clock
@@ -23,21 +24,21 @@ def pod(uid: str = "u", node: str = "", **metadata: Any) -> dict[str, Any]:
 
 
 class Window:
-    """A sight, and what it is to see."""
+    """A pod, and what is to be seen of it."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.pod: Any = None
         self.heard = Heard()
         self.is_lost = False
-        self.farewell: Kind | None = None
+        self.farewell: Ending | None = None
         self.knows_pods = True
         fake = SimpleNamespace(known_pod=lambda: self.pod, knows_pods=lambda: self.knows_pods)
         stock = cast("Stock", fake)
-        self.sight = Sight(stock, lambda: self.is_lost, lambda: self.farewell)
+        self.seen = SeenPod(stock, lambda: self.is_lost, lambda: self.farewell)
 
     def look(self) -> Seen | None:
-        return self.sight.look(self.heard)
+        return self.seen.look(self.heard)
 
     def step(self) -> Step:
         return self.look().stages[-1].step
@@ -125,7 +126,7 @@ def test_a_pod_that_came_and_went_between_two_looks_is_told(window) -> None:
     window.is_lost = True
     assert window.troubles() == [Kind.DELETED]
 
-    window.farewell = Kind.PREEMPTED
+    window.farewell = Ending(Kind.PREEMPTED, utc_now())
     assert window.troubles() == [Kind.PREEMPTED]
 
 

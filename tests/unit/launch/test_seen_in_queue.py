@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
-from gpuspawner.launch.sight import QueueSight, Seen
+from gpuspawner.launch.seen import Seen, SeenWorkload
 from gpuspawner.preflight.queue import PlaceInQueue
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.troubles.steps import Stage, Step
@@ -23,7 +23,7 @@ TOO_MUCH = (
 
 
 def look(objects: KueueObjects, seen: Seen = WAITING) -> Seen:
-    return QueueSight(objects, pod(), DEFAULT_RULES).look(seen)
+    return SeenWorkload(objects, pod(), DEFAULT_RULES).look(seen)
 
 
 def test_the_place_is_that_of_the_pod_s_own_workload() -> None:

@@ -1,0 +1,366 @@
+"""Whether a pod that was sent and has no node yet will still get one.
+
+Each class has one question, and none of them waits: `launching` asks at each change of the live
+view, and at least each second.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from gpuspawner.cluster.background import TurnsToLook
+from gpuspawner.cluster.pod_events import Heard
+from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.kueue_pods import is_gated
+from gpuspawner.kube.pods import Pod
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
+from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.reservations.pending_pods import is_unschedulable
+from gpuspawner.runtime import Runtime
+from gpuspawner.scaling.answers import Coming, Refused, answer
+from gpuspawner.scaling.nodes_to_come import NodesToCome
+from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, WhyNoNode
+from gpuspawner.scaling.starting import age
+from gpuspawner.scaling.usual import TRIAL_SECONDS, longest_wait
+from gpuspawner.scheduling.verdicts import Subject
+from gpuspawner.start.attempt import Attempt
+from gpuspawner.start.host import Host
+from gpuspawner.traits import OFF
+from gpuspawner.traits.trait_types import setting
+
+# If a NodeClaim goes earlier, the cloud had no machine for it (pkg/controllers/nodeclaim/lifecycle,
+# launch.go, of Karpenter 1.14.1).
+_LAUNCH_SECONDS = 300.0
+
+LASTING_SECONDS = 10.0
+"""How long all pools must have ended. A node that has just joined isn't always seen in one moment
+with its devices and its labels."""
+
+# How often in a row a pod must seem to have lost its room: the scheduler may try it again.
+_LOOKS, _LOOK_EVERY = 3, 1.0
+
+WhyUnscheduled = Callable[[], Refuse | None]
+"""Returns why a pod gets no node, if that is known by now."""
+Check = Callable[[Proposal], Decision]
+"""Decides about a pod that exists, as the view shows it at this moment."""
+
+
+def question(
+    spawner: Host, runtime: Runtime, attempt: Attempt, heard: Heard
+) -> WhyUnscheduled | None:
+    """Return what is to be asked about the pod of a start, once it exists.
+
+    None if nobody knows whether the pod fits, or if the preflight is off. Nobody else takes what is
+    *heard* of the pod.
+    """
+    check, proposal = runtime.preflight.decider.check_sent, attempt.choice.proposal
+    most, decision = attempt.seconds_left, attempt.decision
+
+    def awaited(proposal: Proposal, wait: Wait) -> WhyUnscheduled:
+        cluster = runtime.view, runtime.preflight.to_come, check, runtime.turns
+        trial = setting(spawner, "trial_timeout")
+        return AwaitedNode(*cluster, heard, proposal, wait, trial, most).look
+
+    if setting(spawner, "preflight") == OFF:
+        return None
+    if isinstance(decision, Wait):
+        return awaited(proposal, decision)
+    if decision.line is not None:
+        return NodeAfterQueue(runtime.view, check, proposal, awaited).look
+    return PromisedRoom(runtime.view, check, proposal).look if attempt.is_promised else None
+
+
+def _pending(view: ClusterView, proposal: Proposal) -> Pod | None:
+    """Return the pod without a node; None while nobody is sure what the view shows."""
+    return view.state.unbound_pods.get("/".join(proposal.key)) if view.in_touch() else None
+
+
+class PromisedRoom:
+    """Whether another pod has taken the room that a pod was promised.
+
+    Another program, or a person with kubectl, may take it. The scheduler's condition alone is no
+    proof: the scheduler may have tried the pod a moment too early.
+    """
+
+    def __init__(self, view: ClusterView, check: Check, proposal: Proposal) -> None:
+        self._view = view
+        self._check = check
+        self._proposal = proposal
+        self._looked_at = time.monotonic()
+        self._looks = 0
+
+    def look(self) -> Refuse | None:
+        """Return why the pod has lost its room, if each of the last looks has found so."""
+        now = time.monotonic()
+        if now - self._looked_at < _LOOK_EVERY:
+            return None
+        self._looked_at = now
+        refusal = self._taken()
+        self._looks = self._looks + 1 if refusal else 0
+        return refusal if self._looks >= _LOOKS else None
+
+    def _taken(self) -> Refuse | None:
+        """Return why the pending pod has lost its room, if the scheduler and our verdict agree."""
+        pod = _pending(self._view, self._proposal)
+        if pod is None or not is_unschedulable(pod):
+            return None
+        decision = self._check(self._proposal)
+        if not isinstance(decision, Refuse) or decision.one_share:  # there is room, by our verdict
+            return None
+        is_taken = decision.reason is Reason.BUSY
+        return replace(decision, reason=Reason.TAKEN) if is_taken else decision
+
+
+class NodeAfterQueue:
+    """Whether a node comes for a pod that needs one, once Kueue has admitted the pod.
+
+    Only then the pod says to which nodes Kueue sends it.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        check: Check,
+        proposal: Proposal,
+        awaited: Callable[[Proposal, Wait], WhyUnscheduled],
+    ) -> None:
+        self._view = view
+        self._check = check
+        self._proposal = proposal
+        self._awaited = awaited
+        self._is_queued = True
+        self._node: WhyUnscheduled | None = None
+
+    def look(self) -> Refuse | None:
+        """As `AwaitedNode.look`."""
+        pod = _pending(self._view, self._proposal) if self._is_queued else None
+        if pod is not None and not is_gated(pod):
+            self._is_queued = False
+            admitted = self._proposal.created(pod)
+            decision = self._check(admitted)
+            if isinstance(decision, Wait):
+                self._node = self._awaited(admitted, decision)
+        return self._node() if self._node else None
+
+
+class AwaitedNode:
+    """Whether the node comes for which a pod waits.
+
+    A wait ends with the autoscaler's own no, with the end of every pool that would help, or when
+    its time is up. That answer is remembered for pods of the same kind, unless the autoscaler
+    hasn't looked in the meantime.
+
+    Args:
+        turns: Those of all pods that wait for a node.
+        heard: The pod's events, in which autoscalers answer.
+        trial: How many seconds the pod may be pending before an autoscaler has reacted to it.
+        most: After so many seconds, the wait ends because of the hub's own timeout. This says
+            nothing about other pods.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        to_come: NodesToCome,
+        check: Check,
+        turns: TurnsToLook,
+        heard: Heard,
+        proposal: Proposal,
+        wait: Wait,
+        trial: float = TRIAL_SECONDS,
+        most: float = math.inf,
+    ) -> None:
+        self._view = view
+        self._to_come = to_come
+        self._check = check
+        self._turns = turns
+        self._heard = heard
+        self._proposal = proposal
+        self._wait = wait
+        self._clock = _Clock(wait, trial, most, to_come.pools.looks)
+        self._is_there = False
+
+    def look(self) -> Refuse | None:
+        """Return why no node comes for the pod, if none does; once it has a node, never."""
+        if self._is_there or self._has_node():
+            return None
+        if self._clock.is_cut_off():
+            return self._too_late()
+        pod = _pending(self._view, self._proposal)
+        if pod is None or not self._turns.is_turn_of(self):
+            return None
+        subjects = [it for it in (self._proposal.subject, Subject(pod)) if isinstance(it, Subject)]
+        for event in self._heard.take(pod.metadata.uid):
+            self._hear(event, subjects)
+        with self._turns.taken_by(self):
+            return self._judge(subjects)
+
+    def _has_node(self) -> bool:
+        """Whether the pod is on a node; an older pod of its name may still be ending."""
+        pod = self._view.state.pods.get("/".join(self._proposal.key))
+        self._is_there = pod is not None and not pod.terminating
+        if pod is not None and self._is_there:
+            self._measure(pod.node)
+        return self._is_there
+
+    def _too_late(self) -> Refuse:
+        obstacle = Obstacle(self._clock.why())
+        return Refuse(self._proposal.grant, Reason.BUSY, obstacles=(obstacle,))
+
+    def _hear(self, event: Event, subjects: Iterable[Subject]) -> None:
+        clock = self._clock
+        match answer(event):
+            case Coming() as coming:
+                clock.is_coming(coming)
+            case Refused(source, said) if clock.coming_by in (None, source):
+                obstacle = self._lost(said) if source is Source.KARPENTER else said
+                for subject in subjects:
+                    self._to_come.remember(subject, source, obstacle)
+                clock.coming_by, clock.was_refused = None, True
+
+    def _lost(self, said: Obstacle) -> Obstacle:
+        """Return why Karpenter adds no node, also if the NodeClaim that it had made is gone.
+
+        What it says then leaves out the pools for which the cloud has no machine at the moment.
+        """
+        claim = self._clock.claim
+        is_lost = claim and self._to_come.pools.has_lost(claim)
+        return Obstacle(self._clock.why_lost(), detail=said.detail) if is_lost else said
+
+    def _judge(self, subjects: Sequence[Subject]) -> Refuse | None:
+        """Return a refusal if the wait is in vain."""
+        clock, decision = self._clock, self._check(self._proposal)
+        if isinstance(decision, Refuse) and clock.was_refused:
+            return decision
+        if isinstance(decision, Refuse) and not _is_taken(decision) and not clock.coming_by:
+            return decision if clock.without_hope() >= LASTING_SECONDS else None
+        clock.has_hope()
+        if not clock.is_over():
+            return None
+        looks = clock.looked(self._to_come.pools.looks)
+        # If the hub may not read events, silence says nothing.
+        may_come = _comes(decision) or not self._heard.is_heard or clock.is_early(looks)
+        if isinstance(decision, Start) or (may_come and not clock.is_at_end()):
+            clock.go_on()
+            return None
+        if clock.was_unseen(looks):
+            return self._too_late()
+        for subject in subjects:
+            self._to_come.remember(subject, None, Obstacle(clock.why()))
+        decision = self._check(self._proposal)
+        return decision if isinstance(decision, Refuse) else None
+
+    def _measure(self, name: str) -> None:
+        """Note how long the node of this name took, if it is a new one."""
+        node, seconds = self._view.state.nodes.get(name), time.monotonic() - self._clock.since
+        old = age(node) if node else None
+        if old is not None and old.total_seconds() < seconds + TRIAL_SECONDS:
+            scale_up = self._wait.scale_up
+            expected = scale_up.pool if isinstance(scale_up, CanScaleUp) else ""
+            for pool in {self._clock.pool or expected, expected}:
+                self._to_come.pools.usual.took(pool, seconds)
+
+
+class _Clock:
+    """How long one start has waited, and may still wait.
+
+    Attributes:
+        pool: The pool that grows for it, if its autoscaler has said so.
+        was_refused: Whether an autoscaler has just said that it adds no node.
+        coming_by: The autoscaler that has said last that a node is on its way.
+        claim: Karpenter's NodeClaim for that node; "" if there is none.
+    """
+
+    def __init__(self, wait: Wait, trial: float, most: float, looks: int | None) -> None:
+        self.since = time.monotonic()
+        self.pool = self.claim = ""
+        self._claimed_at = self.since
+        self.was_refused = False
+        self.coming_by: Source | None = None
+        self._trial = trial
+        self._cut = self.since + most
+        self._looks = looks
+        self._hopeless_since: float | None = None
+        self._is_known = isinstance(wait.scale_up, CanScaleUp)
+        self._last = self.since + longest_wait(wait.scale_up)
+        self._deadline = self._last if self._is_known else self.since + trial
+
+    def is_coming(self, coming: Coming) -> None:
+        """Note that a node is on its way."""
+        self.pool, self.coming_by, self.was_refused = coming.pool, coming.source, False
+        self.claim, self._claimed_at = coming.claim, time.monotonic()
+        self._deadline = self._last
+
+    def why_lost(self) -> WhyNoNode:
+        """Return why the NodeClaim is gone; Karpenter gives a machine that doesn't join 15 min."""
+        is_early = time.monotonic() - self._claimed_at < _LAUNCH_SECONDS
+        return WhyNoNode.STOCK_OUT if is_early else WhyNoNode.IN_VAIN
+
+    def go_on(self) -> None:
+        """Give the start some more time."""
+        self._deadline = time.monotonic() + self._trial
+
+    def without_hope(self) -> float:
+        """Note that no pool would help any more; return for how many seconds this has been so."""
+        now = time.monotonic()
+        self._hopeless_since = self._hopeless_since or now
+        return now - self._hopeless_since
+
+    def has_hope(self) -> None:
+        """Note that a node has room or can still come, even if an autoscaler has said no."""
+        self._hopeless_since, self.was_refused = None, False
+
+    def is_over(self) -> bool:
+        """Whether its time is up, unless a node is about to be ready."""
+        return time.monotonic() >= self._deadline
+
+    def is_at_end(self) -> bool:
+        """Whether it may wait no longer for any node."""
+        return time.monotonic() >= self._last
+
+    def looked(self, looks: int | None) -> int | None:
+        """Note how often the autoscaler has looked, from the first time that its status tells."""
+        self._looks = looks if self._looks is None else self._looks
+        return looks
+
+    def is_early(self, looks: int | None) -> bool:
+        """Whether the autoscaler may still answer, because it hasn't looked yet; see `Pools.looks`.
+
+        It may have begun the first of these looks before the pod was there.
+        """
+        return None not in (looks, self._looks) and self.was_unseen(looks)
+
+    def was_unseen(self, looks: int | None) -> bool:
+        """Whether the autoscaler is known not to have looked while the pod was there."""
+        return self._looks is not None and (looks or 0) < self._looks + 2
+
+    def is_cut_off(self) -> bool:
+        """Whether the hub is about to give the start up."""
+        return time.monotonic() >= self._cut
+
+    def why(self) -> WhyNoNode:
+        """Return why no node came in time."""
+        return (
+            WhyNoNode.IN_VAIN
+            if self._is_known or self.pool or self.coming_by
+            else WhyNoNode.NO_ANSWER
+        )
+
+
+def _is_taken(refusal: Refuse) -> bool:
+    """Whether it is only about others who wait: this pod is one of those."""
+    return any(it.why is WhyNoNode.TAKEN for it in refusal.obstacles)
+
+
+def _comes(decision: Decision) -> bool:
+    """Whether a node can come, as far as anybody knows by now.
+
+    It can from a pool that an autoscaler lists and may enlarge, also if nobody has seen its nodes.
+    """
+    if not isinstance(decision, Wait):
+        return False
+    scale_up = decision.scale_up
+    return isinstance(scale_up, CanScaleUp) or scale_up.on_its_way or scale_up.is_listed
