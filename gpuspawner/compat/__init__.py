@@ -2,4 +2,6 @@
 
 No other package imports or names any of them. When the hub starts,
 `gpuspawner.compat.required_names` checks them all once.
+
+Begin with `required_names`, then `kubespawner` and `jupyterhub`.
 """

@@ -1,4 +1,7 @@
-"""The traits of GPUSpawner. Their help texts are the reference documentation."""
+"""The traits of GPUSpawner. Their help texts are the reference documentation.
+
+Begin with `settings`, by which the rest of the package reads them.
+"""
 
 from gpuspawner.traits.decisions import (
     ENFORCE,

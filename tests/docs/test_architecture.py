@@ -1,9 +1,11 @@
-"""The modules and folders that the documentation names, compared with the project's."""
+"""The rooms, paths and folders that the documentation names, compared with the project's."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "gpuspawner"
 PAGE = (ROOT / "docs/contributing/architecture.md").read_text()
+IN_DEPTH = (ROOT / "docs/contributing/in-depth.md").read_text()
 SCHEDULING = (ROOT / "docs/reference/scheduling.md").read_text()
+ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 
 
 def modules(folder: Path) -> set[str]:
@@ -34,48 +38,49 @@ def column(table: str, number: int) -> Iterator[str]:
         yield from re.findall(r"`([\w/]+)`", row.split(" | ")[number])
 
 
-def test_every_module_is_on_the_page():
-    assert {name for name in modules(PACKAGE) if PAGE.count(f"\n| `{name}` |") != 1} == set()
+def layers() -> list[str]:
+    """Return the layers of the import contract, the highest first."""
+    contracts = ConfigParser()
+    contracts.read(ROOT / "setup.cfg")
+    return contracts["importlinter:contract:layers"]["layers"].split("\n")[1:]
 
 
-@pytest.mark.parametrize(
-    ("heading", "folder"),
-    [
-        ("Modules and packages", PACKAGE),
-        ("What the hub calls: `gates`", PACKAGE / "gates"),
-        ("One start: `start`", PACKAGE / "start"),
-        ("What decides: `preflight`", PACKAGE / "preflight"),
-        ("What is promised: `reservations`", PACKAGE / "reservations"),
-        ("After the pod is created: `launch`", PACKAGE / "launch"),
-        ("What a pod says: `troubles`", PACKAGE / "troubles"),
-        ("The line", PACKAGE / "line"),
-    ],
-    ids=[
-        "the package",
-        "gates",
-        "start",
-        "preflight",
-        "reservations",
-        "launch",
-        "troubles",
-        "line",
-    ],
-)
-def test_a_table_names_all_modules_and_no_others(heading: str, folder: Path):
-    named = {name.rstrip("/") for name in column(section(PAGE, heading), 0)}
-
-    assert named == modules(folder)
+def words_of(room: str) -> str:
+    """Return what the `__init__.py` of a room says."""
+    return ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`(\w+/\w+\.py)`", PAGE))))
-def test_every_path_on_the_page_exists(path: str):
+def test_the_picture_has_the_layers_of_the_import_contract_in_their_order():
+    picture = section(PAGE, "The rooms, and two ways through them").split("```")[1]
+
+    assert re.findall(r"^ [│▼ ] {3}(\w+(?: \| \w+)*)", picture, re.MULTILINE) == layers()
+
+
+def test_a_sentence_for_each_room_is_on_the_page():
+    assert sorted(column(section(PAGE, "What each room is for"), 0)) == ROOMS
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_each_room_says_in_at_most_ten_lines_what_it_is_for(room: str):
+    assert 1 <= len(words_of(room).splitlines()) <= 10
+
+
+@pytest.mark.parametrize("room", [it for it in ROOMS if it != "scheduling"])
+def test_each_room_says_with_which_of_its_modules_to_begin(room: str):
+    _, _, advice = " ".join(words_of(room).split()).partition("Begin with ")
+
+    assert set(re.findall(r"`(\w+)`", advice.partition(";")[0])) & modules(PACKAGE / room)
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`(\w+/\w+\.py)`", PAGE + IN_DEPTH))))
+def test_every_path_on_the_pages_exists(path: str):
     assert (PACKAGE / path).is_file()
 
 
 def test_the_page_names_all_folders_of_tests_and_no_others():
     folders = {it.name for it in (ROOT / "tests").iterdir() if it.is_dir()} - {"__pycache__"}
 
-    assert set(column(section(PAGE, "Tests"), 0)) == {f"tests/{name}" for name in folders}
+    assert set(column(section(IN_DEPTH, "Tests"), 0)) == {f"tests/{name}" for name in folders}
 
 
 def test_the_rules_name_modules_that_exist():
