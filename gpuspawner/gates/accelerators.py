@@ -156,7 +156,7 @@ class Accelerators(ServerSource):
     @property
     def later(self) -> Later:
         """As `ServerSource.later`."""
-        return own_code.later(self.spawner, self.runtime, MAKING)
+        return own_code.later(self.spawner, self.runtime.preflight.learned.placements, MAKING)
 
     def propose(self, grant: Grant, pod: Manifest, later: Later) -> Proposal:
         """Propose a pod for this server, as *later* expects it."""
@@ -186,7 +186,7 @@ class Accelerators(ServerSource):
         alike, surveys = own_code.likeness_as_started(self.spawner), self.runtime.surveys
         if alike is None or not isinstance(self.runtime.view.health(), Live):
             return self._surveyed(self._builder(entitlement, await self.stock_pod()))
-        others = entitlement.offers, queue_for(self.spawner, self.runtime), self.later
+        others = entitlement.offers, queue_for(self.spawner, self.runtime.view.queues), self.later
         alone, shared = (alike.alone, *others), (alike.but_for_claims, *others)
         if (found := surveys.kept.find(surveys.version, alone, shared)) is not None:
             return found
@@ -239,7 +239,7 @@ class Accelerators(ServerSource):
             name = log_name(self.spawner)
             self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)
             return None
-        return in_queue(self.spawner, self.runtime, pods.plain(pod))
+        return in_queue(self.spawner, self.runtime.view.queues, pods.plain(pod))
 
 
 def _made(make: Callable[[], Manifest]) -> Manifest:

@@ -95,7 +95,7 @@ class FormGate:
 
         Who wants to wait in line is only refused what there is no line for.
         """
-        admission = connection.admission(self._spawner, self._runtime)
+        admission = connection.admission(self._spawner, self._runtime.dry_runs)
         examine = partial(self._runtime.preflight.examine, admission=admission)
         try:
             await decide(self._spawner, choice, examine, admission)

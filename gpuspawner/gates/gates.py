@@ -128,7 +128,7 @@ class Gates:
                 )
         self._spawner.user_options = dict(choice.options)
         self.endings.forget()
-        failures.forget(self._spawner, self._runtime)
+        failures.forget(self._spawner, self._runtime.failed_starts)
         for message in self.attempt.news():
             self._progress.tell(message, 5)
         self._begun.set()
@@ -159,8 +159,8 @@ class Gates:
     async def pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
         made = await self._stock.kubespawner.get_pod_manifest()
-        pod = model_in_queue(self._spawner, self._runtime, made)
-        check = partial(checked, self._spawner, self._runtime)
+        pod = model_in_queue(self._spawner, self._runtime.view.queues, made)
+        check = partial(checked, self._spawner, self._runtime.view.state)
         return self.attempt.complete(pod, check) if self.attempt else pod
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
@@ -237,7 +237,7 @@ class Gates:
 
     @property
     def _admission(self) -> Admission:
-        return connection.admission(self._spawner, self._runtime)
+        return connection.admission(self._spawner, self._runtime.dry_runs)
 
     async def _decide(self, choice: Choice, question: PreflightMethod) -> Start | Wait:
         return await decide(self._spawner, choice, question, self._admission)
@@ -274,7 +274,7 @@ class Gates:
 
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always end its promise."""
-        explained = explaining(self._spawner, self._runtime)
+        explained = explaining(self._spawner, self._runtime.failed_starts)
         with reporting(self._spawner), explained, self.in_line.kept_if_taken():
             self._run = run = self._new_run()
             key = self._choice().proposal.key

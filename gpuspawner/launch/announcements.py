@@ -110,7 +110,7 @@ def told_on_form(spawner: Host) -> str:
 
 def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> LeftByPolicies | None:
     """Return what is left to the owner, with the owner's own servers; None without limits."""
-    failed, ended = failures.told_on_form(spawner, runtime), told_on_form(spawner)
+    failed, ended = failures.told_on_form(spawner, runtime.failed_starts), told_on_form(spawner)
     withheld = tuple(
         WithheldCard(it.display_name, it.description, explanation)
         for it, explanation in entitlement.withheld

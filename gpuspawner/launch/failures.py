@@ -12,22 +12,25 @@ from tornado import web
 from gpuspawner import messages
 from gpuspawner.compat import kubespawner
 from gpuspawner.form.addresses import spawn
+from gpuspawner.kube.recent import Recent
 from gpuspawner.messages import Message
-from gpuspawner.runtime import Runtime
 from gpuspawner.start import drafts
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import Refusal
 
+FailedStarts = Recent[tuple[str, str], str]
+"""What the next form says of the last start that failed, by the names of owner and server."""
+
 
 @contextmanager
 def explaining(
-    spawner: Host, running: Runtime, worded: Callable[[str], str] = messages.last_start_failed
+    spawner: Host, failed: FailedStarts, worded: Callable[[str], str] = messages.last_start_failed
 ) -> Iterator[None]:
     """Let the pages of a start that fails in this block say why, and lead to the next one.
 
     *worded* says how the next form tells why.
     """
-    explain = partial(_explain, spawner, running, worded)
+    explain = partial(_explain, spawner, failed, worded)
     try:
         yield
     except Refusal as refusal:
@@ -43,24 +46,24 @@ def explaining(
 
 def _explain(
     spawner: Host,
-    running: Runtime,
+    failed: FailedStarts,
     worded: Callable[[str], str],
     error: Exception,
     message: Message,
 ) -> None:
     html = messages.with_way_back(message, spawn(spawner)).html
     vars(error).update(jupyterhub_message=message.text, jupyterhub_html_message=html)
-    running.failed_starts[spawner.user.name, spawner.name] = worded(message.text)
+    failed[spawner.user.name, spawner.name] = worded(message.text)
 
 
-def forget(spawner: Host, running: Runtime) -> None:
+def forget(spawner: Host, failed: FailedStarts) -> None:
     """Forget the last failure: a new start begins."""
-    running.failed_starts.pop((spawner.user.name, spawner.name), None)
+    failed.pop((spawner.user.name, spawner.name), None)
 
 
-def told_on_form(spawner: Host, running: Runtime) -> str:
+def told_on_form(spawner: Host, failed: FailedStarts) -> str:
     """Say why the last start failed; "" if it didn't, or if this form already says so."""
     draft = drafts.current()
     if draft is not None and draft.refused is not None:
         return ""
-    return running.failed_starts.get((spawner.user.name, spawner.name), "")
+    return failed.get((spawner.user.name, spawner.name), "")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from gpuspawner.cluster.view import ClusterView
@@ -63,21 +64,14 @@ class HubLine:
         self._waiting = made
         return made
 
+    @property
     def turn(
         self,
-        spawner: Host,
-        runtime: Runtime,
-        admitting: Admitting,
-        policing: Policing,
-        endings: Endings,
-        progress: Progress,
-        begun: asyncio.Event,
-    ) -> InLine:
-        """Return the wait of one start of a spawner."""
+    ) -> Callable[[Host, Runtime, Admitting, Policing, Endings, Progress, asyncio.Event], InLine]:
+        """Makes the wait of one start of a spawner."""
         if self._waiting is None:
             raise RuntimeError("the preflight has not made the line yet")
-        hub = self.rules, self.kept, self._waiting
-        return InLine(spawner, runtime, admitting, policing, endings, progress, begun, *hub)
+        return partial(InLine, self.rules, self.kept, self._waiting)
 
     def resume(self, view: ClusterView) -> Coroutine[Any, Any, None]:
         """Start the servers again that were in line when the hub ended. Never raises."""

@@ -75,6 +75,9 @@ class InLine(TurnToStart):
 
     def __init__(
         self,
+        rules: QueueRules,
+        kept: KeptPlaces,
+        waiting_line: WaitingLine,
         spawner: Host,
         runtime: Runtime,
         admitting: Admitting,
@@ -82,9 +85,6 @@ class InLine(TurnToStart):
         endings: Endings,
         progress: Progress,
         begun: asyncio.Event,
-        rules: QueueRules,
-        kept: KeptPlaces,
-        waiting_line: WaitingLine,
     ) -> None:
         super().__init__(spawner, admitting)
         self._runtime = runtime
@@ -207,7 +207,7 @@ class InLine(TurnToStart):
         decision = self._runtime.preflight.decider.check(self._choice.proposal)
         if not isinstance(decision, Refuse):
             return nothing
-        admission = connection.admission(self._spawner, self._runtime)
+        admission = connection.admission(self._spawner, self._runtime.dry_runs)
         try:
             _, on_form = await self._choice.explain(decision, admission)
         except Exception:  # one can leave the line even so
@@ -239,7 +239,7 @@ class InLine(TurnToStart):
         allows = partial(self._policing.allows, choice) if limited else None
         try:
             with (
-                failures.explaining(self._spawner, self._runtime, str),
+                failures.explaining(self._spawner, self._runtime.failed_starts, str),
                 waiting.uncounted(),
                 self._line.join(ticket, proposal, allows) as called,
             ):
@@ -273,7 +273,7 @@ class InLine(TurnToStart):
         """
         self._check_places()
         await asyncio.sleep(self._rest())  # see `at_once`: our code does this before it waits
-        admission = connection.admission(self._spawner, self._runtime)
+        admission = connection.admission(self._spawner, self._runtime.dry_runs)
         proposal = await self._runtime.preflight.to_wait(choice.proposal, admission)
         person = people.person(self._spawner.user)
         lifetime = await self._policing.lifetime(choice)

@@ -111,7 +111,7 @@ class Looking:
         self._spawner = spawner
         self._listed = listed
         self._entitlement = entitlement
-        self._later = own_code.later(spawner, runtime)
+        self._later = own_code.later(spawner, runtime.preflight.learned.placements)
         self._view = runtime.view
         self._preflight = runtime.preflight
         self._decider = runtime.preflight.decider

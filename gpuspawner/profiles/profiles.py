@@ -93,7 +93,7 @@ class Profiles(ServerSource):
     @property
     def later(self) -> Later:
         """As `ServerSource.later`."""
-        return own_code.later(self._spawner, self.runtime)
+        return own_code.later(self._spawner, self.runtime.preflight.learned.placements)
 
     async def requested(self) -> Stored:
         """As `ServerSource.requested`: a body means what it means to this version of the hub."""

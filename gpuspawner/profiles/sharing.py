@@ -60,8 +60,8 @@ class Page:
         self._has_policies = entitlement.is_limited
         is_alone = listed.has_functions or not makes_its_pods(spawner)
         found = None if is_alone else own_code.likeness_as_started(spawner)
-        queue = queue_for(spawner, runtime)
-        owner = own_code.later(spawner, runtime).owner
+        queue = queue_for(spawner, runtime.view.queues)
+        owner = own_code.later(spawner, runtime.preflight.learned.placements).owner
         self._is_known = found is not None and not queue and not owner
         self.alone = (listed, found.alone) if found else None
         common = found and (found.alone if listed.has_names else found.but_for_names)

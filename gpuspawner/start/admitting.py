@@ -42,7 +42,7 @@ class Admitting:
         preflight = self._runtime.preflight
         try:
             granted = await self._policing.take(choice)
-            admission = connection.admission(self._spawner, self._runtime)
+            admission = connection.admission(self._spawner, self._runtime.dry_runs)
             begin = partial(preflight.begin, admission=admission)
             decision = await decide(self._spawner, choice, begin, admission)
         except BaseException:

@@ -9,7 +9,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.reflecting import OnGone, telling
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.dry_run import Admission, Answer
-from gpuspawner.runtime import Runtime
+from gpuspawner.preflight.dry_runs import DryRuns
 from gpuspawner.start.host import Host
 
 
@@ -49,9 +49,9 @@ class IfConnected:
         return await self._admission.admit(namespace, pod)
 
 
-def admission(spawner: Host, runtime: Runtime) -> IfConnected:
+def admission(spawner: Host, dry_runs: DryRuns) -> IfConnected:
     """Return the admission that the owner's starts ask."""
-    return IfConnected(spawner, runtime.dry_runs.for_start(spawner.user.name))
+    return IfConnected(spawner, dry_runs.for_start(spawner.user.name))
 
 
 async def start_reflector(

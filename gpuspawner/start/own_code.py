@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.code import mentions, uses_only
 from gpuspawner.compat.likeness import Likeness, likeness
-from gpuspawner.preflight.placement import Later
-from gpuspawner.runtime import Runtime
+from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.start.host import Host
 from gpuspawner.start.source import FormReader
 
@@ -35,7 +34,7 @@ _PLACES = re.compile(
 """What the names contain by which code can change the placement or the requests of a pod."""
 
 
-def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Later:
+def later(spawner: Host, placements: Placements, unused: tuple[str, ...] = ()) -> Later:
     """Return what becomes of a server's pods after this moment.
 
     *unused* are methods that a class of the administrator's may have, and that have had no part in
@@ -55,7 +54,7 @@ def later(spawner: Host, runtime: Runtime, unused: tuple[str, ...] = ()) -> Late
     is_starting = jupyterhub.is_starting(spawner)
     is_alike = not early and all(uses_only(it, _OF_ALL_ALIKE.__contains__, _CLIENTS) for it in late)
     return Later(
-        runtime.preflight.learned.placements,
+        placements,
         has_own_code=bool(late) or bool(early and not is_starting),
         owner="" if is_alike else spawner.user.name,
         is_unknowable=(not is_starting and _applies_options(spawner))

@@ -3,33 +3,32 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE
+from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE, KueueObjects
 from gpuspawner.compat import pods
 from gpuspawner.kube.kueue_pods import PRIORITY, QUEUE
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.traits.trait_types import setting
 
 
-def in_queue(spawner: Host, runtime: Runtime, pod: Manifest) -> Manifest:
+def in_queue(spawner: Host, queues: KueueObjects, pod: Manifest) -> Manifest:
     """Return the pod with the queue in which it waits; unchanged without one."""
-    return queued(pod, queue_for(spawner, runtime), setting(spawner, "kueue_priority_class"))
+    return queued(pod, queue_for(spawner, queues), setting(spawner, "kueue_priority_class"))
 
 
-def model_in_queue(spawner: Host, runtime: Runtime, pod: Any) -> Any:
+def model_in_queue(spawner: Host, queues: KueueObjects, pod: Any) -> Any:
     """Return KubeSpawner's pod with the queue in which it waits; itself if there is none."""
-    if not (queue_for(spawner, runtime) or setting(spawner, "kueue_priority_class")):
+    if not (queue_for(spawner, queues) or setting(spawner, "kueue_priority_class")):
         return pod
-    return pods.changed(pod, in_queue(spawner, runtime, pods.plain(pod)))
+    return pods.changed(pod, in_queue(spawner, queues, pods.plain(pod)))
 
 
-def queue_for(spawner: Host, runtime: Runtime) -> str:
+def queue_for(spawner: Host, queues: KueueObjects) -> str:
     """Return the name of the LocalQueue for a server's pod; "" for none."""
     named: str | None = setting(spawner, "kueue_queue")
     if named is not None:
         return named
-    default = runtime.view.queues.local_queue(spawner.namespace, DEFAULT_QUEUE)
+    default = queues.local_queue(spawner.namespace, DEFAULT_QUEUE)
     return DEFAULT_QUEUE if default else ""
 
 

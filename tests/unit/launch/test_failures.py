@@ -26,61 +26,61 @@ def spawner() -> Any:
 
 
 @pytest.fixture
-def running() -> Any:
-    return SimpleNamespace(failed_starts=Recent(10))
+def failed() -> failures.FailedStarts:
+    return Recent(10)
 
 
-def fail(spawner: Any, running: Any, error: Exception) -> Any:
-    with pytest.raises(type(error)) as raised, failures.explaining(spawner, running):
+def fail(spawner: Any, failed: failures.FailedStarts, error: Exception) -> Any:
+    with pytest.raises(type(error)) as raised, failures.explaining(spawner, failed):
         raise error
     return raised.value
 
 
-def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, running) -> None:
+def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, failed) -> None:
     refusal = fail(
-        spawner, running, Refusal(Message.of("The disk is full.", "Please."), reason="disk-full")
+        spawner, failed, Refusal(Message.of("The disk is full.", "Please."), reason="disk-full")
     )
 
     assert refusal.jupyterhub_message == "The disk is full. Please."
     assert refusal.jupyterhub_html_message.startswith("<strong>The disk is full.</strong> Please.")
     assert 'href="/base/hub/spawn/a%2Fb"' in refusal.jupyterhub_html_message
     told = "Your last start failed: The disk is full. Please."
-    assert failures.told_on_form(spawner, running) == told
+    assert failures.told_on_form(spawner, failed) == told
 
-    failures.forget(spawner, running)
-    assert failures.told_on_form(spawner, running) == ""
+    failures.forget(spawner, failed)
+    assert failures.told_on_form(spawner, failed) == ""
 
 
-async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawner, running) -> None:
-    fail(spawner, running, Refusal(Message.of("The disk is full."), reason="disk-full"))
+async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawner, failed) -> None:
+    fail(spawner, failed, Refusal(Message.of("The disk is full."), reason="disk-full"))
     drafts.keep({})
-    assert failures.told_on_form(spawner, running)
+    assert failures.told_on_form(spawner, failed)
     drafts.refuse(OnForm(Message.of("The disk is full.")))
-    assert failures.told_on_form(spawner, running) == ""
+    assert failures.told_on_form(spawner, failed) == ""
 
 
-def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner, running) -> None:
+def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner, failed) -> None:
     left = Refusal(Message.of("You have left the line."), reason="left-line")
-    with pytest.raises(Refusal), failures.explaining(spawner, running, str):
+    with pytest.raises(Refusal), failures.explaining(spawner, failed, str):
         raise left
 
-    assert failures.told_on_form(spawner, running) == "You have left the line."
+    assert failures.told_on_form(spawner, failed) == "You have left the line."
 
 
 @pytest.mark.parametrize("error", [TimeoutError("pod x did not start"), ValueError("<b>")])
-def test_an_unforeseen_error_is_explained_without_its_words(spawner, running, error) -> None:
-    failed = fail(spawner, running, error)
-    assert failed is error
-    assert failed.jupyterhub_message == (
+def test_an_unforeseen_error_is_explained_without_its_words(spawner, failed, error) -> None:
+    raised = fail(spawner, failed, error)
+    assert raised is error
+    assert raised.jupyterhub_message == (
         "Your server couldn't start because of an error. "
         "Please tell your administrator. The hub's log has the details."
     )
-    assert str(error) not in failed.jupyterhub_html_message
-    assert failures.told_on_form(spawner, running)
+    assert str(error) not in raised.jupyterhub_html_message
+    assert failures.told_on_form(spawner, failed)
 
 
 @pytest.mark.parametrize("error", [Said(), web.HTTPError(403, "Not today.")])
-def test_what_an_administrator_s_hook_says_stays(spawner, running, error) -> None:
-    failed = fail(spawner, running, error)
-    assert "jupyterhub_html_message" not in vars(failed)
-    assert failures.told_on_form(spawner, running) == ""
+def test_what_an_administrator_s_hook_says_stays(spawner, failed, error) -> None:
+    raised = fail(spawner, failed, error)
+    assert "jupyterhub_html_message" not in vars(raised)
+    assert failures.told_on_form(spawner, failed) == ""
