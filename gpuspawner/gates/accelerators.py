@@ -31,9 +31,9 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.start import drafts, own_code, request_options, stored_options
 from gpuspawner.start.drafts import Draft
 from gpuspawner.start.host import Host, log_name
+from gpuspawner.start.kueue_queue import in_queue, queue_for
 from gpuspawner.start.pod_builder import PodBuilder, home_of
 from gpuspawner.start.policing import Entitlement, Policing
-from gpuspawner.start.queueing import in_queue, queue_for
 from gpuspawner.start.refusal import Refusal, invalid, misconfigured
 from gpuspawner.start.source import Choice, Options, ServerSource, Stored
 

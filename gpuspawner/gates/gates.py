@@ -48,9 +48,9 @@ from gpuspawner.start.admitting import Admitting, TurnToStart
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.decisions import TAKEN, PreflightMethod, decide, refusing, warn
 from gpuspawner.start.host import Host, log_name, set_locale
+from gpuspawner.start.kueue_queue import model_in_queue
 from gpuspawner.start.pod_builder import home_of
 from gpuspawner.start.policing import policing
-from gpuspawner.start.queueing import model_in_queue
 from gpuspawner.start.refusal import UNREACHABLE, Refusal, misconfigured, reporting
 from gpuspawner.start.sending import Sending
 from gpuspawner.start.source import Choice

@@ -33,8 +33,7 @@ from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
 from gpuspawner.troubles.avoided import BROKEN
-from gpuspawner.troubles.course import Course
-from gpuspawner.troubles.limits import GivenUp, StartPhase, hopeless, late, phase
+from gpuspawner.troubles.limits import Course, GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.troubles.mishaps import is_lost
 from gpuspawner.troubles.steps import Step
 from gpuspawner.troubles.trouble import Kind, Trouble

@@ -1,7 +1,8 @@
 """What the pages of one start read: how far it is, each from the beginning, and each thing once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+import math
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 from gpuspawner import messages
@@ -10,7 +11,7 @@ from gpuspawner.messages import Message
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
-from gpuspawner.troubles.course import Course, last_mark, percent
+from gpuspawner.troubles.limits import Course
 from gpuspawner.troubles.steps import Stage, Step
 from gpuspawner.troubles.trouble import VAGUE, Kind, Trouble
 from gpuspawner.troubles.usual import UsualSteps
@@ -201,3 +202,64 @@ def _hitches(seen: Seen, course: Course) -> list[Trouble]:
         return clear
     lasting = course.lasting()
     return [it for it in present if lasting.get(it.kind, 0.0) >= _VAGUE_SECONDS]
+
+
+# When a page says again how long a start waits: often at first, so that nobody thinks it is stuck.
+#
+# A page that opens late reads all that was told, so the last mark is never much older than the
+# wait.
+
+_FIRST = (30, 60, 120, 180)
+_THEN = 300
+"""Each of these, in seconds."""
+
+
+def last_mark(elapsed: float) -> int:
+    """Return the last mark that has passed, in seconds; 0 before the first one."""
+    regular = int(elapsed // _THEN) * _THEN
+    return max((regular, *(it for it in _FIRST if it <= elapsed)))
+
+
+# How far a start's progress bar is: each step takes the part of the bar that its usual time is.
+
+_LEAST_PERCENT, _MOST_PERCENT = 5, 95
+"""The bar's ends in percent: the hub itself says 0 and 100."""
+
+_GUESSES = {
+    Step.QUEUED: 2.0,
+    Step.SCHEDULING: 2.0,
+    Step.NODE_STARTING: 240.0,
+    Step.NODE_FOUND: 2.0,
+    Step.VOLUMES: 5.0,
+    Step.PULLING: 30.0,
+    Step.INITIALIZING: 5.0,
+    Step.STARTING: 5.0,
+    Step.RUNNING: 10.0,
+}
+"""The seconds of a step that hasn't been measured yet."""
+_LONGEST = 86400.0
+"""In seconds; longer times could add up to infinity."""
+_ALWAYS = (Step.SCHEDULING, Step.NODE_FOUND, Step.PULLING, Step.STARTING, Step.RUNNING)
+
+
+def percent(stages: Iterable[Stage], elapsed: float, usual: Callable[[Stage], float | None]) -> int:
+    """Return how much of the bar is done.
+
+    Args:
+        stages: Those that the start has reached, in order.
+        elapsed: How long it has been in the last one, in seconds.
+        usual: Returns how long a stage usually takes, in seconds.
+    """
+    reached = tuple(stages)
+    if not reached:
+        return _LEAST_PERCENT
+    takes = [_seconds(stage, usual) for stage in reached]
+    here = takes[-1]
+    done = sum(takes[:-1]) + here * (1 - math.exp(-max(elapsed, 0) / here))
+    last = list(Step).index(reached[-1].step)
+    ahead = sum(_GUESSES[step] for step in _ALWAYS if list(Step).index(step) > last)
+    return int(_LEAST_PERCENT + (_MOST_PERCENT - _LEAST_PERCENT) * done / (sum(takes) + ahead))
+
+
+def _seconds(stage: Stage, usual: Callable[[Stage], float | None]) -> float:
+    return min(max(0.1, usual(stage) or _GUESSES[stage.step]), _LONGEST)

@@ -14,8 +14,8 @@ from gpuspawner.profiles.listing import Listed
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import own_code
 from gpuspawner.start.host import Host
+from gpuspawner.start.kueue_queue import queue_for
 from gpuspawner.start.policing import Entitlement
-from gpuspawner.start.queueing import queue_for
 
 Rows = tuple[ProfileAvailability, ...]
 

@@ -20,7 +20,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import with_last_words
 from gpuspawner.offers.offers import Offers
 from gpuspawner.reservations.granted import Granted, mark
-from gpuspawner.start.queueing import queued
+from gpuspawner.start.kueue_queue import queued
 from tests.stock.looking import look
 
 HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-alice"}}
