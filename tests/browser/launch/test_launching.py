@@ -121,7 +121,7 @@ def test_what_is_opened_stays_open_when_more_is_told(
     expect(message(page).locator(RAW)).to_be_hidden()
     picture(page, "hitch")
 
-    expect(entries.filter(has_text="Your server runs").first).to_be_visible()
+    expect(entries.filter(has_text="Your server is running").first).to_be_visible()
     shown = [it.inner_text() for it in entries.all() if it.is_visible()]
     assert len(shown) == len(set(shown))  # the bar has moved more often
     until_it_has_failed(page)

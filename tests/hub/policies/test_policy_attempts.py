@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_an_administrator_s_start_is_judged_for_the_owner(hub: RunningHub) -> No
     assert start(hub, "dora") == 409
     form = {"accelerator": "t4", "gpus--t4": "1"}
     page = admin.session.post(f"{hub.url}/hub/spawn/dora", data=form, params={"_xsrf": admin.xsrf})
-    assert "at a time, and you're using 2" in page.text
+    assert "at a time, and you're using 2" in unescape(page.text)
 
 
 def test_saved_options_are_judged_at_the_start(hub: RunningHub) -> None:
