@@ -1,7 +1,8 @@
 """Takes the reservation of a start in the tick of its decision, or waits until there can be one."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
@@ -11,7 +12,7 @@ from gpuspawner.preflight.decider import OLDER_POD, Decider
 from gpuspawner.preflight.decision import Decision, InQueue, Refuse, Start, ViewNotLive, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.reservations import Reservations
-from gpuspawner.reservations.wait_queue import Waiter, WaitQueue
+from gpuspawner.scheduling.contention import Demand
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 # Some promises end with time alone, so a start that waits looks again although nothing changed.
@@ -106,7 +107,7 @@ class Taking:
             return self._decider.try_again(proposal)
         return decision
 
-    def _try_to_take(self, proposal: Proposal, waiter: Waiter) -> Decision | None:
+    def _try_to_take(self, proposal: Proposal, waiter: "Waiter") -> Decision | None:
         """Decide, and take the reservation in the same tick; None if the start must wait."""
         if waiter.is_blocked():
             return None
@@ -149,3 +150,56 @@ def _needs_reservation(decision: Decision) -> bool:
     return isinstance(decision, Start) and not any(
         isinstance(note, ViewNotLive | InQueue) for note in decision.notes
     )
+
+
+# The wait queue of starts that wait until other pods are bound: first in, first out.
+
+
+class WaitQueue:
+    """Starts that wait, in their order of arrival.
+
+    When one leaves, the queue calls *notify*, so that the next one can try.
+    """
+
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
+        self._waiters: list[Waiter] = []
+
+    @contextmanager
+    def join(self) -> "Iterator[Waiter]":
+        """Join the end of the queue; leaving the context leaves the queue."""
+        waiter = Waiter(self)
+        self._waiters.append(waiter)
+        try:
+            yield waiter
+        finally:
+            self._waiters.remove(waiter)
+            if self._waiters:
+                self._notify()
+
+    def ahead_of(self, waiter: "Waiter") -> "list[Waiter]":
+        """Return the starts ahead of this one."""
+        return self._waiters[: self._waiters.index(waiter)]
+
+
+class Waiter:
+    """One start in the queue.
+
+    Attributes:
+        demand: The room that it waits for; None until that is known.
+    """
+
+    def __init__(self, queue: WaitQueue) -> None:
+        self._queue = queue
+        self.demand: Demand | None = None
+
+    def is_blocked(self) -> bool:
+        """Whether a start ahead waits for room that this one needs too.
+
+        If small starts could pass, large ones would starve.
+        """
+        demand = self.demand
+        return demand is not None and any(
+            other.demand is not None and other.demand.touches(demand)
+            for other in self._queue.ahead_of(self)
+        )

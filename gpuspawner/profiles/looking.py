@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -25,7 +26,6 @@ from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.profiles import availability
 from gpuspawner.profiles.choosing import Chosen, of_profile
-from gpuspawner.profiles.drawn import Drawn
 from gpuspawner.profiles.listing import Listed, Lists
 from gpuspawner.profiles.samples import ChoiceKey, Pattern, Patterns, Samples, sample
 from gpuspawner.profiles.sharing import SharedRows
@@ -36,6 +36,29 @@ from gpuspawner.scheduling.verdicts import PodShape, Subject
 from gpuspawner.start import own_code
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Entitlement
+
+# The forms that were drawn last, because KubeSpawner compiles its template for each.
+
+_MOST_FORMS = 32
+"""Forms; pages differ by what their users chose last. One may have 100 kB."""
+
+
+class Drawn:
+    """The last forms, and what each shows. One for the whole hub."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[object, str]] = deque(maxlen=_MOST_FORMS)
+
+    def form(self, shows: object, draw: Callable[[], str]) -> str:
+        """Return the form that shows exactly this; draw it if none is kept."""
+        for place, (kept, drawn) in enumerate(self._kept):
+            if kept == shows:
+                self._kept[place] = shows, drawn  # the next comparison finds the same objects
+                return drawn
+        drawn = draw()
+        self._kept.appendleft((shows, drawn))
+        return drawn
+
 
 _SECONDS, _MOST_KEPT = 300.0, 4096
 """How long pages use what admission did to a pod, and for how many pods."""
