@@ -20,7 +20,7 @@ from gpuspawner.gates.administrators_form import NONE_YET, PLACE
 from gpuspawner.gates.gates import Gates
 from gpuspawner.profiles import loading
 from gpuspawner.start import connection, request_options
-from gpuspawner.start.own_code import apply_nothing
+from gpuspawner.start.hooks import apply_nothing
 from gpuspawner.start.source import FormReader
 
 

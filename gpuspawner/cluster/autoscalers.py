@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import KARPENTER_KINDS, MACHINE_KINDS, ObjectKind, status_at
 from gpuspawner.scaling.outlook import Source
-from gpuspawner.scaling.traces import signs
+from gpuspawner.scaling.unseen_autoscalers import signs
 from gpuspawner.scheduling.node_info import NodeInfo
 
 _PATIENCE = 5.0

@@ -7,7 +7,7 @@ from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.messages.policies import policy_figure
 from gpuspawner.messages.words import duration
-from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Per
 from gpuspawner.policies.policing import ByPolicies

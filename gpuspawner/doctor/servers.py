@@ -17,8 +17,8 @@ from gpuspawner.preflight.decision import Decision, rejected
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.profiles.choice import ProfileChoice
-from gpuspawner.profiles.choosing import PROFILE
 from gpuspawner.profiles.profile_list import Profile
+from gpuspawner.profiles.profile_options import PROFILE
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 

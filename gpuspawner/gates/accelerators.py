@@ -28,7 +28,7 @@ from gpuspawner.preflight.placement import Later, kind_of
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import drafts, own_code, request_options, stored_options
+from gpuspawner.start import drafts, hooks, request_options, stored_options
 from gpuspawner.start.drafts import Draft
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.kueue_queue import in_queue, queue_for
@@ -139,7 +139,7 @@ class Accelerators(ServerSource):
         if not raw or not isinstance(raw, Mapping):
             return raw, {}
         offers_nothing = self.runtime.offers_nothing  # but what it has discovered
-        if not offers_nothing and not own_code.reads_options(self.spawner):
+        if not offers_nothing and not hooks.reads_options(self.spawner):
             return raw, {}
         ours = (options.ACCELERATOR, options.GPUS.name) if offers_nothing else options.NAMES
         theirs = {name: value for name, value in raw.items() if name not in ours}
@@ -156,7 +156,7 @@ class Accelerators(ServerSource):
     @property
     def later(self) -> Later:
         """As `ServerSource.later`."""
-        return own_code.later(self.spawner, self.runtime.preflight.learned.placements, MAKING)
+        return hooks.later(self.spawner, self.runtime.preflight.learned.placements, MAKING)
 
     def propose(self, grant: Grant, pod: Manifest, later: Later) -> Proposal:
         """Propose a pod for this server, as *later* expects it."""
@@ -183,7 +183,7 @@ class Accelerators(ServerSource):
 
     async def _survey_for_form(self, entitlement: Entitlement) -> tuple[Availability, ...]:
         """Return each accelerator's availability, without making a pod if a like one is known."""
-        alike, surveys = own_code.likeness_as_started(self.spawner), self.runtime.surveys
+        alike, surveys = hooks.likeness_as_started(self.spawner), self.runtime.surveys
         if alike is None or not isinstance(self.runtime.view.health(), Live):
             return self._surveyed(self._builder(entitlement, await self.stock_pod()))
         others = entitlement.offers, queue_for(self.spawner, self.runtime.view.queues), self.later
@@ -194,7 +194,7 @@ class Accelerators(ServerSource):
         found = self._surveyed(builder)
         if builder.stock is None:
             return found
-        if own_code.likeness_as_started(self.spawner) != alike:
+        if hooks.likeness_as_started(self.spawner) != alike:
             return found  # somebody has changed the settings meanwhile
         pod = self.propose(Grant(), builder.stock, builder.later).decoded
         is_alone = pod is None or self.runtime.preflight.verdicts.depends_on_labels(pod)
@@ -232,7 +232,7 @@ class Accelerators(ServerSource):
 
     async def stock_pod(self) -> Manifest | None:
         """Return KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` sets later."""
-        making = own_code.as_started(self.spawner).gpuspawner_stock.kubespawner.get_pod_manifest()
+        making = hooks.as_started(self.spawner).gpuspawner_stock.kubespawner.get_pod_manifest()
         try:
             pod = await making
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again

@@ -9,7 +9,7 @@ from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.administrators_form import PLACE
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import own_code, request_options
+from gpuspawner.start import hooks, request_options
 from gpuspawner.start.host import Host, set_locale
 from gpuspawner.start.policing import Policing
 from gpuspawner.start.refusal import invalid, reporting
@@ -51,7 +51,7 @@ class Sources:
         own = running.discovers and (
             administrators_form.is_set(spawner) or spawner.gpuspawner_has_own_options
         )
-        theirs = own or (running.offers_nothing and own_code.reads_options(spawner))
+        theirs = own or (running.offers_nothing and hooks.reads_options(spawner))
         return None if theirs else self._accelerators
 
     async def resolve(self, raw: object) -> Choice:

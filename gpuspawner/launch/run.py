@@ -19,7 +19,7 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.refusal import Refusal
-from gpuspawner.troubles.limits import StartPhase, late
+from gpuspawner.troubles.timeouts import StartPhase, late
 from gpuspawner.troubles.trouble import Trouble
 
 _running: ContextVar["Run | None"] = ContextVar("_running", default=None)

@@ -20,7 +20,7 @@ from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.pending_pods import is_unschedulable
 from gpuspawner.runtime import Runtime
-from gpuspawner.scaling.answers import Coming, Refused, answer
+from gpuspawner.scaling.autoscaler_events import Coming, Refused, answer
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting import age

@@ -7,7 +7,7 @@ from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
 from gpuspawner.policies.denial import OfferKind, OverLimit, PolicyDenial, Uncounted, Withheld
-from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.policies import Amount, Measure, Per, Policies, Policy, What
 from gpuspawner.policies.remaining import Allowance
 

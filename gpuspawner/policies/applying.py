@@ -10,7 +10,7 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Who
 from gpuspawner.policies.denial import PolicyDenial, Uncounted, Wanted, over_limits, withheld
 from gpuspawner.policies.hub_policies import HubPolicies
-from gpuspawner.policies.judging import Counts, Members, Standing, standings
+from gpuspawner.policies.limits import Counts, Members, Standing, standings
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Per, Policy, lifetime
 from gpuspawner.preflight.proposal import Proposal

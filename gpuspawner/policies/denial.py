@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.judging import Counts, Standing, broken
+from gpuspawner.policies.limits import Counts, Standing, broken
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Policy
 

@@ -11,10 +11,10 @@ from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import allowance_lines
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.policies.allowed_offers import narrow, shown_withheld
 from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted
-from gpuspawner.policies.judging import Counts
-from gpuspawner.policies.narrowing import narrow, shown_withheld
+from gpuspawner.policies.limits import Counts
 from gpuspawner.policies.remaining import Allowance, Remaining, policies_left, remaining, tightest
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.proposal import Proposal

@@ -7,8 +7,8 @@ from gpuspawner.cluster.client import ConfigurationFactory
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
+from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import Meter
-from gpuspawner.policies.narrowing import Sizes
 from gpuspawner.policies.policies import Policies
 from gpuspawner.policies.written import read_policies, read_weights
 from gpuspawner.reservations.reservations import Reservations

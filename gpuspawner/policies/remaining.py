@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.policies.allowed_offers import Sizes, part
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import OverLimit, over_limits
-from gpuspawner.policies.judging import Counts, Standing
-from gpuspawner.policies.narrowing import Sizes, part
+from gpuspawner.policies.limits import Counts, Standing
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
 

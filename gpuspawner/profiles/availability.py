@@ -18,8 +18,8 @@ from gpuspawner.preflight.decision import (
     Wait,
     on_nodes,
 )
-from gpuspawner.profiles.choosing import Chosen, of_profile
 from gpuspawner.profiles.profile_list import ListedChoice, Profile, ProfileOption
+from gpuspawner.profiles.profile_options import Chosen, of_profile
 from gpuspawner.scaling.outlook import CanScaleUp
 
 _REASONS = {Reason.AWAY: State.AWAY, Reason.IMPOSSIBLE: State.ABSENT}

@@ -14,9 +14,9 @@ from gpuspawner.preflight.dry_run import Admission, Answer
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.profiles import availability
 from gpuspawner.profiles.availability import Other
-from gpuspawner.profiles.choosing import Chosen
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.looking import Looking
+from gpuspawner.profiles.profile_options import Chosen
 from gpuspawner.start.source import Choice
 
 # Admission for a page with many profiles: it stops asking after the first failure.

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.profiles.choosing import check_written
 from gpuspawner.profiles.profile_list import Complete, read, without_patterns
+from gpuspawner.profiles.profile_options import check_written
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import misconfigured
 from gpuspawner.traits import OFFERS

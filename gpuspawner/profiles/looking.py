@@ -25,15 +25,15 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.profiles import availability
-from gpuspawner.profiles.choosing import Chosen, of_profile
 from gpuspawner.profiles.listing import Listed, Lists
+from gpuspawner.profiles.profile_options import Chosen, of_profile
 from gpuspawner.profiles.samples import ChoiceKey, Pattern, Patterns, Samples, sample
 from gpuspawner.profiles.sharing import SharedRows
 from gpuspawner.profiles.trial import try_out, unknown
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.evaluate import fitting_nodes
 from gpuspawner.scheduling.verdicts import PodShape, Subject
-from gpuspawner.start import own_code
+from gpuspawner.start import hooks
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Entitlement
 
@@ -134,7 +134,7 @@ class Looking:
         self._spawner = spawner
         self._listed = listed
         self._entitlement = entitlement
-        self._later = own_code.later(spawner, runtime.preflight.learned.placements)
+        self._later = hooks.later(spawner, runtime.preflight.learned.placements)
         self._view = runtime.view
         self._preflight = runtime.preflight
         self._decider = runtime.preflight.decider
@@ -256,7 +256,7 @@ class Looking:
     async def whole(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a choice, without logging the errors of making its pod."""
         if self._renew is None:
-            copied = own_code.as_started(self._spawner).gpuspawner_copy()
+            copied = hooks.as_started(self._spawner).gpuspawner_copy()
             copied.log = _silent
             self._renew = kubespawner.renewing(copied)
         renewed = self._renew()

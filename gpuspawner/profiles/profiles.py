@@ -24,13 +24,13 @@ from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import availability, page
 from gpuspawner.profiles.choice import GivingUp, ProfileChoice
-from gpuspawner.profiles.choosing import PROFILE, Chosen, choose, keep
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.looking import PAGE_TURN_SECONDS, REFUSAL_TURN_SECONDS, Looking, known
+from gpuspawner.profiles.profile_options import PROFILE, Chosen, choose, keep
 from gpuspawner.profiles.sharing import Page, Rows
 from gpuspawner.profiles.trial import try_out
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import drafts, own_code, stored_options
+from gpuspawner.start import drafts, hooks, stored_options
 from gpuspawner.start.connection import IfConnected
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Entitlement, Policing
@@ -93,7 +93,7 @@ class Profiles(ServerSource):
     @property
     def later(self) -> Later:
         """As `ServerSource.later`."""
-        return own_code.later(self._spawner, self.runtime.preflight.learned.placements)
+        return hooks.later(self._spawner, self.runtime.preflight.learned.placements)
 
     async def requested(self) -> Stored:
         """As `ServerSource.requested`: a body means what it means to this version of the hub."""
@@ -117,7 +117,7 @@ class Profiles(ServerSource):
             draft.options = raw
         offered = await self._offered(self._spawner, listed)
         chosen = self._choose(raw, offered, listed)
-        copied = own_code.as_started(self._spawner).gpuspawner_copy()
+        copied = hooks.as_started(self._spawner).gpuspawner_copy()
         rules = self.runtime.view.state.rules
         proposal = await try_out(copied, listed.complete, chosen, rules)
         proposal = proposal.expecting(self.later)

@@ -12,7 +12,7 @@ from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import own_code
+from gpuspawner.start import hooks
 from gpuspawner.start.host import Host
 from gpuspawner.start.kueue_queue import queue_for
 from gpuspawner.start.policing import Entitlement
@@ -59,9 +59,9 @@ class Page:
         self._key = spawner.namespace, spawner.pod_name
         self._has_policies = entitlement.is_limited
         is_alone = listed.has_functions or not makes_its_pods(spawner)
-        found = None if is_alone else own_code.likeness_as_started(spawner)
+        found = None if is_alone else hooks.likeness_as_started(spawner)
         queue = queue_for(spawner, runtime.view.queues)
-        owner = own_code.later(spawner, runtime.preflight.learned.placements).owner
+        owner = hooks.later(spawner, runtime.preflight.learned.placements).owner
         self._is_known = found is not None and not queue and not owner
         self.alone = (listed, found.alone) if found else None
         common = found and (found.alone if listed.has_names else found.but_for_names)

@@ -20,8 +20,8 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.profiles.choosing import Chosen
 from gpuspawner.profiles.profile_list import Complete, read
+from gpuspawner.profiles.profile_options import Chosen
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import is_device, pod_requests

@@ -13,12 +13,20 @@ from typing import NamedTuple
 import msgspec
 
 from gpuspawner.kube.nodes import Node
-from gpuspawner.scaling.growth import Growth, Machine, arriving, devices, kind, like, machine_type
+from gpuspawner.scaling.node_pool import (
+    Growth,
+    Machine,
+    arriving,
+    devices,
+    kind,
+    like,
+    machine_type,
+)
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting import has_lost_devices, is_starting, is_young
 from gpuspawner.scaling.status import NodeGroup, is_after_a_look, node_groups, written
-from gpuspawner.scaling.traces import POOL_LABELS
+from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState

@@ -11,13 +11,13 @@ from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
-from gpuspawner.scaling.growth import Growth, Machine, arriving, devices, new_node
 from gpuspawner.scaling.karpenter_nodes import (
     POOL,
     KarpenterNodes,
     PoolNodes,
     SeenNode,
 )
+from gpuspawner.scaling.node_pool import Growth, Machine, arriving, devices, new_node
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.requirements import PoolRequirements

@@ -11,7 +11,7 @@ import msgspec
 from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.until_changed import UntilChanged
-from gpuspawner.scaling.growth import devices, like, new_node
+from gpuspawner.scaling.node_pool import devices, like, new_node
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.starting import INSTANCE_TYPE, is_young
 from gpuspawner.scheduling.node_info import NodeInfo

@@ -7,8 +7,8 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.declared import DeclaredPool
-from gpuspawner.scaling.future import Future, Judged, Slot, could_serve
-from gpuspawner.scaling.growth import Growth
+from gpuspawner.scaling.new_nodes import Future, Judged, Slot, could_serve
+from gpuspawner.scaling.node_pool import Growth
 from gpuspawner.scaling.outlook import (
     CannotScaleUp,
     CanScaleUp,

@@ -10,12 +10,12 @@ from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling import declared
 from gpuspawner.scaling.cluster_autoscaler import NodeGroups
 from gpuspawner.scaling.declared import DeclaredPool
-from gpuspawner.scaling.growth import Growth
 from gpuspawner.scaling.karpenter import Karpenter, is_ready
+from gpuspawner.scaling.node_pool import Growth
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source
 from gpuspawner.scaling.starting import is_starting
-from gpuspawner.scaling.traces import POOL_LABELS, SIGNS, Sign, signs
+from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS, SIGNS, Sign, signs
 from gpuspawner.scaling.usual import UsualTimes
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.state import ClusterState

@@ -17,7 +17,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.kueue_pods import ADMISSION, MANAGED
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import ConditionSince, ContainerState, StartingPod
-from gpuspawner.scaling.answers import Coming, answer
+from gpuspawner.scaling.autoscaler_events import Coming, answer
 from gpuspawner.troubles.evidence import (
     NOT_YET,
     PULL_FAILS,

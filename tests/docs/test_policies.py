@@ -13,7 +13,7 @@ import yaml
 from traitlets.config import Config
 
 from gpuspawner.offers.offers import Offers
-from gpuspawner.policies.narrowing import Sizes, narrow
+from gpuspawner.policies.allowed_offers import Sizes, narrow
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Measure, Policies, What, lifetime
 from gpuspawner.policies.written import read_policies

@@ -16,7 +16,7 @@ from gpuspawner.offers.options import NAMES
 from gpuspawner.offers.parsing import Gone, GPURequest, parse
 from gpuspawner.policies import denial as policy_denial
 from gpuspawner.policies.entitlement import denied
-from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import (
@@ -47,8 +47,8 @@ from gpuspawner.preflight.rejection import (
     Use,
     WebhookFailed,
 )
-from gpuspawner.profiles.choosing import Chosen, choose
 from gpuspawner.profiles.profile_list import WRITTEN_IN, read
+from gpuspawner.profiles.profile_options import Chosen, choose
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 from tests.unit.makers.pages import Page
 from tests.unit.makers.translating import Pseudo, speaking, untranslated

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.messages.policies import policy_denied
 from gpuspawner.policies.denial import OfferKind, OverLimit, PolicyDenial, Uncounted, Withheld
-from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
 
 GIB = 2**30

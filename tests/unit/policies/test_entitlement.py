@@ -9,7 +9,7 @@ from gpuspawner.cluster.health import Stale
 from gpuspawner.gates.preview import preview
 from gpuspawner.policies.denial import OverLimit
 from gpuspawner.policies.entitlement import within
-from gpuspawner.policies.judging import Standing
+from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight.availability import Availability, State

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.offers.offers import Offers
+from gpuspawner.policies.allowed_offers import Sizes, narrow
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import over_limits
-from gpuspawner.policies.narrowing import Sizes, narrow
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policies.remaining import Remaining, remaining

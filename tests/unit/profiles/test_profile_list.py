@@ -3,8 +3,8 @@
 from typing import Any
 
 from gpuspawner.profiles.availability import others
-from gpuspawner.profiles.choosing import of_profile
 from gpuspawner.profiles.profile_list import read
+from gpuspawner.profiles.profile_options import of_profile
 
 
 def choices(*names: str) -> dict[str, Any]:

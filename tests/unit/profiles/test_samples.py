@@ -10,7 +10,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.cluster.background import Turn
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.profiles import looking, samples
-from gpuspawner.profiles.choosing import Chosen
+from gpuspawner.profiles.profile_options import Chosen
 from tests.unit.makers.hubs import StillHub, named
 from tests.unit.makers.profile_clusters import TWO_GPUS, of, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU

@@ -11,7 +11,7 @@ import pytest
 
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import Undecodable, convert
-from gpuspawner.scaling.growth import like, new_node
+from gpuspawner.scaling.node_pool import like, new_node
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters

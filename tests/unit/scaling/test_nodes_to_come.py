@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers.types import Accelerator, ScaleUp
-from gpuspawner.scaling.future import Future, Judged, could_serve
-from gpuspawner.scaling.growth import Growth, like
+from gpuspawner.scaling.new_nodes import Future, Judged, could_serve
+from gpuspawner.scaling.node_pool import Growth, like
 from gpuspawner.scaling.outlook import (
     CannotScaleUp,
     CanScaleUp,

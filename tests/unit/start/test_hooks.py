@@ -15,7 +15,7 @@ from kubernetes_asyncio.client import V1Toleration
 
 from gpuspawner import GPUSpawner
 from gpuspawner.compat.kubespawner import MAKING
-from gpuspawner.start import own_code
+from gpuspawner.start import hooks
 
 
 def hook(*those: Any) -> None:
@@ -79,7 +79,7 @@ class Preparing(Authenticator):
 
 
 def flags(spawner: Any, unused: tuple[str, ...] = ()) -> tuple[bool, bool]:
-    after = own_code.later(spawner, spawner.hub.runtime(spawner), unused)
+    after = hooks.later(spawner, spawner.hub.runtime(spawner), unused)
     return after.has_own_code, after.is_unknowable
 
 
@@ -197,7 +197,7 @@ def test_only_code_that_can_ask_nothing_treats_all_users_and_options_alike(
 ) -> None:
     spawner = hub_with().spawner(kind, **traits)
 
-    after = own_code.later(spawner, spawner.hub.runtime(spawner))
+    after = hooks.later(spawner, spawner.hub.runtime(spawner))
 
     assert (after.owner, after.is_unknowable) == (owner, is_unknowable)
 
@@ -228,10 +228,10 @@ def test_what_is_overridden_for_groups_changes_a_copy_alone(hub_with) -> None:
         "c": {"groups": ["z"], "spawner_override": {"mem_limit": "3G"}},
     }
     spawner: Any = hub_with().spawner(group_overrides=overrides, environment={"A": "1"})
-    assert own_code.as_started(spawner) is spawner
+    assert hooks.as_started(spawner) is spawner
 
     spawner.user.groups = [SimpleNamespace(name="x")]
-    started: Any = own_code.as_started(spawner)
+    started: Any = hooks.as_started(spawner)
 
     assert (started.mem_limit, started.environment) == (2 * 2**30, {"A": "1", "B": "1"})
     assert (spawner.mem_limit, spawner.environment) == (None, {"A": "1"})
@@ -241,7 +241,7 @@ def test_a_function_of_a_group_runs_only_in_a_start(hub_with) -> None:
     spawner: Any = hub_with().spawner(group_overrides=A_FUNCTION)
     spawner.user.groups = [SimpleNamespace(name="x")]
 
-    assert own_code.as_started(spawner) is spawner
+    assert hooks.as_started(spawner) is spawner
 
 
 def test_a_function_that_nobody_can_look_into_breaks_no_page(hub_with) -> None:
@@ -254,4 +254,4 @@ def test_a_function_that_nobody_can_look_into_breaks_no_page(hub_with) -> None:
     spawner: Any = hub_with().spawner(pre_spawn_hook=of_no_module)
 
     assert flags(spawner) == (True, False)
-    assert own_code.reads_options(spawner) is False
+    assert hooks.reads_options(spawner) is False

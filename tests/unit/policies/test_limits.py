@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import over_limits
-from gpuspawner.policies.judging import Counts, Standing, standings
+from gpuspawner.policies.limits import Counts, Standing, standings
 from gpuspawner.policies.owner import Names, Owner, People
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.policies.shares import Shares, most

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gpuspawner.offers import patterns
 from gpuspawner.offers.options import FieldError
-from gpuspawner.profiles.choosing import Chosen, choose, keep, of_profile
 from gpuspawner.profiles.profile_list import read
+from gpuspawner.profiles.profile_options import Chosen, choose, keep, of_profile
 from tests.unit.makers.profile_lists import GPU_PROFILE, PROFILES
 
 JSON = st.recursive(

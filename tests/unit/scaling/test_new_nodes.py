@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from gpuspawner.scaling.future import without_place
+from gpuspawner.scaling.new_nodes import without_place
 from tests.unit.makers.outlooks import pod
 
 pytestmark = pytest.mark.usefixtures("clock")

@@ -10,7 +10,7 @@ from gpuspawner.kube.meta import NodeSelector, NodeSelectorTerm
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, PodAffinity
 from gpuspawner.kube.storage import PersistentVolumeClaim
-from gpuspawner.scaling.growth import HOSTNAME, Growth, Machine
+from gpuspawner.scaling.node_pool import HOSTNAME, Growth, Machine
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.device_claims import judged_on

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.scaling.answers import AutoscalerAnswer, Coming, Refused, answer
+from gpuspawner.scaling.autoscaler_events import AutoscalerAnswer, Coming, Refused, answer
 from gpuspawner.scaling.outlook import Source, WhyNoNode
 
 pytestmark = pytest.mark.each_python
