@@ -110,7 +110,7 @@ class Runtime:
             pools=self.pools,
             line=self.line.waiting if self.line is not None else nobody_waits,
         )
-        self.turns = TurnsToLook()
+        self.turns = TurnsToLook(self.view.wake)
         self.usual_steps = UsualSteps()
         self.avoided = AvoidedNodes()
         self.farewells = Farewells()

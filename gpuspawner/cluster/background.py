@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # Seconds by the clock. A request that arrives during a turn waits for its end. If others have long
@@ -104,8 +104,8 @@ class Turn:
 
 _SHORT_LOOK, _RESTS = 0.005, 9
 """In seconds. Longer looks are followed by a rest of nine times their length."""
-_LEFT_SECONDS = 3.0
-"""Who has asked for a turn before that isn't there any more: each asks at least every second."""
+_LEFT_SECONDS = 1.5
+"""Whoever hasn't asked for so long has ended: each asks at least every second."""
 
 
 class TurnsToLook:
@@ -113,9 +113,14 @@ class TurnsToLook:
 
     In a cluster of thousands of nodes that always changes, each look takes a tenth of a second. Who
     has waited longest is next.
+
+    Args:
+        wake: Wakes all who wait, as soon as it is somebody's turn.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._waking: asyncio.TimerHandle | None = None
         self._next = 0.0
         self._asked: dict[object, float] = {}
 
@@ -125,6 +130,8 @@ class TurnsToLook:
         self._asked[who] = now
         while now - self._asked[first := next(iter(self._asked))] > _LEFT_SECONDS:
             del self._asked[first]
+        if now < self._next:
+            self._wake_in(self._next - now)
         return first is who and now >= self._next
 
     @contextmanager
@@ -134,5 +141,16 @@ class TurnsToLook:
         began = time.monotonic()
         yield
         took = time.monotonic() - began
-        if took > _SHORT_LOOK:
-            self._next = time.monotonic() + _RESTS * took
+        rest = _RESTS * took if took > _SHORT_LOOK else 0.0
+        self._next = time.monotonic() + rest
+        if self._asked:
+            self._wake_in(rest)
+
+    def leave(self, who: object) -> None:
+        """Note that somebody waits no longer."""
+        self._asked.pop(who, None)
+
+    def _wake_in(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self._waking is None or self._waking.when() <= loop.time():
+            self._waking = loop.call_later(seconds, self._wake)

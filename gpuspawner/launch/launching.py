@@ -8,13 +8,14 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from typing import NoReturn
 
 from msgspec.structs import replace
+from tornado import web
 
 from gpuspawner import messages
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
+from gpuspawner.compat.database import is_fault
 from gpuspawner.compat.hub_limits import preparing_seconds
 from gpuspawner.compat.kubespawner import SERVER, Stock
 from gpuspawner.launch.progress import Progress, Teller
@@ -86,14 +87,14 @@ class Launching:
         self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
         self._preflight = runtime.preflight
         self._uncounted = ExitStack()
-        self._is_queued = False
+        self._is_queued = self._is_untold = False
         self._course = Course()
         self.troubles: tuple[Trouble, ...] = ()
         self.was_ready = False
         usual, images = runtime.usual_steps, runtime.view.state.images
         self._teller = Teller(progress, attempt.decision, usual, images)
 
-    async def until_failed(self, heard: Heard) -> NoReturn:
+    async def until_failed(self, heard: Heard) -> None:
         """Follow the pod and its events, and tell of them.
 
         Raises:
@@ -102,16 +103,32 @@ class Launching:
         began = time.monotonic()
         self._farewells.forget(self._proposal.key)  # of an older pod of the name
         with self._uncounted:
-            while True:
-                if seen := self._pod.look(heard):
-                    await self._mind(self._workload.look(self._without_lost(seen)))
+            while not self._is_untold or self._question is not None:
+                await self._look(heard, time.monotonic() - began)
                 await self._ask()
-                if self._pod.is_blind and time.monotonic() - began > self._blind_seconds:
-                    raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
                 await self._view.changed(AGAIN_SECONDS)
 
-    async def _mind(self, seen: Seen) -> None:
+    async def _look(self, heard: Heard, waited: float) -> None:
         """Tell of what is seen, and refuse the start if its pod can't become a server."""
+        if self._is_untold:
+            return
+        try:
+            if seen := self._pod.look(heard):
+                await self._mind(self._workload.look(self._without_lost(seen)))
+            self._mind_blindness(waited)
+        except Exception as error:
+            if isinstance(error, Refusal | web.HTTPError) or is_fault(error):
+                raise
+            # A bug of ours must not keep users from getting servers.
+            name = log_name(self._spawner)
+            self._spawner.log.exception("Following %s failed; its start goes on untold", name)
+            self._is_untold = True
+
+    def _mind_blindness(self, waited: float) -> None:
+        if self._pod.is_blind and waited > self._blind_seconds:
+            raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
+
+    async def _mind(self, seen: Seen) -> None:
         self.troubles = seen.troubles
         self._course.note(seen.stages, seen.troubles, time.monotonic())
         self._mind_queue(seen)

@@ -108,8 +108,8 @@ class PromisedRoom:
         if pod is None or not is_unschedulable(pod):
             return None
         decision = self._check(self._proposal)
-        if not isinstance(decision, Refuse) or decision.one_share:  # there is room, by our verdict
-            return None
+        if not isinstance(decision, Refuse) or not decision.scheduler_message:
+            return None  # a node has room, by our verdict
         is_taken = decision.reason is Reason.BUSY
         return replace(decision, reason=Reason.TAKEN) if is_taken else decision
 
@@ -186,6 +186,7 @@ class AwaitedNode:
     def look(self) -> Refuse | None:
         """Return why no node comes for the pod, if none does; once it has a node, never."""
         if self._is_there or self._has_node():
+            self._turns.leave(self)
             return None
         if self._clock.is_cut_off():
             return self._too_late()

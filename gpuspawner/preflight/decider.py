@@ -53,8 +53,6 @@ _YOUNG = timedelta(minutes=10)
 _OPEN = UnknownRules(("the hub's own code may still change on which nodes the pod can run",))
 BY_KUEUE = UnknownRules(("Kueue decides, and the hub can't see on which nodes",))
 """Of a pod whose queue the hub may not read, or whose admission checks may add nodes."""
-
-
 OLDER_POD = UnknownRules(("a pod of this name is still there",))
 """Of a pod that may fit once the older one of its name has gone."""
 

@@ -27,15 +27,15 @@ class Sending:
         self._reservations = reservations
         self._key: Key = ("", "")
         self.may_exist = False
-        self._losing: set[asyncio.Future[None]] = set()
+        self._losing: asyncio.Future[None] | None = None
 
-    async def hold(self, key: Key, start: Awaitable[Any], *lost: Awaitable[None]) -> Any:
+    async def hold(self, key: Key, start: Awaitable[Any], lost: Awaitable[None]) -> Any:
         """Run KubeSpawner's start, and always end its promise.
 
-        Each of *lost* raises when the start is in vain, or ends if it can't be any more.
+        *lost* raises when the start is in vain, or ends if it can't be any more.
         """
         self._key, self.may_exist = key, False
-        self._losing = {asyncio.ensure_future(it) for it in lost}
+        self._losing = asyncio.ensure_future(lost)
         try:
             return await _unless(self._losing, start)
         except asyncio.CancelledError:
@@ -51,8 +51,8 @@ class Sending:
 
     def follow_no_more(self) -> None:
         """Let the start end by itself, although it can't be a server any more."""
-        for it in self._losing:
-            it.cancel()
+        if self._losing is not None:
+            self._losing.cancel()
 
     def rename(self, key: Key) -> None:
         """Note the pod's own name: hooks, profiles and classes may have changed it."""
@@ -96,19 +96,15 @@ class Sending:
         return gone
 
 
-async def _unless(losing: set[asyncio.Future[None]], start: Awaitable[Any]) -> Any:
-    """Return the result of *start*, unless one of *losing* raises first."""
+async def _unless(losing: asyncio.Future[None], start: Awaitable[Any]) -> Any:
+    """Return the result of *start*, unless *losing* raises first."""
     starting = asyncio.ensure_future(start)
-    tasks = [starting, *losing]
     try:
-        while not starting.done():
-            done, _ = await asyncio.wait([starting, *losing], return_when=asyncio.FIRST_COMPLETED)
-            if not starting.done():
-                for it in (it for it in done if not it.cancelled()):
-                    it.result()
-            losing -= done
+        await asyncio.wait([starting, losing], return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done() and not losing.cancelled():
+            losing.result()
         return await starting
     finally:
-        for task in tasks:
+        for task in (starting, losing):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(starting, losing, return_exceptions=True)

@@ -174,7 +174,7 @@ async def test_each_of_many_who_look_for_long_has_its_turn_although_one_always_a
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(background.time, "monotonic", clock)
-    turns, looks = TurnsToLook(), dict.fromkeys("abc", 0)
+    turns, looks = TurnsToLook(lambda: None), dict.fromkeys("abc", 0)
     for _ in range(300):
         clock.now += 0.01
         for name in looks:
@@ -190,10 +190,20 @@ async def test_each_of_many_who_look_for_long_has_its_turn_although_one_always_a
 async def test_nobody_waits_for_somebody_who_no_longer_asks(monkeypatch) -> None:
     clock = Clock()
     monkeypatch.setattr(background.time, "monotonic", clock)
-    turns = TurnsToLook()
+    turns = TurnsToLook(lambda: None)
     assert turns.is_turn_of("gone")
     assert not turns.is_turn_of("here")
-    clock.now += 2
+    clock.now += 1
     assert not turns.is_turn_of("here")
-    clock.now += 2
+    clock.now += 1
+    assert turns.is_turn_of("here")
+
+
+async def test_who_has_a_node_holds_nobody_up() -> None:
+    turns = TurnsToLook(lambda: None)
+    assert turns.is_turn_of("served")
+    assert not turns.is_turn_of("here")
+
+    turns.leave("served")
+
     assert turns.is_turn_of("here")

@@ -14,7 +14,7 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.launch.launching import Launching
-from gpuspawner.launch.progress import Progress
+from gpuspawner.launch.progress import Progress, Teller
 from gpuspawner.launch.unscheduled import WhyUnscheduled
 from gpuspawner.messages import Message
 from gpuspawner.offers.grant import Grant
@@ -208,6 +208,21 @@ async def test_what_has_become_of_the_pod_counts_before_why_it_gets_no_node() ->
 
     with pytest.raises(Refusal, match="needed your server's place"):
         await launching(evicted, question=lambda: TAKEN).until_failed(Heard())
+
+
+async def test_a_pod_is_asked_about_its_node_on_if_telling_of_it_fails_by_itself(
+    caplog, monkeypatch
+) -> None:
+    def tell(*_: object) -> None:
+        raise KeyError("a bug")
+
+    taken = iter([None, None, Refuse(Grant(), Reason.TAKEN)])
+    monkeypatch.setattr(Teller, "tell", tell)
+
+    with pytest.raises(Refusal, match="taken"):
+        await launching(NO_ROOM, question=lambda: next(taken)).until_failed(Heard())
+
+    assert caplog.text.count("its start goes on untold") == 1
 
 
 async def test_a_pod_is_followed_on_if_asking_about_its_node_fails_by_itself(caplog) -> None:

@@ -66,8 +66,9 @@ async def test_a_start_goes_on_if_following_it_fails_by_itself(hub_with, caplog)
 
     spawner.gpuspawner_stock.known_pod = known_pod
 
-    await asyncio.wait_for(run.until_failed(), 3600)
-    assert "its start goes on" in caplog.text
+    with pytest.raises(TimeoutError):  # whether its pod gets a node is still asked
+        await asyncio.wait_for(run.until_failed(), 60)
+    assert caplog.text.count("its start goes on") == 1
 
 
 @pytest.mark.usefixtures("clock")

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim
+from gpuspawner.kube.autoscaling import ConfigMap, Event, NodeClaim
 from gpuspawner.launch.unscheduled import (
     LASTING_SECONDS,
     NodeAfterQueue,
     PromisedRoom,
     WhyUnscheduled,
 )
-from gpuspawner.preflight.decision import Reason, Refuse, Wait
+from gpuspawner.preflight.decision import Decision, Reason, Refuse, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.objects import STATUS
@@ -533,3 +533,57 @@ async def test_a_pod_that_lost_its_room_only_for_a_moment_is_left_alone() -> Non
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(answered(view, room.look), 60)
     assert view.looks > 3
+
+
+async def test_a_pod_whose_node_has_gone_is_refused_if_others_would_refuse_it_for_its_shares() -> (
+    None
+):
+    shared = node("s", 4)
+    shared["metadata"]["labels"] |= {
+        f"{GPU}.sharing-strategy": "mps",
+        f"{GPU}.replicas": "4",
+    }
+    others = (("Pod", pod(f"x{number}", 1, on="s")) for number in range(3))
+    unbound = {**UNBOUND, "spec": pod("a", 2)["spec"]}
+    view = StillView(("Node", shared), *others, ("Pod", unbound))
+
+    room = PromisedRoom(view, Preflight(view).decider.check_sent, proposal("a", 2))
+
+    refusal = await asyncio.wait_for(answered(view, room.look), 60)
+    assert (refusal.reason, refusal.one_share) == (Reason.IMPOSSIBLE, True)
+
+
+def no_for(name: str) -> Event:
+    """Return an event in which Cluster Autoscaler says no to a pod."""
+    plain = {
+        "metadata": {"namespace": NAMESPACE, "name": f"{name}.1", "resourceVersion": "1"},
+        "involvedObject": {"name": name, "uid": name},
+        "reason": "NotTriggerScaleUp",
+        "message": AT_MAXIMUM,
+    }
+    return msgspec.convert(plain, Event)
+
+
+async def test_many_pods_hear_a_no_within_seconds_although_each_look_is_long(clock) -> None:
+    world = World()
+    check, names = world.check, [f"p{number}" for number in range(30)]
+
+    def slow(asked: Proposal) -> Decision:
+        clock.now += 0.006
+        return check(asked)
+
+    world.check = slow
+    waits = []
+    for name in names:
+        world.view.put("Pod", pod(name))
+        waits.append(asyncio.create_task(world.in_vain(name)))
+        await asyncio.sleep(0.03)
+    await asyncio.sleep(3)
+    began = clock.now
+    for name in names:
+        world.view.events.hear(no_for(name))
+
+    refusals = await asyncio.gather(*waits)
+
+    assert {it.reason for it in refusals} == {Reason.BUSY}
+    assert clock.now - began < 5

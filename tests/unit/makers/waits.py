@@ -43,7 +43,7 @@ class World:
         pools = Pools(self.view.state, self.view.autoscalers)
         self.preflight = Preflight(self.view, pools=pools)
         self.check = self.preflight.decider.check_sent
-        self.turns = TurnsToLook()
+        self.turns = TurnsToLook(self.view.wake)
         self.asked = proposal("a")
         self.wait = Wait(self.asked.grant, scale_up)
         self._sent = 0

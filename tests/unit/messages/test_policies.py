@@ -93,7 +93,7 @@ SENTENCES: list[tuple[PolicyDenial, str]] = [
         f"You can have 1 GPU at a time, and you're using 1: your default server. {ASK}",
     ),
     (
-        # Pledged to servers that aren't shown, or counted for another reason
+        # Promised to servers that aren't shown, or counted for another reason
         over(Per.USER, GPUS, 2, 1, 2),
         f"You can have at most 2 GPUs at a time; this server would have 1 GPU. {LATER}",
     ),
