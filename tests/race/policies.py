@@ -265,4 +265,4 @@ def _is_right(answer: Answer, used: dict[str, int]) -> bool:
     if not used:
         return answer.kind == STARTED
     figure = used.get(answer.kind)
-    return figure is not None and any(f"{it} {figure}" in answer.text for it in ("use", "uses"))
+    return figure is not None and any(f"{it} {figure}" in answer.text for it in ("using", "uses"))
