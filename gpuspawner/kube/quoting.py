@@ -37,7 +37,7 @@ def quote(value: object) -> str:
 
 
 def one_line(text: str, longest: int = 300) -> str:
-    """Replace white space and control characters with single spaces, and cut to *longest* letters.
+    """Make white space and control characters single spaces, and cut to *longest* characters.
 
     It reads only the first `4 * longest` characters.
     """

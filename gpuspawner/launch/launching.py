@@ -6,8 +6,8 @@ take too long, and will it get no node?
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
 from msgspec.structs import replace
 from tornado import web
@@ -46,6 +46,21 @@ _ADMITTED_SECONDS = 2.0
 
 Decide = Callable[[Choice, PreflightMethod], Awaitable[Start | Wait]]
 """Asks the preflight about a choice, and raises its refusals."""
+
+
+@contextmanager
+def going_on_untold(spawner: Host) -> Iterator[None]:
+    """Let a start go on if following it fails by a bug of ours, which keeps no user from a server.
+
+    Refusals, errors of an administrator's code, and faults of the hub's database pass.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, Refusal | web.HTTPError) or is_fault(error):
+            raise
+        name = log_name(spawner)
+        spawner.log.exception("Following %s failed; its start goes on untold", name)
 
 
 class Launching:
@@ -112,21 +127,13 @@ class Launching:
         """Tell of what is seen, and refuse the start if its pod can't become a server."""
         if self._is_untold:
             return
-        try:
+        self._is_untold = True
+        with going_on_untold(self._spawner):
             if seen := self._pod.look(heard):
                 await self._mind(self._workload.look(self._without_lost(seen)))
-            self._mind_blindness(waited)
-        except Exception as error:
-            if isinstance(error, Refusal | web.HTTPError) or is_fault(error):
-                raise
-            # A bug of ours must not keep users from getting servers.
-            name = log_name(self._spawner)
-            self._spawner.log.exception("Following %s failed; its start goes on untold", name)
-            self._is_untold = True
-
-    def _mind_blindness(self, waited: float) -> None:
-        if self._pod.is_blind and waited > self._blind_seconds:
-            raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
+            if self._pod.is_blind and waited > self._blind_seconds:
+                raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
+            self._is_untold = False
 
     async def _mind(self, seen: Seen) -> None:
         self.troubles = seen.troubles

@@ -8,17 +8,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jupyterhub.utils import AnyTimeoutError
-from tornado import web
 
-from gpuspawner.compat.database import is_fault
 from gpuspawner.compat.kubespawner import Stock, is_of_others
-from gpuspawner.launch.launching import Decide, Launching, not_sent, not_started, refused
+from gpuspawner.launch.launching import (
+    Decide,
+    Launching,
+    going_on_untold,
+    not_sent,
+    not_started,
+    refused,
+)
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.unscheduled import question
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name
-from gpuspawner.start.refusal import Refusal
 from gpuspawner.troubles.timeouts import StartPhase, late
 from gpuspawner.troubles.trouble import Trouble
 
@@ -100,18 +104,13 @@ class Run:
         # Before the pod exists: its first events may come at once, and only once.
         with events.of(*key) as heard, events.of(*key) as answers:
             await self.created.wait()  # the last gate may decide otherwise than the second
-            try:
-                if (sent := self._attempt()) is not None:
-                    asked = question(self._spawner, self._runtime, sent, answers)
-                    start = self._spawner, self._stock, self._runtime, self._progress, sent
-                    self._launch = Launching(*start, asked, self._decide)
-                    await self._launch.until_failed(heard)
-            except Exception as error:
-                if isinstance(error, Refusal | web.HTTPError) or is_fault(error):
-                    raise
-                # A bug of ours must not keep users from getting servers.
-                name = log_name(self._spawner)
-                self._spawner.log.exception("Following %s failed; its start goes on untold", name)
+            if (sent := self._attempt()) is None:
+                return
+            with going_on_untold(self._spawner):
+                asked = question(self._spawner, self._runtime, sent, answers)
+                start = self._spawner, self._stock, self._runtime, self._progress, sent
+                self._launch = Launching(*start, asked, self._decide)
+                await self._launch.until_failed(heard)
 
 
 # Waits until a server that runs also listens, so that the message can name a crash until then.
