@@ -70,7 +70,7 @@ class HeldBack:
 
     def _free(self, ticket: Ticket) -> None:
         is_held_back = ticket.key in self._absent or ticket.key in self._limited
-        if self._line.is_away(ticket.key) and not is_held_back:
+        if self._line.is_held_back(ticket.key) and not is_held_back:
             self._let_back(ticket)
 
 

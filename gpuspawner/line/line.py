@@ -95,24 +95,29 @@ class Lane:
 
     Attributes:
         present: Those that may be called, in order.
-        away: Those whose owners are away, in order; they keep their places.
+        held_back: Those that aren't called now, in order; they keep their places.
     """
 
     def __init__(self) -> None:
         self.present: list[Ticket] = []
-        self.away: list[Ticket] = []
+        self.held_back: list[Ticket] = []
 
     def __len__(self) -> int:
-        return len(self.present) + len(self.away)
+        return len(self.present) + len(self.held_back)
 
     @property
     def one(self) -> Ticket:
         """One of its tickets: all need the same."""
-        return (self.present or self.away)[0]
+        return (self.present or self.held_back)[0]
+
+    @property
+    def parts(self) -> tuple[list[Ticket], list[Ticket]]:
+        """All its tickets."""
+        return self.present, self.held_back
 
     def first_since(self, since: float) -> int:
         """Return how many tickets joined before a time."""
-        return sum(bisect_left(them, (since,), key=_ARRIVAL) for them in (self.present, self.away))
+        return sum(bisect_left(part, (since,), key=_ARRIVAL) for part in self.parts)
 
 
 class Line:
@@ -121,7 +126,7 @@ class Line:
     def __init__(self) -> None:
         self.lanes: dict[LaneKey, Lane] = {}
         self._tickets: dict[Key, Ticket] = {}
-        self._away: set[Key] = set()
+        self._held_back: set[Key] = set()
         self._people: Counter[Hashable] = Counter()
 
     def __len__(self) -> int:
@@ -154,33 +159,33 @@ class Line:
         if not self._people[ticket.person]:
             del self._people[ticket.person]
         lane = self.lanes[ticket.lane]
-        _remove(lane.away if key in self._away else lane.present, ticket)
-        self._away.discard(key)
+        _remove(lane.held_back if key in self._held_back else lane.present, ticket)
+        self._held_back.discard(key)
         if not len(lane):
             del self.lanes[ticket.lane]
         return ticket
 
-    def is_away(self, key: Key) -> bool:
-        """Whether a ticket's owner is away."""
-        return key in self._away
+    def is_held_back(self, key: Key) -> bool:
+        """Whether a ticket isn't called now."""
+        return key in self._held_back
 
-    def step_aside(self, key: Key) -> None:
-        """Note that a ticket's owner is away: it keeps its place, but isn't called."""
+    def hold_back(self, key: Key) -> None:
+        """Call a ticket no more; it keeps its place. Its owner is away, or has reached a limit."""
         ticket = self._tickets.get(key)
-        if ticket is not None and key not in self._away:
+        if ticket is not None and key not in self._held_back:
             lane = self.lanes[ticket.lane]
             _remove(lane.present, ticket)
-            insort(lane.away, ticket, key=_ARRIVAL)
-            self._away.add(key)
+            insort(lane.held_back, ticket, key=_ARRIVAL)
+            self._held_back.add(key)
 
-    def step_back(self, key: Key) -> None:
-        """Note that a ticket's owner is here again."""
+    def let_back(self, key: Key) -> None:
+        """Let a ticket be called again."""
         ticket = self._tickets.get(key)
-        if ticket is not None and key in self._away:
+        if ticket is not None and key in self._held_back:
             lane = self.lanes[ticket.lane]
-            _remove(lane.away, ticket)
+            _remove(lane.held_back, ticket)
             insort(lane.present, ticket, key=_ARRIVAL)
-            self._away.discard(key)
+            self._held_back.discard(key)
 
     def ahead_of(
         self, ticket: Ticket, now: float, beside: Container[Hashable]
@@ -198,7 +203,7 @@ def _ahead_of(ticket: Ticket, weight: float, lane: Lane, now: float) -> int:
     """Return how many tickets of a lane are ahead of one, which may be among them."""
     if weight == ticket.weight:
         place = ticket.arrival
-        return sum(bisect_left(them, place, key=_ARRIVAL) for them in (lane.present, lane.away))
+        return sum(bisect_left(part, place, key=_ARRIVAL) for part in lane.parts)
     waited = now - ticket.since
     return lane.first_since(now - ticket.weight / weight * waited if waited > 0 else ticket.since)
 

@@ -27,7 +27,7 @@ class LineRoom:
 
     Args:
         proposal: Returns what a ticket's server would be.
-        called: Is told the nodes that a server that was promised room is kept off.
+        reserve: Reserves room on any node but these, and calls the ticket; says whether it could.
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class LineRoom:
         reservations: Reservations,
         durations: Durations,
         proposal: Callable[[Key], Proposal],
-        called: Callable[[Ticket, frozenset[str]], bool],
+        reserve: Callable[[Ticket, frozenset[str]], bool],
     ) -> None:
         self._state = state
         self._verdicts = verdicts
         self._reservations = reservations
         self._durations = durations
         self._proposal = proposal
-        self._called = called
+        self._reserve = reserve
         self._possible = UntilChanged[tuple[Proposal, frozenset[str]]](_KEPT)
         self._reaches = UntilChanged[frozenset[str]](_KEPT)
         self._alike = UntilChanged[frozenset[str]]()
@@ -126,4 +126,4 @@ class LineRoom:
 
     def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
         """As `Room.promise`."""
-        return self._called(ticket, kept_off)
+        return self._reserve(ticket, kept_off)

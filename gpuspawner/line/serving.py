@@ -36,14 +36,14 @@ class Serving:
         self._line.leave(ticket.key)
         self._collecting.release(ticket.key)
 
-    def step_aside(self, ticket: Ticket) -> None:
-        """Note that a ticket's owner is away: others may have its node meanwhile."""
-        self._line.step_aside(ticket.key)
+    def hold_back(self, ticket: Ticket) -> None:
+        """Call a ticket no more, and let others have its node meanwhile."""
+        self._line.hold_back(ticket.key)
         self._collecting.release(ticket.key)
 
-    def step_back(self, ticket: Ticket) -> None:
-        """Note that a ticket's owner is here again."""
-        self._line.step_back(ticket.key)
+    def let_back(self, ticket: Ticket) -> None:
+        """Let a ticket be called again."""
+        self._line.let_back(ticket.key)
 
     def serve(self, room: Room, now: float, until: float = inf) -> list[Ticket]:
         """Call everybody whose turn it is at this moment, in order; only who joined before *until*.

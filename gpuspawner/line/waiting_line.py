@@ -143,7 +143,7 @@ class WaitingLine:
             self._waits.join(ticket.key, _kind(proposal), ticket.since)
         else:  # how long it waits says nothing about what it waits for
             self._held_back.limit(ticket, allows)
-            self._serving.step_aside(ticket)
+            self._serving.hold_back(ticket)
         self.look()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._serve_while_somebody_waits())
@@ -164,14 +164,14 @@ class WaitingLine:
     def step_aside(self, ticket: Ticket) -> None:
         """Note that a ticket's owner is away."""
         self._held_back.leave(ticket)
-        self._serving.step_aside(ticket)
+        self._serving.hold_back(ticket)
 
     def step_back(self, ticket: Ticket) -> None:
         """Note that a ticket's owner is here."""
         self._held_back.come(ticket)
 
     def _let_back(self, ticket: Ticket) -> None:
-        self._serving.step_back(ticket)
+        self._serving.let_back(ticket)
         self.look()
 
     def waiting(self) -> Counter[str]:

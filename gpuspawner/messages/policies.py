@@ -155,15 +155,17 @@ def _amount(measure: Measure, amount: Amount, names: DisplayNames) -> str:
                 "{count} server with a GPU", "{count} servers with a GPU", _plural(amount)
             )
             return text.format(count=_number(amount))
-        case _:
+        case What.MEMORY | What.CPU:
             return words.amount(measure.what.value, int(amount))
 
 
 def policy_figure(measure: Measure, amount: Amount) -> str:
     """Name an amount without what it counts: `2`, `16 GiB`."""
-    if measure.what in (What.GPUS, What.GPU_SERVERS):
-        return _number(amount)
-    return words.figure(measure.what.value, int(amount))
+    match measure.what:
+        case What.GPUS | What.GPU_SERVERS:
+            return _number(amount)
+        case What.MEMORY | What.CPU:
+            return words.figure(measure.what.value, int(amount))
 
 
 def _number(amount: Amount) -> str:

@@ -91,7 +91,11 @@ Amount = int | Fraction
 
 
 class What(StrEnum):
-    """What a limit counts."""
+    """What a limit counts.
+
+    A new one has its keys in `written.WrittenPolicy`, is counted by `charges.Charge.of`, narrows
+    the form in `allowed_offers`, and is named in `messages.policies`.
+    """
 
     GPUS = "gpus"
     MEMORY = "memory"

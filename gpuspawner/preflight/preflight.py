@@ -1,9 +1,10 @@
 """The preflight: decides whether a pod would start, before it exists, and promises it its room.
 
-It has three gates: `Preflight.examine` answers the form, `Preflight.begin` comes before the start,
-and `Preflight.confirm` judges the pod that KubeSpawner sends. The key of a reservation is the
-namespace and the pod name, so the gates may run on different spawner objects, as they do in
-JupyterHub 6.1 after a failed start.
+`Preflight.examine` answers the form, and `Preflight.begin` comes before the start.
+`Preflight.confirm` judges what admission makes of a pod: always of the pod that KubeSpawner sends,
+and before the start too if `begin` may be overruled. The key of a reservation is the namespace and
+the pod name, so the gates may run on different spawner objects, as they do in JupyterHub 6.1 after
+a failed start.
 
 Admission may add a toleration that lets a pod fit, or a further demand, perhaps for one user alone.
 So a pod is refused, or told to wait for a node, without asking admission only if no node has enough

@@ -58,7 +58,7 @@ class Taking:
             return await self._settle(proposal, lambda: self._try_to_take(proposal, waiter))
 
     async def move(self, proposal: Proposal) -> Decision:
-        """Decide about the pod that KubeSpawner sends, without counting its own reservation.
+        """Decide about the pod that admission makes, without counting its own reservation.
 
         A start keeps the reservation, now for this pod. If there is none (the view wasn't live, or
         it has ended), one is taken as in `take`. Otherwise this never joins the wait queue: those

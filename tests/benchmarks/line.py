@@ -64,8 +64,8 @@ class Crowd:
 
     def away_and_back(self) -> None:
         one = self._somebody()
-        self._measure("somebody steps aside", lambda: self._serving.step_aside(one))
-        self._measure("somebody steps back", lambda: self._serving.step_back(one))
+        self._measure("somebody steps aside", lambda: self._serving.hold_back(one))
+        self._measure("somebody steps back", lambda: self._serving.let_back(one))
 
     def anew(self) -> None:
         """Serve without what is known from before."""

@@ -54,7 +54,7 @@ class Played(RuleBasedStateMachine):
         if not hasattr(self, "cluster"):
             return
         for it in list(self.line):
-            self.serving.step_back(it)
+            self.serving.let_back(it)
         self.serve()
         while self.cluster.servers:
             self.cluster.end(next(iter(self.cluster.servers)))
@@ -75,7 +75,7 @@ class Played(RuleBasedStateMachine):
             self.before |= {it.key for it in called if it.precedence(now) < place}
 
     def _watch_the_front(self) -> None:
-        here = [it for it in self.line if not self.line.is_away(it.key)]
+        here = [it for it in self.line if not self.line.is_held_back(it.key)]
         first = min(here, key=lambda it: it.precedence(self.cluster.now), default=None)
         front = first, self.serving.collects_on(first) if first else None
         if front != self.front:
@@ -116,10 +116,10 @@ class Played(RuleBasedStateMachine):
     @rule(data=st.data())
     def go_away_or_come_back(self, data: st.DataObject) -> None:
         it = data.draw(st.sampled_from(self.waiting()))
-        if self.line.is_away(it.key):
-            self.serving.step_back(it)
+        if self.line.is_held_back(it.key):
+            self.serving.let_back(it)
         else:
-            self.serving.step_aside(it)
+            self.serving.hold_back(it)
         self.serve()
 
     @precondition(lambda self: len(self.cluster.servers) > 0)
@@ -154,7 +154,7 @@ class Played(RuleBasedStateMachine):
     def who_fits_but_waits_fits_only_where_somebody_ahead_collects(self) -> None:
         now, them = self.cluster.now, self.cluster.who_collects()
         for it in self.line:
-            if not self.line.is_away(it.key):
+            if not self.line.is_held_back(it.key):
                 for node in self.cluster.fitting(it):
                     assert them[node].precedence(now) < it.precedence(now)
 

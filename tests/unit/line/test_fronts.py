@@ -132,7 +132,7 @@ def test_if_there_are_many_they_take_turns_whoever_comes_and_goes(clock) -> None
     them = Fronts(line, slowly)
     for turn in range(40):
         for name in ("c", "d"):
-            (line.step_aside if turn % 2 else line.step_back)(("jhub", name))
+            (line.hold_back if turn % 2 else line.let_back)(("jhub", name))
         assert not them.done(math.inf)
 
     assert set(asked) == {"a", "b", "c", "d"}

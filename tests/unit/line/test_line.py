@@ -65,50 +65,50 @@ def test_who_leaves_takes_no_place_of_one_who_came_at_the_same_time() -> None:
         assert present(made) == [[stays]]
 
         made.join(ticket(leaves, since=1))
-        made.step_aside(("hub", leaves))
+        made.hold_back(("hub", leaves))
         assert present(made) == [[stays]]
         assert ahead(made, ticket("b", since=1)) == 1
 
 
 def test_who_leaves_leaves_nothing_behind() -> None:
     made = line(ticket("a"), ticket("b", 4))
-    made.step_aside(("hub", "b"))
+    made.hold_back(("hub", "b"))
 
     assert made.leave(("hub", "b")) == ticket("b", 4)
     assert made.leave(("hub", "b")) is None
     assert made.find(("hub", "b")) is None
-    assert not made.is_away(("hub", "b"))
+    assert not made.is_held_back(("hub", "b"))
     assert made.places_of("b") == 0
     assert present(made) == [["a"]]
 
 
 def test_who_is_away_isnt_called_and_comes_back_to_the_same_place() -> None:
     made = line(ticket("a", since=1), ticket("b", since=2), ticket("c", since=3))
-    made.step_aside(("hub", "b"))
-    made.step_aside(("hub", "b"))
+    made.hold_back(("hub", "b"))
+    made.hold_back(("hub", "b"))
 
-    assert made.is_away(("hub", "b"))
+    assert made.is_held_back(("hub", "b"))
     assert present(made) == [["a", "c"]]
     assert ahead(made, ticket("c", since=3)) == 2  # their place counts
 
-    made.step_back(("hub", "b"))
-    made.step_back(("hub", "b"))
-    assert not made.is_away(("hub", "b"))
+    made.let_back(("hub", "b"))
+    made.let_back(("hub", "b"))
+    assert not made.is_held_back(("hub", "b"))
     assert present(made) == [["a", "b", "c"]]
 
 
 def test_nobody_steps_aside_or_back_who_isnt_in_line() -> None:
     made = line(ticket("a"))
-    made.step_aside(("hub", "b"))
-    made.step_back(("hub", "b"))
+    made.hold_back(("hub", "b"))
+    made.let_back(("hub", "b"))
 
-    assert not made.is_away(("hub", "b"))
+    assert not made.is_held_back(("hub", "b"))
     assert present(made) == [["a"]]
 
 
 def test_a_lane_of_people_who_are_away_stays() -> None:
     made = line(ticket("a"))
-    made.step_aside(("hub", "a"))
+    made.hold_back(("hub", "a"))
 
     [lane] = made.lanes.values()
     assert len(lane) == 1
@@ -159,7 +159,7 @@ def test_as_many_are_ahead_as_have_a_smaller_precedence(others, own) -> None:
         # Weighted waiting times here are multiples of half a second, which "me" never waits for.
         made.join(ticket(f"p{number:02}", since=100 * since + number, weight=weight))
         if is_away:
-            made.step_aside(("hub", f"p{number:02}"))
+            made.hold_back(("hub", f"p{number:02}"))
     me = ticket("me", since=100 * own[0] + 50.0625, weight=own[1])
     made.join(me)
 

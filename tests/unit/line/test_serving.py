@@ -164,11 +164,11 @@ def test_who_comes_back_gets_the_next_place_to_collect() -> None:
     first, second = ticket("first", 4, 1), ticket("second", 4, 2)
     stage.join(first, second, ticket("third", 4, 3), ticket("small", 1, 4))
     assert stage.serve() == []
-    stage.serving.step_aside(first)
+    stage.serving.hold_back(first)
     assert stage.serve() == []
     assert stage.serving.collects_on(second) == "t1"
 
-    stage.serving.step_back(first)
+    stage.serving.let_back(first)
     assert stage.serve() == []
     assert stage.serving.collects_on(second) == "t1"
     stage.serving.leave(second)
@@ -219,10 +219,10 @@ def test_who_is_away_is_passed_over_and_keeps_the_place() -> None:
     stage.runs(("old", "t", 1))
     first, second = ticket("first", since=1), ticket("second", since=2)
     stage.join(first, second, ticket("third", since=3))
-    stage.serving.step_aside(first)
+    stage.serving.hold_back(first)
 
     assert stage.end("old") == ["second"]
-    stage.serving.step_back(first)
+    stage.serving.let_back(first)
     assert stage.end("second") == ["first"]
 
 

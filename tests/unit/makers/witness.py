@@ -40,7 +40,7 @@ class Witness(Cluster):
 
     def may_collect(self, ticket: Ticket) -> bool:
         """Whether somebody may collect, if a node is left."""
-        is_here = not self.line.is_away(ticket.key)
+        is_here = not self.line.is_held_back(ticket.key)
         waited = ticket.weight * (self.now - ticket.since)
         return is_here and (ticket.requests[GPU] > 1 or waited >= PASSED_SECONDS)
 
