@@ -39,7 +39,7 @@ PATIENCE = 30.0
 _tasks: set[asyncio.Task[None]] = set()
 
 
-Line = str | Finding
+ReportLine = str | Finding
 """A line of the block: what is so, or what an administrator may want to change."""
 
 
@@ -83,7 +83,9 @@ def begin(
 
 
 async def _tell(
-    view: ClusterView, configured: list[Line], cluster: Callable[[], Awaitable[list[Line]]]
+    view: ClusterView,
+    configured: list[ReportLine],
+    cluster: Callable[[], Awaitable[list[ReportLine]]],
 ) -> None:
     """Log the block as soon as the cluster is known, or in two parts if that takes long."""
     if await view.first_list(PATIENCE):
@@ -96,7 +98,7 @@ async def _tell(
     _log(await cluster())
 
 
-def _log(lines: Sequence[Line]) -> None:
+def _log(lines: Sequence[ReportLine]) -> None:
     """Log the block: as a warning if an administrator may want to change something."""
     found = [it for it in lines if isinstance(it, str)]
     wrong = [f"! {it.text} {it.advice}" for it in lines if isinstance(it, Finding)]
@@ -109,7 +111,7 @@ def _configured(
     settings: HubSettings,
     judged: Sequence[Judgement],
     tornado_settings: object,
-) -> list[Line]:
+) -> list[ReportLine]:
     """Report what the configuration says without a look at the cluster."""
     limits = hub_limits.Limits.of(settings, tornado_settings, DRY_RUN_PATIENCE)
     return [
@@ -130,7 +132,7 @@ def _policies(runtime: Runtime) -> tuple[str, ...]:
 
 async def _cluster(
     runtime: Runtime, settings: HubSettings, judged: Sequence[Judgement]
-) -> list[Line]:
+) -> list[ReportLine]:
     """Report what the cluster has, and try samples of servers on it. The view is live."""
     await asyncio.sleep(0)  # in this round, the hub discovers its accelerators
     named = sorted(await try_all(runtime, settings))

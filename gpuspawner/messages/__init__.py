@@ -52,7 +52,7 @@ from gpuspawner.messages.launching import (
     still,
     unexplained,
 )
-from gpuspawner.messages.on_form import ButtonText, OnForm, ProfileButton, button
+from gpuspawner.messages.on_form import OnForm, ProfileButton, button
 from gpuspawner.messages.queue import (
     in_line,
     left_the_line,
@@ -79,7 +79,6 @@ from gpuspawner.messages.starts import ends_after, node_comes, node_still_comes,
 from gpuspawner.messages.words import Message, device, no_download, profile_choice, profile_named
 
 __all__ = [
-    "ButtonText",
     "Message",
     "OnForm",
     "ProfileButton",
