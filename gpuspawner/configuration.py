@@ -25,6 +25,7 @@ from gpuspawner.cluster import garbage
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.code import sets_attribute
 from gpuspawner.compat.required_names import IncompatibleError
+from gpuspawner.kube.objects import mapping
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.launch import announcements
 from gpuspawner.offers import manifest
@@ -254,21 +255,21 @@ def _check_nodes_to_avoid(settings: Any, offers: Offers) -> None:
 
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
     groups = settings.group_overrides
-    for name, group in _mapping(groups).items():
+    for name, group in mapping(groups).items():
         yield (
             f"Spawner.group_overrides[{name!r}]",
-            _mapping(_mapping(group).get("spawner_override")),
+            mapping(mapping(group).get("spawner_override")),
         )
     listed = settings.profile_list
     if isinstance(listed, Mapping):  # KubeSpawner 7.1
         listed = list(listed.values())
     for number, profile in enumerate(listed if isinstance(listed, list) else ()):
         place = f"KubeSpawner.profile_list[{number}]"
-        yield place, _mapping(_mapping(profile).get("kubespawner_override"))
-        for option in _mapping(_mapping(profile).get("profile_options")).values():
-            for choice in _mapping(_mapping(option).get("choices")).values():
-                yield place, _mapping(_mapping(choice).get("kubespawner_override"))
-    applied = _mapping(settings.apply_user_options).values()
+        yield place, mapping(mapping(profile).get("kubespawner_override"))
+        for option in mapping(mapping(profile).get("profile_options")).values():
+            for choice in mapping(mapping(option).get("choices")).values():
+                yield place, mapping(mapping(choice).get("kubespawner_override"))
+    applied = mapping(settings.apply_user_options).values()
     yield "Spawner.apply_user_options", [name for name in applied if isinstance(name, str)]
 
 
@@ -276,7 +277,7 @@ def _schedulers(settings: Any) -> Iterator[str]:
     """Yield the schedulers that servers may name, the hub's own first."""
     yield settings.scheduler_name or ""
     for _, overridden in _overrides(settings):
-        name = _mapping(overridden).get("scheduler_name")
+        name = mapping(overridden).get("scheduler_name")
         if isinstance(name, str):
             yield name
 
@@ -297,10 +298,6 @@ def _profile_error(listed: object) -> Exception | None:
     except (AttributeError, KeyError, TypeError, re.error) as error:
         return error
     return None
-
-
-def _mapping(value: object) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _subclasses(cls: type[object]) -> Iterator[type[object]]:

@@ -11,17 +11,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
-import msgspec
-
 from gpuspawner import messages
 from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.log import explain_health
-from gpuspawner.cluster.schedulers import Judgement, UnknownScheduler
+from gpuspawner.cluster.schedulers import Judgement
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import hub_limits, kubespawner, pods, sample_pod
 from gpuspawner.kube.pods import Pod
+from gpuspawner.messages.administrators import Finding
 from gpuspawner.offers import inventory, manifest
 from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.manifest import ManifestError
@@ -40,29 +39,16 @@ PATIENCE = 30.0
 _tasks: set[asyncio.Task[None]] = set()
 
 
+ReportLine = str | Finding
+"""A line of the block: what is so, or what an administrator may want to change."""
+
+
 class HubSettings(Settings, hub_limits.StartLimits, Protocol):
     """KubeSpawner's and JupyterHub's traits of a spawner that the block reads."""
 
     preflight: str
     node_selector: dict[str, str]
     node_affinity_required: Any
-
-
-class StartupReport(msgspec.Struct, frozen=True):
-    """The lines of the block.
-
-    Attributes:
-        found: What is so.
-        wrong: What an administrator may want to change.
-    """
-
-    found: list[str] = msgspec.field(default_factory=list)
-    wrong: list[str] = msgspec.field(default_factory=list)
-
-    def log(self) -> None:
-        """Log the block: as a warning if something is wrong."""
-        lines = ["gpuspawner found:", *self.found, *(f"! {line}" for line in self.wrong)]
-        log.log(logging.WARNING if self.wrong else logging.INFO, "%s", "\n    ".join(lines))
 
 
 def begin(
@@ -85,9 +71,8 @@ def begin(
         RuntimeError: No event loop is running.
     """
     judged = known_schedulers(settings).judge(schedulers)
-    for judgement in judged:
-        if isinstance(judgement, UnknownScheduler):
-            log.warning("%s", _warning(judgement))
+    for unknown in messages.find_unknown_schedulers(judged):
+        log.warning("%s %s", unknown.text, unknown.advice)
     configured = _configured(runtime, settings, judged, tornado_settings)
     task = asyncio.get_running_loop().create_task(
         _tell(runtime.view, configured, lambda: _cluster(runtime, settings, judged))
@@ -97,25 +82,28 @@ def begin(
     return task
 
 
-def _warning(unknown: UnknownScheduler) -> str:
-    said, advice = messages.explain_unknown_scheduler, messages.advise_on_scheduler
-    return f"{said(unknown)} {advice(unknown)}"
-
-
 async def _tell(
-    view: ClusterView, configured: StartupReport, cluster: Callable[[], Awaitable[StartupReport]]
+    view: ClusterView,
+    configured: list[ReportLine],
+    cluster: Callable[[], Awaitable[list[ReportLine]]],
 ) -> None:
     """Log the block as soon as the cluster is known, or in two parts if that takes long."""
     if await view.first_list(PATIENCE):
-        there = await cluster()
-        StartupReport([*configured.found, *there.found], [*configured.wrong, *there.wrong]).log()
+        _log([*configured, *await cluster()])
         return
-    waiting = f"cluster: {explain_health(view.health())}"
-    StartupReport([*configured.found, waiting], configured.wrong).log()
+    _log([*configured, f"cluster: {explain_health(view.health())}"])
     while not isinstance(view.health(), Live):
         await view.changed(PATIENCE)
     await view.first_list(PATIENCE)
-    (await cluster()).log()
+    _log(await cluster())
+
+
+def _log(lines: Sequence[ReportLine]) -> None:
+    """Log the block: as a warning if an administrator may want to change something."""
+    found = [it for it in lines if isinstance(it, str)]
+    wrong = [f"! {it.text} {it.advice}" for it in lines if isinstance(it, Finding)]
+    level = logging.WARNING if wrong else logging.INFO
+    log.log(level, "%s", "\n    ".join(["gpuspawner found:", *found, *wrong]))
 
 
 def _configured(
@@ -123,17 +111,15 @@ def _configured(
     settings: HubSettings,
     judged: Sequence[Judgement],
     tornado_settings: object,
-) -> StartupReport:
+) -> list[ReportLine]:
     """Report what the configuration says without a look at the cluster."""
     limits = hub_limits.Limits.of(settings, tornado_settings, DRY_RUN_PATIENCE)
-    return StartupReport(
-        [
-            f"preflight: {settings.preflight}",
-            *_policies(runtime),
-            *(f"scheduler: {messages.explain_scheduler(each)}" for each in judged),
-        ],
-        [messages.explain_conflict(each) for each in hub_limits.conflicts(limits)],
-    )
+    return [
+        f"preflight: {settings.preflight}",
+        *_policies(runtime),
+        *(f"scheduler: {messages.explain_scheduler(it)}" for it in judged),
+        *map(messages.find_conflict, hub_limits.conflicts(limits)),
+    ]
 
 
 def _policies(runtime: Runtime) -> tuple[str, ...]:
@@ -146,7 +132,7 @@ def _policies(runtime: Runtime) -> tuple[str, ...]:
 
 async def _cluster(
     runtime: Runtime, settings: HubSettings, judged: Sequence[Judgement]
-) -> StartupReport:
+) -> list[ReportLine]:
     """Report what the cluster has, and try samples of servers on it. The view is live."""
     await asyncio.sleep(0)  # in this round, the hub discovers its accelerators
     named = sorted(await try_all(runtime, settings))
@@ -172,23 +158,16 @@ async def _cluster(
         await asyncio.sleep(0)  # a hub may have a hundred choices with GPUs
     with_gpus = inventory.nodes_with_gpus(state)
     await asyncio.sleep(0)
-    return StartupReport(
-        [
-            *(
-                f"scheduler set at admission: {messages.explain_scheduler(it)}"
-                for it in by_admission
-            ),
-            f"nodes: {len(state.nodes)}, {with_gpus} with GPUs",
-            *stocks,
-            *([messages.explain_function()] if callable(settings.profile_list) else []),
-            *([messages.explain_gpus_for_all()] if runtime.gpus_for_all else []),
-            *growth(runtime),
-        ],
-        [
-            *(_warning(it) for it in by_admission if isinstance(it, UnknownScheduler)),
-            *messages.explain_missing_rights(await _forbidden(runtime, settings)),
-        ],
-    )
+    return [
+        *(f"scheduler set at admission: {messages.explain_scheduler(it)}" for it in by_admission),
+        f"nodes: {len(state.nodes)}, {with_gpus} with GPUs",
+        *stocks,
+        *([messages.explain_function()] if callable(settings.profile_list) else []),
+        *([messages.explain_gpus_for_all()] if runtime.gpus_for_all else []),
+        *growth(runtime),
+        *messages.find_unknown_schedulers(by_admission),
+        *messages.find_missing_rights(await _forbidden(runtime, settings)),
+    ]
 
 
 async def _forbidden(runtime: Runtime, settings: HubSettings) -> list[str]:

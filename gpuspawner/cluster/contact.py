@@ -13,11 +13,9 @@ class Changes:
 
     async def next(self, timeout: float) -> bool:  # noqa: ASYNC109 - a start's patience
         """Wait for the next change; return False after `timeout` seconds."""
-        change = self._next
-        await asyncio.sleep(0)  # our waits begin so (see gpuspawner.gates.at_once)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                await change.wait()
+                await self._next.wait()
                 return True
         return False
 

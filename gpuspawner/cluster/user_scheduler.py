@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from gpuspawner.kube.objects import mapping
 from gpuspawner.scheduling.rules import minor_version
 
 PLACE = "scheduling.userScheduler"
@@ -56,8 +57,8 @@ class ChartScheduler(msgspec.Struct, frozen=True):
 
 def read(name: str, values: object) -> ChartScheduler:
     """Judge the scheduler of this name by the chart's values of `PLACE`. Never raises."""
-    scheduler = _mapping(values)
-    image = _mapping(scheduler.get("image"))
+    scheduler = mapping(values)
+    image = mapping(scheduler.get("image"))
     version = str(image.get("tag")).partition("@")[0]
     changes = (
         *_image_changes(image, version),
@@ -66,7 +67,7 @@ def read(name: str, values: object) -> ChartScheduler:
         *(
             f"extraPodSpec.{key}"
             for key in _POD_KEYS
-            if key in _mapping(scheduler.get("extraPodSpec"))
+            if key in mapping(scheduler.get("extraPodSpec"))
         ),
     )
     return ChartScheduler(name, version, tuple(f"{PLACE}.{change}" for change in changes))
@@ -83,7 +84,7 @@ def _image_changes(image: Mapping[object, object], version: str) -> Iterator[str
 def _plugin_changes(plugins: object) -> Iterator[str]:
     if plugins and not isinstance(plugins, Mapping):
         yield "plugins"
-    for point, plugin_set in _mapping(plugins).items():
+    for point, plugin_set in mapping(plugins).items():
         if not plugin_set or point in _WITHOUT_EFFECT:
             continue
         if point == "multiPoint" and _names(plugin_set) <= _ONLY_SCORING:
@@ -92,24 +93,20 @@ def _plugin_changes(plugins: object) -> Iterator[str]:
 
 
 def _names(plugin_set: object) -> set[object]:
-    listed = _mapping(plugin_set)
+    listed = mapping(plugin_set)
     entries = [entry for key in ("enabled", "disabled") for entry in _list(listed.get(key))]
-    return {_mapping(entry).get("name") for entry in entries}
+    return {mapping(entry).get("name") for entry in entries}
 
 
 def _argument_changes(plugin_config: object) -> Iterator[str]:
     if plugin_config and not isinstance(plugin_config, list):
         yield "pluginConfig"
     for entry in _list(plugin_config):
-        plugin = _mapping(entry).get("name")
+        plugin = mapping(entry).get("name")
         harmless = _SCORING_ARGUMENTS.get(str(plugin), frozenset()) | _OF_EVERY_ARGUMENTS
-        for argument, value in _mapping(_mapping(entry).get("args")).items():
+        for argument, value in mapping(mapping(entry).get("args")).items():
             if value and argument not in harmless:
                 yield f"pluginConfig.{plugin}.{argument}"
-
-
-def _mapping(value: object) -> Mapping[object, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _list(value: object) -> list[object]:

@@ -96,7 +96,6 @@ class Database:
     async def _settled(self) -> None:
         """Wait while the database fails."""
         if self._fails:
-            await asyncio.sleep(0)  # see `gates.at_once`
             await asyncio.sleep(_AGAIN_SECONDS)
             async with self._turn:  # one after the other, or all would meet the same lock
                 while self._fails:

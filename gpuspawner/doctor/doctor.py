@@ -10,7 +10,7 @@ from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.checks import examine
 from gpuspawner.doctor.command import Command
-from gpuspawner.doctor.findings import Finding, Severity
+from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.offers.shapes import OfferError
 
 _COLOURS = {

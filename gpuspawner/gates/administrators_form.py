@@ -51,7 +51,6 @@ async def run(spawner: Host) -> None:
     try:
         drawn = spawner.options_form(spawner) if callable(spawner.options_form) else None
         if inspect.isawaitable(drawn):
-            await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
             async with asyncio.timeout(PATIENCE):
                 await drawn
     except Exception:

@@ -5,39 +5,66 @@ Accepted" before that task runs. So a gate does as much as it can before it retu
 answer is the refusal.
 """
 
-from collections.abc import Callable, Coroutine, Generator
-from types import coroutine
+import asyncio
+from collections.abc import Coroutine, Generator
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-def at_once(begin: Callable[[], Coroutine[Any, Any, T]]) -> T | Coroutine[Any, Any, T]:
-    """Run a coroutine until it has to wait; return its result, or an awaitable for the rest.
+def at_once(begun: Coroutine[Any, Any, T]) -> T | asyncio.Task[T]:
+    """Run a coroutine until it has to wait; return its result, or the task in which it goes on.
 
-    Our own code calls ``asyncio.sleep(0)`` before it waits; from there the coroutine continues in
-    the task that awaits the rest. If an administrator's function waits, its awaitable may belong to
-    the task in which it started (a timeout would cancel that task). Then *begin* makes a second
-    coroutine, so the steps before that function may run twice.
+    It is in that task from its first line on, because what it waits for may belong to the current
+    task: a timeout, for example, cancels it. From Python 3.12 on, asyncio has such tasks too, and
+    calls them eager.
     """
-    begun = begin()
+    loop, current, context = asyncio.get_running_loop(), asyncio.current_task(), copy_context()
+    steps = _Steps(begun)
+    task = loop.create_task(steps, context=context)
+    # Both functions are documented, for those who make tasks of their own.
+    if current is not None:
+        asyncio._leave_task(loop, current)  # noqa: SLF001
+    asyncio._enter_task(loop, task)  # noqa: SLF001
     try:
-        waits_for = begun.send(None)
+        context.run(steps.begin)
     except StopIteration as done:
         result: T = done.value
         return result
-    if waits_for is None:  # asyncio.sleep(0)
-        return _finish(begun)
-    begun.close()
-    return begin()
+    finally:
+        asyncio._leave_task(loop, task)  # noqa: SLF001
+        if current is not None:
+            asyncio._enter_task(loop, current)  # noqa: SLF001
+    return task
 
 
-async def _finish(begun: Coroutine[Any, Any, T]) -> T:
-    return await _rest(begun)
+class _Steps(Coroutine[Any, Any, T]):
+    """A coroutine that can begin before its task does.
+
+    A task that finds it at its end has nothing to do.
+    """
+
+    def __init__(self, begun: Coroutine[Any, Any, T]) -> None:
+        self._rest = _rest(begun)
+        self._awaited: list[Any] = []
+
+    def begin(self) -> None:
+        self._awaited.append(next(self._rest))
+
+    def send(self, value: Any) -> Any:
+        return self._awaited.pop() if self._awaited else self._rest.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._awaited.clear()
+        return self._rest.throw(*error)
+
+    def close(self) -> None:
+        self._rest.close()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._rest
 
 
-@coroutine
 def _rest(begun: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
-    """Await a coroutine that has already started, which ``await`` refuses to do."""
-    result: T = yield from begun
-    return result
+    return (yield from begun.__await__())  # unlike it, a generator may be resumed at its end

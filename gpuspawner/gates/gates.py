@@ -90,7 +90,7 @@ class Gates:
     def begin(self) -> Any:
         """Decide on a start and take its reservation, then run the administrator's hook."""
         set_locale(self._spawner)
-        admitted = at_once(self._begin)
+        admitted = at_once(self._begin())
         if admitted is None:
             return self._stock.kubespawner.run_pre_spawn_hook()
         return self._run_hook_after(admitted)

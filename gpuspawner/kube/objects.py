@@ -186,3 +186,8 @@ def _text(plain: Any, *path: str) -> str | None:
     if plain is None:
         return ""
     return plain if isinstance(plain, str) else None
+
+
+def mapping(value: object) -> Mapping[Any, Any]:
+    """Return a value that ought to be a mapping, or an empty one if it isn't."""
+    return value if isinstance(value, Mapping) else {}

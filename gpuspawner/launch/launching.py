@@ -10,12 +10,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from msgspec.structs import replace
-from tornado import web
 
 from gpuspawner import messages
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
-from gpuspawner.compat.database import is_fault
 from gpuspawner.compat.hub_limits import preparing_seconds
 from gpuspawner.compat.kubespawner import SERVER, Stock
 from gpuspawner.launch.progress import Progress, Teller
@@ -29,7 +27,7 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.decisions import PreflightMethod, warn
 from gpuspawner.start.host import Host, log_name
-from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.refusal import Refusal, is_to_pass
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
@@ -57,7 +55,7 @@ def going_on_untold(spawner: Host) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, Refusal | web.HTTPError) or is_fault(error):
+        if is_to_pass(error):
             raise
         name = log_name(spawner)
         spawner.log.exception("Following %s failed; its start goes on untold", name)

@@ -115,7 +115,7 @@ class InLine(TurnToStart):
         """
         try:
             yield
-        except (Exception, asyncio.CancelledError) as end:  # not what `at_once` begins anew
+        except (Exception, asyncio.CancelledError) as end:
             if not isinstance(end, Refusal) or end.slug not in PASSES:
                 self._kept.take(self._server)
                 if isinstance(end, Exception):  # else, the hub ends
@@ -272,7 +272,7 @@ class InLine(TurnToStart):
             Refusal: There is no place for it, or nobody can read what it waits for.
         """
         self._check_places()
-        await asyncio.sleep(self._rest())  # see `at_once`: our code does this before it waits
+        await asyncio.sleep(self._rest())
         admission = connection.admission(self._spawner, self._runtime.dry_runs)
         proposal = await self._runtime.preflight.to_wait(choice.proposal, admission)
         person = people.person(self._spawner.user)

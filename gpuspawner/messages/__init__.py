@@ -7,12 +7,9 @@ Begin with `refusals`, then `words`.
 """
 
 from gpuspawner.messages.administrators import (
-    advise_on_scheduler,
-    explain_conflict,
     explain_declared_pool,
     explain_function,
     explain_gpus_for_all,
-    explain_missing_rights,
     explain_other_pools,
     explain_overruled,
     explain_refusal,
@@ -20,8 +17,10 @@ from gpuspawner.messages.administrators import (
     explain_seen_pools,
     explain_stock,
     explain_unknown,
-    explain_unknown_scheduler,
     explain_without,
+    find_conflict,
+    find_missing_rights,
+    find_unknown_schedulers,
 )
 from gpuspawner.messages.availability import StateText, choices_changed, stale, state_text
 from gpuspawner.messages.corrections import (
@@ -53,7 +52,7 @@ from gpuspawner.messages.launching import (
     still,
     unexplained,
 )
-from gpuspawner.messages.on_form import ButtonText, OnForm, ProfileButton, button
+from gpuspawner.messages.on_form import OnForm, ProfileButton, button
 from gpuspawner.messages.queue import (
     in_line,
     left_the_line,
@@ -80,12 +79,10 @@ from gpuspawner.messages.starts import ends_after, node_comes, node_still_comes,
 from gpuspawner.messages.words import Message, device, no_download, profile_choice, profile_named
 
 __all__ = [
-    "ButtonText",
     "Message",
     "OnForm",
     "ProfileButton",
     "StateText",
-    "advise_on_scheduler",
     "already_started",
     "button",
     "choices_changed",
@@ -96,11 +93,9 @@ __all__ = [
     "elsewhere",
     "ends_after",
     "ends_in",
-    "explain_conflict",
     "explain_declared_pool",
     "explain_function",
     "explain_gpus_for_all",
-    "explain_missing_rights",
     "explain_other_pools",
     "explain_overruled",
     "explain_refusal",
@@ -108,9 +103,11 @@ __all__ = [
     "explain_seen_pools",
     "explain_stock",
     "explain_unknown",
-    "explain_unknown_scheduler",
     "explain_without",
     "failure",
+    "find_conflict",
+    "find_missing_rights",
+    "find_unknown_schedulers",
     "gone_at_start",
     "gone_from_form",
     "hitch",

@@ -1,6 +1,9 @@
 """Lines for administrators in the hub's log, in the terms of Kubernetes and always in English."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+
+import msgspec
 
 from gpuspawner.cluster.log import explain_health
 from gpuspawner.cluster.schedulers import (
@@ -33,6 +36,7 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.scaling.outlook import Source
+from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER
 
 _MOST_POOLS = 8
 
@@ -69,6 +73,11 @@ _WITHOUT = {
     "configmaps": "if Cluster Autoscaler runs, the hub doesn't know its limits",
 }
 _NAMES = {"configmaps": "the ConfigMap of GPUSpawner.autoscaler_status"}
+GRANT = (
+    "Apply helm-values/rbac.yaml for the hub's namespace and service account, as its first lines "
+    "say, or grant {verbs} on {what} in a ClusterRole of yours."
+)
+"""What to do about a right that the hub lacks."""
 
 
 def explain_unknown(decision: Start) -> tuple[str, ...]:
@@ -131,22 +140,6 @@ def explain_scheduler(judgement: Judgement) -> str:
             return f"{name}, unknown: its servers start unchecked"
 
 
-def explain_unknown_scheduler(unknown: UnknownScheduler) -> str:
-    """Say what comes of a scheduler that the hub doesn't know, and why the hub doesn't."""
-    why = "the hub doesn't know how it filters nodes"
-    if unknown.changes:
-        why = f"{' and '.join(unknown.changes)} may change how it filters nodes"
-    return f"Every server of the scheduler {unknown.name} starts unchecked: {why}."
-
-
-def advise_on_scheduler(unknown: UnknownScheduler) -> str:
-    """Name the trait that makes the hub check a scheduler's servers."""
-    return (
-        f"If {unknown.name} excludes the same nodes as kube-scheduler's default profile, add its "
-        "name to GPUSpawner.default_filter_schedulers."
-    )
-
-
 def explain_stock(stock: Inventory) -> str:
     """Say what the cluster has for an accelerator or profile now."""
     if not stock.nodes:
@@ -201,38 +194,106 @@ def explain_without(plural: str) -> str:
     return _WITHOUT[plural]
 
 
-def explain_missing_rights(plurals: Iterable[str]) -> tuple[str, ...]:
+# What may be wrong, for the report at the hub's start and for the doctor.
+
+
+class Severity(StrEnum):
+    """How bad a finding is, the worst first."""
+
+    ERROR = "error"
+    """Some servers can't start, or start unchecked. The doctor's exit status is 1."""
+    WARNING = "warning"
+    """Users will be surprised, or some servers start unchecked."""
+    FINE = "fine"
+    """Nothing to do."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One result of a check.
+
+    Attributes:
+        id: A short name, which never changes, for programs: ``rights-nodes``.
+        text: One sentence: what is so. It may quote the cluster, so it isn't safe to print yet.
+        advice: One sentence: what to do. Empty if there is nothing to do.
+    """
+
+    id: str
+    severity: Severity
+    text: str
+    advice: str = ""
+
+
+def error(id_: str, text: str, advice: str) -> Finding:
+    """Make a finding that breaks something."""
+    return Finding(id_, Severity.ERROR, text, advice)
+
+
+def warning(id_: str, text: str, advice: str) -> Finding:
+    """Make a finding that surprises somebody."""
+    return Finding(id_, Severity.WARNING, text, advice)
+
+
+def fine(id_: str, text: str, advice: str = "") -> Finding:
+    """Make a finding that needs no action."""
+    return Finding(id_, Severity.FINE, text, advice)
+
+
+def find_unknown_schedulers(judged: Iterable[Judgement]) -> Iterator[Finding]:
+    """Say what comes of each scheduler that the hub doesn't know, and why the hub doesn't."""
+    for unknown in judged:
+        if isinstance(unknown, UnknownScheduler):
+            why = "the hub doesn't know how it filters nodes"
+            if unknown.changes:
+                why = f"{' and '.join(unknown.changes)} may change how it filters nodes"
+            yield error(
+                "scheduler",
+                f"Every server of the scheduler {unknown.name} starts unchecked: {why}.",
+                f"If {unknown.name} excludes the same nodes as kube-scheduler's default profile, "
+                "add its name to GPUSpawner.default_filter_schedulers. Otherwise use "
+                f"{DEFAULT_SCHEDULER}.",
+            )
+
+
+def find_missing_rights(plurals: Iterable[str]) -> Iterator[Finding]:
     """Say which kinds the hub may not read, and what comes of it."""
     by_effect: dict[str, list[str]] = {}
     for plural in plurals:
         by_effect.setdefault(_WITHOUT[plural], []).append(_NAMES.get(plural, plural))
-    return tuple(
-        f"no right to list and watch {', '.join(kinds)}: {effect}"
-        for effect, kinds in by_effect.items()
-    )
+    for effect, kinds in by_effect.items():
+        verbs, what = "list and watch", ", ".join(kinds)
+        advice = GRANT.format(verbs=verbs, what=what)
+        yield warning("rights", f"no right to {verbs} {what}: {effect}.", advice)
 
 
-def explain_conflict(conflict: Conflict) -> str:
+def find_conflict(conflict: Conflict) -> Finding:
     """Say which limits defeat each other, and what happens then."""
     match conflict:
         case ShortPreparing(preparing):
-            return (
+            return warning(
+                "limit-preparing",
                 f"GPUSpawner.preparing_timeout is {preparing:g} s: a start that pulls a large "
-                "image takes longer and fails"
+                "image takes longer and fails.",
+                "Set it to at least 600.",
             )
         case LateProgress(slow_spawn):
-            return (
+            return warning(
+                "limit-progress",
                 f"slow_spawn_timeout is {slow_spawn:g} s: users see no progress page until then, "
-                "and a proxy in front of the hub may give up first"
+                "and a proxy in front of the hub may give up first.",
+                "Set c.JupyterHub.tornado_settings = {'slow_spawn_timeout': 0}.",
             )
         case LongRetries(retries, start):
-            return (
+            return warning(
+                "limit-retries",
                 f"KubeSpawner.k8s_api_request_retry_timeout is {retries:g} s: one request to a "
-                f"slow API server can take all the time of a start, {start:g} s"
+                f"slow API server can take all the time of a start, {start:g} s.",
+                "Set it to a small part of that time.",
             )
         case ShortRequest(request, admission):
-            return (
+            return warning(
+                "limit-request",
                 f"KubeSpawner.k8s_api_request_timeout is {request:g} s: if admission takes longer, "
                 "KubeSpawner deletes the pod that it has just created, and gpuspawner's dry run "
-                f"waits {admission:g} s"
+                f"waits {admission:g} s.",
+                f"Set it to more than {admission:g}.",
             )

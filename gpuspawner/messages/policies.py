@@ -87,11 +87,9 @@ def _standing(standing: Standing, names: DisplayNames) -> str:
 
 def _withheld(denial: Withheld, names: DisplayNames) -> Message:
     name = names.get(denial.key, words.device(denial.key))
-    match denial.choice:
-        case OfferKind.PROFILE:
-            text = _("{name} isn't offered to you.").format(name=words.profile_named(name))
-        case _:
-            text = _("{name} isn't offered to you.").format(name=name)
+    if denial.choice is OfferKind.PROFILE:
+        name = words.profile_named(name)
+    text = _("{name} isn't offered to you.").format(name=name)
     return Message.of(*_explanation(denial.policy), text, words.ask())
 
 

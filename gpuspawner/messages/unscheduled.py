@@ -6,19 +6,7 @@ It is told only if the preflight doesn't know better: it is off, or another sche
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.scheduling.requests import is_device
-from gpuspawner.troubles.scheduler_message import ReasonKind, SchedulerReason, parse
-
-_DISK = frozenset(
-    {
-        ReasonKind.VOLUME_ELSEWHERE,
-        ReasonKind.VOLUME_COUNT,
-        ReasonKind.VOLUME_IN_USE,
-        ReasonKind.NO_VOLUME,
-        ReasonKind.STORAGE_SPACE,
-        ReasonKind.UNBOUND_CLAIM,
-        ReasonKind.MISSING_CLAIM,
-    }
-)
+from gpuspawner.troubles.scheduler_message import ReasonKind, SchedulerReason, reasons
 
 
 def why(text: str) -> str:
@@ -27,14 +15,14 @@ def why(text: str) -> str:
     A device comes first, then memory, then processors: the other nodes are of another kind, so
     their taints, labels and disks don't matter.
     """
-    reasons = parse(text).reasons
-    short = [it for it in reasons if it.kind is ReasonKind.RESOURCE]
+    named = list(reasons(text))
+    short = [it for it in named if it.kind is ReasonKind.RESOURCE]
     if short:
         return _too_little(min(short, key=_rank))
-    kinds = {it.kind for it in reasons}
+    kinds = {it.kind for it in named}
     if ReasonKind.PODS in kinds:
         return _("Every suitable machine already runs as many servers as it can.")
-    if kinds & _DISK:
+    if ReasonKind.DISK in kinds:
         return _("No machine can use the disk of your server right now.")
     if ReasonKind.GATES in kinds:
         return _("Your server is still held back by another part of the cluster.")
@@ -42,12 +30,12 @@ def why(text: str) -> str:
 
 
 def _rank(reason: SchedulerReason) -> tuple[int, str]:
-    what = reason.subject
+    what = reason.resource
     return 0 if is_device(what) else 1 if what == "memory" else 2, what
 
 
 def _too_little(reason: SchedulerReason) -> str:
-    match reason.subject:
+    match reason.resource:
         case "memory":
             return _("No suitable machine has enough free memory.")
         case "cpu":

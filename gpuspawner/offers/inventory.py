@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gpuspawner.kube.objects import convert
+from gpuspawner.kube.objects import convert, mapping
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
@@ -90,7 +90,7 @@ def of_profiles(profiles: object, everywhere: Mapping[str, object]) -> tuple[Sel
     if not isinstance(listed, Iterable):
         return ()
     return tuple(
-        selection for profile in listed for selection in _of_profile(_mapping(profile), everywhere)
+        selection for profile in listed for selection in _of_profile(mapping(profile), everywhere)
     )
 
 
@@ -102,12 +102,15 @@ def _of_profile(
     profile: Mapping[str, Any], everywhere: Mapping[str, object]
 ) -> Iterator[Selection]:
     name = str(profile.get("display_name", ""))
-    whole = _mapping(profile.get("kubespawner_override"))
+    whole = mapping(profile.get("kubespawner_override"))
     variants = [
-        (f"{name}: {choice.get('display_name', key)}", _mapping(choice.get("kubespawner_override")))
-        for option in _mapping(profile.get("profile_options")).values()
-        for key, given in _mapping(_mapping(option).get("choices")).items()
-        for choice in (_mapping(given),)
+        (
+            f"{name}: {choice.get('display_name', key)}",
+            mapping(choice.get("kubespawner_override")),
+        )
+        for option in mapping(profile.get("profile_options")).values()
+        for key, given in mapping(mapping(option).get("choices")).items()
+        for choice in (mapping(given),)
     ]
     resources = dict.fromkeys(
         resource
@@ -125,12 +128,12 @@ def _of_profile(
 
 def _merged(name: str, *overrides: Mapping[str, object]) -> dict[object, object]:
     """Return a dictionary as KubeSpawner merges it: later entries replace earlier ones."""
-    return {key: value for it in overrides for key, value in _mapping(it.get(name)).items()}
+    return {key: value for it in overrides for key, value in mapping(it.get(name)).items()}
 
 
 def _choice(settings: Mapping[str, Any]) -> NodeChoice:
     """Compile KubeSpawner's settings; what can't be read selects every node."""
-    spec: dict[str, object] = {"nodeSelector": dict(_mapping(settings.get("node_selector")))}
+    spec: dict[str, object] = {"nodeSelector": dict(mapping(settings.get("node_selector")))}
     terms = settings.get(_REQUIRED)
     listed = list(terms.values()) if isinstance(terms, Mapping) else terms
     if isinstance(listed, list) and listed:
@@ -153,7 +156,3 @@ def _stock(state: ClusterState, selection: Selection) -> Inventory:
     gpus = sum(node.allocatable.get(resource, 0) for node in nodes)
     free = sum(max(0, node.free.get(resource, 0)) for node in nodes)
     return Inventory(selection.name, len(nodes), gpus, free)
-
-
-def _mapping(value: object) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}

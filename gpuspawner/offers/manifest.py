@@ -38,10 +38,6 @@ class ManifestError(ValueError):
         self.reason = reason
 
 
-def _void() -> Mapping[str, str]:
-    return MappingProxyType({"NVIDIA_VISIBLE_DEVICES": "void"})
-
-
 @dataclass(frozen=True, slots=True)
 class PodRules:
     """What the administrator configures for all pods, independent of the grant.
@@ -57,7 +53,9 @@ class PodRules:
     """
 
     accelerators: tuple[Accelerator, ...] = ()
-    cpu_environment: Mapping[str, str] = field(default_factory=_void, hash=False)
+    cpu_environment: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({"NVIDIA_VISIBLE_DEVICES": "void"}), hash=False
+    )
     cpu_avoids: tuple[Accelerator, ...] = ()
     memory_requested: float = 1.0
     cpu_requested: float = 1.0
@@ -150,16 +148,17 @@ def _ask_for(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
 def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str]:
     amounts: dict[str, str] = {}
     if grant.memory is not None:
-        amounts["memory"] = exact_bytes(_part(grant.memory, memory_part))
+        amounts["memory"] = exact_bytes(part_of(grant.memory, memory_part))
     if grant.cpu is not None:
-        millicores = _part(grant.cpu, cpu_part)
+        millicores = part_of(grant.cpu, cpu_part)
         amounts["cpu"] = f"{millicores}m" if millicores % 1000 else str(millicores // 1000)
     if grant.accelerator is not None:
         amounts[grant.accelerator.resource] = str(grant.gpus)
     return amounts
 
 
-def _part(amount: int, part: float) -> int:
+def part_of(amount: int, part: float) -> int:
+    """Return what a pod requests of an amount."""
     # Use the configured decimal, not the nearest binary fraction, which may be above it.
     return math.ceil(amount * Fraction(str(part)))
 

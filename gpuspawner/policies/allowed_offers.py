@@ -1,13 +1,12 @@
 """What the policies leave of the offers to one user, whatever is in use."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from types import MappingProxyType
 
 import msgspec
 
+from gpuspawner.offers.manifest import part_of
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import Memory
 from gpuspawner.offers.types import Accelerator, Default
@@ -147,14 +146,9 @@ def _memory(
     choices: tuple[Memory, ...], policies: tuple[Policy, ...], sizes: Sizes
 ) -> tuple[Memory, ...]:
     limit = most(policies, Measure(What.MEMORY))
-    return tuple(it for it in choices if limit is None or part(it.bytes, sizes.memory) <= limit)
+    return tuple(it for it in choices if limit is None or part_of(it.bytes, sizes.memory) <= limit)
 
 
 def _cpu(choices: tuple[int, ...], policies: tuple[Policy, ...], sizes: Sizes) -> tuple[int, ...]:
     limit = most(policies, Measure(What.CPU))
-    return tuple(it for it in choices if limit is None or part(it, sizes.cpu) <= limit)
-
-
-def part(amount: int, part: float) -> int:
-    """What a pod requests of an amount, as `manifest` writes it."""
-    return math.ceil(amount * Fraction(str(part)))
+    return tuple(it for it in choices if limit is None or part_of(it, sizes.cpu) <= limit)

@@ -25,10 +25,6 @@ _LABEL = "label/"
 """Before a label's value among the names of an owner; no user's name contains a slash."""
 
 
-def _nothing() -> Taken:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class Charge:
     """What one server takes, from its reservation until its pod is gone.
@@ -43,7 +39,7 @@ class Charge:
 
     owners: frozenset[Who]
     server: str = ""
-    amounts: Taken = field(default_factory=_nothing, hash=False)
+    amounts: Taken = field(default_factory=lambda: MappingProxyType({}), hash=False)
     policies: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     accelerator: str = ""
@@ -97,10 +93,6 @@ def counts_as_gpu(
     )
 
 
-def _unweighted() -> Mapping[str, Amount]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class Meter:
     """Reads from pods what they take.
@@ -112,7 +104,7 @@ class Meter:
 
     rules: Rules
     accelerators: tuple[Accelerator, ...] = ()
-    weights: Mapping[str, Amount] = field(default_factory=_unweighted, hash=False)
+    weights: Mapping[str, Amount] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
     def charge(self, pod: ServerPod, whose: Charge) -> Charge:
         """Return what a pod takes, by its own fields, if it is this server.

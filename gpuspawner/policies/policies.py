@@ -203,10 +203,6 @@ class Policy(msgspec.Struct, frozen=True):
         return tuple(sorted(self.people.groups.among(owner.groups)))
 
 
-def _none() -> Mapping[str, Amount]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Policies:
     """All policies of a hub.
@@ -216,7 +212,7 @@ class Policies:
     """
 
     policies: tuple[Policy, ...] = ()
-    weights: Mapping[str, Amount] = field(default_factory=_none, hash=False)
+    weights: Mapping[str, Amount] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
     def __bool__(self) -> bool:
         return bool(self.policies)

@@ -1,16 +1,12 @@
 """Judges one server by the policies, at each gate."""
 
-import asyncio
 import inspect
 from collections.abc import Container
 from datetime import UTC, datetime
 from functools import partial
 
-from tornado import web
-
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import people
-from gpuspawner.compat.database import is_fault
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import policy_denied
@@ -27,7 +23,7 @@ from gpuspawner.reservations.granted import Granted, ends_after
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
-from gpuspawner.start.refusal import Refusal, misconfigured
+from gpuspawner.start.refusal import Refusal, is_to_pass, misconfigured
 from gpuspawner.start.source import Choice
 
 _PAGE_PATIENCE = 3.0
@@ -128,11 +124,10 @@ class ByPolicies(Policing):
         try:
             written = given(self._spawner)
             if inspect.isawaitable(written):
-                await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
                 written = await written
             return self._hub.read(written)
         except Exception as error:
-            if isinstance(error, web.HTTPError | Refusal) or is_fault(error):
+            if is_to_pass(error):
                 raise
             self._spawner.log.exception("The function GPUSpawner.policies failed")
             raise misconfigured(f"GPUSpawner.policies: {error!r}") from error

@@ -6,9 +6,10 @@ from types import MappingProxyType
 import msgspec
 from msgspec.structs import replace
 
+from gpuspawner.offers.manifest import part_of
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies.allowed_offers import Sizes, part
+from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import OverLimit, over_limits
 from gpuspawner.policies.limits import Counts, Standing
@@ -103,8 +104,8 @@ def _smallest(offers: Offers, accelerator: Accelerator | None, count: int, sizes
     choices = offers.choices(accelerator)
     memory = min((it.bytes for it in choices.memory), default=0)
     taken: dict[Measure, Amount] = {
-        Measure(What.MEMORY): part(memory, sizes.memory),
-        Measure(What.CPU): part(min(choices.cpu, default=0), sizes.cpu),
+        Measure(What.MEMORY): part_of(memory, sizes.memory),
+        Measure(What.CPU): part_of(min(choices.cpu, default=0), sizes.cpu),
     }
     if accelerator is not None:
         gpus = count * sizes.weights.get(accelerator.resource, 1)

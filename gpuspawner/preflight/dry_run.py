@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.compat.kubespawner import NO_RIGHT
-from gpuspawner.kube.objects import Manifest
+from gpuspawner.kube.objects import Manifest, mapping
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.preflight.rejection import Missing, Of, Rejection, WebhookFailed
@@ -107,9 +107,8 @@ def _unnamed(pod: Manifest) -> Manifest:
 def _may_pass(rejection: Rejection) -> bool:
     """Whether the cause may be gone by the time the pod is created."""
     match rejection.cause:
-        case Missing("Namespace"):  # KubeSpawner may create a user's own when the server starts
-            return True
-        case WebhookFailed():
+        # KubeSpawner may create a user's own namespace when the server starts.
+        case Missing("Namespace") | WebhookFailed():
             return True
         case _:  # an API server that has just started knows no roles
             return NO_RIGHT in rejection.text
@@ -130,12 +129,12 @@ def added_tolerations(sent: object, admitted: object) -> tuple[Manifest, ...]:
 
 
 def _tolerations(pod: object) -> list[Mapping[str, object]]:
-    tolerations = _list(_mapping(_mapping(pod).get("spec")), "tolerations")
+    tolerations = _list(mapping(mapping(pod).get("spec")), "tolerations")
     return [its for its in tolerations if not _is_of_every_pod(its)]
 
 
 def _deciding(pod: object) -> tuple[object, ...]:
-    spec = _mapping(_mapping(pod).get("spec"))
+    spec = mapping(mapping(pod).get("spec"))
     return (
         [spec.get(name) or None for name in _AS_WRITTEN],
         spec.get("schedulerName") or "default-scheduler",
@@ -152,15 +151,11 @@ def _is_of_every_pod(toleration: Mapping[str, object]) -> bool:
 
 def _requests(container: Mapping[str, object]) -> dict[str, Fraction]:
     """Return what the container requests; a limit without a request counts as one."""
-    resources = _mapping(container.get("resources"))
-    stated = {**_mapping(resources.get("limits")), **_mapping(resources.get("requests"))}
+    resources = mapping(container.get("resources"))
+    stated = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
     return {str(name): parse_quantity(str(quantity)) for name, quantity in stated.items()}
 
 
 def _list(spec: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
     items = spec.get(name)
-    return [_mapping(item) for item in items] if isinstance(items, list) else []
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
+    return [mapping(item) for item in items] if isinstance(items, list) else []

@@ -193,7 +193,6 @@ class _Turn(msgspec.Struct, frozen=True):
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
         if not pod.get("spec"):
             return None
-        await asyncio.sleep(0)  # our waits begin so (see gpuspawner.gates.at_once)
         return await self.ask(namespace, pod)
 
 

@@ -1,7 +1,5 @@
 """The source of servers if the administrator configures KubeSpawner's profiles."""
 
-import asyncio
-import inspect
 import re
 from asyncio import Future
 from collections.abc import Callable, Mapping
@@ -256,8 +254,6 @@ class Profiles(ServerSource):
         try:
             given = kubespawner.as_list(spawner.profile_list)
             listed = given(spawner) if callable(given) else given
-            if inspect.isawaitable(listed):
-                await asyncio.sleep(0)  # see `at_once`: our code does this before it waits
             return known(self.runtime).lists.read(spawner, await maybe_future(listed))
         except web.HTTPError:
             raise

@@ -7,10 +7,8 @@ from dataclasses import replace as change
 
 from kubernetes_asyncio.client.rest import ApiException
 from msgspec.structs import replace
-from tornado import web
 
 from gpuspawner import messages, runtime
-from gpuspawner.compat.database import is_fault
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.messages import OnForm
 from gpuspawner.preflight.decision import (
@@ -30,7 +28,7 @@ from gpuspawner.preflight.rejection import Of
 from gpuspawner.preflight.rejection_parser import read
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import policing
-from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.refusal import Refusal, is_to_pass
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF, WARN
 from gpuspawner.traits.trait_types import setting
@@ -130,7 +128,7 @@ async def may_wait(spawner: Host, choice: Choice) -> bool:
     try:
         return await _may_wait(spawner, choice)
     except Exception as error:  # a refusal is right even without a line
-        if isinstance(error, Refusal | web.HTTPError) or is_fault(error):
+        if is_to_pass(error):
             raise
         name = log_name(spawner)
         spawner.log.exception("Finding out whether %s may wait in line failed", name)

@@ -5,8 +5,11 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from tornado import web
+
 from gpuspawner import messages
 from gpuspawner.compat import failure_count, jupyterhub
+from gpuspawner.compat.database import is_fault
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.options import FieldError
 from gpuspawner.start import drafts
@@ -87,6 +90,15 @@ def misconfigured(why: str) -> Refusal:
 def left() -> Refusal:
     """Make the refusal of a start whose owner has left the line."""
     return Refusal(messages.left_the_line(), reason="left-line")
+
+
+def is_to_pass(error: Exception) -> bool:
+    """Whether an error has to reach the hub, and is no bug of ours or of an administrator's code.
+
+    It is a refusal, an answer that an administrator's code gives by an HTTP status, or a fault of
+    the hub's database, which `Database.surviving` survives.
+    """
+    return isinstance(error, Refusal | web.HTTPError) or is_fault(error)
 
 
 @contextmanager

@@ -259,6 +259,7 @@ async def test_what_an_administrator_may_want_to_change_makes_it_a_warning(caplo
     preparing, progress = (line.strip() for line in block.splitlines() if "!" in line)
     assert preparing.startswith("! GPUSpawner.preparing_timeout is 30 s")
     assert progress.startswith("! slow_spawn_timeout is 90 s")
+    assert preparing.endswith(" and fails. Set it to at least 600.")
 
 
 async def test_missing_rights_are_named_with_the_servers_that_start_unchecked(caplog) -> None:
@@ -271,7 +272,7 @@ async def test_missing_rights_are_named_with_the_servers_that_start_unchecked(ca
     assert level == "WARNING"
     assert (
         "! no right to list and watch persistentvolumeclaims: servers with a home directory or "
-        "another claim start unchecked"
+        "another claim start unchecked. Apply helm-values/rbac.yaml "
     ) in block
 
 

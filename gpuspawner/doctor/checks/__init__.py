@@ -11,7 +11,6 @@ from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.doctor.checks import (
     cluster,
     devices,
-    limits,
     offers,
     policies,
     queues,
@@ -19,9 +18,9 @@ from gpuspawner.doctor.checks import (
     settings,
     storage,
 )
-from gpuspawner.doctor.findings import Finding, error
 from gpuspawner.doctor.hub import Hub, NoAdmission, watching
 from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
+from gpuspawner.messages.administrators import Finding, error
 
 
 async def examine(config: Config) -> list[Finding]:
@@ -40,7 +39,7 @@ async def examine(config: Config) -> list[Finding]:
             *settings.check(hub),
             *settings.check_names(hub),
             *policies.check(hub),
-            *limits.check(hub),
+            *settings.check_limits(hub),
             *cluster.check(hub.view.health()),
         ]
         if any(finding.id == cluster.UNREACHABLE for finding in found):

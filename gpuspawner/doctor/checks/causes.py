@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpuspawner.doctor.checks import labels
-from gpuspawner.doctor.findings import Finding, Severity
 from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.doctor.servers import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing, nearest
+from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.preflight.decider import BY_KUEUE
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait, on_nodes

@@ -9,9 +9,9 @@ from gpuspawner.cluster.log import explain_health
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.schedulers import UnknownScheduler
 from gpuspawner.cluster.view import server_version
-from gpuspawner.doctor.findings import Finding, error, fine, warning
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.servers import Tried
+from gpuspawner.messages.administrators import Finding, error, fine, warning
 from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER, NEWEST_MINOR, minor_version
 from gpuspawner.traits.settings import known_schedulers, scheduler_version
 
@@ -64,15 +64,11 @@ async def check_version(hub: Hub) -> list[Finding]:
 
 def check_schedulers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     """Check that gpuspawner knows the rules of each scheduler that places servers."""
-    for judgement in known_schedulers(hub.spawner).judge(sorted({_scheduler(it) for it in tried})):
-        if isinstance(judgement, UnknownScheduler):
-            yield error(
-                "scheduler",
-                messages.explain_unknown_scheduler(judgement),
-                f"{messages.advise_on_scheduler(judgement)} Otherwise use {DEFAULT_SCHEDULER}.",
-            )
-        else:
-            yield fine("scheduler", f"Scheduler: {messages.explain_scheduler(judgement)}.")
+    judged = known_schedulers(hub.spawner).judge(sorted({_scheduler(it) for it in tried}))
+    yield from messages.find_unknown_schedulers(judged)
+    for it in judged:
+        if not isinstance(it, UnknownScheduler):
+            yield fine("scheduler", f"Scheduler: {messages.explain_scheduler(it)}.")
 
 
 def _scheduler(tried: Tried) -> str:

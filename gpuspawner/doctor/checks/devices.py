@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from gpuspawner.doctor.findings import Finding, error, warning
 from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.doctor.servers import Tried
+from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.offers.discovery import MODEL_LABELS, gpus
 from gpuspawner.scheduling import ClusterState, NodeInfo
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from gpuspawner.doctor.checks import devices, storage
 from gpuspawner.doctor.checks.causes import Cause, cause
 from gpuspawner.doctor.checks.devices import Ill
-from gpuspawner.doctor.findings import Finding, fine
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.doctor.servers import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing
+from gpuspawner.messages.administrators import Finding, fine
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.preflight.decision import Refuse, Start, UnknownRules, Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gpuspawner.doctor.findings import Finding, fine, warning
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.servers import Tried
 from gpuspawner.kube.objects import UNDECODABLE, strict_convert
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.kube.servers import ServerPod
+from gpuspawner.messages.administrators import Finding, fine, warning
 from gpuspawner.messages.policies import policy_figure
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import Wanted, withheld

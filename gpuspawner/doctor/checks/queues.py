@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE, KueueObjects
-from gpuspawner.doctor.findings import Finding, error, fine, warning
 from gpuspawner.kube.quoting import did_you_mean, one_line
 from gpuspawner.kueue.queues import quota_of
+from gpuspawner.messages.administrators import Finding, error, fine, warning
 from gpuspawner.preflight.queue import Closed, WhyClosed
 
 _PLACE = "GPUSpawner.kueue_queue"

@@ -15,16 +15,12 @@ from gpuspawner.cluster.kinds import (
 )
 from gpuspawner.doctor import access
 from gpuspawner.doctor.access import Right
-from gpuspawner.doctor.findings import Finding, error, fine, warning
 from gpuspawner.doctor.hub import Hub
+from gpuspawner.messages.administrators import GRANT, Finding, error, fine, warning
 from gpuspawner.policies.policies import Policies
 from gpuspawner.scaling.pools import NONE
 
 NO_SERVERS = "rights-servers"
-_GRANT = (
-    "Apply helm-values/rbac.yaml for the hub's namespace and service account, as its first lines "
-    "say, or grant {verbs} on {what} in a ClusterRole of yours."
-)
 _READ = ("list", "watch")
 _PATIENCE = 5.0
 _START = {
@@ -80,7 +76,7 @@ def _about_reading(missing: set[Right]) -> Iterator[Finding]:
             yield make(
                 f"rights-{kind.plural}",
                 f"The hub isn't allowed to {allowed} {kind.plural}, so {effect}.",
-                _GRANT.format(verbs=allowed, what=kind.plural),
+                GRANT.format(verbs=allowed, what=kind.plural),
             )
     if is_complete:
         yield fine("rights", "The hub may read everything that the verdicts need.")
@@ -122,7 +118,7 @@ async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind])
             f"rights-{name.lower()}",
             f"{name} is installed, but the hub isn't allowed to {allowed} {what}, so "
             f"{messages.explain_without(plurals[0])}.",
-            _GRANT.format(verbs=allowed, what=what),
+            GRANT.format(verbs=allowed, what=what),
         )
     ]
 
@@ -181,7 +177,7 @@ def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:
             f"Grant {verbs} on pods in a Role of {place}; the chart of Zero to JupyterHub has one "
             "(rbac.create)."
             if namespace
-            else _GRANT.format(verbs=verbs, what="pods"),
+            else GRANT.format(verbs=verbs, what="pods"),
         )
 
 

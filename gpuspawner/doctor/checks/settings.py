@@ -6,9 +6,11 @@ from typing import Any
 from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
+from gpuspawner.compat import hub_limits
 from gpuspawner.configuration import SAME_NAME, shared_names
-from gpuspawner.doctor.findings import Finding, error, warning
 from gpuspawner.doctor.hub import Hub
+from gpuspawner.messages.administrators import Finding, error, find_conflict, warning
+from gpuspawner.runtime import DRY_RUN_PATIENCE
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits import ENFORCE, OFF
 
@@ -37,6 +39,13 @@ def check_names(hub: Hub) -> Iterator[Finding]:
     for place, name in shared_names(hub.spawner, type(hub.spawner)):
         advice = "Rename it, if it is an attribute of your own."
         yield warning("same-name", f"{SAME_NAME.format(place, name)}.", advice)
+
+
+def check_limits(hub: Hub) -> Iterator[Finding]:
+    """Check whether time-outs and limits of JupyterHub and KubeSpawner defeat each other."""
+    tornado_settings = hub.config.JupyterHub.get("tornado_settings")
+    limits = hub_limits.Limits.of(hub.spawner, tornado_settings, DRY_RUN_PATIENCE)
+    yield from map(find_conflict, hub_limits.conflicts(limits))
 
 
 def _is_ours(given: Any) -> bool:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from gpuspawner.doctor.findings import Finding, error, warning
 from gpuspawner.doctor.servers import Tried
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.kube.storage import StorageClass
+from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.scheduling.pod_claims import WAIT, default_classes
 from gpuspawner.scheduling.state import ClusterState
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from jupyterhub.utils import maybe_future
 from kubespawner import KubeSpawner
 from traitlets import Unicode
 
@@ -71,7 +72,7 @@ async def test_a_function_that_hangs_or_fails_does_not_keep_servers_from_startin
     for function in (hang, fail):
         caplog.clear()
         spawner = hub_with(TWO_GPUS).spawner(options_form=function, profile_list=[CPU])
-        await asyncio.wait_for(spawner.run_pre_spawn_hook(), 3600)
+        await asyncio.wait_for(maybe_future(spawner.run_pre_spawn_hook()), 3600)
         assert spawner.gpuspawner_gates.attempt is not None
         assert "The function in options_form failed for alice" in caplog.text
 

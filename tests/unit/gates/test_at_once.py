@@ -1,6 +1,10 @@
 """Coroutines run until they wait; tests/hub/gates/test_refusals.py tests this in a hub."""
 
 import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 
 import pytest
@@ -20,64 +24,72 @@ async def _at_once(value: str) -> str:
 
 
 async def test_a_coroutine_that_does_not_wait_finishes_at_once() -> None:
-    assert at_once(partial(_at_once, "done")) == "done"
+    assert at_once(_at_once("done")) == "done"
 
 
 async def test_a_coroutine_that_waits_returns_the_rest_to_await() -> None:
-    rest = at_once(partial(_wait_then, "done"))
+    rest = at_once(_wait_then("done"))
 
     assert await rest == "done"
 
 
-async def test_after_sleep_0_a_coroutine_continues_where_it_was() -> None:
+WAITS: dict[str, Callable[[], Awaitable[object]]] = {
+    "sleep": partial(asyncio.sleep, 0),
+    "longer sleep": partial(asyncio.sleep, 0.001),
+    "thread": partial(asyncio.to_thread, int),
+    "time-out": lambda: asyncio.wait_for(asyncio.sleep(0.001), 1),
+    "task": lambda: asyncio.create_task(asyncio.sleep(0)),
+    "several": lambda: asyncio.gather(asyncio.sleep(0), asyncio.sleep(0.001)),
+}
+
+
+@pytest.mark.parametrize("waits", WAITS.values(), ids=WAITS)
+async def test_a_coroutine_takes_no_step_twice_whatever_it_waits_for(
+    waits: Callable[[], Awaitable[object]],
+) -> None:
     steps: list[str] = []
 
     async def gate() -> str:
         steps.append("begun")
-        await asyncio.sleep(0)
+        await waits()
         steps.append("waited")
+        await waits()
         return "done"
 
-    rest = at_once(gate)
+    rest = at_once(gate())
     assert steps == ["begun"]
 
     assert await rest == "done"
     assert steps == ["begun", "waited"]
 
 
-async def test_after_any_other_first_wait_a_coroutine_starts_again() -> None:
-    steps: list[str] = []
-    hook: asyncio.Future[str] = asyncio.Future()
+async def test_a_coroutine_is_in_one_task_and_one_context_from_its_first_line_on() -> None:
+    tasks, kept = [], ContextVar[str]("kept")
 
-    async def gate() -> str:
-        steps.append("begun")
-        try:
-            return await hook
-        finally:
-            steps.append("ended")
-
-    rest = at_once(gate)
-    assert steps == ["begun", "ended"]
-    hook.set_result("done")
-
-    assert await rest == "done"
-    assert steps == ["begun", "ended"] * 2
-
-
-async def test_only_the_first_wait_decides_whether_a_coroutine_continues() -> None:
-    steps: list[str] = []
-    hook: asyncio.Future[str] = asyncio.Future()
-
-    async def gate() -> str:
-        steps.append("begun")
+    async def gate() -> None:
+        token = kept.set("inside")
+        tasks.append(asyncio.current_task())
         await asyncio.sleep(0)
-        return await hook
+        tasks.append(asyncio.current_task())
+        kept.reset(token)
 
-    rest = at_once(gate)
-    hook.set_result("done")
+    kept.set("outside")
+    current = asyncio.current_task()
+    rest = at_once(gate())
+    assert asyncio.current_task() is current
+    await rest
 
-    assert await rest == "done"
-    assert steps == ["begun"]
+    assert tasks == [rest, rest]
+    assert kept.get() == "outside"
+
+
+async def test_a_coroutine_may_end_what_it_has_entered_before_it_waited() -> None:
+    async def gate() -> str:
+        async with asyncio.timeout(1), asyncio.TaskGroup() as tasks:
+            told = tasks.create_task(_wait_then("done"))
+        return told.result()
+
+    assert await at_once(gate()) == "done"
 
 
 async def test_a_coroutine_can_catch_an_error_of_its_wait() -> None:
@@ -90,44 +102,27 @@ async def test_a_coroutine_can_catch_an_error_of_its_wait() -> None:
             return f"caught {error}"
         return "not caught"
 
-    rest = at_once(catches)
+    rest = at_once(catches())
     failing.set_exception(ValueError("it"))
 
     assert await rest == "caught it"
 
 
-async def test_cancelling_the_rest_cancels_the_coroutine() -> None:
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+async def test_cancelling_the_rest_cancels_the_coroutine_where_it_waits(rounds: int) -> None:
     ended = []
 
     async def tidies() -> None:
         try:
             await asyncio.Future()
-        finally:
-            ended.append("tidied")
-
-    rest = at_once(tidies)
-    ended.clear()
-    task = asyncio.ensure_future(rest)
-    await asyncio.sleep(0)
-    task.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert ended == ["tidied"]
-
-
-async def test_cancelling_a_continued_coroutine_cancels_it() -> None:
-    ended = []
-
-    async def tidies() -> None:
-        try:
+        except asyncio.CancelledError:
             await asyncio.sleep(0)
-            await asyncio.Future()
-        finally:
             ended.append("tidied")
+            raise
 
-    task = asyncio.ensure_future(at_once(tidies))
-    await asyncio.sleep(0)
+    task = at_once(tidies())
+    for _ in range(rounds):
+        await asyncio.sleep(0)
     assert ended == []
     task.cancel()
 
@@ -154,16 +149,31 @@ async def _says_so_and_gives_up() -> str:
 async def test_a_time_out_inside_the_coroutine_cancels_nothing_else(waits: object) -> None:
     async def spawn() -> str:
         # The hub makes a task of a hook's result, and may wait for it in any way.
-        hook = asyncio.ensure_future(at_once(waits))
+        hook = asyncio.ensure_future(at_once(waits()))
         await asyncio.wait([hook])
         return hook.result()
 
     assert await asyncio.create_task(spawn()) == "given up"
 
 
-def test_an_error_before_the_first_wait_is_raised_at_once() -> None:
+async def test_an_error_before_the_first_wait_is_raised_at_once() -> None:
     async def fails() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011
-        at_once(fails)
+        at_once(fails())
+
+
+async def test_of_a_coroutine_that_has_ended_nothing_is_left(caplog) -> None:
+    async def fails() -> None:
+        raise ValueError
+
+    before = asyncio.all_tasks()
+    at_once(_at_once("done"))
+    with suppress(ValueError):
+        at_once(fails())
+    await asyncio.sleep(0)
+    gc.collect()
+
+    assert asyncio.all_tasks() == before
+    assert not caplog.records

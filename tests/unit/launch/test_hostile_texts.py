@@ -57,7 +57,7 @@ HEADS = ["", "0/1 nodes are available: 1 node(s) had taint {", 'Failed to pull i
 
 
 def of_scheduler(text: str) -> None:
-    scheduler_message.parse(text)
+    list(scheduler_message.reasons(text))
 
 
 def of_pulls(text: str) -> None:

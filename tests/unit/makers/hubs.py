@@ -1,5 +1,6 @@
 """Real spawners without a hub, on a cluster that the test defines."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -53,6 +54,7 @@ class Script(DryRun):
         self.answer: Callable[[Manifest], Answer] = lambda _: None
 
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
+        await asyncio.sleep(0)  # as for an answer of the API server
         self.asked.append((namespace, pod))
         return self.answer(pod)
 

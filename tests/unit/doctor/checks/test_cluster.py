@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from traitlets.config import Config
 
 from gpuspawner.doctor.checks.cluster import check_schedulers, check_version
-from gpuspawner.doctor.findings import Finding, Severity
 from gpuspawner.doctor.hub import Hub, of_files
 from gpuspawner.doctor.servers import OfferedServer, Tried, try_out
+from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.preflight.decision import Start
 from gpuspawner.scheduling.rules import NEWEST_MINOR
 from tests.fixtures.chart_hub import chart_module

@@ -9,9 +9,9 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner.doctor.checks import policies
-from gpuspawner.doctor.findings import Finding, Severity
 from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.messages.administrators import Finding, Severity
 from tests.unit.makers.files import Files, of_fleet
 
 GPU = "nvidia.com/gpu"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.doctor.checks import queues
-from gpuspawner.doctor.findings import Finding, Severity
+from gpuspawner.messages.administrators import Finding, Severity
 from tests.unit.makers.kueue_worlds import Plain, flavor, inactive, known, pool, queue
 
 QUOTA = {"nominalQuota": "2"}

@@ -12,8 +12,8 @@ from aiohttp import web
 from gpuspawner.cluster.health import Forbidden, Health, Live
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.doctor.checks import rights
-from gpuspawner.doctor.findings import Finding, Severity
 from gpuspawner.kube.objects import convert
+from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scheduling import ClusterState
