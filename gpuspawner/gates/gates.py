@@ -182,15 +182,16 @@ class Gates:
         if avoiding := await elsewhere.avoiding(
             self._spawner, self._runtime, choice, self._admission
         ):
-            choice, pod = avoiding.choice, changed_pod(pod, avoiding.choice.proposal.pod)
+            choice, pod = avoiding.choice, changed_pod(pod, sent, avoiding.choice.proposal.pod)
             if self.attempt and not self.attempt.is_sent:
                 told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
                 self._progress.tell(told(), 5)
         granted = await self._policing.take_sent(choice)
         if granted is not None:
             # An earlier gate may have known less of the pod, or judged by other policies.
-            choice = choice.sending(mark(choice.proposal.pod, granted))
-            pod = changed_pod(pod, choice.proposal.pod)
+            marked = mark(choice.proposal.pod, granted)
+            pod = changed_pod(pod, choice.proposal.pod, marked)
+            choice = choice.sending(marked)
         confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
         try:
             decision = await self._decide(choice, confirm)
