@@ -165,10 +165,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         return await self.gpuspawner_gates.delete_pod(delete_options, grace_seconds)
 
     async def _start_reflector(self, kind: str, reflector_class: Any, **kwargs: Any) -> Any:
-        gone = self.gpuspawner_gates.endings.farewell
-        return await connection.start_reflector(
-            self.gpuspawner_stock, kind, gone, reflector_class, **kwargs
-        )
+        return await self.gpuspawner_gates.start_reflector(kind, reflector_class, **kwargs)
 
     def start(self) -> Any:
         """Start as KubeSpawner does."""

@@ -244,7 +244,8 @@ def samples(runtime: Runtime, settings: Any) -> Iterator[Proposal]:
 
 
 def _pod(settings: Any, override: Mapping[str, Any]) -> dict[str, Any]:
-    return pods.plain(sample_pod.make(settings, override))
+    made: dict[str, Any] = pods.plain(sample_pod.make(settings, override))
+    return made
 
 
 def _overrides(given: object) -> Iterator[tuple[str, Mapping[str, Any]]]:

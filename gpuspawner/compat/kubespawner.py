@@ -41,6 +41,8 @@ LEADING_TO_THE_POD = {
     "_start": {"_start", "_make_create_pod_request"},
 }
 """The methods that have to lead to the pod's creation, and what they can call to get there."""
+OF_EVENTS = ("events", "event_reflector", "_start_watching_events")
+"""The names by which code gets at the events of a spawner's pod."""
 _DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")
 """The methods that draw the form of profiles."""
 _OURS = __name__.partition(".")[0]
@@ -302,16 +304,17 @@ def functions_set(spawner: Any) -> list[Any]:
 
 def methods_of_others(spawner: Any, names: Iterable[str]) -> list[Any]:
     """Return such methods of classes that are neither KubeSpawner's nor ours."""
-    theirs = _classes_of_others(type(spawner))
+    theirs = classes_of_others(type(spawner))
     return [vars(cls)[name] for cls in theirs for name in names if name in vars(cls)]
 
 
 @lru_cache(64)
 def _names_of_others(kind: type) -> frozenset[str]:
-    return frozenset(name for cls in _classes_of_others(kind) for name in vars(cls))
+    return frozenset(name for cls in classes_of_others(kind) for name in vars(cls))
 
 
-def _classes_of_others(kind: type) -> list[type]:
+def classes_of_others(kind: type) -> list[type]:
+    """Return a spawner's class and its bases that are neither KubeSpawner's nor ours."""
     return [
         cls
         for cls in kind.__mro__

@@ -43,7 +43,7 @@ from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Of
 from gpuspawner.reservations.granted import Granted, mark
-from gpuspawner.start import connection
+from gpuspawner.start import connection, hooks
 from gpuspawner.start.admitting import Admitting, TurnToStart
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.decisions import TAKEN, PreflightMethod, decide, refusing, warn
@@ -182,15 +182,16 @@ class Gates:
         if avoiding := await elsewhere.avoiding(
             self._spawner, self._runtime, choice, self._admission
         ):
-            choice, pod = avoiding.choice, changed_pod(pod, avoiding.choice.proposal.pod)
+            choice, pod = avoiding.choice, changed_pod(pod, sent, avoiding.choice.proposal.pod)
             if self.attempt and not self.attempt.is_sent:
                 told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
                 self._progress.tell(told(), 5)
         granted = await self._policing.take_sent(choice)
         if granted is not None:
             # An earlier gate may have known less of the pod, or judged by other policies.
-            choice = choice.sending(mark(choice.proposal.pod, granted))
-            pod = changed_pod(pod, choice.proposal.pod)
+            marked = mark(choice.proposal.pod, granted)
+            pod = changed_pod(pod, choice.proposal.pod, marked)
+            choice = choice.sending(marked)
         confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
         try:
             decision = await self._decide(choice, confirm)
@@ -308,14 +309,26 @@ class Gates:
         """Yield how far this start is, unless the administrator's class does."""
         await self._begun.wait()
         set_locale(self._spawner)
-        is_ours = self.in_line.has_waited or self.attempt is not None
-        if not is_ours or kubespawner.has_own_progress(self._spawner):
-            async for event in self._stock.kubespawner.progress():
-                yield event
-        else:
+        if self._tells_progress:
             with self.in_line.watched():
                 async for event in self._progress.read():
                     yield event
+        else:
+            async for event in self._stock.kubespawner.progress():
+                yield event
+
+    @property
+    def _tells_progress(self) -> bool:
+        """Whether it is we who tell how far this start is."""
+        is_ours = self.in_line.has_waited or self.attempt is not None
+        return is_ours and not kubespawner.has_own_progress(self._spawner)
+
+    async def start_reflector(self, kind: str, reflector_class: Any, **kwargs: Any) -> Any:
+        """Start one of KubeSpawner's reflectors; that of events only if somebody reads it."""
+        if kind == "events" and self._tells_progress and not hooks.reads_events(self._spawner):
+            return None  # what we tell comes from a watch of our own
+        gone = self.endings.farewell
+        return await connection.start_reflector(self._stock, kind, gone, reflector_class, **kwargs)
 
     def clear(self) -> None:
         """Forget the start that has ended; the hub calls this after every start, failed or not."""

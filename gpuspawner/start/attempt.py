@@ -51,11 +51,12 @@ class Attempt(msgspec.Struct, frozen=True):
         Raises:
             Refusal: The grant contradicts KubeSpawner's configuration.
         """
-        completed = self.choice.complete(pods.plain(pod))
+        before = pods.plain(pod)
+        completed = self.choice.complete(before)
         if self.choice.kept_off:
             completed = off(completed, self.choice.kept_off)
         made = with_last_words(change(completed))
-        return pods.changed(pod, mark(made, self.granted) if self.granted else made)
+        return pods.changed(pod, before, mark(made, self.granted) if self.granted else made)
 
     @property
     def is_promised(self) -> bool:

@@ -106,6 +106,12 @@ def reads_options(spawner: Host) -> bool:
     )
 
 
+def reads_events(spawner: Host) -> bool:
+    """Whether an administrator's class, hooks or functions read the events that KubeSpawner has."""
+    code = (*_functions(spawner), *kubespawner.classes_of_others(type(spawner)))
+    return any(mentions(it, name) for it in code for name in kubespawner.OF_EVENTS)
+
+
 def _functions(spawner: Host) -> Iterator[object]:
     yield from kubespawner.functions_set(spawner)
     yield from spawner.environment.values()

@@ -20,7 +20,8 @@ def model_in_queue(spawner: Host, queues: KueueObjects, pod: Any) -> Any:
     """Return KubeSpawner's pod with the queue in which it waits; itself if there is none."""
     if not (queue_for(spawner, queues) or setting(spawner, "kueue_priority_class")):
         return pod
-    return pods.changed(pod, in_queue(spawner, queues, pods.plain(pod)))
+    before = pods.plain(pod)
+    return pods.changed(pod, before, in_queue(spawner, queues, before))
 
 
 def queue_for(spawner: Host, queues: KueueObjects) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -62,6 +63,10 @@ def stock_pod(**more: Any) -> Any:
     )
 
 
+def changed(pod: Any, to: Manifest) -> Any:
+    return pods.changed(pod, pods.plain(pod), to)
+
+
 def granted(pod: Manifest) -> Manifest:
     """Everything that a start may write into its pod before an administrator's hook sees it."""
     made = manifest.apply(pod, Grant(A100, 2, memory=2**31))
@@ -81,14 +86,27 @@ def without_gpu(pod: Manifest) -> Manifest:
 CHANGES = [granted, sent_elsewhere, without_gpu, with_last_words]
 
 
+class OfAnAdministrator(dict[str, Any]):
+    """Plain objects may be of any class that JSON can hold."""
+
+
+def test_a_pod_is_plain_as_the_client_sends_it() -> None:
+    pod, when = stock_pod(), datetime(2026, 1, 2, tzinfo=UTC)
+    pod.metadata.creation_timestamp, pod.metadata.owner_references = when, ({"uid": "1"},)
+    pod.spec.dns_config = OfAnAdministrator(options=[client.V1PodDNSConfigOption(name="ndots")])
+    unconnected = object.__new__(client.ApiClient)  # another one would open connections
+
+    assert pods.plain(pod) == unconnected.sanitize_for_serialization(pod)
+
+
 def test_a_pod_that_does_not_change_is_the_very_object() -> None:
     pod = stock_pod()
 
-    assert pods.changed(pod, pods.plain(pod)) is pod
+    assert changed(pod, pods.plain(pod)) is pod
 
 
 def test_a_hook_gets_kubespawners_models() -> None:
-    pod = pods.changed(stock_pod(), granted(pods.plain(stock_pod())))
+    pod = changed(stock_pod(), granted(pods.plain(stock_pod())))
 
     assert pod.metadata.name == "jupyter-alice"
     limits = pod.spec.containers[0].resources.limits
@@ -98,7 +116,7 @@ def test_a_hook_gets_kubespawners_models() -> None:
 
 
 def test_a_hook_gets_as_plain_objects_what_kubespawner_leaves_so() -> None:
-    pod = pods.changed(stock_pod(), granted(pods.plain(stock_pod())))
+    pod = changed(stock_pod(), granted(pods.plain(stock_pod())))
 
     [server], volumes = pod.spec.containers, {it.name: it for it in pod.spec.volumes}
     environment = {it.name: it for it in server.env}
@@ -116,7 +134,7 @@ def test_what_is_added_beside_plain_objects_is_plain_too() -> None:
         "extra_pod_config": {"affinity": {"nodeAffinity": {}}, "volumes": [HOME]},
         "extra_container_config": {"env": [{"name": "B", **SECRET}], "resources": {}},
     }
-    pod = pods.changed(stock_pod(**settings), granted(pods.plain(stock_pod(**settings))))
+    pod = changed(stock_pod(**settings), granted(pods.plain(stock_pod(**settings))))
 
     [server], spec = pod.spec.containers, pod.spec
     assert {it["name"] for it in server.env} >= {"B", "NCCL_DEBUG"}
@@ -130,7 +148,7 @@ def test_nothing_is_written_into_the_configuration() -> None:
     pod = stock_pod(node_selector=selector, tolerations=[twice, twice])
     before = pods.plain(pod)
 
-    first = pods.changed(pod, granted(pods.plain(pod)))
+    first = changed(pod, granted(pods.plain(pod)))
 
     assert selector == {"disk": "ssd"}
     assert pods.plain(pod) == before
@@ -157,7 +175,7 @@ def test_fields_that_the_client_does_not_know_are_kept(
     pod = stock_pod(**more)
     to = change(pods.plain(pod))
 
-    assert pods.plain(pods.changed(pod, to)) == to
+    assert pods.plain(changed(pod, to)) == to
 
 
 def test_a_new_object_with_a_field_that_the_client_does_not_know_is_plain() -> None:
@@ -166,7 +184,7 @@ def test_a_new_object_with_a_field_that_the_client_does_not_know_is_plain() -> N
     newer = {"name": "m", "someday": {"a": 1}}
     to = {**pods.plain(pod), "spec": {**spec, "volumes": [*spec["volumes"], newer]}}
 
-    made = pods.changed(pod, to)
+    made = changed(pod, to)
 
     assert made.spec.volumes == [pod.spec.volumes[0], newer]
 
@@ -259,7 +277,7 @@ def test_whatever_is_configured_a_hook_finds_all_that_kubespawner_made(
     except manifest.ManifestError:  # as a volume with the name of another one
         return
 
-    made = pods.changed(pod, to)
+    made = changed(pod, to)
 
     look(pod, made)
     assert pods.plain(made) == to

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kubespawner import KubeSpawner
+from kubespawner.spawner import EventReflector
 
 from gpuspawner.gates.form_gate import AlreadyStartedError
 from gpuspawner.kube.objects import Manifest
@@ -79,6 +80,61 @@ async def test_a_server_of_a_hub_that_gives_all_a_gpu_is_refused_if_all_are_in_u
 
     with pytest.raises(Refusal, match="in use"):
         await spawner.run_pre_spawn_hook()
+
+
+class Quick(EventReflector):
+    """A reflector whose first list is read at once."""
+
+    def __init__(self, **_: object) -> None:
+        self.first_load_future = asyncio.get_running_loop().create_future()
+        self.first_load_future.set_result(None)
+
+    async def start(self) -> None:
+        """Start nothing: a test has no API server."""
+
+
+def logging_events(spawner: Any) -> None:
+    spawner.log.info("%s", spawner.events)
+
+
+class TellsEvents(KubeSpawner):
+    """Tells how far a start is by its pod's events alone."""
+
+    async def progress(self) -> Any:
+        for event in self.events:
+            yield event
+
+
+@pytest.mark.parametrize(
+    ("own", "settings", "started"),
+    [
+        (KubeSpawner, {}, []),
+        (KubeSpawner, {"after_pod_created_hook": logging_events}, [("events", "default")]),
+        (TellsEvents, {}, [("events", "default")]),
+    ],
+    ids=["nobody reads them", "a hook reads them", "a class tells them"],
+)
+async def test_kubespawner_follows_events_only_for_somebody_who_reads_them(
+    hub_with, monkeypatch, own, settings, started
+) -> None:
+    monkeypatch.setattr(KubeSpawner, "reflectors", {})
+    spawner = hub_with(TWO).spawner(in_front_of(own), accelerators={"a100": A100}, **settings)
+    spawner.run_pre_spawn_hook()
+
+    await spawner._start_reflector("events", Quick)
+
+    assert list(spawner.reflectors) == started
+
+
+async def test_kubespawner_tells_the_events_of_a_start_that_skips_our_gates(
+    hub_with, monkeypatch
+) -> None:
+    monkeypatch.setattr(KubeSpawner, "reflectors", {})
+    spawner = hub_with(TWO).spawner()
+
+    await spawner._start_reflector("events", Quick)
+
+    assert list(spawner.reflectors) == [("events", "default")]
 
 
 async def test_each_gate_asks_admission_in_the_pod_s_namespace(hub_with) -> None:
