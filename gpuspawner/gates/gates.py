@@ -64,7 +64,7 @@ class Gates:
         sources: What the server is chosen from, and the form for it.
         form: The first gate.
         endings: How the last server ended.
-        in_line: The wait of the current start.
+        turn: When the current start is admitted.
         attempt: The current start; None before its second gate and after its end.
     """
 
@@ -82,7 +82,7 @@ class Gates:
         self._progress = Progress()
         self.endings = Endings(spawner, stock, self._runtime)
         self.attempt: Attempt | None = None
-        self.in_line = self._new_place()
+        self.turn = self._new_turn()
         self._run = self._new_run()
 
     # Gate 2: every start
@@ -105,7 +105,7 @@ class Gates:
 
     async def _begin(self) -> None:
         """Take the reservation in the tick of the verdict; wait only for missing information."""
-        with reporting(self._spawner), self.in_line.joining():
+        with reporting(self._spawner), self.turn.giving_up_kept_place():
             await administrators_form.run(self._spawner)
             source = self.sources.current
             await source.ready(START_PATIENCE)
@@ -113,12 +113,12 @@ class Gates:
                 raise Refusal(messages.unreachable(), reason=UNREACHABLE)
             source.begin()
             # Whoever leaves has left before the options are restored: both are commits.
-            with restoring(self._spawner), self.in_line.joining():
+            with restoring(self._spawner), self.turn.giving_up_kept_place():
                 requested = await source.requested()
                 options, wish = wishes.split(requested.options, self._runtime.line)
                 resolve = partial(self.sources.resolve, options)
                 choice = await jupyterhub.surviving(self._spawner, resolve)
-                admitted = await self.in_line.through(choice, wish)
+                admitted = await self.turn.through(choice, wish)
         choice, decision = admitted.choice, admitted.decision
         self.attempt = Attempt(choice, decision, requested.gone, admitted.granted)
         if isinstance(decision, Start):
@@ -276,12 +276,12 @@ class Gates:
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always end its promise."""
         explained = explaining(self._spawner, self._runtime.failed_starts)
-        with reporting(self._spawner), explained, self.in_line.kept_if_taken():
+        with reporting(self._spawner), explained, self.turn.kept_if_taken():
             self._run = run = self._new_run()
             key = self._choice().proposal.key
             return await self._sending.hold(key, run.until_it_listens(), run.until_failed())
 
-    def _new_place(self) -> TurnToStart:
+    def _new_turn(self) -> TurnToStart:
         admitting = Admitting(self._spawner, self._runtime, self._policing)
         if self._runtime.line is None:
             return TurnToStart(self._spawner, admitting)
@@ -310,7 +310,7 @@ class Gates:
         await self._begun.wait()
         set_locale(self._spawner)
         if self._tells_progress:
-            with self.in_line.watched():
+            with self.turn.watched():
                 async for event in self._progress.read():
                     yield event
         else:
@@ -320,7 +320,7 @@ class Gates:
     @property
     def _tells_progress(self) -> bool:
         """Whether it is we who tell how far this start is."""
-        is_ours = self.in_line.has_waited or self.attempt is not None
+        is_ours = self.turn.has_waited or self.attempt is not None
         return is_ours and not kubespawner.has_own_progress(self._spawner)
 
     async def start_reflector(self, kind: str, reflector_class: Any, **kwargs: Any) -> Any:
@@ -338,5 +338,5 @@ class Gates:
             self._reservations.end(self.attempt.choice.proposal.key)
         self.attempt = None
         self._progress = Progress()
-        self.in_line = self._new_place()
+        self.turn = self._new_turn()
         self._begun.clear()

@@ -82,7 +82,7 @@ def told_at_home(running: Runtime, user: Any) -> Markup:
 def _waiting(user: Any) -> Iterator[Markup]:
     """Lead to the page of each server that waits in line, also without the hub's scripts."""
     for name, spawner in sorted(jupyterhub.starting(user).items()):
-        if spawner.gpuspawner_gates.in_line.is_on:
+        if spawner.gpuspawner_gates.turn.is_on:
             yield messages.waits_in_line(name, line(spawner))
 
 

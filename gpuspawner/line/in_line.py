@@ -108,11 +108,8 @@ class InLine(TurnToStart):
         self.is_on = self.has_waited = False
 
     @contextmanager
-    def joining(self) -> Iterator[None]:
-        """As `TurnToStart.joining`.
-
-        The place stays if the same start may be admitted in a moment.
-        """
+    def giving_up_kept_place(self) -> Iterator[None]:
+        """As `TurnToStart`; the place stays if the same start may be admitted in a moment."""
         try:
             yield
         except (Exception, asyncio.CancelledError) as end:

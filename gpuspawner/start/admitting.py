@@ -67,8 +67,8 @@ class TurnToStart:
         self._spawner = spawner
         self._admitting = admitting
 
-    def joining(self) -> AbstractContextManager[None]:
-        """Give the place up that is kept for a start, however its gate ends."""
+    def giving_up_kept_place(self) -> AbstractContextManager[None]:
+        """Give up the place that was kept for this start, however the block ends."""
         return nullcontext()
 
     async def through(self, asked: Choice, wish: Wish) -> Admitted:  # noqa: ARG002, nobody waits

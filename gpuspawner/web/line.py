@@ -115,7 +115,7 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
 def _wait(spawner: Any) -> "InLine | None":
     """Return the wait of the current start; None in a hub without a line."""
     has_line = runtime.current(spawner).line is not None
-    return spawner.gpuspawner_gates.in_line if has_line else None
+    return spawner.gpuspawner_gates.turn if has_line else None
 
 
 async def _others(place: "InLine", spawner: Any) -> tuple[Button, ...]:

@@ -149,7 +149,7 @@ async def test_who_is_removed_while_waiting_leaves_the_line(monkeypatch) -> None
     users.delete(hub.user)
     await asyncio.sleep(9)
 
-    assert not waits.gpuspawner_gates.in_line.is_on
+    assert not waits.gpuspawner_gates.turn.is_on
     assert hub.pods == set()
     assert hub.user.db.is_active
     await hub.end()

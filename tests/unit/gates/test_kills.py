@@ -22,7 +22,7 @@ async def leaves(hub: MortalHub, _: object) -> None:
     await hub.post(WAITS)
     assert hub.is_in_line
     hub.facts.add("given up")
-    hub.spawner.gpuspawner_gates.in_line.leave()
+    hub.spawner.gpuspawner_gates.turn.leave()
     await asyncio.sleep(9)
 
 

@@ -120,7 +120,7 @@ def test_a_page_s_own_announcement_stays_its_own() -> None:
 
 def waiting(name: str, *, is_on: bool) -> Any:
     hub, user = SimpleNamespace(base_url="/hub/"), SimpleNamespace(name="ann")
-    gates = SimpleNamespace(in_line=SimpleNamespace(is_on=is_on))
+    gates = SimpleNamespace(turn=SimpleNamespace(is_on=is_on))
     made = SimpleNamespace(name=name, hub=hub, user=user, pending="spawn", ready=False)
     made.gpuspawner_gates = gates
     return made

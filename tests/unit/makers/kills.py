@@ -141,7 +141,7 @@ class MortalHub:
 
     @property
     def is_in_line(self) -> bool:
-        return bool(self.spawner.gpuspawner_gates.in_line.is_on)
+        return bool(self.spawner.gpuspawner_gates.turn.is_on)
 
     async def post(self, options: object) -> int:
         """Start the server as the hub's API does; return its status."""

@@ -44,7 +44,7 @@ class Waiting:
 
     @property
     def place(self) -> Any:
-        return self.spawner.gpuspawner_gates.in_line
+        return self.spawner.gpuspawner_gates.turn
 
     async def starts(self) -> None:
         """Wait until the start goes on, for an hour of the event loop's time at most."""
