@@ -19,6 +19,7 @@ PARTS = (
     "line",
     "looks",
     "spawning",
+    "starts_at_once",
     "failing_starts",
     "growth",
 )

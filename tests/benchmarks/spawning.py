@@ -39,7 +39,7 @@ c.KubeSpawner.delete_grace_period = 0
 """
 OURS = """
 import gpuspawner
-c.GPUSpawner.accelerators = {{"t4": {{"node_selector": {{"kubernetes.io/hostname": "gpu-0"}}}}}}
+c.GPUSpawner.accelerators = {"t4": {"node_selector": {"kubernetes.io/hostname": "gpu-0"}}}
 gpuspawner.configure(c)
 """
 
@@ -54,12 +54,18 @@ class Starts:
 
     def once(self, user: str) -> None:
         """Start a server, wait until it is ready, and stop it."""
+        with self.measured():
+            self.hub.start(user, OPTIONS)
+            self.hub.until_ready(user)
+        self.hub.stop(user)
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Measure what happens until the block ends."""
         before, start = self._spent(), time.perf_counter()
-        self.hub.start(user, OPTIONS)
-        self.hub.until_ready(user)
+        yield
         self.clock.append(time.perf_counter() - start)
         self.processor.append(self._spent() - before)
-        self.hub.stop(user)
 
     def _spent(self) -> float:
         """Return the processor time of all the hub's threads; the kernel counts nanoseconds."""
@@ -68,15 +74,14 @@ class Starts:
 
 
 @contextmanager
-def _hub(
-    cluster: LocalCluster, folder: Path, name: str, configuration: str
-) -> Iterator[RunningHub]:
+def hub_on(cluster: LocalCluster, folder: Path, name: str, more: str) -> Iterator[RunningHub]:
+    """Run a hub with KubeSpawner, in a namespace of its own, or with what *more* lines make it."""
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     kubeconfig = rbac.hub_kubeconfig(cluster, name)
     (folder / name).mkdir()
-    lines = configuration.format(namespace=name, server=single_user.COMMAND)
+    lines = STOCK.format(namespace=name, server=single_user.COMMAND)
     environment = {"KUBECONFIG": str(kubeconfig)}
-    with running_hub(folder / name, lines, environment=environment) as hub:
+    with running_hub(folder / name, lines + more, environment=environment) as hub:
         yield hub
 
 
@@ -110,8 +115,8 @@ def main() -> None:
             LocalCluster(folder / "cluster", fleet="single", pods=Pods.RUN)
         )
         both = [
-            Starts(stack.enter_context(_hub(cluster, folder, name, configuration)))
-            for name, configuration in (("stock", STOCK), ("ours", STOCK + OURS))
+            Starts(stack.enter_context(hub_on(cluster, folder, name, more)))
+            for name, more in (("stock", ""), ("ours", OURS))
         ]
         for number in range(RUNS + 1):
             for starts in both:

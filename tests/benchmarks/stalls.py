@@ -38,12 +38,15 @@ EVERY = 0.02
 """Seconds between two requests."""
 COLLECTIONS = 3
 
-STOCK = """
+PROBE = """
+from tests.benchmarks import hub_probe
+hub_probe.begin(c)
+"""
+STOCK = f"""
 c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
 c.KubeSpawner.namespace = "default"
 c.JupyterHub.log_level = "INFO"
-from tests.benchmarks import hub_probe
-hub_probe.begin(c)
+{PROBE}
 """
 OURS = STOCK + "import gpuspawner\ngpuspawner.configure(c)\n"
 
@@ -89,18 +92,19 @@ class Visitor:
 def measured(hub: RunningHub, situation: Callable[[], object]) -> Row:
     """Measure a hub while *situation* lasts."""
     with Visitor(hub) as visitor:
-        _probe(hub, "held")
+        probe(hub, "held")
         situation()
-    told = _probe(hub, "held")
+    told = probe(hub, "held")
     return Row(visitor.times, told["held"], told["late"], told["collection"])
 
 
 def collection(hub: RunningHub) -> float:
     """Return the longest of some collections of everything, in ms of processor time."""
-    return max(float(_probe(hub, "collection")) for _ in range(COLLECTIONS))
+    return max(float(probe(hub, "collection")) for _ in range(COLLECTIONS))
 
 
-def _probe(hub: RunningHub, what: str) -> Any:
+def probe(hub: RunningHub, what: str) -> Any:
+    """Ask a hub that measures itself for something (see `hub_probe`)."""
     answer = requests.get(f"{hub.direct}/hub/probe/{what}", timeout=600)
     answer.raise_for_status()
     return answer.json() if answer.content else None
@@ -121,7 +125,7 @@ def _burst(hub: RunningHub, etcd_url: str, nodes: int) -> None:
     """Change pods, and wait until the hub has seen the last change."""
     last = _change(etcd_url, nodes)
     key, mark = f"{last['namespace']}/{last['name']}", last["labels"]["round"]
-    wait_for(lambda: _probe(hub, f"pods/{key}").get("round") == mark, timeout=120)
+    wait_for(lambda: probe(hub, f"pods/{key}").get("round") == mark, timeout=120)
 
 
 def _transfer(kubeconfig: Path) -> None:
@@ -170,7 +174,7 @@ def measure(folder: Path, kubeconfig: Path, etcd_url: str, nodes: int) -> None:
         _print("the first list", measured(hub, hub.until_it_sees_the_cluster), base)
         idle = measured(hub, lambda: time.sleep(IDLE_SECONDS))
         _print("the whole view, idle", idle, base)
-        _print("a new list", measured(hub, lambda: _probe(hub, "list")), base)
+        _print("a new list", measured(hub, lambda: probe(hub, "list")), base)
         changes = measured(hub, lambda: _burst(hub, etcd_url, nodes))
         _print(f"a burst of {BURST:,} changes", changes, base)
         ours = collection(hub)
