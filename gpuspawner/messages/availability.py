@@ -88,7 +88,10 @@ def _denied(row: Availability) -> StateText:
 
 
 def _absent(obstacles: Sequence[Obstacle]) -> str:
-    if any(obstacle.why is WhyNoNode.STOCK_OUT for obstacle in obstacles):
+    whys = {obstacle.why for obstacle in obstacles}
+    if WhyNoNode.QUOTA in whys:
+        return _("the quota at the cloud provider is used up")
+    if WhyNoNode.STOCK_OUT in whys:
         return _("the cloud provider has none right now")
     if may_pass(obstacles):
         return _("no machine can be added for it right now")

@@ -33,7 +33,9 @@ _PULL = re.compile(
     r"|InvalidImageName|RegistryUnavailable|SignatureValidationFailed)"
 )
 # kube-scheduler's condition and the autoscalers' answers are read elsewhere.
-_ELSEWHERE = frozenset({"FailedScheduling", "NotTriggerScaleUp", "TriggeredScaleUp", "Nominated"})
+_ELSEWHERE = frozenset(
+    {"FailedScheduling", "NotTriggerScaleUp", "TriggeredScaleUp", "FailedScaleUp", "Nominated"}
+)
 # The kubelet warns of these, and starts the pod.
 _HARMLESS = frozenset(
     {
