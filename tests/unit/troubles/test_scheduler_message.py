@@ -349,6 +349,8 @@ def test_any_text_is_read_and_kept(text) -> None:
         ("NoVolumeZoneConflict", ReasonKind.VOLUME_ELSEWHERE, ""),
         ("MaxCSIVolumeCount", ReasonKind.VOLUME_COUNT, ""),
         ("NoDiskConflict", ReasonKind.VOLUME_IN_USE, ""),
+        ('running PreBind plugin "DynamicResources": timeout', ReasonKind.DEVICES, ""),
+        ('running "VolumeBinding" filter plugin: no class for claim', ReasonKind.NO_VOLUME, ""),
         ("cannot fit resource", ReasonKind.DEVICES, ""),
         ("asked by caller to stop allocating devices", ReasonKind.DEVICES, ""),
         ("cannot schedule extended resource claim", ReasonKind.DEVICES, ""),
@@ -394,6 +396,7 @@ def test_each_reason_has_its_kind(reason: str, kind: ReasonKind, subject: str) -
             "",
         ),
         ("waiting for the preemption for this pod to be finished", ReasonKind.VICTIMS_END, ""),
+        ("pod group is waiting for preemption to complete", ReasonKind.VICTIMS_END, ""),
     ],
 )
 def test_a_reason_of_the_whole_pod_has_no_count(
