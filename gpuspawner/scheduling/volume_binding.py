@@ -8,7 +8,12 @@ from functools import cached_property
 
 import msgspec
 
-from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from gpuspawner.kube.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologySelectorTerm,
+)
 
 from .csi_migration import plugin_of, translated, translates
 from .failures import (
@@ -30,6 +35,7 @@ from .volume_candidates import (
     Reach,
     candidates,
     capacities,
+    made_in,
     matches_any,
     reach_of,
     size_of,
@@ -69,11 +75,16 @@ class Binding:
             if bound.volume is not None and (plugin := plugin_of(bound.volume.spec)) is not None
         }
         """In-tree volumes, each with its plugin and its reach on nodes that migrated the plugin."""
+        self._made = {it.metadata.name: made_in(it, storage) for it in claims.provisioning}
+        """Where the volumes can be that are made before the pod; empty if that is anywhere."""
+        self._making = {claim: topology_terms(places) for claim, places in self._made.items()}
         # A change of a node's migrated plugins doesn't clear kept results, so keep none for these.
         self._reaching: set[str] = (
-            set() if self._migrating else screening.kept(_signature(claims), set)
+            set()
+            if self._migrating
+            else screening.kept(_signature(claims, self._made.values()), set)
         )
-        """Nodes that can reach all volumes of bound claims, as far as checked."""
+        """Nodes that can reach all volumes of bound and of new claims, as far as checked."""
         self._bound = [
             (bound.claim.metadata.name, reach_of(bound.volume) if bound.volume else None)
             for bound in claims.bound
@@ -104,6 +115,9 @@ class Binding:
                 return VolumeGone(claim)
             if not self._as_seen_by(node, reach).reaches(node.labels):
                 return VolumeElsewhere(claim, reach.volume.metadata.name)
+        for claim, terms in self._making.items():
+            if not matches_any(terms, node.labels):
+                return NoVolume(claim)
         return None
 
     def _as_seen_by(self, node: NodeInfo, reach: Reach) -> Reach:
@@ -114,6 +128,16 @@ class Binding:
     def migrating(self) -> bool:
         """Whether the migrated plugins of nodes can change the result."""
         return bool(self._migrating)
+
+    @property
+    def unplaced(self) -> list[str]:
+        """Names of claims whose volumes are made before the pod, in one of several places."""
+        return [
+            claim
+            for claim, places in self._made.items()
+            if len(places) != 1
+            or any(len(it.values or ()) != 1 for it in places[0].match_label_expressions or ())
+        ]
 
     @property
     def untranslatable(self) -> list[str]:
@@ -184,16 +208,15 @@ class Binding:
         return None if matches_any(places[1], labels) else NoStorage(name)
 
 
-def _signature(claims: PodClaims) -> bytes:
+def _signature(claims: PodClaims, made: Iterable[list[TopologySelectorTerm]]) -> bytes:
     """Return a key that is equal for claims whose volumes the same nodes can reach."""
-    return msgspec.msgpack.encode(
-        [
-            (bound.volume.spec.node_affinity, _zone_labels(bound.volume), bound.ephemeral)
-            if bound.volume
-            else bound.claim.metadata.name
-            for bound in claims.bound
-        ]
-    )
+    bound = [
+        (bound.volume.spec.node_affinity, _zone_labels(bound.volume), bound.ephemeral)
+        if bound.volume
+        else bound.claim.metadata.name
+        for bound in claims.bound
+    ]
+    return msgspec.msgpack.encode((bound, list(made)))
 
 
 def _zone_labels(volume: PersistentVolume) -> list[str | None]:

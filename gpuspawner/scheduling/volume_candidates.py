@@ -144,6 +144,22 @@ def capacities(
     return tuple(selectors)
 
 
+def made_in(claim: PersistentVolumeClaim, storage: StorageIndex) -> list[TopologySelectorTerm]:
+    """Return the places of which one gets the volume that is made for a claim before any pod.
+
+    Empty if that can be anywhere, if a driver takes the place of an in-tree plugin and writes other
+    labels than the class names, or if a volume is there already that may be taken instead.
+    """
+    class_ = storage.get(StorageClass, class_of_claim(claim))
+    if class_ is None or class_.provisioner.startswith("kubernetes.io/"):
+        return []
+    places = class_.allowed_topologies or []
+    if not all(it.match_label_expressions for it in places):
+        return []
+    present = candidates(claim, storage)
+    return [] if present.reserved or present.smallest_first else places
+
+
 def topology_terms(terms: Iterable[TopologySelectorTerm] | None) -> tuple[Selector, ...] | None:
     """Compile terms; one of them must match. None means no terms, so everything matches."""
     if not terms:
