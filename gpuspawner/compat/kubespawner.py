@@ -68,14 +68,6 @@ _EPISODE_SECONDS = 60.0
 _NEVER_CHANGED = frozenset({"config", "profile_list"})
 
 
-def is_closed(error: BaseException) -> bool:
-    """Whether a request failed because KubeSpawner's client is closed, as when the hub ends.
-
-    ``ClientSession`` of aiohttp 3.8 to 3.13 raises nothing more special.
-    """
-    return isinstance(error, RuntimeError) and str(error) == "Session is closed"
-
-
 class Stock:
     """A spawner's methods as KubeSpawner has them, without gpuspawner's.
 

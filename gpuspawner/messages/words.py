@@ -9,8 +9,7 @@ from gpuspawner.language import all_of, ngettext
 from gpuspawner.language import gettext as _
 from gpuspawner.offers.grant import Grant
 
-_HUGE = "hugepages-"
-"""Begins the names of resources that are memory in pages of one size: ``hugepages-2Mi``."""
+_HUGE = "hugepages-"  # and the size of the pages
 
 
 class Message(msgspec.Struct, frozen=True):

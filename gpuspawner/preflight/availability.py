@@ -256,13 +256,8 @@ def _look(
             return Availability(accelerator, State.MAY_SCALE_UP, gpus, outlook)
     if verdict.busy:
         short = counts.shortage(state, pod, counts.candidates(state, pod), resource)
-        return Availability(
-            accelerator,
-            State.BUSY,
-            gpus,
-            obstacles=outlook.obstacles,
-            short_of=short.resource if short else "",
-        )
+        short_of, obstacles = short.resource if short else "", outlook.obstacles
+        return Availability(accelerator, State.BUSY, gpus, obstacles=obstacles, short_of=short_of)
     word = State.AWAY if verdict.away else State.ABSENT
     return Availability(accelerator, word, gpus, obstacles=outlook.obstacles)
 

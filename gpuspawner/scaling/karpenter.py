@@ -31,7 +31,6 @@ from gpuspawner.scheduling.state import ClusterState
 _NODES = "nodes"
 _OF_EVERY_NODE = (_NODES, "cpu", "memory", "pods", "ephemeral-storage")
 
-# The reason of each condition until Karpenter has looked at the object.
 _NOT_TRIED = ("", "AwaitingReconciliation")
 
 _Nanos = dict[str, int]
@@ -207,7 +206,7 @@ def is_ready(pool: NodePool) -> bool:
 
 
 def launch_failure(claim: NodeClaim) -> Obstacle | None:
-    """Return why the node of a NodeClaim isn't launched, if Karpenter has tried in vain."""
+    """Return why the node of a NodeClaim isn't launched, if Karpenter has tried."""
     for it in claim.status.conditions or ():
         if it.type == "Launched" and it.status != "True" and it.reason not in _NOT_TRIED:
             return Obstacle(why_failed(it.reason, it.message), detail=f"{it.reason}: {it.message}")

@@ -147,8 +147,8 @@ def capacities(
 def made_in(claim: PersistentVolumeClaim, storage: StorageIndex) -> list[TopologySelectorTerm]:
     """Return the places of which one gets the volume that is made for a claim before any pod.
 
-    Empty if that can be anywhere, if a driver takes the place of an in-tree plugin and writes other
-    labels than the class names, or if a volume is there already that may be taken instead.
+    Empty if nobody knows: a driver may write other labels than the class of an in-tree plugin, and
+    a volume that is there already may be taken instead.
     """
     class_ = storage.get(StorageClass, class_of_claim(claim))
     if class_ is None or class_.provisioner.startswith("kubernetes.io/"):

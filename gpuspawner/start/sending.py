@@ -7,7 +7,7 @@ from typing import Any
 
 from kubernetes_asyncio.client import V1DeleteOptions
 
-from gpuspawner.compat.kubespawner import Stock, is_closed
+from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.reservations.reservations import Reservations
@@ -89,7 +89,7 @@ class Sending:
             gone = await self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
         except Exception as error:  # noqa: BLE001, the promise stays until the watches show
             pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
-            if is_closed(error):
+            if str(error) == "Session is closed":  # aiohttp's words, once the hub ends
                 self._spawner.log.info(
                     "%s was still starting; the hub deletes it after its restart", pod
                 )
