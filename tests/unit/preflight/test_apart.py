@@ -124,6 +124,17 @@ def test_a_home_is_not_blamed_if_no_other_place_would_help(what, objects) -> Non
     assert judged(what, *objects, *home_at(ZONE, "a"))[1] is None
 
 
+def test_a_home_in_use_on_a_machine_with_room_is_not_called_elsewhere() -> None:
+    (kind, home), disk = home_at(ZONE, "a")
+    home["spec"]["accessModes"] = ["ReadWriteOncePod"]
+    holder = "Pod", pod("x", 1, on="m", volumes=[HOME])
+
+    assert judged(with_home(), machine("m", 2, "a"), holder, (kind, home), disk) == (
+        Reason.BUSY,
+        None,
+    )
+
+
 class AtHome(Instead):
     """Alternatives with the same home."""
 
