@@ -35,6 +35,7 @@ _PHRASES = (
     ("no instance type", WhyNoNode.NO_SUCH_MACHINE),
     ("incompatible", WhyNoNode.NO_SUCH_MACHINE),
     ("did not tolerate", WhyNoNode.NO_SUCH_MACHINE),
+    ("not yet supported by Karpenter", WhyNoNode.NO_SUCH_MACHINE),
     ("Insufficient", WhyNoNode.NO_SUCH_MACHINE),
     ("node(s)", WhyNoNode.NO_SUCH_MACHINE),
 )
