@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,6 +102,28 @@ def test_a_home_on_a_full_machine_says_so_while_another_machine_has_free_gpus() 
     ) == (
         Reason.BUSY,
         Apart(("m",), ("n",), are_zones=False, is_free=True),
+    )
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+def test_a_first_home_is_where_its_storage_class_makes_volumes(mode) -> None:
+    expressions = [{"key": ZONE, "values": ["a"]}]
+    class_ = {
+        "metadata": {"name": "disks"},
+        "provisioner": "disks.example",
+        "volumeBindingMode": mode,
+        "allowedTopologies": [{"matchLabelExpressions": expressions}],
+    }
+    first: Plain = {
+        "metadata": {"name": "claim-a", "namespace": NAMESPACE},
+        "spec": {"storageClassName": "disks", "accessModes": ["ReadWriteOnce"]},
+    }
+    what = replace(with_home(), new_claims=(first,))
+    cpu, gpu = machine("c", 0, "a", gpu="none"), machine("g", 1, "b")
+
+    assert judged(what, cpu, gpu, ("StorageClass", class_)) == (
+        Reason.IMPOSSIBLE,
+        Apart(("a",), ("b",), are_zones=True, is_free=True),
     )
 
 
