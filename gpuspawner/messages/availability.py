@@ -120,13 +120,10 @@ def _free(gpus: ResourceRoom) -> str:
 def _busy(gpus: ResourceRoom | None, short_of: str) -> StateText:
     if gpus is None:
         return StateText(_("Full"), _("no machine has room right now"))
-    if gpus.most_free >= gpus.asked and is_device(short_of):
-        text = _("{figures}, but no {resource} is free")
-        text = text.format(figures=_free(gpus), resource=device(short_of))
-        return StateText(_("Full"), text)
     if gpus.most_free >= gpus.asked:
         text = _("{figures}, but with too little memory or CPU")
-        return StateText(_("Full"), text.format(figures=_free(gpus)))
+        text = _("{figures}, but no {resource} is free") if is_device(short_of) else text
+        return StateText(_("Full"), text.format(figures=_free(gpus), resource=device(short_of)))
     if gpus.free:
         return StateText(_("In use"), _free(gpus))
     if gpus.total == 0:

@@ -35,6 +35,7 @@ from .volume_candidates import (
     Reach,
     candidates,
     capacities,
+    is_one_zone,
     made_in,
     matches_any,
     reach_of,
@@ -75,14 +76,15 @@ class Binding:
             if bound.volume is not None and (plugin := plugin_of(bound.volume.spec)) is not None
         }
         """In-tree volumes, each with its plugin and its reach on nodes that migrated the plugin."""
-        self._made = {it.metadata.name: made_in(it, storage) for it in claims.provisioning}
-        """Where the volumes can be that are made before the pod; empty if that is anywhere."""
-        self._making = {claim: topology_terms(places) for claim, places in self._made.items()}
+        names = [(it.metadata.name, it) for it in claims.provisioning]
+        made = {name: [] if name in claims.later else made_in(it, storage) for name, it in names}
+        self._made = {name: topology_terms(places) for name, places in made.items()}
+        """Where the volumes can be that are made before the pod; None if that is anywhere."""
+        self.unplaced = [name for name, places in made.items() if not is_one_zone(places)]
+        """Names of claims whose volumes are made before the pod, and not in one known zone."""
         # A change of a node's migrated plugins doesn't clear kept results, so keep none for these.
         self._reaching: set[str] = (
-            set()
-            if self._migrating
-            else screening.kept(_signature(claims, self._made.values()), set)
+            set() if self._migrating else screening.kept(_signature(claims, made.values()), set)
         )
         """Nodes that can reach all volumes of bound and of new claims, as far as checked."""
         self._bound = [
@@ -115,7 +117,7 @@ class Binding:
                 return VolumeGone(claim)
             if not self._as_seen_by(node, reach).reaches(node.labels):
                 return VolumeElsewhere(claim, reach.volume.metadata.name)
-        for claim, terms in self._making.items():
+        for claim, terms in self._made.items():
             if not matches_any(terms, node.labels):
                 return NoVolume(claim)
         return None
@@ -128,16 +130,6 @@ class Binding:
     def migrating(self) -> bool:
         """Whether the migrated plugins of nodes can change the result."""
         return bool(self._migrating)
-
-    @property
-    def unplaced(self) -> list[str]:
-        """Names of claims whose volumes are made before the pod, in one of several places."""
-        return [
-            claim
-            for claim, places in self._made.items()
-            if len(places) != 1
-            or any(len(it.values or ()) != 1 for it in places[0].match_label_expressions or ())
-        ]
 
     @property
     def untranslatable(self) -> list[str]:

@@ -61,12 +61,15 @@ def test_a_new_claim_counts_by_its_storage_class():
     assert never.outcome is Outcome.IMPOSSIBLE
 
 
-def at_zones(*zones, **class_):
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+
+
+def at_zones(*zones, key=ZONE, request=None, **class_):
     """Judge a first start whose class makes volumes at once, in these zones; the node is in b."""
-    places = [{"key": "zone", "values": list(zones)}]
+    places = [{"key": key, "values": list(zones)}]
     made = {**NOW, "allowedTopologies": [{"matchLabelExpressions": places}], **class_}
-    state = cluster(node(labels={"zone": "b"}), csiNodes=[], storageClasses=[made])
-    return evaluate(state, pod(**uses("home")), new_claims=[claim(class_="now")])
+    state = cluster(node(labels={key: "b"}), csiNodes=[], storageClasses=[made])
+    return evaluate(state, request or pod(**uses("home")), new_claims=[claim(class_="now")])
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,19 @@ def at_zones(*zones, **class_):
 )
 def test_a_first_start_counts_by_the_zones_in_which_its_class_makes_volumes_at_once(zones, outcome):
     assert at_zones(*zones).outcome is outcome
+
+
+def test_a_region_may_have_zones_that_the_node_is_not_in():
+    assert at_zones("b", key=REGION).outcome is Outcome.UNKNOWN
+    assert at_zones("a", key=REGION).outcome is Outcome.IMPOSSIBLE
+
+
+def test_a_volume_that_is_made_after_its_pod_is_left_open():
+    template = {"spec": claim(class_="now")["spec"]}
+    request = pod(volumes=[{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}])
+
+    assert at_zones("a", request=request).outcome is Outcome.UNKNOWN
+    assert at_zones("b", request=request).outcome is Outcome.UNKNOWN
 
 
 def test_a_volume_that_a_driver_makes_for_an_in_tree_class_may_have_other_labels():
