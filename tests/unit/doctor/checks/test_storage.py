@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.doctor.checks.storage import check_places
+from gpuspawner.doctor.checks.storage import check, check_places
 from gpuspawner.doctor.findings import Finding
 from gpuspawner.doctor.servers import OfferedServer, Tried
 from gpuspawner.scheduling import ClusterState
@@ -28,7 +28,9 @@ def machine(name: str, gpu: str, zone: str) -> Plain:
 NODES = [machine("m", "none", "a"), machine("n", "a100", "b")]
 
 
-def found(class_: Plain, *homes: tuple[Plain, Plain], nodes: list[Plain] = NODES) -> list[Finding]:
+def asked(
+    class_: Plain, *homes: tuple[Plain, Plain], nodes: list[Plain] = NODES
+) -> tuple[ClusterState, list[Tried]]:
     state = ClusterState.from_objects(
         nodes=nodes,
         pods=[],
@@ -41,7 +43,11 @@ def found(class_: Plain, *homes: tuple[Plain, Plain], nodes: list[Plain] = NODES
         Tried(server, replace(proposal("a", gpus), new_claims=(new,)))
         for server, gpus in ((T4, 1), (ANY, 0))
     ]
-    return list(check_places(state, tried))
+    return state, tried
+
+
+def found(class_: Plain, *homes: tuple[Plain, Plain], nodes: list[Plain] = NODES) -> list[Finding]:
+    return list(check_places(*asked(class_, *homes, nodes=nodes)))
 
 
 def home(name: str, zone: str) -> tuple[Plain, Plain]:
@@ -90,3 +96,15 @@ def test_a_home_on_another_machine_of_the_same_zone_is_elsewhere_too() -> None:
 @pytest.mark.parametrize("homes", [(), (home("ann", "b"),)], ids=["none", "beside the GPUs"])
 def test_homes_that_every_server_reaches_are_no_trouble(homes) -> None:
     assert found(of("nfs.csi.k8s.io"), *homes) == []
+
+
+@pytest.mark.parametrize(
+    ("zones", "ids"),
+    [([], ["storage-immediate"]), (["a", "b"], ["storage-immediate"]), (["a"], [])],
+)
+def test_only_a_class_that_may_make_volumes_anywhere_leaves_first_starts_unchecked(
+    zones, ids
+) -> None:
+    places = [{"matchLabelExpressions": [{"key": ZONE, "values": zones}]}] if zones else None
+
+    assert [it.id for it in check(*asked({**of("any"), "allowedTopologies": places}))] == ids
