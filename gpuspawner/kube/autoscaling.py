@@ -68,6 +68,7 @@ class NodeClaimStatus(KubeStruct, frozen=True):
     node_name: str = ""
     capacity: Quantities | None = None
     allocatable: Quantities | None = None
+    conditions: list[Condition] | None = None
 
 
 class NodeClaim(KubeStruct, frozen=True):

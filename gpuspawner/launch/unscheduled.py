@@ -21,6 +21,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.pending_pods import is_unschedulable
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.autoscaler_events import Coming, Refused, answer
+from gpuspawner.scaling.karpenter import launch_failure
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting import age
@@ -208,8 +209,7 @@ class AwaitedNode:
         return self._is_there
 
     def _too_late(self) -> Refuse:
-        obstacle = Obstacle(self._clock.why())
-        return Refuse(self._proposal.grant, Reason.BUSY, obstacles=(obstacle,))
+        return Refuse(self._proposal.grant, Reason.BUSY, obstacles=(self._clock.why(),))
 
     def _hear(self, event: Event, subjects: Iterable[Subject]) -> None:
         clock = self._clock
@@ -217,23 +217,29 @@ class AwaitedNode:
             case Coming() as coming:
                 clock.is_coming(coming)
             case Refused(source, said) if clock.coming_by in (None, source):
-                obstacle = self._lost(said) if source is Source.KARPENTER else said
+                obstacle = self._why(source, said)
                 for subject in subjects:
                     self._to_come.remember(subject, source, obstacle)
                 clock.coming_by, clock.was_refused = None, True
+            case Obstacle() as failed:
+                clock.failed = failed
 
-    def _lost(self, said: Obstacle) -> Obstacle:
-        """Return why Karpenter adds no node, also if the NodeClaim that it had made is gone.
+    def _why(self, source: Source, said: Obstacle) -> Obstacle:
+        """Return why an autoscaler adds no node, also if it tried, and that failed.
 
-        What it says then leaves out the pools for which the cloud has no machine at the moment.
+        Cluster Autoscaler then says no more than that it backs off, and Karpenter leaves out the
+        pools for which the cloud had no machine.
         """
-        claim = self._clock.claim
-        is_lost = claim and self._to_come.pools.has_lost(claim)
-        return Obstacle(self._clock.why_lost(), detail=said.detail) if is_lost else said
+        clock, is_karpenter = self._clock, source is Source.KARPENTER
+        if is_karpenter and clock.claim and self._to_come.pools.has_lost(clock.claim):
+            return clock.failed or Obstacle(clock.why_lost(), detail=said.detail)
+        return clock.failed or said if said.why is WhyNoNode.STOCK_OUT else said
 
     def _judge(self, subjects: Sequence[Subject]) -> Refuse | None:
         """Return a refusal if the wait is in vain."""
         clock, decision = self._clock, self._check(self._proposal)
+        if claim := self._to_come.pools.claim(clock.claim):
+            clock.failed = launch_failure(claim)
         if isinstance(decision, Refuse) and clock.was_refused:
             return decision
         if isinstance(decision, Refuse) and not _is_taken(decision) and not clock.coming_by:
@@ -250,7 +256,7 @@ class AwaitedNode:
         if clock.was_unseen(looks):
             return self._too_late()
         for subject in subjects:
-            self._to_come.remember(subject, None, Obstacle(clock.why()))
+            self._to_come.remember(subject, None, clock.why())
         decision = self._check(self._proposal)
         return decision if isinstance(decision, Refuse) else None
 
@@ -273,6 +279,7 @@ class _Clock:
         was_refused: Whether an autoscaler has just said that it adds no node.
         coming_by: The autoscaler that has said last that a node is on its way.
         claim: Karpenter's NodeClaim for that node; "" if there is none.
+        failed: Why the last attempt to add a node has failed, if an autoscaler has said so.
     """
 
     def __init__(self, wait: Wait, trial: float, most: float, looks: int | None) -> None:
@@ -281,6 +288,7 @@ class _Clock:
         self._claimed_at = self.since
         self.was_refused = False
         self.coming_by: Source | None = None
+        self.failed: Obstacle | None = None
         self._trial = trial
         self._cut = self.since + most
         self._looks = looks
@@ -292,7 +300,7 @@ class _Clock:
     def is_coming(self, coming: Coming) -> None:
         """Note that a node is on its way."""
         self.pool, self.coming_by, self.was_refused = coming.pool, coming.source, False
-        self.claim, self._claimed_at = coming.claim, time.monotonic()
+        self.claim, self._claimed_at, self.failed = coming.claim, time.monotonic(), None
         self._deadline = self._last
 
     def why_lost(self) -> WhyNoNode:
@@ -342,13 +350,10 @@ class _Clock:
         """Whether the hub is about to give the start up."""
         return time.monotonic() >= self._cut
 
-    def why(self) -> WhyNoNode:
+    def why(self) -> Obstacle:
         """Return why no node came in time."""
-        return (
-            WhyNoNode.IN_VAIN
-            if self._is_known or self.pool or self.coming_by
-            else WhyNoNode.NO_ANSWER
-        )
+        is_in_vain = self._is_known or self.pool or self.coming_by
+        return self.failed or Obstacle(WhyNoNode.IN_VAIN if is_in_vain else WhyNoNode.NO_ANSWER)
 
 
 def _is_taken(refusal: Refuse) -> bool:

@@ -8,10 +8,12 @@ import msgspec
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext
 from gpuspawner.messages.scaling import may_pass, takes
+from gpuspawner.messages.words import device
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, WhyNoNode
+from gpuspawner.scheduling.requests import is_device
 
 _MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
 """The resource of a MIG slice in NVIDIA's device plugin: ``nvidia.com/mig-1g.10gb``."""
@@ -52,7 +54,7 @@ def _state_text(row: Availability) -> StateText:
         case State.FREE:
             return StateText(_("Free"), _free(row.gpus) if row.gpus else "")
         case State.BUSY:
-            return _busy(row.gpus)
+            return _busy(row.gpus, row.short_of)
         case State.CAN_SCALE_UP:
             return StateText(_("New machine"), _takes(row.scale_up))
         case State.MAY_SCALE_UP:
@@ -88,7 +90,10 @@ def _denied(row: Availability) -> StateText:
 
 
 def _absent(obstacles: Sequence[Obstacle]) -> str:
-    if any(obstacle.why is WhyNoNode.STOCK_OUT for obstacle in obstacles):
+    whys = {obstacle.why for obstacle in obstacles}
+    if WhyNoNode.QUOTA in whys:
+        return _("the quota at the cloud provider is used up")
+    if WhyNoNode.STOCK_OUT in whys:
         return _("the cloud provider has none right now")
     if may_pass(obstacles):
         return _("no machine can be added for it right now")
@@ -112,12 +117,13 @@ def _free(gpus: ResourceRoom) -> str:
     return text.format(count=gpus.free, total=gpus.total, most=gpus.most_free)
 
 
-def _busy(gpus: ResourceRoom | None) -> StateText:
+def _busy(gpus: ResourceRoom | None, short_of: str) -> StateText:
     if gpus is None:
         return StateText(_("Full"), _("no machine has room right now"))
     if gpus.most_free >= gpus.asked:
         text = _("{figures}, but with too little memory or CPU")
-        return StateText(_("Full"), text.format(figures=_free(gpus)))
+        text = _("{figures}, but no {resource} is free") if is_device(short_of) else text
+        return StateText(_("Full"), text.format(figures=_free(gpus), resource=device(short_of)))
     if gpus.free:
         return StateText(_("In use"), _free(gpus))
     if gpus.total == 0:

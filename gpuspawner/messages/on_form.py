@@ -84,6 +84,8 @@ def _at_field(decision: Refuse) -> FieldError:
     """Return the error at the field where a smaller choice helps, or at the accelerator."""
     gpus, shortage = decision.gpus, decision.shortage
     now = decision.reason is Reason.BUSY
+    if decision.apart is not None:
+        return FieldError(ACCELERATOR, _("Not where your files are."))
     if decision.one_share:
         return FieldError(GPUS.name, _limit("1", 1, now=now))
     if decision.reason in (Reason.BUSY, Reason.IMPOSSIBLE):

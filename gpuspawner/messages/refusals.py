@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 
+from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import all_of, ngettext, one_of
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import admission, kueue, words
 from gpuspawner.messages.scaling import may_pass, no_more
 from gpuspawner.messages.words import Message
 from gpuspawner.offers.grant import Denial, Grant
+from gpuspawner.preflight.apart import Apart
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, ResourceRoom
 
+_MOST_NAMED = 3
 PODS = "pods"
 """A resource that Kubernetes counts on each node, and whose name users don't know."""
 
@@ -95,6 +98,8 @@ def why(decision: Refuse) -> str:
         return admission.why(decision.rejection, decision.grant)
     if decision.queue is not None:
         return kueue.why(decision.queue)
+    if decision.apart is not None:
+        return _apart(decision.grant, decision.apart)
     match decision.reason:
         case Reason.BUSY if decision.in_line and decision.shortage is None:
             return _in_line(decision.in_line)
@@ -111,6 +116,32 @@ def why(decision: Refuse) -> str:
             )
         case _:
             return _impossible(decision)
+
+
+def _apart(grant: Grant, apart: Apart) -> str:
+    """Say where the files are, and where there is room, or could be."""
+    text = (
+        _("There is room for {what} {there}, but your files are {here}.")
+        if apart.is_free
+        else _("There can be room for {what} only {there}, but your files are {here}.")
+    )
+    what = words.gpus(grant) if grant.accelerator else _("your server")
+    here, there = (_place(names, apart) for names in (apart.files, apart.room))
+    said = text.format(what=what, here=here, there=there)
+    return f"{said} {_('A server runs where its files are.')}"
+
+
+def _place(names: Sequence[str], apart: Apart) -> str:
+    """Name zones or machines; a user can't tell many machines apart."""
+    if not names:
+        return _("where no machine is")
+    if apart.are_zones:
+        text = ngettext("in zone {names}", "in zones {names}", len(names))
+    elif len(names) <= _MOST_NAMED:
+        text = ngettext("on machine {names}", "on machines {names}", len(names))
+    else:
+        text = _("on several machines")
+    return text.format(names=all_of([one_line(it) for it in names]))
 
 
 def _in_line(count: int) -> str:

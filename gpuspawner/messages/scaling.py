@@ -3,21 +3,30 @@
 from collections.abc import Sequence
 
 from gpuspawner.kube.quoting import one_line
+from gpuspawner.language import N_
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, WhyNoNode
 
 # The first that applies says most: it is about a pool whose machines would help.
-_ORDER = (
-    WhyNoNode.TAKEN,
-    WhyNoNode.STOCK_OUT,
-    WhyNoNode.LIMIT,
-    WhyNoNode.AT_MAXIMUM,
-    WhyNoNode.IN_VAIN,
-    WhyNoNode.NO_ANSWER,
-    WhyNoNode.REFUSED,
-    WhyNoNode.NO_SUCH_MACHINE,
-)
+_NO_MORE = {
+    WhyNoNode.TAKEN: N_(
+        "The machines that can still be added are for servers that are already waiting."
+    ),
+    WhyNoNode.QUOTA: N_(
+        "No more machines can be added: the cluster's quota at the cloud provider is used up. "
+        "Only an administrator can have it raised."
+    ),
+    WhyNoNode.STOCK_OUT: N_("The cloud provider has no such machine available right now."),
+    WhyNoNode.LIMIT: N_("No more machines can be added: a limit is reached."),
+    WhyNoNode.AT_MAXIMUM: N_("No more machines can be added: their number is at its maximum."),
+    WhyNoNode.IN_VAIN: N_("A new machine was expected, but it didn't come in time."),
+    WhyNoNode.NO_ANSWER: N_(
+        "The cluster didn't add a machine while a server like this waited for one."
+    ),
+    WhyNoNode.REFUSED: N_("The cluster can't add a machine for this right now."),
+    WhyNoNode.NO_SUCH_MACHINE: N_("The cluster can't add a machine that would hold your server."),
+}
 
 
 def may_pass(obstacles: Sequence[Obstacle]) -> bool:
@@ -35,27 +44,7 @@ def takes(scale_up: CanScaleUp | MayScaleUp | None) -> str:
 def no_more(obstacles: Sequence[Obstacle]) -> str:
     """Say why no machine can be added; empty if the cluster doesn't grow."""
     found = {obstacle.why for obstacle in obstacles}
-    match next((why for why in _ORDER if why in found), None):
-        case None:
-            return ""
-        case WhyNoNode.TAKEN:
-            return _(
-                "The machines that can still be added are for servers that are already waiting."
-            )
-        case WhyNoNode.STOCK_OUT:
-            return _("The cloud provider has no such machine available right now.")
-        case WhyNoNode.LIMIT:
-            return _("No more machines can be added: a limit is reached.")
-        case WhyNoNode.AT_MAXIMUM:
-            return _("No more machines can be added: their number is at its maximum.")
-        case WhyNoNode.IN_VAIN:
-            return _("A new machine was expected, but it didn't come in time.")
-        case WhyNoNode.NO_ANSWER:
-            return _("The cluster didn't add a machine while a server like this waited for one.")
-        case WhyNoNode.REFUSED:
-            return _("The cluster can't add a machine for this right now.")
-        case WhyNoNode.NO_SUCH_MACHINE:
-            return _("The cluster can't add a machine that would hold your server.")
+    return next((_(text) for why, text in _NO_MORE.items() if why in found), "")
 
 
 def explain_obstacles(obstacles: Sequence[Obstacle]) -> str:

@@ -9,6 +9,8 @@ from gpuspawner.language import all_of, ngettext
 from gpuspawner.language import gettext as _
 from gpuspawner.offers.grant import Grant
 
+_HUGE = "hugepages-"  # and the size of the pages
+
 
 class Message(msgspec.Struct, frozen=True):
     """A message for users: as text for pages that show no HTML, and as safe, inline HTML."""
@@ -58,7 +60,7 @@ def figure(resource: str, count: int) -> str:
         case "cpu":
             return cores(count)
         case _:
-            return str(count)
+            return memory(count) if resource.startswith(_HUGE) else str(count)
 
 
 def amount(resource: str, count: int) -> str:
@@ -72,6 +74,10 @@ def amount(resource: str, count: int) -> str:
             text = _("{amount} of disk space")
         case "cpu":
             text = _("{amount} of CPU")
+        case _ if resource.startswith(_HUGE):
+            return _("{amount} in {pages}").format(
+                amount=figure(resource, count), pages=device(resource)
+            )
         case _:
             return f"{count} × {resource}"
     return text.format(amount=figure(resource, count))
@@ -114,7 +120,10 @@ def so_far(elapsed: int, usual: str = "") -> str:
 
 
 def device(resource: str) -> str:
-    """Name an extended resource for users: `GPU` for ``nvidia.com/gpu``."""
+    """Name a resource for users: `GPU` for ``nvidia.com/gpu``."""
+    if resource.startswith(_HUGE):
+        size = resource.removeprefix(_HUGE)
+        return _("huge pages of {size}").format(size=f"{size[:-2]} {size[-2:]}B")
     vendor, _slash, name = resource.partition("/")
     if name == "gpu" or vendor.startswith("gpu."):
         return _("GPU")

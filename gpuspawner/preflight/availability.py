@@ -80,6 +80,7 @@ class Availability(msgspec.Struct, frozen=True):
             smallest count. None without an accelerator, or if the state is unknown.
         scale_up: The nodes that can or may be added; only in the states named so.
         obstacles: Why no node can be added, if servers wait for others to end.
+        short_of: The resource that no node has enough of, if servers wait for others to end.
         left: The most GPUs that limits leave to the user; None if they leave all that is on offer.
         denial: What a policy denies; only in the states `LIMITED` and `WITHHELD`.
         at_hand: Keys of the offered images that need no download wherever the server starts now.
@@ -91,6 +92,7 @@ class Availability(msgspec.Struct, frozen=True):
     gpus: ResourceRoom | None = None
     scale_up: CanScaleUp | MayScaleUp | None = None
     obstacles: tuple[Obstacle, ...] = ()
+    short_of: str = ""
     left: int | None = None
     denial: DeniedByPolicy | None = None
     at_hand: frozenset[str] = frozenset()
@@ -231,9 +233,9 @@ def _look(
     pod = trials.pod(smallest)
     if pod is None:
         return Availability(accelerator, State.UNKNOWN)
-    gpus = None
-    if accelerator:
-        gpus = counts.room(counts.candidates(state, pod), accelerator.resource, smallest.gpus)
+    gpus, resource = None, accelerator.resource if accelerator else None
+    if resource:
+        gpus = counts.room(counts.candidates(state, pod), resource, smallest.gpus)
     if fits_somewhere(state, pod):
         fitting = partial(fitting_nodes, state, pod)
         at_hand = on_all(state.images, trials.images(accelerator), fitting)
@@ -253,7 +255,9 @@ def _look(
         case MayScaleUp():
             return Availability(accelerator, State.MAY_SCALE_UP, gpus, outlook)
     if verdict.busy:
-        return Availability(accelerator, State.BUSY, gpus, obstacles=outlook.obstacles)
+        short = counts.shortage(state, pod, counts.candidates(state, pod), resource)
+        short_of, obstacles = short.resource if short else "", outlook.obstacles
+        return Availability(accelerator, State.BUSY, gpus, obstacles=obstacles, short_of=short_of)
     word = State.AWAY if verdict.away else State.ABSENT
     return Availability(accelerator, word, gpus, obstacles=outlook.obstacles)
 

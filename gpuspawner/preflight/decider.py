@@ -14,6 +14,7 @@ from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
+from gpuspawner.preflight.apart import Apart
 from gpuspawner.preflight.counts import NodeCounts, could_replace
 from gpuspawner.preflight.decision import (
     AfterPreemption,
@@ -39,7 +40,8 @@ from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.one_share import refuses, several
-from gpuspawner.scheduling.pod_claims import made_by_hand
+from gpuspawner.scheduling.pod_claims import claim_name, made_by_hand
+from gpuspawner.scheduling.reach import reaching_volumes
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, new_claims
 
@@ -285,7 +287,22 @@ class Decider:
             obstacles=outlook.obstacles,
             scheduler_message=verdict.condition_message,
             one_share=one_share,
+            apart=self._apart(subject, verdict),
         )
+
+    def _apart(self, subject: Subject, verdict: Verdict) -> Apart | None:
+        """Return where its volumes are, if only they keep a pod off all nodes with room, or any."""
+        pod = subject.pod
+        is_away = verdict.rejected is not None or _reason(verdict) is Reason.AWAY
+        if is_away or not any(claim_name(pod, it) for it in pod.spec.volumes or ()):
+            return None
+        bare = self._verdicts.verdict(_without_volumes(subject))
+        room = bare.feasible or (() if verdict.busy else bare.busy)
+        reaching = reaching_volumes(self._state, pod, subject.new_claims) if room else frozenset()
+        if not room or not reaching.isdisjoint(room):
+            return None
+        files, others = ([self._state.nodes[it] for it in names] for names in (reaching, room))
+        return Apart.of(files, others, is_free=bool(bare.feasible))
 
     def _refuse_shares(self, subject: Subject, find: Callable[[], Collection[str]]) -> bool:
         """Whether all of these nodes would refuse the pod: it asks for several shares of a GPU."""

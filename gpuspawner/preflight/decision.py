@@ -9,6 +9,7 @@ import msgspec
 
 from gpuspawner.cluster.health import Health
 from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.apart import Apart
 from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
 from gpuspawner.preflight.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
@@ -203,6 +204,7 @@ class Refuse(msgspec.Struct, frozen=True):
         in_line: How many people wait for any of the same nodes.
         queue: Why its queue of Kueue doesn't take it; None if it does, or if it has none.
         one_share: Whether the nodes share GPUs, and give a container only one share.
+        apart: Where its volumes are, if only these keep it off all nodes with room for it.
     """
 
     grant: Grant
@@ -220,6 +222,7 @@ class Refuse(msgspec.Struct, frozen=True):
     in_line: int = 0
     queue: Never | Closed | None = None
     one_share: bool = False
+    apart: Apart | None = None
 
 
 Decision = Start | Wait | Refuse

@@ -117,7 +117,9 @@ def availability(decision: Decision, room: ResourceRoom | None) -> Availability:
             return Availability(accelerator, State.MAY_SCALE_UP, room, decision.scale_up)
         case Refuse():
             state = _REASONS.get(decision.reason, State.BUSY)
-            return Availability(accelerator, state, room, obstacles=decision.obstacles)
+            short = decision.shortage.resource if decision.shortage else ""
+            obstacles = decision.obstacles
+            return Availability(accelerator, state, room, obstacles=obstacles, short_of=short)
     for note in decision.notes:
         match note:
             case ViewNotLive(Reading()):

@@ -2,7 +2,8 @@
 
 Sources: Cluster Autoscaler's ``processors/status/eventing_scale_up_processor.go`` and
 ``core/scaleup/orchestrator/skippedreasons.go``, and Karpenter's ``events.go``, ``scheduler.go`` and
-``nodeclaim.go`` in ``pkg/controllers/provisioning/scheduling`` (v1.14.1). Karpenter's reason
+``nodeclaim.go`` in ``pkg/controllers/provisioning/scheduling`` (v1.14.1). Only GKE's autoscaler has
+an event for a node that has failed to come; it then tries other groups. Karpenter's reason
 ``FailedScheduling`` is kube-scheduler's too. Karpenter reports under several names
 (``karpenter``, ``eks-auto-mode/compute``), so its texts tell them apart.
 """
@@ -12,6 +13,7 @@ import re
 import msgspec
 
 from gpuspawner.kube.autoscaling import Event
+from gpuspawner.scaling.failed_launches import why_failed
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 
 _NOMINATED, _FAILED = "Pod should schedule on: ", "Failed to schedule pod, "
@@ -33,6 +35,7 @@ _PHRASES = (
     ("no instance type", WhyNoNode.NO_SUCH_MACHINE),
     ("incompatible", WhyNoNode.NO_SUCH_MACHINE),
     ("did not tolerate", WhyNoNode.NO_SUCH_MACHINE),
+    ("not yet supported by Karpenter", WhyNoNode.NO_SUCH_MACHINE),
     ("Insufficient", WhyNoNode.NO_SUCH_MACHINE),
     ("node(s)", WhyNoNode.NO_SUCH_MACHINE),
 )
@@ -59,7 +62,8 @@ class Refused(msgspec.Struct, frozen=True):
     obstacle: Obstacle
 
 
-AutoscalerAnswer = Coming | Refused
+AutoscalerAnswer = Coming | Refused | Obstacle
+"""An obstacle alone ended one attempt; the autoscaler may make another."""
 
 
 def answer(event: Event) -> AutoscalerAnswer | None:
@@ -71,6 +75,8 @@ def answer(event: Event) -> AutoscalerAnswer | None:
             return Coming(Source.CLUSTER_AUTOSCALER, found[1] if found else "")
         case "NotTriggerScaleUp":
             return Refused(Source.CLUSTER_AUTOSCALER, Obstacle(_why(message), detail=message))
+        case "FailedScaleUp":
+            return Obstacle(why_failed(message), detail=message)
         case "Nominated" if message.startswith(_NOMINATED):
             claim = _CLAIM.search(message)
             return Coming(Source.KARPENTER, claim=claim[1] if claim else "")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from gpuspawner.kube.nodes import Node
+from gpuspawner.scaling.failed_launches import why_failed
 from gpuspawner.scaling.node_pool import (
     Growth,
     Machine,
@@ -269,7 +270,8 @@ def _base(group: str) -> str:
 
 def _obstacle(group: NodeGroup, left: int) -> Obstacle | None:
     if group.backs_off:
-        return Obstacle(WhyNoNode.STOCK_OUT, group.name, group.problem)
+        problem = ": ".join(filter(None, (group.error_code, group.error_message)))
+        return Obstacle(why_failed(group.error_code, group.error_message), group.name, problem)
     if left == 0:
         return Obstacle(WhyNoNode.AT_MAXIMUM, group.name, nodes=group.max_size)
     return None

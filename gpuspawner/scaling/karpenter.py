@@ -7,10 +7,11 @@ nodes and NodeClaims show those that it has made.
 
 from collections.abc import Container, Iterable
 
-from gpuspawner.kube.autoscaling import NodePool
+from gpuspawner.kube.autoscaling import NodeClaim, NodePool
 from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
+from gpuspawner.scaling.failed_launches import why_failed
 from gpuspawner.scaling.karpenter_nodes import (
     POOL,
     KarpenterNodes,
@@ -29,6 +30,8 @@ from gpuspawner.scheduling.state import ClusterState
 
 _NODES = "nodes"
 _OF_EVERY_NODE = (_NODES, "cpu", "memory", "pods", "ephemeral-storage")
+
+_NOT_TRIED = ("", "AwaitingReconciliation")
 
 _Nanos = dict[str, int]
 
@@ -200,6 +203,14 @@ def is_ready(pool: NodePool) -> bool:
     """Whether Karpenter uses the pool, as far as its conditions tell."""
     conditions = pool.status.conditions or ()
     return not any(it.type == "Ready" and it.status == "False" for it in conditions)
+
+
+def launch_failure(claim: NodeClaim) -> Obstacle | None:
+    """Return why the node of a NodeClaim isn't launched, if Karpenter has tried."""
+    for it in claim.status.conditions or ():
+        if it.type == "Launched" and it.status != "True" and it.reason not in _NOT_TRIED:
+            return Obstacle(why_failed(it.reason, it.message), detail=f"{it.reason}: {it.message}")
+    return None
 
 
 def _lists_seen_types(pool: NodePool, seen: Iterable[NodeInfo]) -> bool:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 
+from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.until_changed import UntilChanged
@@ -118,10 +119,13 @@ class Pools:
         """Whether a node is starting, of any pool, that may have what the pod asks for."""
         return any(is_starting(node, filters) for node in self._state.nodes.values())
 
+    def claim(self, name: str) -> NodeClaim | None:
+        """Return a NodeClaim; None if it is gone, or if the hub may not see it."""
+        return next((it for it in self._objects.node_claims if it.metadata.name == name), None)
+
     def has_lost(self, claim: str) -> bool:
         """Whether a NodeClaim that Karpenter has named is gone, as far as the hub may see."""
-        claims = self._objects.node_claims
-        return self._objects.known("NodeClaim") and all(it.metadata.name != claim for it in claims)
+        return self._objects.known("NodeClaim") and self.claim(claim) is None
 
     def declared(self, pool: DeclaredPool, filters: Filters) -> Growth:
         """Return how a declared pool can grow for a pod; its measured time is better."""

@@ -38,7 +38,7 @@ class NodeGroup(msgspec.Struct, frozen=True):
         registered: How many nodes have joined.
         is_healthy: Whether the autoscaler trusts it; if not, it adds no node for now.
         backs_off: Whether the autoscaler waits, because the provider couldn't deliver.
-        problem: The provider's error code and text, if it backs off.
+        error_code, error_message: The provider's, if it backs off.
     """
 
     name: str
@@ -47,7 +47,8 @@ class NodeGroup(msgspec.Struct, frozen=True):
     registered: int
     is_healthy: bool = True
     backs_off: bool = False
-    problem: str = ""
+    error_code: str = ""
+    error_message: str = ""
 
 
 class _Total(msgspec.Struct):
@@ -157,5 +158,6 @@ def _of_yaml(group: _Group) -> NodeGroup:
         health.node_counts.registered.total,
         health.status != _UNHEALTHY,
         group.scale_up.status == _BACKOFF,
-        ": ".join(filter(None, (info.error_code, info.error_message))),
+        info.error_code,
+        info.error_message,
     )

@@ -105,8 +105,8 @@ def _missing_kinds(filters: Filters) -> Iterator[Unknown]:
 
 def _missing_storage(filters: Filters) -> Iterator[Unknown]:
     state = filters.state
-    for claim in filters.claims.provisioning:
-        yield Unknown(Why.NEW_VOLUME, claim.metadata.name)
+    for claim in filters.binding.unplaced:
+        yield Unknown(Why.NEW_VOLUME, claim)
     for name in filters.binding.untranslatable:
         yield Unknown(Why.UNDECODABLE_OBJECT, f"PersistentVolume {name}: it has no CSI form")
     kinds: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Where a pod could run if others ended, whether or not it fits somewhere now."""
+"""Where a pod could run if others ended, and from where its volumes can be reached."""
 
 from collections.abc import Iterable
 
@@ -18,13 +18,26 @@ def reach(state: ClusterState, pod: Pod, new_claims: Iterable[PlainOrClaim] = ()
     A verdict names these only if the pod fits nowhere now (`Verdict.busy`). They change only with
     `ClusterState.lasting_version`.
     """
+    filters = _filters(state, pod, new_claims)
+    return frozenset(could_hold(filters).busy) if filters else frozenset()
+
+
+def reaching_volumes(
+    state: ClusterState, pod: Pod, new_claims: Iterable[PlainOrClaim] = ()
+) -> frozenset[str]:
+    """Return the nodes that can use a pod's volumes, whatever else keeps it off; as `reach`."""
+    filters = _filters(state, pod, new_claims)
+    nodes = state.nodes.values() if filters else ()
+    return frozenset(it.name for it in nodes if filters and not filters.binding.failures(it))
+
+
+def _filters(state: ClusterState, pod: Pod, new_claims: Iterable[PlainOrClaim]) -> Filters | None:
+    """Return what excludes nodes; None if it excludes all, or if the pod can't be understood."""
     claims = parsed_claims(new_claims)
     if isinstance(claims, str):
-        return frozenset()
+        return None
     try:
         filters = Filters(state, pod, claims)
     except (QuantityError, SelectorError):
-        return frozenset()
-    if filters.rejected is not None:
-        return frozenset()
-    return frozenset(could_hold(filters).busy)
+        return None
+    return filters if filters.rejected is None else None

@@ -8,7 +8,12 @@ from functools import cached_property
 
 import msgspec
 
-from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from gpuspawner.kube.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologySelectorTerm,
+)
 
 from .csi_migration import plugin_of, translated, translates
 from .failures import (
@@ -30,6 +35,8 @@ from .volume_candidates import (
     Reach,
     candidates,
     capacities,
+    is_one_zone,
+    made_in,
     matches_any,
     reach_of,
     size_of,
@@ -69,11 +76,17 @@ class Binding:
             if bound.volume is not None and (plugin := plugin_of(bound.volume.spec)) is not None
         }
         """In-tree volumes, each with its plugin and its reach on nodes that migrated the plugin."""
+        names = [(it.metadata.name, it) for it in claims.provisioning]
+        made = {name: [] if name in claims.later else made_in(it, storage) for name, it in names}
+        self._made = {name: topology_terms(places) for name, places in made.items()}
+        """Where the volumes can be that are made before the pod; None if that is anywhere."""
+        self.unplaced = [name for name, places in made.items() if not is_one_zone(places)]
+        """Names of claims whose volumes are made before the pod, and not in one known zone."""
         # A change of a node's migrated plugins doesn't clear kept results, so keep none for these.
         self._reaching: set[str] = (
-            set() if self._migrating else screening.kept(_signature(claims), set)
+            set() if self._migrating else screening.kept(_signature(claims, made.values()), set)
         )
-        """Nodes that can reach all volumes of bound claims, as far as checked."""
+        """Nodes that can reach all volumes of bound and of new claims, as far as checked."""
         self._bound = [
             (bound.claim.metadata.name, reach_of(bound.volume) if bound.volume else None)
             for bound in claims.bound
@@ -104,6 +117,9 @@ class Binding:
                 return VolumeGone(claim)
             if not self._as_seen_by(node, reach).reaches(node.labels):
                 return VolumeElsewhere(claim, reach.volume.metadata.name)
+        for claim, terms in self._made.items():
+            if not matches_any(terms, node.labels):
+                return NoVolume(claim)
         return None
 
     def _as_seen_by(self, node: NodeInfo, reach: Reach) -> Reach:
@@ -184,16 +200,15 @@ class Binding:
         return None if matches_any(places[1], labels) else NoStorage(name)
 
 
-def _signature(claims: PodClaims) -> bytes:
+def _signature(claims: PodClaims, made: Iterable[list[TopologySelectorTerm]]) -> bytes:
     """Return a key that is equal for claims whose volumes the same nodes can reach."""
-    return msgspec.msgpack.encode(
-        [
-            (bound.volume.spec.node_affinity, _zone_labels(bound.volume), bound.ephemeral)
-            if bound.volume
-            else bound.claim.metadata.name
-            for bound in claims.bound
-        ]
-    )
+    bound = [
+        (bound.volume.spec.node_affinity, _zone_labels(bound.volume), bound.ephemeral)
+        if bound.volume
+        else bound.claim.metadata.name
+        for bound in claims.bound
+    ]
+    return msgspec.msgpack.encode((bound, list(made)))
 
 
 def _zone_labels(volume: PersistentVolume) -> list[str | None]:

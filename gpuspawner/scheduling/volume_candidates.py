@@ -5,7 +5,7 @@ Sources: `FindMatchingVolume` in component-helpers `storage/volume/pv_helpers.go
 pkg/apis/core/v1/helper (v1.36.2).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -142,6 +142,29 @@ def capacities(
         except SelectorError:
             continue
     return tuple(selectors)
+
+
+def made_in(claim: PersistentVolumeClaim, storage: StorageIndex) -> list[TopologySelectorTerm]:
+    """Return the places of which one gets the volume that is made for a claim before any pod.
+
+    Empty if nobody knows: a driver may write other labels than the class of an in-tree plugin, and
+    a volume that is there already may be taken instead.
+    """
+    class_ = storage.get(StorageClass, class_of_claim(claim))
+    if class_ is None or class_.provisioner.startswith("kubernetes.io/"):
+        return []
+    places = class_.allowed_topologies or []
+    if not all(it.match_label_expressions for it in places):
+        return []
+    present = candidates(claim, storage)
+    return [] if present.reserved or present.smallest_first else places
+
+
+def is_one_zone(places: Sequence[TopologySelectorTerm]) -> bool:
+    """Whether a volume in these places is in one zone or on one node; a region may have several."""
+    labels = [label for it in places for label in it.match_label_expressions or ()]
+    is_small = any(it.key.endswith(("/zone", "/hostname")) for it in labels)
+    return len(places) == 1 and is_small and all(len(it.values or ()) == 1 for it in labels)
 
 
 def topology_terms(terms: Iterable[TopologySelectorTerm] | None) -> tuple[Selector, ...] | None:

@@ -89,7 +89,12 @@ class Sending:
             gone = await self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
         except Exception as error:  # noqa: BLE001, the promise stays until the watches show
             pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
-            self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
+            if str(error) == "Session is closed":  # aiohttp's words, once the hub ends
+                self._spawner.log.info(
+                    "%s was still starting; the hub deletes it after its restart", pod
+                )
+            else:
+                self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
             return False
         if gone:
             self._reservations.vacate(self._key)

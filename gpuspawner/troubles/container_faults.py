@@ -58,8 +58,16 @@ _PHRASES = Phrases(
             r"CDI device injection failed",
             r"\bnvml\b",
         ),
+        # Programs and files of the node, in the words that runc and crun have for an image's, too.
+        Kind.NODE_SOFTWARE: (
+            r"apparmor",
+            r"seccomp not supported",
+            r"/proc/self/",
+            r"fork/exec ",
+            r'exec: \\?"(?:runc|crun|runsc|conmon|kata-|containerd-)',
+        ),
         Kind.NO_SUCH_PROGRAM: (
-            r"executable file not found",
+            r"executable file .{0,999}not found",
             r"exec(?:ing)?:? .{0,999}(?:no such file or directory|permission denied)",
             r"exec(?:ing)?:? .{0,999}(?:is|not) a directory",
             r"no command specified",
@@ -78,6 +86,7 @@ def of_start(text: str) -> Fault | None:
     return Fault(kind, is_final=kind in _FINAL) if kind else of_config(text)
 
 
+_OF_NODE = (Kind.DISK_FULL, Kind.GPU_DRIVER, Kind.NODE_SOFTWARE, Kind.OUT_OF_MEMORY)
 _NO_NETWORK = re.compile(r"network|\bcni\b|IP address|\bCNI\b")
 _NO_RUNTIME = re.compile(
     r'no runtime for "([^"]*)"|RuntimeHandler "([^"]*)" not supported'
@@ -92,6 +101,8 @@ def of_sandbox(text: str) -> Fault:
     """
     if found := _NO_RUNTIME.search(text):
         return Fault(Kind.RUNTIME, About(name=next(it for it in found.groups() if it is not None)))
+    if (kind := _PHRASES.kind(text)) in _OF_NODE:
+        return Fault(kind)
     return Fault(Kind.NETWORK if _NO_NETWORK.search(text) else Kind.SANDBOX)
 
 

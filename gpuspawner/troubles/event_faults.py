@@ -33,15 +33,20 @@ _PULL = re.compile(
     r"|InvalidImageName|RegistryUnavailable|SignatureValidationFailed)"
 )
 # kube-scheduler's condition and the autoscalers' answers are read elsewhere.
-_ELSEWHERE = frozenset({"FailedScheduling", "NotTriggerScaleUp", "TriggeredScaleUp", "Nominated"})
+_ELSEWHERE = frozenset(
+    {"FailedScheduling", "NotTriggerScaleUp", "TriggeredScaleUp", "FailedScaleUp", "Nominated"}
+)
 # The kubelet warns of these, and starts the pod.
 _HARMLESS = frozenset(
     {
+        "AlreadyMountedVolume",
         "CheckLimitsForResolvConf",
         "DNSConfigForming",
         "InvalidEnvironmentVariableNames",
         "MissingClusterDNS",
         "PossibleMemoryBackedVolumesOnDisk",
+        "ProbeWarning",
+        "VolumePermissionChangeInProgress",
     }
 )
 # The scheduler took a pod back that it hadn't bound yet, and will try again.
@@ -117,11 +122,20 @@ def cancels(event: Event) -> bool:
 # Reads why a volume isn't attached or mounted.
 #
 # Sources: ``pkg/controller/volume/attachdetach/reconciler``, ``pkg/volume/util/operationexecutor``
-# and ``pkg/kubelet/volumemanager`` of 1.36.2.
+# and ``pkg/kubelet/volumemanager`` of 1.36.2. A driver uses the words of its cloud: those of GCE,
+# EBS, Azure, OpenStack, vSphere, Oracle, DigitalOcean, Hetzner, Longhorn and Ceph are known here.
+# ResourceExhausted is what CSI's specification has for a node that can't have more volumes.
 
 _VOLUME = re.compile(r'for volume "([^"]*)"')
 _PODS = re.compile(r"already used by pod\(s\) ([-a-z0-9.]+(?:, [-a-z0-9.]+)*)")
-_NODE = re.compile(r"attached to (?:the )?node:? \"?([a-z0-9][-a-z0-9.]*)")
+_NODE = re.compile(r"(?<!be )attached to (?:the )?node:? \"?([a-z0-9][-a-z0-9.]*)")
+_IN_USE = re.compile(
+    r"Multi-Attach|RESOURCE_IN_USE|VolumeInUse|already in use by|' is in use|still being used"
+    r"|already (?:being used|(?:exclusively )?attached) |is currently (?:attached|being detached)"
+    r"|attached to (?:a different|the wrong)|attachment is being deleted",
+    re.IGNORECASE,
+)
+_NO_MORE = re.compile(r"code = ResourceExhausted|AttachmentLimitExceeded")
 _UNMOUNTED = re.compile(
     r"(?:unmounted volumes|list of unattached/unmounted volumes|volumes)=\[(.*?)\]"
 )
@@ -140,7 +154,7 @@ def of_volume(text: str, reason: str = "") -> list[Fault]:
         return [Fault(Kind.CLAIM_MISSING, About(claim=claim[1]))]
     named = _VOLUME.search(text)
     volume = named[1] if named else ""
-    if "Multi-Attach" in text:
+    if _IN_USE.search(text):
         return [Fault(Kind.VOLUME_IN_USE, About(volume=volume), holders=_holders(text))]
     if lacking := missing(text):
         return [Fault(lacking.kind, About(volume=volume, name=lacking.about.name))]
@@ -148,7 +162,9 @@ def of_volume(text: str, reason: str = "") -> list[Fault]:
     if waited_for is not None:
         names = waited_for[1].split()[:_MOST]
         return [Fault(Kind.VOLUME_WAITS, About(volume=it)) for it in names or [""]]
-    kind = Kind.VOLUME_ATTACH if reason == "FailedAttachVolume" else Kind.VOLUME_MOUNT
+    if reason != "FailedAttachVolume":
+        return [Fault(Kind.VOLUME_MOUNT, About(volume=volume))]
+    kind = Kind.VOLUME_LIMIT if _NO_MORE.search(text) else Kind.VOLUME_ATTACH
     return [Fault(kind, About(volume=volume))]
 
 

@@ -76,6 +76,7 @@ _PHRASES = Phrases(
             r"invalid reference format",
             r"couldn't parse image",
             r"invalid image reference",
+            r"short[- ]name (?:mode is enforcing|.{0,999}did not resolve)",
         ),
         Kind.IMAGE_NEVER_PULLED: (
             r"is not present with pull policy of Never",

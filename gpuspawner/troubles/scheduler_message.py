@@ -60,7 +60,7 @@ _KINDS = tuple(
         (r"node\(s\) did not have enough free storage", ReasonKind.DISK),
         (r"pod has unbound immediate PersistentVolumeClaims", ReasonKind.DISK),
         (r"VolumeBindingMode not set for StorageClass", ReasonKind.DISK),
-        (r"running PreBind plugin \"VolumeBinding\"", ReasonKind.DISK),
+        (r"running (?:PreBind plugin )?\"VolumeBinding\"", ReasonKind.DISK),
         (r".* to create the persistentvolumeclaim \"", ReasonKind.DISK),
         (r"persistentvolumeclaims? \"[^\"]*\" (?:not found|is being)", ReasonKind.DISK),
         (r"persistentvolumeclaim \"[^\"]*\" bound to non-existent", ReasonKind.DISK),

@@ -54,6 +54,7 @@ _SECONDS = {
     Kind.CLAIM_MISSING: 30.0,
     Kind.CONTAINER_CONFIG: 30.0,
     Kind.GPU_DRIVER: 60.0,
+    Kind.NODE_SOFTWARE: 60.0,
     Kind.RUNTIME: 120.0,
     Kind.NODE_LOST: 60.0,
     Kind.QUEUE_SILENT: 120.0,

@@ -52,6 +52,8 @@ class Kind(StrEnum):
     """The pod gets no network, no address for example."""
     RUNTIME = "runtime"
     """The node's container runtime doesn't know the pod's RuntimeClass."""
+    NODE_SOFTWARE = "node-software"
+    """The node lacks something that its container runtime needs."""
     SANDBOX = "sandbox"
     """The pod's sandbox can't be made, for another reason."""
 

@@ -81,8 +81,22 @@ async def counted(questions: Questions, owner: str) -> AsyncIterator[None]:
         raise TooManyQuestions from None
 
 
-class AboutAServer(APIHandler):  # type: ignore[misc]
-    """Finds the server, and sends the answer."""
+class Answering(APIHandler):  # type: ignore[misc]
+    """Sends data, which is only valid now, and never a page or a script."""
+
+    def set_default_headers(self) -> None:
+        """Let no browser guess another type than the answer's own, also not of an error."""
+        super().set_default_headers()
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+    def answer(self, found: dict[str, object]) -> None:
+        """Send an answer."""
+        self.set_header("Cache-Control", "no-store")
+        self.finish(json.dumps(found))
+
+
+class AboutAServer(Answering):
+    """Finds the server."""
 
     def sources(self, user_name: str, server_name: str) -> Sources:
         """Return a server's sources, or those of the default server if it doesn't exist yet.
@@ -103,8 +117,3 @@ class AboutAServer(APIHandler):  # type: ignore[misc]
         asks = self.current_user
         is_owner = isinstance(asks, User) and asks.name == user_name
         return asks if is_owner else self.find_user(user_name)
-
-    def answer(self, found: dict[str, object]) -> None:
-        """Send an answer, which is only valid now."""
-        self.set_header("Cache-Control", "no-store")
-        self.finish(json.dumps(found))

@@ -1,12 +1,10 @@
 """The page of somebody who waits in line: what is free instead, and a way to leave."""
 
-import json
 import time
 from asyncio import sleep
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
-from jupyterhub.apihandlers import APIHandler
 from jupyterhub.handlers import BaseHandler
 from jupyterhub.scopes import needs_scope
 from tornado import web
@@ -18,6 +16,7 @@ from gpuspawner.form.alternative_button import INSTEAD
 from gpuspawner.form.render import buttons_instead, render_line
 from gpuspawner.form.view_model import Button, LineView
 from gpuspawner.start.host import set_locale
+from gpuspawner.web.about_a_server import Answering
 
 if TYPE_CHECKING:
     from gpuspawner.line.in_line import InLine
@@ -36,7 +35,7 @@ _PATIENCE = 5.0
 """How long the browser waits until the hub has ended the start, in seconds."""
 
 
-class WaitingHandler(APIHandler):  # type: ignore[misc]
+class WaitingHandler(Answering):
     """Serves how many servers wait in line; never whose."""
 
     async def get(self) -> None:
@@ -44,8 +43,7 @@ class WaitingHandler(APIHandler):  # type: ignore[misc]
         if self.current_user is None:
             raise web.HTTPError(403)
         waiting = runtime.running().preflight.line
-        self.set_header("Cache-Control", "no-store")
-        self.finish(json.dumps({"servers": len(waiting), "accelerators": waiting.waiting()}))
+        self.answer({"servers": len(waiting), "accelerators": waiting.waiting()})
 
 
 class LineHandler(BaseHandler):  # type: ignore[misc]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from jupyterhub.handlers import BaseHandler
 
 from gpuspawner.form.view_model import STATIC
 from gpuspawner.web import handlers
@@ -16,6 +18,19 @@ FOLDERS = [path.split("/")[2] for path, *_ in handlers._HANDLERS]
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_address_is_in_the_reference(folder: str):
     assert f" /hub/gpuspawner/{folder}/" in PAGE
+
+
+ROWS = re.findall(r"^\| `\w+ /hub(/[^?`]+).*\| (.*) \|$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "handler", [it for it in handlers._HANDLERS if issubclass(it[1], BaseHandler)]
+)
+def test_an_address_that_takes_no_token_asks_for_a_cookie(handler: tuple[str, type[BaseHandler]]):
+    told = [who for path, who in ROWS if re.fullmatch(handler[0], path)]
+
+    assert told
+    assert {"cookie" in who for who in told} == {not handler[1]._accept_token_auth}
 
 
 @pytest.mark.parametrize("name", [path.name for path in STATIC.iterdir()])

@@ -61,6 +61,7 @@ async def examine(config: Config) -> list[Finding]:
 def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     yield from cluster.check_schedulers(hub, tried)
     yield from storage.check(hub.state, tried)
+    yield from storage.check_places(hub.state, tried)
     spawner = hub.spawner
     yield from queues.check(hub.view.queues, spawner.namespace, spawner.kueue_queue)
     ill = devices.ill(hub.state)

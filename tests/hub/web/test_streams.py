@@ -125,6 +125,7 @@ def test_it_says_the_same_as_the_states_and_is_not_kept_or_buffered(ann: Person)
         assert told["Content-Type"] == "text/event-stream"
         assert told["Cache-Control"] == "no-store"
         assert told["X-Accel-Buffering"] == "no"
+        assert told["X-Content-Type-Options"] == "nosniff"
 
 
 @pytest.mark.each_hub

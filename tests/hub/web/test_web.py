@@ -93,6 +93,12 @@ def test_an_open_form_can_ask_for_the_availability(ann: Person) -> None:
     assert none["accelerator"] is None
 
 
+def test_no_browser_takes_data_for_a_page_or_a_script(ann: Person) -> None:
+    answers = [ask(ann, it) for it in ("states/ann/", "schema/ann/", "line", "states/nobody/")]
+
+    assert {it.headers["X-Content-Type-Options"] for it in answers} == {"nosniff"}
+
+
 def test_a_choice_can_be_checked_before_it_is_sent_without_a_reservation(
     hub: RunningHub, ann: Person
 ) -> None:

@@ -232,17 +232,70 @@ async def test_a_later_no_ends_a_wait_for_a_node_that_was_coming() -> None:
         assert whys(await world.refusal()) == [WhyNoNode.STOCK_OUT]
 
 
+OVER_LIMIT = (
+    "Failed to schedule pod, all available instance types exceed limits for nodepool (NodePool=b)"
+)
+AT_RISK = "associated with this pod failed: {}. Pod is at risk of not being scheduled."
+
+
+@pytest.mark.parametrize(
+    ("failure", "why"),
+    [
+        ("GCE quota exceeded", WhyNoNode.QUOTA),
+        ("GCE out of resources", WhyNoNode.STOCK_OUT),
+        ("IP space exhausted", WhyNoNode.LIMIT),
+        ("Invalid Reservation: x", WhyNoNode.REFUSED),
+    ],
+)
+async def test_gkes_failed_scale_up_says_why_no_node_comes_once_no_other_zone_helps(
+    failure, why
+) -> None:
+    async with World() as world:
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+        await world.hears("FailedScaleUp", f"Node scale up in zones a {AT_RISK.format(failure)}")
+        assert await world.still_waits(LASTING_SECONDS)
+        await world.hears("NotTriggerScaleUp", "1 in backoff after failed scale-up")
+
+        assert whys(await world.refusal()) == [why]
+
+
+async def test_a_failed_scale_up_says_nothing_of_a_later_one_in_another_zone() -> None:
+    async with World() as world:
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+        await world.hears("FailedScaleUp", AT_RISK.format("GCE quota exceeded"))
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+
+        assert whys(await world.refusal()) == [WhyNoNode.IN_VAIN]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "why"),
+    [
+        ("Unknown", "SubscriptionQuotaReached", WhyNoNode.QUOTA),
+        ("Unknown", "AwaitingReconciliation", WhyNoNode.STOCK_OUT),
+        ("True", "Launched", WhyNoNode.STOCK_OUT),
+    ],
+)
+async def test_a_nodeclaim_that_cannot_be_launched_says_why_before_it_is_gone(
+    status, reason, why
+) -> None:
+    launched = {"type": "Launched", "status": status, "reason": reason, "message": "no"}
+    claim = {"metadata": {"name": "a-x"}, "status": {"conditions": [launched]}}
+    async with World(provider="") as world:
+        world.view.autoscalers.put(msgspec.convert(claim, NodeClaim))
+        await world.hears("Nominated", "Pod should schedule on: nodeclaim/a-x")
+        world.view.autoscalers.remove("NodeClaim", "", "a-x")
+        await world.hears("FailedScheduling", OVER_LIMIT)
+
+        assert whys(await world.refusal()) == [why]
+
+
 async def test_one_autoscalers_no_does_not_end_a_wait_for_anothers_node() -> None:
     async with World() as world:
         await world.hears("Nominated", "Pod should schedule on: nodeclaim/x")
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
         assert await world.still_waits()
-
-
-OVER_LIMIT = (
-    "Failed to schedule pod, all available instance types exceed limits for nodepool (NodePool=b)"
-)
 
 
 @pytest.mark.parametrize(

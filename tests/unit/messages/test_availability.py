@@ -42,6 +42,14 @@ SENTENCES = [
         Availability(T4, State.BUSY, gpus(2, 2, 4)),
         StateText("Full", "2 of 4 free, but with too little memory or CPU"),
     ),
+    (
+        Availability(T4, State.BUSY, gpus(2, 2, 4), short_of="github.com/fuse"),
+        StateText("Full", "2 of 4 free, but no github.com/fuse is free"),
+    ),
+    (
+        Availability(T4, State.BUSY, gpus(0, 0, 4), short_of="nvidia.com/gpu"),
+        StateText("In use", "all 4 are in use"),
+    ),
     (Availability(None, State.BUSY), StateText("Full", "no machine has room right now")),
     (
         Availability(T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, 8)),

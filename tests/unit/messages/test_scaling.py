@@ -55,6 +55,15 @@ def test_a_pool_without_nodes_that_cannot_grow_now_is_not_called_impossible_for_
     assert [it.text for it in OnForm.of_refusal(decision).errors] == [at_field]
 
 
+def test_a_quota_at_the_cloud_says_who_can_have_it_raised_and_a_stock_out_that_it_passes():
+    in_backoff = Obstacle(WhyNoNode.STOCK_OUT)
+
+    assert no_more((in_backoff, Obstacle(WhyNoNode.QUOTA, "t4"))).endswith(
+        "quota at the cloud provider is used up. Only an administrator can have it raised."
+    )
+    assert no_more((in_backoff,)).endswith("has no such machine available right now.")
+
+
 def test_users_read_neither_names_of_pools_nor_the_autoscaler_s_text():
     decision = Refuse(
         Grant(), Reason.BUSY, obstacles=(Obstacle(WhyNoNode.STOCK_OUT, "<b>t4</b>", "QUOTA 'x'"),)

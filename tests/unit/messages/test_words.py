@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner import messages
-from gpuspawner.messages.words import amount, cores, memory, minutes, rough_size
+from gpuspawner.messages.words import amount, cores, figure, memory, minutes, rough_size
 
 
 def test_other_resources_have_their_units() -> None:
     assert amount("ephemeral-storage", 2**30) == "1 GiB of disk space"
     assert amount("nvidia.com/gpu", 4) == "4 × nvidia.com/gpu"
+    assert amount("hugepages-2Mi", 536870912) == "512 MiB in huge pages of 2 MiB"
+    assert figure("hugepages-1Gi", 2**31) == "2 GiB"
 
 
 def test_amounts_have_readable_units() -> None:
@@ -34,6 +36,7 @@ def test_amounts_have_readable_units() -> None:
         ("nvidia.com/gpu.shared", "shared GPU"),
         ("nvidia.com/mig-1g.5gb", "MIG slice 1g.5gb"),
         ("example.com/fpga", "example.com/fpga"),
+        ("hugepages-2Mi", "huge pages of 2 MiB"),
     ],
 )
 def test_a_device_has_a_name_for_users(resource: str, name: str) -> None:

@@ -35,7 +35,21 @@ def test_free_gpus_on_a_node_without_free_memory_are_busy():
     here, plain = look([node("a", 2)], [pod("x", "a", memory="10Gi")], offers)
 
     assert (here.state, here.gpus) == (State.BUSY, gpus(2, 2, 2, 2))
-    assert plain.state is State.BUSY
+    assert (plain.state, plain.short_of) == (State.BUSY, "memory")
+
+
+FUSE = "github.com/fuse"
+
+
+def test_another_device_that_is_used_up_is_named_beside_free_gpus():
+    full = node("a", 2)
+    full["status"]["allocatable"][FUSE] = "1"
+    taken = pod("x", "a")
+    taken["spec"]["containers"][0]["resources"]["requests"][FUSE] = "1"
+    container = {**STOCK["spec"]["containers"][0], "resources": {"limits": {FUSE: "1"}}}
+    here, _ = look([full], [taken], stock={**STOCK, "spec": {"containers": [container]}})
+
+    assert (here.state, here.gpus, here.short_of) == (State.BUSY, gpus(2, 2, 2, 2), FUSE)
 
 
 def test_only_the_smallest_size_must_fit():

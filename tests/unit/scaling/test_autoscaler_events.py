@@ -66,6 +66,7 @@ def test_cluster_autoscalers_no_tells_its_reason(message, why) -> None:
             WhyNoNode.NO_SUCH_MACHINE,
         ),
         ("did not tolerate taint (taint=a=b:NoSchedule)", WhyNoNode.NO_SUCH_MACHINE),
+        ("pod has requirements that are not yet supported by Karpenter", WhyNoNode.NO_SUCH_MACHINE),
         ("something new", WhyNoNode.REFUSED),
     ],
 )

@@ -59,7 +59,8 @@ def test_a_status_is_read() -> None:
     assert groups[0] == NodeGroup("gke-c-gpu-1a2b3c4d-grp", 4, 2, 1)
     assert groups[1].name.endswith("gke-c-cpu-5e6f7a8b-grp")
     assert (groups[1].is_healthy, groups[1].backs_off) == (False, True)
-    assert groups[1].problem.startswith("QUOTA_EXCEEDED: Instance 'x'")
+    assert groups[1].error_code == "QUOTA_EXCEEDED"
+    assert groups[1].error_message == "Instance 'x' creation failed: no & left *here*"
 
 
 def test_a_cluster_without_groups_has_none() -> None:
@@ -104,7 +105,7 @@ def test_an_error_code_may_be_a_number() -> None:
     groups = node_groups(YAML.replace("QUOTA_EXCEEDED", '"404"'))
 
     assert groups is not None
-    assert groups[1].problem.startswith("404: ")
+    assert groups[1].error_code == "404"
 
 
 def test_a_status_that_may_be_cut_is_unknown() -> None:

@@ -61,6 +61,60 @@ def test_a_new_claim_counts_by_its_storage_class():
     assert never.outcome is Outcome.IMPOSSIBLE
 
 
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+
+
+def at_zones(*zones, key=ZONE, request=None, **class_):
+    """Judge a first start whose class makes volumes at once, in these zones; the node is in b."""
+    places = [{"key": key, "values": list(zones)}]
+    made = {**NOW, "allowedTopologies": [{"matchLabelExpressions": places}], **class_}
+    state = cluster(node(labels={key: "b"}), csiNodes=[], storageClasses=[made])
+    return evaluate(state, request or pod(**uses("home")), new_claims=[claim(class_="now")])
+
+
+@pytest.mark.parametrize(
+    ("zones", "outcome"),
+    [
+        (["a"], Outcome.IMPOSSIBLE),
+        (["a", "c"], Outcome.IMPOSSIBLE),
+        (["b"], Outcome.FITS),
+        (["a", "b"], Outcome.UNKNOWN),
+    ],
+)
+def test_a_first_start_counts_by_the_zones_in_which_its_class_makes_volumes_at_once(zones, outcome):
+    assert at_zones(*zones).outcome is outcome
+
+
+def test_a_region_may_have_zones_that_the_node_is_not_in():
+    assert at_zones("b", key=REGION).outcome is Outcome.UNKNOWN
+    assert at_zones("a", key=REGION).outcome is Outcome.IMPOSSIBLE
+
+
+def test_a_volume_that_is_made_after_its_pod_is_left_open():
+    template = {"spec": claim(class_="now")["spec"]}
+    request = pod(volumes=[{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}])
+
+    assert at_zones("a", request=request).outcome is Outcome.UNKNOWN
+    assert at_zones("b", request=request).outcome is Outcome.UNKNOWN
+
+
+def test_a_volume_that_a_driver_makes_for_an_in_tree_class_may_have_other_labels():
+    assert at_zones("a", provisioner="kubernetes.io/aws-ebs").outcome is Outcome.UNKNOWN
+
+
+def test_a_volume_that_is_there_may_be_taken_instead_of_a_new_one_elsewhere():
+    places = [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]
+    state = cluster(
+        node(labels={"zone": "b"}),
+        csiNodes=[],
+        persistentVolumes=[volume(zone="b", class_="now")],
+        storageClasses=[{**NOW, "allowedTopologies": places}],
+    )
+    verdict = evaluate(state, pod(**uses("home")), new_claims=[claim(class_="now")])
+
+    assert verdict.outcome is Outcome.UNKNOWN
+
+
 def test_an_ephemeral_volume_counts_by_its_template():
     template = {"spec": {**claim()["spec"], "storageClassName": "wait"}}
     request = pod(volumes=[{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}])

@@ -91,7 +91,22 @@ STARTS = {
         ),
         "not executable": f'{RUNC}exec: "/srv/start": permission denied: unknown',
         "/srv": f'{RUNC}exec: "/srv": is a directory',
+        "crun": "executable file `start.sh` not found in $PATH: No such file or directory",
         "no command": "no command specified",
+    },
+    (Kind.NODE_SOFTWARE, False): {
+        "rancher/k3os#702": (
+            "failed to create containerd container: get apparmor_parser version: exec:"
+            ' "apparmor_parser": executable file not found in $PATH'
+        ),
+        "no profiles": (
+            f"{RUNC}error during container init: unable to apply apparmor profile: apparmor failed"
+            " to apply profile: write /proc/self/attr/apparmor/exec: no such file or directory"
+        ),
+        "runc is gone": f'{TASK}unable to retrieve OCI runtime error: exec: "runc": executable file'
+        " not found in $PATH",
+        "its path is": f"{TASK}fork/exec /usr/bin/crun: no such file or directory: unknown",
+        "its copy is": f"{RUNC}exec /proc/self/fd/6: no such file or directory: unknown",
     },
     (Kind.IMAGE_PLATFORM, True): {"arm64": "exec /usr/bin/tini: exec format error"},
     (Kind.GPU_DRIVER, False): {
@@ -151,6 +166,12 @@ SANDBOXES = {
             ' for sandbox "1": plugin type="aws-cni" name="aws-cni" failed (add): add cmd: failed'
             " to assign an IP address to container"
         )
+    },
+    (Kind.NODE_SOFTWARE, ""): {
+        "runc is gone": 'failed to create shim: exec: "runc": executable file not found in $PATH'
+    },
+    (Kind.DISK_FULL, ""): {
+        "no space": "failed to setup network for sandbox: write /x: no space left on device"
     },
     (Kind.SANDBOX, ""): {
         "NVIDIA/gpu-operator#549, before": (

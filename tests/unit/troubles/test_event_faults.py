@@ -102,6 +102,9 @@ def test_a_warning_tells_what_is_wrong_and_what_ends_it(reason, message, kind, u
             "Nameserver limits were exceeded, some nameservers have been omitted",
         ),
         warning("MissingClusterDNS", "kubelet does not have ClusterDNS IP configured"),
+        warning("FailedScaleUp", "Node scale up in zones a failed: GCE quota exceeded."),
+        warning("VolumePermissionChangeInProgress", "Setting volume ownership is taking long"),
+        warning("AlreadyMountedVolume", "The requested fsGroup is 100, but the volume has 0"),
     ],
     ids=lambda it: it.reason,
 )
@@ -156,12 +159,68 @@ IN_USE = f'Multi-Attach error for volume "{PV}" Volume is already '
             id="jupyterhub/zero-to-jupyterhub-k8s#2981",
         ),
         pytest.param(f'{IN_USE}attached to node "gpu-1"', ("gpu-1",), id="the node"),
+        pytest.param(
+            f'AttachVolume.Attach failed for volume "{PV}" : The volume v cannot be attached to the'
+            " node b since it is already attached to the node a",
+            ("a",),
+            id="Longhorn",
+        ),
     ],
 )
 def test_a_volume_in_use_tells_who_has_it(text: str, holders: tuple[str, ...]) -> None:
     assert of_volume(text, "FailedAttachVolume") == [
         Fault(Kind.VOLUME_IN_USE, About(volume=PV), holders=holders)
     ]
+
+
+ATTACH = f'AttachVolume.Attach failed for volume "{PV}" : '
+CODE = "rpc error: code = {} desc = "
+ELSEWHERE = {
+    "GCE": (
+        "googleapi: Error 400: RESOURCE_IN_USE_BY_ANOTHER_RESOURCE - The disk resource"
+        " 'projects/p/zones/a/disks/d' is already being used by 'projects/p/zones/a/instances/g'"
+    ),
+    "EBS": (
+        f'{CODE.format("Internal")}Could not attach volume "vol-1" to node "i-2": VolumeInUse:'
+        " vol-1 is already attached to an instance"
+    ),
+    "Azure": (
+        "disk(/subscriptions/s/disks/d) already attached to node(/subscriptions/s/providers/"
+        "Microsoft.Compute/virtualMachines/aks-1), could not be attached to node(aks-2)"
+    ),
+    "Azure, detaching": (
+        "Cannot attach data disk 'd' to VM 'v' because the disk is currently being detached"
+    ),
+    "OpenStack": "disk 5 path /dev/vdb is attached to a different instance (6)",
+    "vSphere": f"{CODE.format('Internal')}The resource 'volume' is in use.",
+    "Hetzner": "volume is already attached to a server, please detach it first",
+    "DigitalOcean": "volume 1 is attached to the wrong droplet (2)",
+    "Ceph": "rbd image kubernetes/i is still being used",
+    "ReadWriteOncePod": (
+        "volume uses the ReadWriteOncePod access mode and is already in use by another pod"
+    ),
+    "Kubernetes": "volume attachment is being deleted",
+}
+
+
+@pytest.mark.parametrize("text", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_volume_that_is_attached_elsewhere_is_in_use_in_the_words_of_each_driver(text) -> None:
+    assert of_volume(ATTACH + text, "FailedAttachVolume") == [
+        Fault(Kind.VOLUME_IN_USE, About(volume=PV))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (f"{CODE.format('ResourceExhausted')}no more volumes", Kind.VOLUME_LIMIT),
+        ("AttachmentLimitExceeded: Exceeded max attachments", Kind.VOLUME_LIMIT),
+        ("CSINode n does not contain driver ebs.csi.aws.com", Kind.VOLUME_ATTACH),
+        (f"{CODE.format('DeadlineExceeded')}context deadline exceeded", Kind.VOLUME_ATTACH),
+    ],
+)
+def test_a_node_with_no_place_for_a_volume_is_told_from_one_that_is_slow(text, kind) -> None:
+    assert of_volume(ATTACH + text, "FailedAttachVolume") == [Fault(kind, About(volume=PV))]
 
 
 @pytest.mark.parametrize(

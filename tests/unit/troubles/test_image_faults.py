@@ -109,10 +109,14 @@ PULLS = {
         )
     },
     Kind.IMAGE_NAME: {
+        "cri-o, a short name": (
+            f'Failed to pull image "python:3": {RPC}short name mode is enforcing, but image name'
+            " python:3 returns ambiguous list"
+        ),
         "InvalidImageName": (
             'Failed to apply default image tag "A b": couldn\'t parse image name "A b": invalid'
             " reference format"
-        )
+        ),
     },
     Kind.IMAGE_NEVER_PULLED: {
         "ErrImageNeverPull": 'Container image "a" is not present with pull policy of Never'

@@ -195,6 +195,7 @@ def test_any_text_is_read_and_no_word_is_made_up(text) -> None:
             ReasonKind.DISK,
             "",
         ),
+        ('running "VolumeBinding" filter plugin: no class for claim', ReasonKind.DISK, ""),
         ("node(s) did not have enough free storage", ReasonKind.DISK, ""),
     ],
 )

@@ -1,0 +1,215 @@
+"""A home in another place than the room for its server, and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from gpuspawner.messages import OnForm, button, refusal
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.types import Accelerator
+from gpuspawner.preflight.apart import Apart
+from gpuspawner.preflight.decision import Reason, Refuse
+from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
+from tests.unit.makers.worlds import (
+    A100,
+    NAMESPACE,
+    Instead,
+    StillView,
+    labelled,
+    node,
+    pod,
+    proposal,
+)
+
+Plain = dict[str, Any]
+Objects = list[tuple[str, Plain]]
+
+STORAGE_KINDS = (
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
+)
+HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-a"}}
+
+
+def with_home(gpus: int = 1, **spec: object) -> Proposal:
+    return proposal("a", gpus, volumes=[HOME], **spec)
+
+
+ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+
+def home_at(key: str, value: str) -> list[tuple[str, Plain]]:
+    """Return a bound claim, and its volume, which only nodes with this label reach."""
+    named = {"name": "claim-a", "namespace": NAMESPACE}
+    bound: Plain = {
+        "metadata": {**named, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOnce"]},
+    }
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+    affinity = {"required": {"nodeSelectorTerms": [term]}}
+    volume: Plain = {"metadata": {"name": "disk"}, "spec": {"nodeAffinity": affinity}}
+    return [("PersistentVolumeClaim", bound), ("PersistentVolume", volume)]
+
+
+def machine(name: str, gpus: int, zone: str, **labels: str) -> tuple[str, Plain]:
+    return "Node", labelled(node(name, gpus), {ZONE: zone, HOSTNAME: name, **labels})
+
+
+def on(*objects: tuple[str, Plain]) -> Preflight:
+    view = StillView(*objects)
+    for kind in STORAGE_KINDS:
+        view.state.mark_known(kind)
+    return Preflight(view)
+
+
+def judged(what: Proposal, *objects: tuple[str, Plain]) -> tuple[Reason, Apart | None]:
+    decision = on(*objects).decider.check(what)
+    assert isinstance(decision, Refuse)
+    return decision.reason, decision.apart
+
+
+def test_a_home_in_another_zone_than_the_gpus_says_where_both_are() -> None:
+    cpu, gpu = machine("c", 0, "a", gpu="none"), machine("g", 1, "b")
+
+    assert judged(with_home(), cpu, gpu, *home_at(ZONE, "a")) == (
+        Reason.IMPOSSIBLE,
+        Apart(("a",), ("b",), are_zones=True, is_free=True),
+    )
+    in_use = "Pod", pod("x", 1, on="g")
+    assert judged(with_home(), cpu, gpu, in_use, *home_at(ZONE, "a")) == (
+        Reason.IMPOSSIBLE,
+        Apart(("a",), ("b",), are_zones=True, is_free=False),
+    )
+
+
+def test_a_home_on_a_full_machine_says_so_while_another_machine_has_free_gpus() -> None:
+    full, free = machine("m", 1, "a"), machine("n", 4, "a")
+
+    assert judged(
+        with_home(), full, free, ("Pod", pod("x", 1, on="m")), *home_at(HOSTNAME, "m")
+    ) == (
+        Reason.BUSY,
+        Apart(("m",), ("n",), are_zones=False, is_free=True),
+    )
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+def test_a_first_home_is_where_its_storage_class_makes_volumes(mode) -> None:
+    expressions = [{"key": ZONE, "values": ["a"]}]
+    class_ = {
+        "metadata": {"name": "disks"},
+        "provisioner": "disks.example",
+        "volumeBindingMode": mode,
+        "allowedTopologies": [{"matchLabelExpressions": expressions}],
+    }
+    first: Plain = {
+        "metadata": {"name": "claim-a", "namespace": NAMESPACE},
+        "spec": {"storageClassName": "disks", "accessModes": ["ReadWriteOnce"]},
+    }
+    what = replace(with_home(), new_claims=(first,))
+    cpu, gpu = machine("c", 0, "a", gpu="none"), machine("g", 1, "b")
+
+    assert judged(what, cpu, gpu, ("StorageClass", class_)) == (
+        Reason.IMPOSSIBLE,
+        Apart(("a",), ("b",), are_zones=True, is_free=True),
+    )
+
+
+def test_a_home_that_no_node_reaches_is_apart_from_every_node() -> None:
+    assert judged(with_home(), machine("g", 1, "b"), *home_at(ZONE, "gone")) == (
+        Reason.IMPOSSIBLE,
+        Apart((), ("g",), are_zones=False, is_free=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "objects"),
+    [
+        (with_home(), [machine("m", 1, "a"), ("Pod", pod("x", 1, on="m"))]),
+        (with_home(gpus=2), [machine("m", 1, "a"), machine("n", 1, "b")]),
+        (proposal("a", 2), [machine("m", 1, "a"), machine("n", 1, "b")]),
+    ],
+    ids=["the GPU beside it is in use", "nowhere are so many", "it has no home"],
+)
+def test_a_home_is_not_blamed_if_no_other_place_would_help(what, objects) -> None:
+    assert judged(what, *objects, *home_at(ZONE, "a"))[1] is None
+
+
+def test_a_home_in_use_on_a_machine_with_room_is_not_called_elsewhere() -> None:
+    (kind, home), disk = home_at(ZONE, "a")
+    home["spec"]["accessModes"] = ["ReadWriteOncePod"]
+    holder = "Pod", pod("x", 1, on="m", volumes=[HOME])
+
+    assert judged(with_home(), machine("m", 2, "a"), holder, (kind, home), disk) == (
+        Reason.BUSY,
+        None,
+    )
+
+
+class AtHome(Instead):
+    """Alternatives with the same home."""
+
+    def variant(self, request: GPURequest) -> tuple[Grant, Plain] | None:
+        made = super().variant(request)
+        return made and (made[0], pod("a", request.gpus, volumes=[HOME]))
+
+
+def test_buttons_start_what_fits_where_the_files_are() -> None:
+    home = home_at(ZONE, "a")
+    decider = on(machine("c", 0, "a", gpu="none"), machine("g", 2, "b"), *home).decider
+    what = with_home(2)
+    refused = decider.check(what)
+    assert isinstance(refused, Refuse)
+
+    found = decider.alternatives(what, AtHome(Offers(accelerators={"a100": A100})))
+    shown = OnForm.of_refusal(structs.replace(refused, alternatives=found))
+
+    assert [button(it).label for it in shown.alternatives] == ["Start without a GPU"]
+    assert [it.text for it in shown.errors] == ["Not where your files are."]
+
+
+T4 = Grant(Accelerator("t4", "T4", "nvidia.com/gpu"), 1)
+
+
+SAID = {
+    "There is room for 1 × T4 in zone b, but your files are in zone a.": (
+        T4,
+        Apart(("a",), ("b",), are_zones=True, is_free=True),
+    ),
+    "There can be room for 1 × T4 only in zones b and c, but your files are in zone a.": (
+        T4,
+        Apart(("a",), ("b", "c"), are_zones=True),
+    ),
+    "There is room for 1 × T4 on machine n, but your files are on machine m.": (
+        T4,
+        Apart(("m",), ("n",), are_zones=False, is_free=True),
+    ),
+    "There is room for 1 × T4 on several machines, but your files are where no machine is.": (
+        T4,
+        Apart((), tuple("nopq"), are_zones=False, is_free=True),
+    ),
+    "There is room for your server on machine n, but your files are on machine m.": (
+        Grant(),
+        Apart(("m",), ("n",), are_zones=False, is_free=True),
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "facts"), SAID.items(), ids=range(len(SAID)))
+def test_a_user_reads_where_the_files_are_and_where_the_gpu_is(said, facts) -> None:
+    grant, where = facts
+    text = refusal(Refuse(grant, Reason.IMPOSSIBLE, apart=where)).text
+
+    assert text.startswith(f"{said} A server runs where its files are. ")

@@ -1,0 +1,55 @@
+"""What the hub's log says of a pod that may be left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+import pytest
+
+from gpuspawner.start.sending import Sending
+from tests.unit.makers.worlds import NAMESPACE, no_promises
+
+KEY = (NAMESPACE, "jupyter-ann")
+
+
+async def lose(session: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Cancel a start whose pod is sent; return the levels of what the log says of the pod."""
+
+    async def sent(*_: Any) -> bool:
+        return True
+
+    async def delete(*_: Any) -> bool:
+        async with session.delete("http://127.0.0.1:9/") as answer:
+            return answer.ok
+
+    spawner = SimpleNamespace(namespace=NAMESPACE, pod_name=KEY[1], log=logging.getLogger("hub"))
+    promises = no_promises()
+    sending = Sending(spawner, SimpleNamespace(create_pod=sent, delete_pod=delete), promises)
+
+    async def start() -> None:
+        await sending.send(KEY, None, 3)
+        await asyncio.sleep(3600)
+
+    with caplog.at_level(logging.INFO, "hub"):
+        task = asyncio.create_task(sending.hold(KEY, start(), asyncio.sleep(3600)))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    return [it.levelname for it in caplog.records if "jupyter-ann" in it.message]
+
+
+async def test_a_hub_that_ends_during_a_start_does_not_warn_of_its_own_end(caplog) -> None:
+    session = aiohttp.ClientSession()
+    await session.close()
+
+    assert await lose(session, caplog) == ["INFO"]
+
+
+async def test_a_pod_of_which_nobody_knows_is_warned_of(caplog) -> None:
+    async with aiohttp.ClientSession() as session:
+        assert await lose(session, caplog) == ["WARNING"]
