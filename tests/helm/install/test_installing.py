@@ -253,7 +253,7 @@ def test_without_an_image_from_a_package_index(
         if command.startswith("$ pip"):
             administrator.run(command)
     (hash_,) = re.findall(r"--hash=sha256:(\w+)", administrator.run(hashing))
-    [newer] = administrator.source.glob("wheels/1/gpuspawner-*.whl")
+    [newer] = administrator.source.glob("wheels/gpuspawner/gpuspawner-*.whl")
     newer.unlink()
     wheels = (
         *administrator.source.glob("dist/*.whl"),
