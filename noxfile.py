@@ -123,6 +123,7 @@ def _lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check")
     session.run("lint-imports")
     session.run("mypy")
+    session.run("zizmor", "--quiet", "--offline", ".github")
 
 
 def _build_control_plane(session: nox.Session, *also: str) -> None:
@@ -209,6 +210,19 @@ def oldest_hub(session: nox.Session) -> None:
 def dist(session: nox.Session) -> None:
     """Build the sdist, and the wheel from it, in dist/: of one commit, always the same."""
     _build_dist(session)
+
+
+@nox.session
+def sbom(session: nox.Session) -> None:
+    """List in build/sbom.cdx.json what pip installs with the wheel in dist/."""
+    [wheel] = Path("dist").glob("*.whl")
+    session.install("cyclonedx-bom")
+    installed = str(Path(session.create_tmp()).absolute() / "installed")
+    session.run("uv", "venv", "--quiet", "--clear", installed)
+    session.run("uv", "pip", "install", "--quiet", "--python", installed, str(wheel))
+    Path("build").mkdir(exist_ok=True)
+    options = ("--output-reproducible", "--output-file", "build/sbom.cdx.json")
+    session.run("cyclonedx-py", "environment", *options, installed)
 
 
 @nox.session(python=FIRST_PYTHON)
