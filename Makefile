@@ -1,10 +1,10 @@
 # Commands for developers. They need Python 3.11 (or newer) and make. noxfile.py defines what each target does.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint docs unit bench live fuzz attack race soak chance nightly mutations chart screenshots simulation clean
+.PHONY: help demo check test lint docs unit bench live fuzz attack race soak chance nightly mutations chart screenshots simulation dist wheel-test sbom clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## a JupyterHub with GPUSpawner on a local cluster with simulated GPUs
 	@tools/nox --session demo
@@ -60,6 +60,15 @@ screenshots: ## take the documentation's screenshots again
 
 simulation: ## compare the line with other ways, and draw the documentation's plot again
 	@tools/nox --session simulation
+
+dist: ## build the sdist and the wheel in dist/
+	@tools/nox --session dist
+
+wheel-test: ## build them, and run the unit, hub and browser tests with the wheel
+	@tools/nox --session wheel_test
+
+sbom: ## list in build/sbom.cdx.json what pip installs with the wheel in dist/
+	@tools/nox --session sbom
 
 clean: ## remove the environments and build outputs of this work tree
 	rm -rf .nox build dist docs/_build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -123,6 +123,7 @@ def _lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check")
     session.run("lint-imports")
     session.run("mypy")
+    session.run("zizmor", "--quiet", "--offline", ".github")
 
 
 def _build_control_plane(session: nox.Session, *also: str) -> None:
@@ -203,6 +204,39 @@ def oldest_hub(session: nox.Session) -> None:
         "tests/hub/gates/test_refusals.py",
     )
     _with_clusters(session, *THREE_AT_ONCE, tests=tests, marked=_by_day())
+
+
+@nox.session
+def dist(session: nox.Session) -> None:
+    """Build the sdist, and the wheel from it, in dist/: of one commit, always the same."""
+    _build_dist(session)
+
+
+@nox.session
+def sbom(session: nox.Session) -> None:
+    """List in build/sbom.cdx.json what pip installs with the wheel in dist/."""
+    [wheel] = Path("dist").glob("*.whl")
+    session.install("cyclonedx-bom")
+    installed = str(Path(session.create_tmp()).absolute() / "installed")
+    session.run("uv", "venv", "--quiet", "--clear", installed)
+    session.run("uv", "pip", "install", "--quiet", "--python", installed, str(wheel))
+    Path("build").mkdir(exist_ok=True)
+    options = ("--output-reproducible", "--output-file", "build/sbom.cdx.json")
+    session.run("cyclonedx-py", "environment", *options, installed)
+
+
+@nox.session(python=FIRST_PYTHON)
+def wheel_test(session: nox.Session) -> None:
+    """Run the unit, hub and browser tests with the wheel, from the sdist without the package."""
+    sdist, wheel = _build_dist(session)
+    session.install(f"{wheel}[test,browser]", *CHART_HUB)
+    session.env["CHROMIUM"] = _chromium(session)
+    _build_control_plane(session, "kueue")
+    with session.chdir(_unpacked(session, sdist)):
+        shutil.rmtree("gpuspawner")
+        # Those of `suite` are about the repository: its patches need the package's source.
+        tests = (*UNIT, "tests/hub", "tests/browser", "--ignore=tests/unit/suite")
+        _with_clusters(session, *FOUR_AT_ONCE, tests=tests, marked=_by_day())
 
 
 @nox.session(python=FIRST_PYTHON)
@@ -350,6 +384,33 @@ def _prepare_for_all(session: nox.Session, *hub: str) -> None:
     session.install("-e", f".[test,browser{',postgresql' if NIGHT else ''}]", *hub)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session, "kueue", *(["karpenter"] if NIGHT else []))
+
+
+def _build_dist(session: nox.Session) -> tuple[Path, Path]:
+    """Build into dist/, and check what a package index would; return the sdist and the wheel."""
+    session.install("build", "twine")
+    shutil.rmtree("dist", ignore_errors=True)
+    session.env["SOURCE_DATE_EPOCH"] = _source_date(session)
+    session.run("python", "-m", "build", "--quiet")
+    [sdist], [wheel] = Path("dist").glob("*.tar.gz"), Path("dist").glob("*.whl")
+    session.run("twine", "check", "--strict", str(sdist), str(wheel))
+    return sdist.absolute(), wheel.absolute()
+
+
+def _source_date(session: nox.Session) -> str:
+    """Return the time of the last commit; of an unpacked sdist, that of its files."""
+    if Path("PKG-INFO").exists():
+        return str(int(Path("PKG-INFO").stat().st_mtime))
+    command = ("git", "log", "-1", "--format=%ct")
+    return str(session.run(*command, external=True, silent=True)).strip()
+
+
+def _unpacked(session: nox.Session, sdist: Path) -> Path:
+    folder = Path(session.create_tmp()).absolute() / "sdist"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.unpack_archive(sdist, folder, filter="data")
+    [root] = folder.iterdir()
+    return root
 
 
 def _need_source(session: nox.Session, variable: str, *projects: str) -> None:

@@ -133,7 +133,7 @@ def explain_health(health: Health) -> str:
         case Forbidden(kinds, text):
             return (
                 f"The hub isn't allowed to list and watch {' and '.join(kinds)} ({text}); "
-                f"{UNCHECKED} a ClusterRole grants it, such as the one in helm-values/rbac.yaml."
+                f"{UNCHECKED} a ClusterRole grants it, such as the one that gpuspawner rbac prints."
             )
         case Unreachable(text):
             return f"The hub can't read the cluster ({text}); {UNCHECKED} it can."

@@ -13,6 +13,7 @@ from gpuspawner.doctor.capacity import Capacity
 from gpuspawner.doctor.command import MISUSED, NO_FLAGS, Command
 from gpuspawner.doctor.doctor import Doctor
 from gpuspawner.doctor.explain import Explain
+from gpuspawner.doctor.shipped import Rbac, Values
 
 
 def _made(command: type[Command]) -> tuple[Callable[[Application], Command], str]:
@@ -24,11 +25,13 @@ SUBCOMMANDS = {
     "doctor": _made(Doctor),
     "capacity": _made(Capacity),
     "explain": _made(Explain),
+    "rbac": _made(Rbac),
+    "values": _made(Values),
 }
 
 
 class GPUSpawnerApp(Application):
-    """Questions about a hub with gpuspawner, and about its cluster."""
+    """Questions about a hub with gpuspawner and about its cluster, and files to install it."""
 
     name = "gpuspawner"
     version = __version__

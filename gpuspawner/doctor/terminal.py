@@ -58,6 +58,11 @@ def say_json(value: object) -> None:
     _output().write(f"{json.dumps(value, indent=2)}\n")
 
 
+def pass_on(text: str) -> None:
+    """Print a text of ours as it is."""
+    _output().write(text)
+
+
 def complain(text: str) -> None:
     """Print one line where errors go."""
     sys.stderr.write(f"{one_line(text, _LONGEST)}\n")

@@ -74,8 +74,8 @@ _WITHOUT = {
 }
 _NAMES = {"configmaps": "the ConfigMap of GPUSpawner.autoscaler_status"}
 GRANT = (
-    "Apply helm-values/rbac.yaml for the hub's namespace and service account, as its first lines "
-    "say, or grant {verbs} on {what} in a ClusterRole of yours."
+    "Apply what gpuspawner rbac prints for the hub's namespace and service account, or grant "
+    "{verbs} on {what} in a ClusterRole of yours."
 )
 """What to do about a right that the hub lacks."""
 

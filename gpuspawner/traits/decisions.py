@@ -65,7 +65,7 @@ autoscaler_status = Unicode(
     Names the ConfigMap to which Cluster Autoscaler writes its status, as ``namespace/name``.
 
     OpenShift's is in ``openshift-machine-api``; the autoscaler's Helm chart uses its own namespace.
-    Grant the right to this ConfigMap, too: see ``helm-values/rbac.yaml``.
+    Grant the right to this ConfigMap, too: ``gpuspawner rbac`` prints a Role for it.
 
     .. versionadded:: 0.1
     """,

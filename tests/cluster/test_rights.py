@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ Object = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to" / "rbac.md"
+ALL, MINIMAL = "gpuspawner rbac", "gpuspawner rbac minimal"
 
 GPU = "nvidia.com/gpu"
 DRIVER = "disk.example"
@@ -172,13 +174,13 @@ def lines(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
 
 
 @contextmanager
-def applied(cluster: LocalCluster, manifest: str, namespace: str) -> Iterator[None]:
+def applied(cluster: LocalCluster, rights: str, namespace: str) -> Iterator[None]:
     """Give a hub its rights by the how-to's command for a namespace of any name."""
-    [command] = re.findall(r"^\$ (sed .+)$", HOW_TO.read_text(), re.MULTILINE)
-    assert "/staging/" in command
-    of_file = command.replace("helm-values/rbac.yaml", f"helm-values/{manifest}")
-    of_hub = of_file.replace("/staging/", f"/{namespace}/")
-    path = os.pathsep.join([str(cluster.directory), os.environ["PATH"]])
+    [command] = re.findall(r"^\$ (gpuspawner rbac .+)$", HOW_TO.read_text(), re.MULTILINE)
+    assert " staging " in command
+    of_hub = command.replace(" staging ", f" {namespace} ").replace(ALL, rights)
+    programs = (cluster.directory, Path(sys.executable).parent)
+    path = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "KUBECONFIG": str(cluster.kubeconfig)}
 
     def run(line: str) -> None:
@@ -199,23 +201,22 @@ def may(cluster: LocalCluster, account: str, verb: str, resource: str, namespace
     return bool(cluster.api.create(path, {"spec": spec})["status"]["allowed"])
 
 
-@pytest.mark.parametrize("second", ["rbac.yaml", "rbac-minimal.yaml"])
-@pytest.mark.parametrize("first", ["rbac.yaml", "rbac-minimal.yaml"])
-def test_two_hubs_in_one_cluster_each_have_the_rights_from_their_own_file(
+@pytest.mark.parametrize("second", [ALL, MINIMAL])
+@pytest.mark.parametrize("first", [ALL, MINIMAL])
+def test_two_hubs_in_one_cluster_each_have_the_rights_of_their_own_command(
     cluster: LocalCluster, namespace: str, first: str, second: str
 ) -> None:
     other = f"{namespace}-2"
-    manifests = {namespace: first, other: second}
+    granted = {namespace: first, other: second}
     with applied(cluster, first, namespace):
         wait_for(lambda: may(cluster, namespace, "list", "pods"))
         with applied(cluster, second, other):
             wait_for(lambda: may(cluster, other, "list", "pods"))
 
-            for hub, manifest in manifests.items():
+            for hub, rights in granted.items():
                 assert may(cluster, hub, "list", "pods")
                 assert may(cluster, hub, "watch", "nodes")
-                is_full = manifest == "rbac.yaml"
-                assert may(cluster, hub, "list", "persistentvolumes") is is_full
+                assert may(cluster, hub, "list", "persistentvolumes") is (rights == ALL)
         wait_for(lambda: not may(cluster, other, "list", "pods"))
         assert may(cluster, namespace, "list", "pods")
 

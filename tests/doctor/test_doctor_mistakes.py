@@ -231,7 +231,7 @@ GPU = "nvidia.com/gpu"
 Plant = Callable[[Hub], AbstractContextManager[None]]
 IN_THE_CLUSTER: dict[str, tuple[Plant, str, str]] = {
     "no right to read nodes": (
-        lambda hub: without_right(hub, "nodes"), "rights-nodes", "rbac.yaml"),
+        lambda hub: without_right(hub, "nodes"), "rights-nodes", "gpuspawner rbac"),
     "no right to read pods": (
         lambda hub: without_right(hub, "pods"), "rights-pods", "every server starts unchecked"),
     "no right to read device classes": (
@@ -281,7 +281,7 @@ def test_it_finds_that_the_hub_has_lost_its_rights_until_they_are_back(own: Hub)
     own.cluster.api.patch(f"{bindings}/gpuspawner-{own.namespace}", {"subjects": other})
     wait_for(lambda: expected == {it["id"] for it in troubles(own.doctor(configuration)[1])})
     advice = {it["id"]: it["advice"] for it in troubles(own.doctor(configuration)[1])}
-    assert "rbac.yaml for the hub's namespace" in advice["rights-pods"]
+    assert "gpuspawner rbac prints for the hub's namespace" in advice["rights-pods"]
 
     own.cluster.api.patch(
         f"{bindings}/gpuspawner-{own.namespace}", {"subjects": binding["subjects"]}

@@ -1,9 +1,10 @@
-"""The how-to's first step, which writes the administrator's own values into mine.yaml."""
+"""The how-to's commands that write values: the administrator's own, and ours for another chart."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,14 +24,18 @@ def source(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def find(source: Path, *installed: Values) -> None:
-    """Run the step on a hub whose release has these values."""
-    (source / "release").write_text(yaml.safe_dump(merged(*installed)))
-    path = os.pathsep.join([str(source), os.environ["PATH"]])
-    for command in commands("1. Find your values"):
+def follow(section: str, source: Path) -> None:
+    path = os.pathsep.join([str(source), str(Path(sys.executable).parent), os.environ["PATH"]])
+    for command in commands(section):
         line = command.removeprefix("$ ")
         environment = {**os.environ, "PATH": path}
         subprocess.run(["sh", "-c", line], cwd=source, env=environment, check=True)
+
+
+def find(source: Path, *installed: Values) -> None:
+    """Run the step on a hub whose release has these values."""
+    (source / "release").write_text(yaml.safe_dump(merged(*installed)))
+    follow("1. Find your values", source)
 
 
 def test_mine_yaml_has_the_values_of_a_hub_without_gpuspawner(source: Path):
@@ -54,3 +59,10 @@ def test_whoever_has_lost_mine_yaml_gets_no_frozen_one(source: Path):
     find(source, read("base"), read("install-from-configmap"), OWN)
 
     assert not (source / "mine.yaml").exists()
+
+
+def test_a_chart_that_depends_on_the_hub_s_gets_the_values_below_its_name(source: Path):
+    follow("If your hub has configuration of its own", source)
+
+    values = yaml.safe_load((source / "gpuspawner.yaml").read_text())
+    assert values == {"jupyterhub": merged(read("base"), read("install-from-configmap"))}

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpuspawner.offers.offers import Offers
 from tests.helm.chart import CLOUDS, VALUES, WAYS, Chart, Values, read
 
+K3S = Path(__file__).parents[1] / "k3s" / "mine.yaml"
 IDLE_GPU_SERVERS = Path(__file__).parents[2] / "docs/how-to/idle-gpu-servers.md"
 
 
@@ -79,6 +81,13 @@ def test_the_chart_accepts_the_culler_of_idle_gpu_servers(chart: Chart):
     [values] = re.findall(r"```yaml\n(.*?)```", IDLE_GPU_SERVERS.read_text(), re.DOTALL)
 
     assert chart.faults(read("base"), yaml.safe_load(values)) == []
+
+
+def test_the_chart_accepts_the_values_of_the_test_on_k3s(chart: Chart):
+    mine = yaml.safe_load(K3S.read_text())
+
+    assert chart.faults(read("base"), read("install-from-configmap"), mine) == []
+    assert Offers.parse(**mine["hub"]["config"]["GPUSpawner"]).accelerators["fake"].counts == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "zero-to-jupyterhub.md"
 WITHOUT_AN_IMAGE = ("install-from-index", "install-from-configmap")
 #: Where each way makes the wheel.
-MADE = [("An image", "dist"), ("A package index", "dist"), ("A ConfigMap", "wheels/1")]
+MADE = [("An image", "dist"), ("A package index", "dist"), ("A ConfigMap", "wheels/gpuspawner")]
 
 
 def init_container(way: str) -> Values:

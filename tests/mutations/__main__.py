@@ -105,9 +105,9 @@ def _copy() -> Iterator[Path]:
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout
         for name in filter(None, listed.split("\0")):
-            if (ROOT / name).is_file():  # else, it has been deleted, and that isn't committed yet
+            if (ROOT / name).exists():  # else, it has been deleted, and that isn't committed yet
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, folder / name)
+                shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
         yield folder
 
 

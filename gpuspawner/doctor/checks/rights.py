@@ -45,7 +45,7 @@ async def check(hub: Hub) -> list[Finding]:
     except RequestError as failed:
         make = warning if isinstance(hub.view.health(), Live) else error
         text = f"The API server doesn't say what the hub may do ({failed})."
-        advice = "Ask it with kubectl auth can-i for each right of helm-values/rbac.yaml."
+        advice = "Ask it with kubectl auth can-i for each right that gpuspawner rbac prints."
         return [*found, make("rights", text, advice)]
     return [
         *found,
@@ -135,8 +135,8 @@ async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
         warning(
             "rights-cluster-autoscaler",
             f"The hub isn't allowed to {allowed} the ConfigMap {name} in {namespace}. So {effect}.",
-            "Apply helm-values/rbac.yaml, which grants it, or set GPUSpawner.autoscaling = 'none' "
-            "if the number of nodes is fixed.",
+            "Apply what gpuspawner rbac prints, or set GPUSpawner.autoscaling = 'none' if the "
+            "number of nodes is fixed.",
         )
     ]
 

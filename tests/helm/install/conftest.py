@@ -21,7 +21,8 @@ from localcluster.fleet import load
 from tests.helm.install.page import commands
 
 ROOT = Path(__file__).parents[3]
-_SOURCE = ("gpuspawner", "helm-values", "LICENSE", "README.md", "pyproject.toml", "setup.cfg")
+_PACKAGING = ("LICENSE", "README.md", "pyproject.toml", "setup.cfg", "setup.py")
+_SOURCE = ("gpuspawner", "helm-values", *_PACKAGING)
 _REPOSITORY = "https://hub.jupyter.org/helm-chart/"
 
 

@@ -94,11 +94,15 @@ class Installation:
         )
         (administrator.source / "mine.yaml").write_text(mine)
 
-    def upgrade(self, way: str, more: str = "") -> None:
-        """Run the upgrade with the file of this way, and more arguments."""
-        for command in commands("4. Upgrade the release"):
-            of_way = command.replace("install-from-configmap", way)
-            self._administrator.run(of_way.replace("upgrade", f"upgrade {more}", 1))
+    def upgrade(self, way: str, more: str = "", **written: str) -> None:
+        """Run the upgrade for this way, with more arguments, and words replaced in the values."""
+        values, *others = commands("4. Upgrade the release")
+        self._administrator.run(values.replace("install-from-configmap", way))
+        file = self._administrator.source / "gpuspawner.yaml"
+        for name, text in written.items():
+            file.write_text(file.read_text().replace(name, text))
+        for command in others:
+            self._administrator.run(command.replace("upgrade", f"upgrade {more}", 1))
 
     def passes_the_strictest_standard_for_pods(self) -> None:
         """Let the API server's admission check the hub's pod, without creating it."""
@@ -253,7 +257,7 @@ def test_without_an_image_from_a_package_index(
         if command.startswith("$ pip"):
             administrator.run(command)
     (hash_,) = re.findall(r"--hash=sha256:(\w+)", administrator.run(hashing))
-    [newer] = administrator.source.glob("wheels/1/gpuspawner-*.whl")
+    [newer] = administrator.source.glob("wheels/gpuspawner/gpuspawner-*.whl")
     newer.unlink()
     wheels = (
         *administrator.source.glob("dist/*.whl"),
@@ -263,11 +267,8 @@ def test_without_an_image_from_a_package_index(
         project = administrator.site / "simple" / wheel.name.partition("-")[0]
         project.mkdir(parents=True)
         shutil.move(wheel, project)
-    values = administrator.source / "helm-values" / "install-from-index.yaml"
-    index = f"{administrator.address}/simple"
-    adapted = values.read_text().replace("https://INDEX/simple", index)
-    values.write_text(adapted.replace("sha256:HASH", f"sha256:{hash_}"))
-    installation.upgrade("install-from-index")
+    index = administrator.address.removeprefix("http://")
+    installation.upgrade("install-from-index", INDEX=index, HASH=hash_, https="http")
 
     installation.passes_the_strictest_standard_for_pods()
     installation.fits_the_quota_of_the_stock_hub()

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from gpuspawner.doctor.application import main
+from gpuspawner.doctor.application import SUBCOMMANDS, main
 from gpuspawner.doctor.explain import Explain
 from tests.unit.makers.files import T4, Files, of_fleet
 
@@ -25,11 +25,11 @@ def test_without_a_subcommand_it_names_them(capsys, arguments) -> None:
     assert main(arguments) == 3
 
     out = capsys.readouterr().out
-    assert all(f"\n{name}\n" in out for name in ("doctor", "capacity", "explain"))
+    assert all(f"\n{name}\n" in out for name in SUBCOMMANDS)
 
 
 @pytest.mark.each_python
-@pytest.mark.parametrize("name", ["doctor", "capacity", "explain"])
+@pytest.mark.parametrize("name", SUBCOMMANDS)
 def test_the_examples_of_the_help_are_in_one_column(capsys, name) -> None:
     assert main([name, "--help"]) == 0
 

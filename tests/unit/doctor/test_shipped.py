@@ -1,0 +1,104 @@
+"""`gpuspawner rbac` and `gpuspawner values`."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from itertools import permutations
+from typing import Any
+
+import pytest
+import yaml
+
+from gpuspawner.doctor.application import main
+from gpuspawner.doctor.shipped import VALUES, merged
+from tests.helm import chart
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 0
+    return capsys.readouterr().out
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(text))
+
+
+@pytest.mark.parametrize(("arguments", "file"), [([], "rbac"), (["minimal"], "rbac-minimal")])
+def test_the_rights_are_those_of_the_file(capsys, arguments, file) -> None:
+    assert printed(capsys, "rbac", *arguments) == (chart.VALUES / f"{file}.yaml").read_text()
+
+
+@pytest.mark.parametrize("namespace", ["staging", "hub", "jhub-2", "123", "true"])
+@pytest.mark.parametrize("account", ["my-jhub", "hub", "123"])
+def test_the_rights_go_to_the_service_account_in_its_namespace(capsys, namespace, account) -> None:
+    words = ("--namespace", namespace, "--service-account", account)
+
+    found = objects(printed(capsys, "rbac", *words))
+
+    assert {it["metadata"]["name"] for it in found} == {f"gpuspawner-{namespace}"}
+    subjects = [it["subjects"] for it in found if it["kind"].endswith("Binding")]
+    assert subjects == [[{"kind": "ServiceAccount", "name": account, "namespace": namespace}]] * 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["rbac", "all"],
+        ["rbac", "--namespace", "a\nb"],
+        ["rbac", "--service-account", 'x"'],
+        ["values", "gke", "../rbac"],
+        ["values", "--chart", "latest"],
+    ],
+)
+def test_what_it_cannot_print_is_a_mistake(capsys, arguments) -> None:
+    assert main(arguments) == 3
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"gpuspawner {arguments[0]}: ")
+
+
+def test_a_misspelt_file_is_told_with_the_nearest_name(capsys) -> None:
+    main(["values", "on-premise"])
+
+    assert "did you mean 'on-premises'?" in capsys.readouterr().err
+
+
+def test_every_values_file_can_be_named() -> None:
+    every = {it.name for it in (files("gpuspawner") / "helm-values").iterdir()}
+    others = {"base", "rbac", "rbac-minimal", "pull-images"}
+
+    assert {f"{it}.yaml" for it in (*VALUES, *others)} | {"hub.Dockerfile"} == every
+
+
+@pytest.mark.parametrize("names", [(), *permutations(VALUES, 2), VALUES], ids=" ".join)
+def test_files_are_merged_as_helm_merges_them(capsys, names) -> None:
+    shown = yaml.safe_load(printed(capsys, "values", *names))
+
+    assert shown == chart.merged(chart.read("base"), *map(chart.read, names))
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_comments_of_both_files_stay(capsys, name) -> None:
+    def comments(text: str) -> set[str]:
+        return {line for line in text.splitlines() if line.lstrip().startswith("#")}
+
+    shown = comments(printed(capsys, "values", name))
+
+    written = [(chart.VALUES / f"{it}.yaml").read_text() for it in ("base", name)]
+    assert shown == comments("".join(written)) != set()
+
+
+def test_a_list_of_a_later_file_replaces_an_earlier_one() -> None:
+    first = "a:\n  # why\n  b:\n    - 1\n  c: 1\n"
+
+    assert merged(first, "a:\n  b:\n    - 2\n") == "a:\n  b:\n    - 2\n  c: 1\n"
+
+
+@pytest.mark.parametrize("way", chart.WAYS)
+def test_the_hub_s_image_is_that_of_the_chart_s_version(capsys, way) -> None:
+    shown = printed(capsys, "values", way, "--chart", "4.3.5")
+
+    hub = yaml.safe_load(shown)["hub"]
+    tags = [it["image"].partition(":")[2] for it in hub.get("initContainers", [])]
+    assert tags == ["4.3.5"] or hub["image"]["tag"] == "4.3.5-1"
