@@ -272,7 +272,7 @@ async def test_missing_rights_are_named_with_the_servers_that_start_unchecked(ca
     assert level == "WARNING"
     assert (
         "! no right to list and watch persistentvolumeclaims: servers with a home directory or "
-        "another claim start unchecked. Apply helm-values/rbac.yaml "
+        "another claim start unchecked. Apply what gpuspawner rbac prints "
     ) in block
 
 
