@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpuspawner.doctor.checks.storage import check, check_places
-from gpuspawner.messages.administrators import Finding
 from gpuspawner.doctor.servers import OfferedServer, Tried
+from gpuspawner.messages.administrators import Finding
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.storage import claim, volume
 from tests.unit.makers.worlds import labelled, node, proposal
