@@ -6,10 +6,12 @@ from msgspec.structs import replace
 from traitlets.config import Config
 
 from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.runtime_classes import runtime_classes
 from gpuspawner.compat import required_names
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.doctor.checks import (
     cluster,
+    containers,
     devices,
     limits,
     offers,
@@ -56,6 +58,7 @@ async def examine(config: Config) -> list[Finding]:
         except UnusableError as failed:
             advice = "Correct KubeSpawner.profile_list or its function."
             return [*found, error("profiles", f"No user can start a server: {failed}", advice)]
+        found += containers.check(hub.state, tried, await runtime_classes(hub.runtime.client))
         return [*found, *_about(hub, tried)]
 
 
