@@ -23,7 +23,7 @@ class ScaleUp(Shape, frozen=True):
     """A pool of nodes that an autoscaler grows for waiting pods; also the shape of `scale_up`.
 
     Attributes:
-        max_nodes: The maximum number of nodes with this accelerator.
+        max_nodes: The maximum number of nodes with this accelerator, in all pools together.
         minutes: How long it usually takes until a new node can run a pod.
     """
 
