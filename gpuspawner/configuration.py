@@ -48,6 +48,10 @@ class ConfigurationError(ValueError):
     """The hub's configuration contradicts itself or names something that doesn't exist."""
 
 
+_configured: list[Config] = []
+"""What `configure` has seen without a hub, until `load` puts GPUSpawner in front of later lines."""
+
+
 def configure(c: Config) -> None:
     """Use GPUSpawner, check its configuration, and start reading the cluster with the hub.
 
@@ -66,6 +70,7 @@ def configure(c: Config) -> None:
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:  # a command such as `jupyterhub token` reads the file and starts no hub
+        _configured.append(c)
         return
     # The hub reads its configuration, with other files and the command line, without yielding to
     # the event loop.
@@ -140,12 +145,16 @@ def load(path: Path) -> Config:
     Raises:
         ConfigurationError: The file can't be read, or raises an error.
     """
+    _configured.clear()
     try:
-        return PyFileConfigLoader(path.name, str(path.parent)).load_config()
+        config = PyFileConfigLoader(path.name, str(path.parent)).load_config()
     except (ConfigurationError, OfferError) as error:
         raise ConfigurationError(str(error)) from error
     except (Exception, SystemExit) as error:  # it is the administrator's program
         raise ConfigurationError(f"{type(error).__name__}: {error}") from error
+    if any(it is config for it in _configured):
+        config.JupyterHub.spawner_class = spawner_class(config)
+    return config
 
 
 def offered(c: Config) -> tuple[Offers, object | None]:

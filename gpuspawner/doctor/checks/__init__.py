@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 from traitlets.config import Config
 
+from gpuspawner.cluster.asked_once import claim_drivers, runtime_classes
 from gpuspawner.cluster.health import Live
-from gpuspawner.cluster.runtime_classes import runtime_classes
 from gpuspawner.compat import required_names
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.doctor.checks import (
+    claims,
     cluster,
     containers,
     devices,
@@ -58,6 +59,7 @@ async def examine(config: Config) -> list[Finding]:
         except UnusableError as failed:
             advice = "Correct KubeSpawner.profile_list or its function."
             return [*found, error("profiles", f"No user can start a server: {failed}", advice)]
+        found += claims.check(hub.state, tried, await claim_drivers(hub.runtime.client))
         found += containers.check(hub.state, tried, await runtime_classes(hub.runtime.client))
         return [*found, *_about(hub, tried)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ from kubespawner import KubeSpawner
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner
-from gpuspawner.configuration import check
+from gpuspawner.configuration import check, load
 from gpuspawner.doctor.checks import settings
 
 
@@ -53,3 +54,21 @@ def test_names_that_are_traits_of_ours_are_found() -> None:
 
     assert (finding.id, finding.severity) == ("same-name", "warning")
     assert finding.text.startswith("pre_spawn_hook sets queue: ")
+
+
+@pytest.mark.parametrize(("called", "expected"), [(True, []), (False, ["spawner-class"])])
+def test_an_own_class_that_is_set_after_configure_is_wrapped(
+    tmp_path: Path, called: bool, expected: list[str]
+) -> None:
+    lines = [
+        "import gpuspawner, kubespawner",
+        "c = get_config()",
+        "gpuspawner.configure(c)" if called else "",
+        "class OurSpawner(kubespawner.KubeSpawner): pass",
+        "c.JupyterHub.spawner_class = OurSpawner",
+    ]
+    file = tmp_path / "jupyterhub_config.py"
+    file.write_text("\n".join(lines))
+    hub: Any = SimpleNamespace(config=load(file), spawner=SimpleNamespace(preflight="enforce"))
+
+    assert [finding.id for finding in settings.check(hub)] == expected
