@@ -28,10 +28,12 @@ from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.launch import announcements
 from gpuspawner.offers import manifest
+from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
-from gpuspawner.profiles import trial
+from gpuspawner.profiles import slips, trial
+from gpuspawner.profiles.slips import Slip, mapping
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of
 from gpuspawner.traits import OF_ONE_SERVER, OFFERS
@@ -93,6 +95,8 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         settings = check(c, spawner)
         for place, name in shared_names(settings, spawner):
             get_logger().warning("%s", SAME_NAME.format(place, name))
+        for slip in all_slips(settings):
+            get_logger().warning("%s", slip.text)
         running = runtime.current(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
@@ -130,7 +134,8 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
         )
     _check_overrides(settings)
     _check_profiles(settings)
-    _check_nodes_to_avoid(settings, offers)
+    _check_slips(settings)
+    _check_nodes(settings, offers)
     if not _STATUS.fullmatch(settings.autoscaler_status):
         raise ConfigurationError(
             f"GPUSpawner.autoscaler_status is {settings.autoscaler_status!r}, but must be the "
@@ -253,31 +258,43 @@ def shared_names(settings: Any, spawner: type[GPUSpawner]) -> Iterator[tuple[str
         yield from ((place, name) for name in ours if sets_attribute(owner, name))
 
 
-def _check_nodes_to_avoid(settings: Any, offers: Offers) -> None:
-    if settings.keep_cpu_servers_off_accelerators:
-        try:
+def _check_slips(settings: Any) -> None:
+    for slip in all_slips(settings):
+        if slip.is_fatal:
+            raise ConfigurationError(slip.text)
+
+
+def all_slips(settings: Any) -> Iterator[Slip]:
+    """Yield the slips in what sets traits; those of a function that lists profiles need a user."""
+    environment = {"environment": settings.environment}
+    for place, given in (("KubeSpawner", environment), *_group_overrides(settings)):
+        yield from slips.of_override(place, given, settings)
+    yield from slips.of_profiles(settings.profile_list, settings)
+
+
+def _check_nodes(settings: Any, offers: Offers) -> None:
+    """Refuse accelerators whose labels contradict those of every server, or that nobody avoids."""
+    every = {"spec": {"containers": [{}], "nodeSelector": settings.node_selector}}
+    try:
+        for it in offers.accelerators.values():
+            manifest.apply(every, Grant(it, it.counts[0]))
+        if settings.keep_cpu_servers_off_accelerators:
             manifest.off(offers.accelerators.values())
-        except ManifestError as error:
-            raise ConfigurationError(str(error)) from error
+    except ManifestError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _group_overrides(settings: Any) -> Iterator[tuple[str, Mapping[Any, Any]]]:
+    for name, group in mapping(settings.group_overrides).items():
+        place = f"Spawner.group_overrides[{name!r}]"
+        yield place, mapping(mapping(group).get("spawner_override"))
 
 
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
-    groups = settings.group_overrides
-    for name, group in _mapping(groups).items():
-        yield (
-            f"Spawner.group_overrides[{name!r}]",
-            _mapping(_mapping(group).get("spawner_override")),
-        )
-    listed = settings.profile_list
-    if isinstance(listed, Mapping):  # KubeSpawner 7.1
-        listed = list(listed.values())
-    for number, profile in enumerate(listed if isinstance(listed, list) else ()):
-        place = f"KubeSpawner.profile_list[{number}]"
-        yield place, _mapping(_mapping(profile).get("kubespawner_override"))
-        for option in _mapping(_mapping(profile).get("profile_options")).values():
-            for choice in _mapping(_mapping(option).get("choices")).values():
-                yield place, _mapping(_mapping(choice).get("kubespawner_override"))
-    applied = _mapping(settings.apply_user_options).values()
+    yield from _group_overrides(settings)
+    for place, part in slips.parts(settings.profile_list):
+        yield place, mapping(part.get(slips.OVERRIDE))
+    applied = mapping(settings.apply_user_options).values()
     yield "Spawner.apply_user_options", [name for name in applied if isinstance(name, str)]
 
 
@@ -285,7 +302,7 @@ def _schedulers(settings: Any) -> Iterator[str]:
     """Yield the schedulers that servers may name, the hub's own first."""
     yield settings.scheduler_name or ""
     for _, overridden in _overrides(settings):
-        name = _mapping(overridden).get("scheduler_name")
+        name = mapping(overridden).get("scheduler_name")
         if isinstance(name, str):
             yield name
 
@@ -306,10 +323,6 @@ def _profile_error(listed: object) -> Exception | None:
     except (AttributeError, KeyError, TypeError, re.error) as error:
         return error
     return None
-
-
-def _mapping(value: object) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _subclasses(cls: type[object]) -> Iterator[type[object]]:

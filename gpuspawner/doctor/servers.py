@@ -116,6 +116,8 @@ async def try_out(hub: Hub, server: OfferedServer) -> Tried:
     except UnusableError as error:
         return Tried(server, problem=str(error))
     proposal = choice.proposal
+    if proposal.pod.get("spec") is None:
+        return Tried(server, problem="KubeSpawner can't make a pod of its settings.")
     admitted = await hub.admission.admit(proposal.namespace, proposal.pod)
     if isinstance(admitted, Rejection):
         decision = rejected(proposal.grant, admitted)

@@ -23,12 +23,13 @@ from gpuspawner.doctor.checks import (
     storage,
 )
 from gpuspawner.doctor.findings import Finding, error
-from gpuspawner.doctor.hub import Hub, NoAdmission, watching
+from gpuspawner.doctor.hub import NOBODY, Hub, NoAdmission, spawner_of, watching
 from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
+from gpuspawner.policies.owner import Owner
 
 
-async def examine(config: Config) -> list[Finding]:
-    """Return everything that the doctor finds.
+async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
+    """Return everything that the doctor finds; a function lists the profiles of *owner*.
 
     Raises:
         ConfigurationError, OfferError: The configuration would stop the hub.
@@ -42,6 +43,7 @@ async def examine(config: Config) -> list[Finding]:
         found = [
             *settings.check(hub),
             *settings.check_names(hub),
+            *await settings.check_slips(config, spawner_of(config, owner)),
             *policies.check(hub),
             *limits.check(hub),
             *cluster.check(hub.view.health()),

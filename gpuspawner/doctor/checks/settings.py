@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
+from jupyterhub.utils import maybe_future
+from traitlets.config import Config
 from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
+from gpuspawner import configuration
 from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.findings import Finding, error, warning
 from gpuspawner.doctor.hub import Hub
+from gpuspawner.profiles import slips
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits import ENFORCE, OFF
 
@@ -37,6 +41,20 @@ def check_names(hub: Hub) -> Iterator[Finding]:
     for place, name in shared_names(hub.spawner, type(hub.spawner)):
         advice = "Rename it, if it is an attribute of your own."
         yield warning("same-name", f"{SAME_NAME.format(place, name)}.", advice)
+
+
+async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:
+    """Check what profiles and groups set, also profiles that a function lists for this spawner."""
+    settings = configuration.check(config, type(spawner))
+    found, listed = list(configuration.all_slips(settings)), spawner.profile_list
+    if callable(listed):
+        try:
+            listed = await maybe_future(listed(spawner))
+        except Exception:  # noqa: BLE001 - the trial of the servers says so
+            return []
+        found += slips.of_profiles(listed, settings)
+    advice = "Correct it, or remove it."
+    return [(error if it.is_fatal else warning)("slip", f"{it.text}.", advice) for it in found]
 
 
 def _is_ours(given: Any) -> bool:

@@ -13,6 +13,9 @@ from traitlets.config import Config
 from gpuspawner import GPUSpawner
 from gpuspawner.configuration import check, load
 from gpuspawner.doctor.checks import settings
+from gpuspawner.doctor.hub import NOBODY, of_files, spawner_of
+from gpuspawner.policies.owner import Owner
+from tests.unit.makers.files import Files
 
 
 class TheirSpawner(GPUSpawner):
@@ -72,3 +75,40 @@ def test_an_own_class_that_is_set_after_configure_is_wrapped(
     hub: Any = SimpleNamespace(config=load(file), spawner=SimpleNamespace(preflight="enforce"))
 
     assert [finding.id for finding in settings.check(hub)] == expected
+
+
+def of_ann(spawner: Any) -> list[Any]:
+    return [MISSPELT] if spawner.user.name == "ann" else []
+
+
+MISSPELT = {"display_name": "GPU", "kubespawner_override": {"mem_limits": "16G"}}
+
+
+@pytest.mark.parametrize(
+    ("profiles", "owner", "expected"),
+    [
+        ([MISSPELT], NOBODY, [("slip", "warning")]),
+        (
+            lambda it: [MISSPELT] if it.user.name == "ann" else [],
+            Owner("ann"),
+            [("slip", "warning")],
+        ),
+        (of_ann, Owner("bob"), []),
+        (
+            lambda _: [{"display_name": "GPU", "kubespawner_override": {"mem_limit": "x"}}],
+            NOBODY,
+            [("slip", "error")],
+        ),
+        (lambda _: 1 / 0, NOBODY, []),  # the trial of the servers says so
+    ],
+)
+async def test_slips_are_found_also_in_what_a_function_lists_for_a_user(
+    tmp_path: Path, profiles: Any, owner: Owner, expected: list[tuple[str, str]]
+) -> None:
+    Files(tmp_path, [])
+    config = Config(KubeSpawner={"profile_list": profiles})
+    of_files(config, tmp_path)
+
+    found = await settings.check_slips(config, spawner_of(config, owner))
+
+    assert [(it.id, it.severity) for it in found] == expected
