@@ -68,6 +68,7 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
 
 def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     yield from cluster.check_schedulers(hub, tried)
+    yield from settings.check_disruption(hub)
     yield from storage.check(hub.state, tried)
     spawner = hub.spawner
     yield from queues.check(hub.view.queues, spawner.namespace, spawner.kueue_queue)

@@ -12,6 +12,9 @@ from gpuspawner import configuration
 from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.findings import Finding, error, warning
 from gpuspawner.doctor.hub import Hub
+from gpuspawner.kube.autoscaling import NodePool
+from gpuspawner.kube.quoting import listing
+from gpuspawner.kube.servers import KARPENTER
 from gpuspawner.profiles import slips
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits import ENFORCE, OFF
@@ -33,6 +36,23 @@ def check(hub: Hub) -> Iterator[Finding]:
             "preflight",
             f"GPUSpawner.preflight is {preflight!r}, so {does}.",
             "Set it to 'enforce', or remove the line, when you trust the verdicts.",
+        )
+
+
+def check_disruption(hub: Hub) -> Iterator[Finding]:
+    """Check that Karpenter ends no servers to consolidate nodes."""
+    pools = [
+        it.metadata.name
+        for it in hub.view.autoscalers.every(NodePool)
+        if it.spec.disruption.consolidation_policy != "WhenEmpty"
+        and it.spec.disruption.consolidate_after != "Never"
+    ]
+    spawner = hub.spawner
+    if pools and not spawner.do_not_disrupt and KARPENTER not in spawner.extra_annotations:
+        yield warning(
+            "consolidation",
+            f"Karpenter may end users' servers on nodes of {listing(pools)} to consolidate nodes.",
+            "Set GPUSpawner.do_not_disrupt = True, or the pools' consolidationPolicy: WhenEmpty.",
         )
 
 

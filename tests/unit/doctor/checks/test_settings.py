@@ -112,3 +112,30 @@ async def test_slips_are_found_also_in_what_a_function_lists_for_a_user(
     found = await settings.check_slips(config, spawner_of(config, owner))
 
     assert [(it.id, it.severity) for it in found] == expected
+
+
+def a_pool(**disruption: str) -> dict[str, Any]:
+    return {"metadata": {"name": "gpu"}, "spec": {"disruption": disruption}}
+
+
+@pytest.mark.parametrize(
+    ("pools", "traits", "ids"),
+    [
+        ([a_pool()], {}, ["consolidation"]),
+        ([a_pool(consolidationPolicy="WhenEmptyOrUnderutilized")], {}, ["consolidation"]),
+        ([a_pool()], {"do_not_disrupt": True}, []),
+        ([a_pool()], {"extra_annotations": {"karpenter.sh/do-not-disrupt": "true"}}, []),
+        ([a_pool(consolidationPolicy="WhenEmpty")], {}, []),
+        ([a_pool(consolidateAfter="Never")], {}, []),
+        ([], {}, []),
+    ],
+)
+def test_servers_that_karpenter_may_consolidate_away_are_named(
+    tmp_path: Path, pools: list[Any], traits: dict[str, Any], ids: list[str]
+) -> None:
+    Files(tmp_path, []).put("nodepools", pools)
+
+    found = list(settings.check_disruption(of_files(Config(GPUSpawner=traits), tmp_path)))
+
+    assert [it.id for it in found] == ids
+    assert all("on nodes of gpu to consolidate" in it.text for it in found)
