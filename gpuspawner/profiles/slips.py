@@ -25,7 +25,7 @@ class Slip(msgspec.Struct, frozen=True):
 def parts(listed: object) -> Iterator[tuple[str, Mapping[Any, Any]]]:
     """Yield each profile and each of its choices, with the profile's place."""
     given = list(listed.values()) if isinstance(listed, Mapping) else listed  # KubeSpawner 7.1
-    for number, profile in enumerate(given if isinstance(given, list) else ()):
+    for number, profile in enumerate(given if isinstance(given, list | tuple) else ()):
         place = f"KubeSpawner.profile_list[{number}]"
         yield place, mapping(profile)
         for option in mapping(mapping(profile).get("profile_options")).values():

@@ -60,11 +60,9 @@ def of_every_server(settings: Any) -> dict[Label, str]:
     given = settings.node_affinity_required
     terms = [*given.values()] if isinstance(given, Mapping) else given
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    found = dict.fromkeys(_of({"affinity": {"nodeAffinity": affinity}}), _REQUIRED)
-    return {
-        **found,
-        **dict.fromkeys(_of({"nodeSelector": settings.node_selector}), _SELECTOR),
-    }
+    selector = _of({"nodeSelector": settings.node_selector})
+    required = _of({"affinity": {"nodeAffinity": affinity}})
+    return dict.fromkeys(required, _REQUIRED) | dict.fromkeys(selector, _SELECTOR)
 
 
 def wanted(spec: PodSpec) -> Iterator[Label]:
