@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from traitlets import TraitError
 
+from gpuspawner import traits
 from gpuspawner.compat import pods, sample_pod
 from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.kube.quoting import did_you_mean, nearest
@@ -51,12 +52,14 @@ def of_profiles(listed: object, settings: Any) -> Iterator[Slip]:
 
 def of_override(place: str, override: Mapping[Any, Any], settings: Any) -> Iterator[Slip]:
     """Yield the slips of what a profile, a choice or a group sets."""
-    given = {str(name): value for name, value in override.items() if not callable(value)}
+    # An attribute of the administrator's own code may have any name, that of a trait of ours too.
+    ours = traits.__all__
+    given = {str(it): v for it, v in override.items() if not callable(v) and it not in ours}
     probe = copy.copy(settings)
     for name, value in given.items():
         if not settings.has_trait(name):
-            hint = did_you_mean(name, settings.trait_names())
-            yield Slip(f"{place} sets {name}, but KubeSpawner has no such trait{hint}", False)
+            if hint := did_you_mean(name, settings.trait_names()):
+                yield Slip(f"{place} sets {name}, but KubeSpawner has no such trait{hint}", False)
         elif error := _error(probe, name, value):
             yield Slip(f"{place}.{name}: {error}", True)
             return
@@ -89,6 +92,6 @@ def _error(probe: Any, name: str, value: object) -> str:
             return "write a list of dictionaries"
     if name == "environment":
         for key, it in mapping(value).items():
-            if not isinstance(it, str | Mapping) and not callable(it):
+            if isinstance(it, int | float | list):
                 return f"the value of {key} isn't text: write it in quotes"
     return ""

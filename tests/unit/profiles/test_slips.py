@@ -94,6 +94,8 @@ def test_what_does_nothing_is_a_warning_with_what_was_meant(slip: str) -> None:
         overriding(tolerations={"gpu": TOLERATION}, image=lambda _: "lab:1", mem_limit="16G"),
         choosing(kubespawner_override={"node_selector": {"user": "{username}"}}, scale_up=None),
         profile(description="x", slug="gpu", default=True, x_team="ml"),
+        # A class of the administrator's may have attributes with these names.
+        overriding(queue="long", policies=["students"], preflight=7, stock="a", gates="b"),
         Config(KubeSpawner={"profile_list": lambda _: 1 / 0}),
     ],
 )
