@@ -34,7 +34,7 @@ live: ## the long comparison with the real kube-scheduler
 fuzz: ## hostile REST bodies, on every Python: make fuzz N=100000 SEED=1
 	@tools/nox --session fuzz -- $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
 
-attack: ## a thousand hostile requests to a hub while another user starts a server, attempts on limits, faults of the database: make attack N=1000 SEED=1
+attack: ## a thousand hostile requests to a hub while another user starts a server, loops on each address, attempts on limits, faults of the database: make attack N=1000 SEED=1
 	@tools/nox --session attack -- $(if $(N),--requests $(N)) $(if $(SEED),--seed $(SEED))
 
 race: ## a hundred users want fifteen GPUs, and fifty more than their limits, while things go wrong: make race PEOPLE=60 ROUNDS=20 RACES=6 SEED=1

@@ -29,10 +29,12 @@ from gpuspawner.kube.objects import mapping
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.launch import announcements
 from gpuspawner.offers import manifest
+from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
-from gpuspawner.profiles import trial
+from gpuspawner.profiles import slips, trial
+from gpuspawner.profiles.slips import Slip
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of
 from gpuspawner.traits import OF_ONE_SERVER, OFFERS
@@ -47,6 +49,10 @@ _TYPO_SIMILARITY = 0.85
 
 class ConfigurationError(ValueError):
     """The hub's configuration contradicts itself or names something that doesn't exist."""
+
+
+_configured: list[Config] = []
+"""What `configure` has seen without a hub, until `load` puts GPUSpawner in front of later lines."""
 
 
 def configure(c: Config) -> None:
@@ -67,6 +73,7 @@ def configure(c: Config) -> None:
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:  # a command such as `jupyterhub token` reads the file and starts no hub
+        _configured.append(c)
         return
     # The hub reads its configuration, with other files and the command line, without yielding to
     # the event loop.
@@ -89,6 +96,8 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         settings = check(c, spawner)
         for place, name in shared_names(settings, spawner):
             get_logger().warning("%s", SAME_NAME.format(place, name))
+        for slip in all_slips(settings):
+            get_logger().warning("%s", slip.text)
         running = runtime.current(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
@@ -126,7 +135,8 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
         )
     _check_overrides(settings)
     _check_profiles(settings)
-    _check_nodes_to_avoid(settings, offers)
+    _check_slips(settings)
+    _check_nodes(settings, offers)
     if not _STATUS.fullmatch(settings.autoscaler_status):
         raise ConfigurationError(
             f"GPUSpawner.autoscaler_status is {settings.autoscaler_status!r}, but must be the "
@@ -141,12 +151,16 @@ def load(path: Path) -> Config:
     Raises:
         ConfigurationError: The file can't be read, or raises an error.
     """
+    _configured.clear()
     try:
-        return PyFileConfigLoader(path.name, str(path.parent)).load_config()
+        config = PyFileConfigLoader(path.name, str(path.parent)).load_config()
     except (ConfigurationError, OfferError) as error:
         raise ConfigurationError(str(error)) from error
     except (Exception, SystemExit) as error:  # it is the administrator's program
         raise ConfigurationError(f"{type(error).__name__}: {error}") from error
+    if any(it is config for it in _configured):
+        config.JupyterHub.spawner_class = spawner_class(config)
+    return config
 
 
 def offered(c: Config) -> tuple[Offers, object | None]:
@@ -245,30 +259,42 @@ def shared_names(settings: Any, spawner: type[GPUSpawner]) -> Iterator[tuple[str
         yield from ((place, name) for name in ours if sets_attribute(owner, name))
 
 
-def _check_nodes_to_avoid(settings: Any, offers: Offers) -> None:
-    if settings.keep_cpu_servers_off_accelerators:
-        try:
+def _check_slips(settings: Any) -> None:
+    for slip in all_slips(settings):
+        if slip.is_fatal:
+            raise ConfigurationError(slip.text)
+
+
+def all_slips(settings: Any) -> Iterator[Slip]:
+    """Yield the slips in what sets traits; those of a function that lists profiles need a user."""
+    environment = {"environment": settings.environment}
+    for place, given in (("KubeSpawner", environment), *_group_overrides(settings)):
+        yield from slips.of_override(place, given, settings)
+    yield from slips.of_profiles(settings.profile_list, settings)
+
+
+def _check_nodes(settings: Any, offers: Offers) -> None:
+    """Refuse accelerators whose labels contradict those of every server, or that nobody avoids."""
+    every = {"spec": {"containers": [{}], "nodeSelector": settings.node_selector}}
+    try:
+        for it in offers.accelerators.values():
+            manifest.apply(every, Grant(it, it.counts[0]))
+        if settings.keep_cpu_servers_off_accelerators:
             manifest.off(offers.accelerators.values())
-        except ManifestError as error:
-            raise ConfigurationError(str(error)) from error
+    except ManifestError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _group_overrides(settings: Any) -> Iterator[tuple[str, Mapping[Any, Any]]]:
+    for name, group in mapping(settings.group_overrides).items():
+        place = f"Spawner.group_overrides[{name!r}]"
+        yield place, mapping(mapping(group).get("spawner_override"))
 
 
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
-    groups = settings.group_overrides
-    for name, group in mapping(groups).items():
-        yield (
-            f"Spawner.group_overrides[{name!r}]",
-            mapping(mapping(group).get("spawner_override")),
-        )
-    listed = settings.profile_list
-    if isinstance(listed, Mapping):  # KubeSpawner 7.1
-        listed = list(listed.values())
-    for number, profile in enumerate(listed if isinstance(listed, list) else ()):
-        place = f"KubeSpawner.profile_list[{number}]"
-        yield place, mapping(mapping(profile).get("kubespawner_override"))
-        for option in mapping(mapping(profile).get("profile_options")).values():
-            for choice in mapping(mapping(option).get("choices")).values():
-                yield place, mapping(mapping(choice).get("kubespawner_override"))
+    yield from _group_overrides(settings)
+    for place, part in slips.parts(settings.profile_list):
+        yield place, mapping(part.get(slips.OVERRIDE))
     applied = mapping(settings.apply_user_options).values()
     yield "Spawner.apply_user_options", [name for name in applied if isinstance(name, str)]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from gpuspawner.cluster.asked_once import runtime_classes
 from gpuspawner.cluster.background import TurnsToLook
 from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configuration
 from gpuspawner.cluster.health import Live, Reading, Unreachable
@@ -123,6 +124,7 @@ class Runtime:
             self._count_servers(policies, settings, load)
         self._discovered = self._configured
         self._discovered_at = -1
+        self._runtime_classes: frozenset[str] = frozenset()
         # Users choose something else, so nobody has to configure what the hub discovers.
         self.offers_nothing = not any(getattr(settings, name) for name in OFFERS)
         self._had_choices = not self.offers_nothing
@@ -185,6 +187,9 @@ class Runtime:
 
     async def _announce(self) -> None:
         if await self.view.first_list(math.inf):
+            if self.discovers:
+                self._runtime_classes = await runtime_classes(self.client)
+                self._discovered_at = -1
             _ = self.offers
 
     async def _close_at_the_end(self) -> None:
@@ -226,7 +231,7 @@ class Runtime:
 
     def _discover(self) -> None:
         self._discovered_at = self.view.state.version
-        discovery = discover(self.view.state)
+        discovery = discover(self.view.state, self._runtime_classes)
         self._discovered = self._configured.with_accelerators(discovery.accelerators)
         self._had_choices = self._had_choices or bool(discovery.accelerators)
         if self._is_quiet or discovery.note == self._last_note:

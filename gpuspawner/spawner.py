@@ -38,6 +38,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     cpu_requested = traits.cpu_requested
     cpu_environment = traits.cpu_environment
     keep_cpu_servers_off_accelerators = traits.keep_cpu_servers_off_accelerators
+    do_not_disrupt = traits.do_not_disrupt
     policies = traits.policies
     gpu_weights = traits.gpu_weights
     queue = traits.queue

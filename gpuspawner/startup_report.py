@@ -7,7 +7,6 @@ hub waiting.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -23,7 +22,6 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.messages.administrators import Finding
 from gpuspawner.offers import inventory, manifest
 from gpuspawner.offers.grant import Grant, decide
-from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.profiles.trial import requested
@@ -234,9 +232,8 @@ def samples(runtime: Runtime, settings: Any) -> Iterator[Proposal]:
         least = min(offers.choices(accelerator).counts)
         grant = decide(GPURequest(accelerator=accelerator.key, gpus=least), offers)
         if isinstance(grant, Grant):
-            with suppress(ManifestError):  # the first start says so
-                pod = manifest.apply(_pod(settings, {}), grant, rules)
-                yield Proposal(settings.namespace, _PERSON, pod, grant)
+            pod = manifest.apply(_pod(settings, {}), grant, rules)
+            yield Proposal(settings.namespace, _PERSON, pod, grant)
     for slug, override in _overrides(settings.profile_list):
         sample = Proposal(settings.namespace, _PERSON, _pod(settings, override), Grant())
         grant = requested(sample.decoded, runtime.view.state.rules, slug)

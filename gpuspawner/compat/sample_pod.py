@@ -32,7 +32,7 @@ _AS_WRITTEN = [
     "scheduler_name",
     "priority_class_name",
 ]
-_LISTS = [
+_TERMS = (
     "tolerations",
     "node_affinity_preferred",
     "node_affinity_required",
@@ -40,7 +40,9 @@ _LISTS = [
     "pod_affinity_required",
     "pod_anti_affinity_preferred",
     "pod_anti_affinity_required",
-]
+)
+LISTS = frozenset({*_TERMS, "volumes", "volume_mounts", "init_containers", "extra_containers"})
+"""Traits for lists of dictionaries; a dictionary of dictionaries means the list of its values."""
 
 _PORT = 8888
 """KubeSpawner's, which it sets on each spawner."""
@@ -51,9 +53,9 @@ def make(settings: Any, override: Mapping[str, Any]) -> Any:
 
     Functions are left out, because they need a user; so are volumes, environment and hooks.
     """
-    given = {name: override.get(name, getattr(settings, name)) for name in (*_AS_WRITTEN, *_LISTS)}
+    given = {name: override.get(name, getattr(settings, name)) for name in (*_AS_WRITTEN, *_TERMS)}
     given = {name: None if callable(value) else value for name, value in given.items()}
-    given |= {name: _values(given[name]) for name in _LISTS}
+    given |= {name: _values(given[name]) for name in _TERMS}
     component = settings.component_label
     labels = {"app.kubernetes.io/component": component, "component": component}
     labels = {**settings.extra_labels, **settings.common_labels, **labels}

@@ -3,15 +3,19 @@
 import asyncio
 from collections.abc import Iterable
 from inspect import cleandoc
+from typing import Any
 
 from msgspec.structs import asdict
+from traitlets import List, Unicode
 
 from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.checks import examine
-from gpuspawner.doctor.command import Command
+from gpuspawner.doctor.command import COMMON_ALIASES, Command
+from gpuspawner.doctor.hub import NOBODY
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.offers.shapes import OfferError
+from gpuspawner.policies.owner import Owner
 
 _COLOURS = {
     Severity.ERROR: terminal.Colour.RED,
@@ -31,8 +35,16 @@ class Doctor(Command):
     description = __doc__
     examples = cleandoc("""
         gpuspawner doctor -f jupyterhub_config.py
+        gpuspawner doctor --user alice --group ml-2026
         kubectl exec deploy/hub -- python3 -m gpuspawner doctor --output json
     """)
+
+    user = Unicode(
+        help="Check the profiles that a function in KubeSpawner.profile_list lists for this user."
+    ).tag(config=True)
+    groups = List(Unicode(), help="A group that this user is in.").tag(config=True)
+
+    aliases: Any = {**COMMON_ALIASES, "user": "Doctor.user", "group": "Doctor.groups"}  # noqa: RUF012
 
     def run(self) -> int:
         """Print all findings, the worst first."""
@@ -44,8 +56,10 @@ class Doctor(Command):
         return int(any(finding.severity is Severity.ERROR for finding in findings))
 
     def _findings(self) -> list[Finding]:
+        groups = frozenset(self.groups)
+        owner = Owner(self.user, groups, frozenset({"user"})) if self.user else NOBODY
         try:
-            return asyncio.run(examine(load(self.path)))
+            return asyncio.run(examine(load(self.path), owner))
         except (ConfigurationError, OfferError) as error:
             text = f"{self.path}: the hub would not start: {error}"
             advice = "Correct the configuration file, and run this command again."

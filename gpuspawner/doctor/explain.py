@@ -9,6 +9,7 @@ from traitlets import List, Unicode
 
 from gpuspawner import messages
 from gpuspawner.doctor import judged, terminal
+from gpuspawner.doctor.checks.labels import of_every_server
 from gpuspawner.doctor.command import FromFiles, UsageError
 from gpuspawner.doctor.hub import NOBODY, Hub
 from gpuspawner.doctor.judged import UNCOUNTED, JudgedByPolicies, judge
@@ -147,7 +148,7 @@ class Explain(FromFiles):
             for unknown in verdict.unknown:
                 terminal.say(f"Unknown: {unknown.why}: {unknown.detail}")
             terminal.say()
-            _table(reasons(hub.state, pod, verdict))
+            _table(reasons(hub.state, pod, verdict, of_every_server(hub.spawner)))
         return _STATUS.get(verdict.outcome, 1)
 
 

@@ -143,10 +143,10 @@ def _hub(config: Config, made: Runtime, admission: Admission, owner: Owner) -> H
     if owner == NOBODY:
         made.policies = None
     runtime.use(made)
-    return Hub(config, _spawner(config, owner), made, admission, written, owner)
+    return Hub(config, spawner_of(config, owner), made, admission, written, owner)
 
 
-def _spawner(config: Config, owner: Owner) -> GPUSpawner:
+def spawner_of(config: Config, owner: Owner) -> GPUSpawner:
     """Make a spawner without a hub; KubeSpawner builds its pod from these attributes."""
     escaped = quote(owner.name, safe="@~")
     user = SimpleNamespace(

@@ -1,9 +1,10 @@
 """Groups nodes by the reason why they can't hold a pod, with details for administrators."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from gpuspawner.doctor.checks.labels import Label, wanted, written
 from gpuspawner.kube.pods import Pod
 from gpuspawner.messages.words import figure
 from gpuspawner.scheduling import (
@@ -33,14 +34,19 @@ class SharedReason(msgspec.Struct, frozen=True):
     later: str
 
 
-def reasons(state: ClusterState, pod: Pod, verdict: Verdict) -> list[SharedReason]:
-    """Group all nodes; those that come nearest to holding the pod are first."""
+def reasons(
+    state: ClusterState, pod: Pod, verdict: Verdict, every: Mapping[Label, str]
+) -> list[SharedReason]:
+    """Group all nodes; those that come nearest to holding the pod are first.
+
+    *every* has the labels that settings ask of every server's node, and those settings.
+    """
     groups: dict[tuple[int, tuple[str, ...]], list[tuple[NodeInfo, Failures]]] = {}
     busy, away, fits = set(verdict.busy), set(verdict.away), set(verdict.feasible)
     for name, node in state.nodes.items():
         failures = verdict.failures.get(name, ())
         rank = 0 if name in fits else 1 if name in busy else 2 if name in away else 3
-        key = tuple(_key(failure, node, pod) for failure in failures)
+        key = tuple(_key(failure, node, pod, every) for failure in failures)
         groups.setdefault((rank, key), []).append((node, failures))
     return [
         SharedReason(tuple(node for node, _ in its), _text(key, its), _LATER[rank])
@@ -51,7 +57,7 @@ def reasons(state: ClusterState, pod: Pod, verdict: Verdict) -> list[SharedReaso
 _LATER = ("now", "when pods end", "when it is back", "-")
 
 
-def _key(failure: Failure, node: NodeInfo, pod: Pod) -> str:
+def _key(failure: Failure, node: NodeInfo, pod: Pod, every: Mapping[Label, str]) -> str:
     """Return the text of a failure; what differs from node to node is left to `_text`."""
     match failure:
         case Insufficient():
@@ -63,7 +69,7 @@ def _key(failure: Failure, node: NodeInfo, pod: Pod) -> str:
                 else (f"untolerated taint {key}:{effect}")
             )
         case Unselected():
-            return _unselected(node, pod)
+            return _unselected(node, pod, every)
         case TooManyVolumes(driver=driver, limit=limit):
             return f"{failure.reason} ({limit} of {driver})"
         case VolumeElsewhere(claim=claim, volume=volume):
@@ -73,10 +79,11 @@ def _key(failure: Failure, node: NodeInfo, pod: Pod) -> str:
     return failure.reason
 
 
-def _unselected(node: NodeInfo, pod: Pod) -> str:
-    for key, value in (pod.spec.node_selector or {}).items():
-        if node.labels.get(key) != value:
-            return f"no label {key}={value}"
+def _unselected(node: NodeInfo, pod: Pod, every: Mapping[Label, str]) -> str:
+    for label in wanted(pod.spec):
+        if node.labels.get(label[0]) not in label[1]:
+            place = f", for which {every[label]} asks" if label in every else ""
+            return f"no label {written(label)}{place}"
     return Unselected.reason
 
 

@@ -71,6 +71,20 @@ class Tried(msgspec.Struct, frozen=True):
         """The proposal's pod; None if there can be none, or it can't be read."""
         return self.proposal.decoded if self.proposal else None
 
+    @property
+    def resources(self) -> frozenset[str]:
+        """The names of what its containers may use."""
+        containers = (self.pod.spec.containers or ()) if self.pod else ()
+        return frozenset(
+            name for it in containers if it.resources for name in it.resources.limits or ()
+        )
+
+    @property
+    def runtime_class(self) -> str:
+        """The name of its RuntimeClass; "" for the nodes' default runtime."""
+        spec = self.proposal.pod.get("spec") if self.proposal else None
+        return str((spec or {}).get("runtimeClassName") or "")
+
 
 async def listed(hub: Hub) -> list[OfferedServer]:
     """Return the smallest server of each offer, and those that need the most of one thing.
@@ -102,6 +116,8 @@ async def try_out(hub: Hub, server: OfferedServer) -> Tried:
     except UnusableError as error:
         return Tried(server, problem=str(error))
     proposal = choice.proposal
+    if proposal.pod.get("spec") is None:
+        return Tried(server, problem="KubeSpawner can't make a pod of its settings.")
     admitted = await hub.admission.admit(proposal.namespace, proposal.pod)
     if isinstance(admitted, Rejection):
         decision = rejected(proposal.grant, admitted)

@@ -30,6 +30,7 @@ from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.gpu_check import checked
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.objects import Manifest
+from gpuspawner.kube.servers import UNDISRUPTED
 from gpuspawner.launch import failures
 from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.failures import explaining
@@ -55,6 +56,7 @@ from gpuspawner.start.refusal import UNREACHABLE, Refusal, misconfigured, report
 from gpuspawner.start.sending import Sending
 from gpuspawner.start.source import Choice
 from gpuspawner.start.stored_options import restoring
+from gpuspawner.traits.trait_types import setting
 
 
 class Gates:
@@ -159,6 +161,8 @@ class Gates:
     async def pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
         made = await self._stock.kubespawner.get_pod_manifest()
+        if setting(self._spawner, "do_not_disrupt"):
+            made.metadata.annotations = {**UNDISRUPTED, **(made.metadata.annotations or {})}
         pod = model_in_queue(self._spawner, self._runtime.view.queues, made)
         check = partial(checked, self._spawner, self._runtime.view.state)
         return self.attempt.complete(pod, check) if self.attempt else pod

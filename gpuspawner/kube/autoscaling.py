@@ -39,10 +39,18 @@ class NodeTemplate(KubeStruct, frozen=True):
     spec: NodeTemplateSpec = NodeTemplateSpec()
 
 
+class Disruption(KubeStruct, frozen=True):
+    """When Karpenter removes nodes to save money, with the API's default."""
+
+    consolidation_policy: str = "WhenEmptyOrUnderutilized"
+    consolidate_after: str = ""
+
+
 class NodePoolSpec(KubeStruct, frozen=True):
     """A NodePool's nodes and limits; with `replicas`, its size is fixed."""
 
     template: NodeTemplate = NodeTemplate()
+    disruption: Disruption = Disruption()
     limits: Quantities | None = None
     replicas: int | None = None
 

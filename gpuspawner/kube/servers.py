@@ -15,6 +15,11 @@ SERVER = "hub.jupyter.org/servername"
 """The same for the name of the server."""
 
 
+KARPENTER = "karpenter.sh/do-not-disrupt"
+UNDISRUPTED = {KARPENTER: "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+"""Annotations that keep autoscalers from ending a pod to save its node."""
+
+
 class ServerAnnotations(KubeStruct, frozen=True):
     """The annotations that KubeSpawner and gpuspawner write; anyone may have edited them."""
 

@@ -1,53 +1,34 @@
 """Discovers accelerators from the nodes if the administrator configured none.
 
-It reads the labels and taints of NVIDIA's GPU feature discovery, GKE, Karpenter and EKS. If no
-label names the model (as on AKS and in EKS node groups), it distinguishes nodes by instance type.
+It reads the labels and taints in `vendors`. If no label names the model (as on AKS and in EKS node
+groups), it distinguishes nodes by instance type, and if that names no machine, by their size.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain, count
 from types import MappingProxyType
 
 import msgspec
 
+from gpuspawner.offers import runtime_class, vendors
 from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.vendors import HOSTNAME, INSTANCE_TYPE, MODEL_LABELS, NAMELESS
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
 
-RESOURCES = (
-    "nvidia.com/gpu",
-    "nvidia.com/gpu.shared",
-    "amd.com/gpu",
-    "gpu.intel.com/i915",
-    "gpu.intel.com/xe",
-)
-MIG = "nvidia.com/mig-"
-"""The prefix of MIG resources if the device plugin uses the mixed strategy."""
-
-MODEL_LABELS = (
-    "nvidia.com/gpu.product",
-    "cloud.google.com/gke-accelerator",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "eks.amazonaws.com/instance-gpu-name",
-    "k8s.amazonaws.com/accelerator",
-)
-"""Labels that name the model, the most exact first."""
-
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 SHARED_MEMORY = 8 * 2**30
 """Size of /dev/shm in bytes. The workers of a PyTorch DataLoader crash with only 64 MB."""
 
-SHARED = "-SHARED"
-"""The suffix of the product label if a GPU is time-sliced."""
-
-_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 _GB = re.compile(r"^(\d+)gb$", re.IGNORECASE)
-_MEBIBYTES = re.compile(r"[0-9]{1,7}")
+_SIZE = re.compile(r"([0-9]{1,7})G?")
+_NAME = re.compile(r".{1,3}|[a-z]{0,3}[0-9].*")
+"""A word that is a name in capital letters, such as T4, H100 or RTX."""
 _MOST = 64
 """The largest GPU count to offer, so that a wrong number on a node can't fill the form."""
+_GIB = 2**30
 
 
 class Discovery(msgspec.Struct, frozen=True):
@@ -57,26 +38,43 @@ class Discovery(msgspec.Struct, frozen=True):
     note: str
 
 
-class _Model(msgspec.Struct, frozen=True):
-    """A group of nodes; `label` is empty if no label names the model."""
+class _Model(msgspec.Struct, frozen=True, order=True):
+    """A group of nodes.
+
+    Attributes:
+        label: Names the model or the machine; empty if no label does.
+        variant: The labels that tell it from others of the same model.
+        machines: Host names, if nothing else tells unlike machines apart.
+    """
 
     label: str
     value: str
     resource: str
+    variant: tuple[tuple[str, str], ...] = ()
+    machines: tuple[str, ...] = ()
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """The labels of its nodes."""
+        named = {self.label: self.value} if self.label and not self.machines else {}
+        return named | dict(self.variant)
 
 
-def discover(state: ClusterState) -> Discovery:
-    """Find the accelerators of the nodes. The same nodes always get the same keys."""
-    nodes: dict[tuple[str, str, str], list[NodeInfo]] = {}
+def discover(state: ClusterState, runtime_classes: Container[str] = ()) -> Discovery:
+    """Find the accelerators of the nodes. The same nodes always get the same keys.
+
+    *runtime_classes* are the names of those that the cluster has, as far as they matter here.
+    """
+    nodes: dict[_Model, list[NodeInfo]] = {}
     for node in state.nodes.values():
         for resource in gpus(node):
-            label, value = model_label(node)
-            nodes.setdefault((label, value, resource), []).append(node)
+            model = _Model(*model_label(node), resource, tuple(_variant(node)))
+            nodes.setdefault(model, []).append(node)
+    apart = dict(chain.from_iterable(_apart(*it) for it in nodes.items()))
     found: dict[str, Accelerator] = {}
-    for group in sorted(nodes):
-        model = _Model(*group)
+    for model in sorted(apart):
         key = _free_key(_key(model), found)
-        found[key] = _accelerator(key, model, nodes[group])
+        found[key] = _accelerator(key, model, apart, runtime_classes)
     accelerators = tuple(found[key] for key in sorted(found))
     return Discovery(accelerators, _note(accelerators))
 
@@ -92,7 +90,7 @@ def gpus(node: NodeInfo) -> Iterator[str]:
 @lru_cache(maxsize=1024)
 def is_gpu(resource: str) -> bool:
     """Whether a resource is one of those that are discovered."""
-    return resource in RESOURCES or resource.startswith(MIG)
+    return vendors.is_device(resource)
 
 
 def model_label(node: NodeInfo) -> tuple[str, str]:
@@ -103,11 +101,37 @@ def model_label(node: NodeInfo) -> tuple[str, str]:
     return "", ""
 
 
+def _variant(node: NodeInfo) -> Iterator[tuple[str, str]]:
+    for label in vendors.VARIANT_LABELS:
+        value = node.labels.get(label, "")
+        if value and value not in vendors.WHOLE:
+            yield label, value
+
+
+def _is_nameless(model: _Model) -> bool:
+    return model.label in ("", INSTANCE_TYPE) and model.value in NAMELESS
+
+
+def _apart(model: _Model, nodes: list[NodeInfo]) -> Iterator[tuple[_Model, list[NodeInfo]]]:
+    """Tell machines apart that no label names, if they differ in size."""
+    sizes: dict[tuple[int, ...], list[NodeInfo]] = {}
+    for node in nodes:
+        amounts = node.capacity.get(model.resource, 0), node.capacity.get("cpu", 0)
+        memory = round(node.capacity.get("memory", 0) / _GIB)
+        sizes.setdefault((*amounts, memory), []).append(node)
+    if len(sizes) == 1 or not _is_nameless(model) or not all(HOSTNAME in it.labels for it in nodes):
+        yield model, nodes
+        return
+    for alike in sizes.values():
+        hosts = tuple(sorted(node.labels[HOSTNAME] for node in alike))
+        yield msgspec.structs.replace(model, machines=hosts), alike
+
+
 def _key(model: _Model) -> str:
-    parts = [model.value or "gpu"]
-    if model.resource.startswith(MIG):
-        parts.append(model.resource.removeprefix("nvidia.com/"))
-    elif model.resource.endswith(".shared"):
+    value = "" if _is_nameless(model) else vendors.without_share(model.value)
+    parts = [model.machines[0] if model.machines else value or "gpu"]
+    parts.append(vendors.part(model.resource, model.selector))
+    if vendors.is_shared(model.resource, model.selector):
         parts.append("shared")
     text = re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
     return text.removeprefix("nvidia-")[-60:].strip("-") or "gpu"
@@ -118,39 +142,67 @@ def _free_key(key: str, taken: Iterable[str]) -> str:
     return next(candidate for candidate in keys if candidate not in taken)
 
 
-def _accelerator(key: str, model: _Model, nodes: list[NodeInfo]) -> Accelerator:
-    shared = model.value.endswith(SHARED) or model.resource.endswith(".shared")
-    most = max(node.allocatable.get(model.resource, 0) for node in nodes)
+def _accelerator(
+    key: str,
+    model: _Model,
+    models: Mapping[_Model, list[NodeInfo]],
+    runtime_classes: Container[str],
+) -> Accelerator:
+    nodes, resource, selector = models[model], model.resource, model.selector
+    most = max(node.allocatable.get(resource, 0) for node in nodes)
+    shared = vendors.is_shared(resource, selector)
+    has_class = runtime_class.NAME in runtime_classes and runtime_class.needed([resource], nodes)
     return Accelerator(
         key=key,
         display_name=_display_name(model, shared=shared),
-        description=_memory(model.resource.removesuffix(".shared"), nodes),
-        resource=model.resource,
+        description=_memory(model, nodes),
+        resource=resource,
         # A device plugin may refuse several shares, and they don't give more than one GPU anyway.
         counts=(1,) if shared else tuple(range(1, min(max(most, 1), _MOST) + 1)),
-        node_selector=MappingProxyType({model.label: model.value} if model.label else {}),
-        node_affinity=() if model.label else (_UNLABELLED,),
-        tolerations=_tolerations(model.resource, nodes),
+        node_selector=MappingProxyType(selector),
+        node_affinity=_affinity(model, models),
+        tolerations=_tolerations(resource, nodes),
+        runtime_class=runtime_class.NAME if has_class else None,
         shared_memory=SHARED_MEMORY,
         discovered=True,
     )
 
 
-def _memory(resource: str, nodes: list[NodeInfo]) -> str:
+def _affinity(model: _Model, models: Iterable[_Model]) -> tuple[Frozen, ...]:
+    """Keep a server off the nodes of the other models that its labels select too."""
+    expressions: list[dict[str, object]] = []
+    if not model.label:
+        labels = (*MODEL_LABELS, INSTANCE_TYPE)
+        expressions += [{"key": it, "operator": "DoesNotExist"} for it in labels]
+    if model.machines:
+        hosts = list(model.machines)
+        expressions.append({"key": HOSTNAME, "operator": "In", "values": hosts})
+    own = dict(model.variant)
+    others: dict[str, set[str]] = {}
+    for other in models:
+        if (other.label, other.value, other.resource) == (model.label, model.value, model.resource):
+            for label, value in other.variant:
+                if label not in own:
+                    others.setdefault(label, set()).add(value)
+    expressions += [
+        {"key": label, "operator": "NotIn", "values": sorted(values)}
+        for label, values in sorted(others.items())
+    ]
+    return (freeze({"matchExpressions": expressions}),) if expressions else ()
+
+
+def _memory(model: _Model, nodes: list[NodeInfo]) -> str:
     """Return the memory of each GPU as text; "" if the nodes' labels differ."""
-    labels = (f"{resource}.memory", "karpenter.k8s.aws/instance-gpu-memory")
-    sizes = {next(filter(None, map(node.labels.get, labels)), "") for node in nodes}
-    mebibytes = sizes.pop() if len(sizes) == 1 else ""
-    return f"{int(mebibytes) / 1024:.3g} GiB of memory" if _MEBIBYTES.fullmatch(mebibytes) else ""
-
-
-_UNLABELLED: Frozen = freeze(
-    {
-        "matchExpressions": [
-            {"key": label, "operator": "DoesNotExist"} for label in (*MODEL_LABELS, INSTANCE_TYPE)
-        ]
+    own = {f"{model.resource.removesuffix('.shared')}.memory": 1024}
+    part = vendors.part(model.resource, model.selector)
+    units = own if part else {**own, **vendors.MEMORY_LABELS}
+    sizes = {
+        next(((node.labels[it], units[it]) for it in units if it in node.labels), None)
+        for node in nodes
     }
-)
+    size = sizes.pop() if len(sizes) == 1 else None
+    found = _SIZE.fullmatch(size[0]) if size else None
+    return f"{int(found[1]) / size[1]:.3g} GiB of memory" if found and size else ""
 
 
 def _tolerations(resource: str, nodes: list[NodeInfo]) -> tuple[Frozen, ...]:
@@ -159,13 +211,13 @@ def _tolerations(resource: str, nodes: list[NodeInfo]) -> tuple[Frozen, ...]:
         (taint.key, "" if _is_for_gpus(taint.key, resource) else taint.value, taint.effect)
         for node in nodes
         for taint in node.taints
-        if _is_for_gpus(taint.key, resource) or (taint.key, taint.value) == ("sku", "gpu")
+        if _is_for_gpus(taint.key, resource) or (taint.key, taint.value) in vendors.TAINTS
     }
     return tuple(freeze(_toleration(*taint)) for taint in sorted(found))
 
 
 def _is_for_gpus(key: str, resource: str) -> bool:
-    return key == resource or key in RESOURCES
+    return key == resource or key in vendors.RESOURCES
 
 
 def _toleration(key: str, value: str, effect: str) -> dict[str, str]:
@@ -174,28 +226,28 @@ def _toleration(key: str, value: str, effect: str) -> dict[str, str]:
 
 
 def _display_name(model: _Model, *, shared: bool) -> str:
-    vendor = _VENDORS.get(model.resource.split(".com/")[0].rpartition(".")[2], "")
+    vendor, what = vendors.maker(model.resource)
     if model.label in ("", INSTANCE_TYPE):
-        where = f" ({model.value})" if model.value else ""
-        name = f"{vendor} GPU{where}".strip()
+        machines = " … ".join(dict.fromkeys((*model.machines[:1], *model.machines[-1:])))
+        where = machines or ("" if _is_nameless(model) else model.value)
+        name = f"{vendor} {what} ({where})" if where else f"{vendor} {what}"
     else:
-        words = _words(model.value.removesuffix(SHARED))
+        words = _words(vendors.without_share(model.value))
         name = " ".join(words if words[0] == vendor else (vendor, *words)).strip()
-    if model.resource.startswith(MIG):
-        name = f"{name} MIG {model.resource.removeprefix(MIG)}"
+    name = " ".join(filter(None, (name, vendors.part(model.resource, model.selector))))
     return f"{name}, shared" if shared else name
 
 
 def _words(value: str) -> list[str]:
-    words = value.split("-")
+    words = re.split("[-_]", value)
     if value.islower():
-        words = [word.upper() if _is_name(word) else word.capitalize() for word in words]
-    return [_VENDORS.get(word.lower(), _GB.sub(r"\1 GB", word)) for word in words if word] or [""]
+        words = [word.upper() if _NAME.fullmatch(word) else word.capitalize() for word in words]
+    return [_vendor(word) or _GB.sub(r"\1 GB", word) for word in words if word] or [""]
 
 
-def _is_name(word: str) -> bool:
-    """Return whether a word is a name in capital letters, such as T4, H100 or RTX."""
-    return len(word) <= 3 or any(character.isdigit() for character in word)
+def _vendor(word: str) -> str:
+    """Return the name of a vendor as it writes itself; "" if the word names none."""
+    return next((it for it, _ in vendors.RESOURCES.values() if it.lower() == word.lower()), "")
 
 
 def _note(accelerators: tuple[Accelerator, ...]) -> str:

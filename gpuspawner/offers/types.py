@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gpuspawner.offers import patterns
+from gpuspawner.offers import patterns, vendors
 from gpuspawner.offers.shapes import Count, Frozen, Memory, Shape
 from gpuspawner.offers.texts import is_reference
 
@@ -23,7 +23,7 @@ class ScaleUp(Shape, frozen=True):
     """A pool of nodes that an autoscaler grows for waiting pods; also the shape of `scale_up`.
 
     Attributes:
-        max_nodes: The maximum number of nodes with this accelerator.
+        max_nodes: The maximum number of nodes with this accelerator, in all pools together.
         minutes: How long it usually takes until a new node can run a pod.
     """
 
@@ -79,14 +79,13 @@ class Accelerator:
 
     @property
     def is_shared(self) -> bool:
-        """Whether pods take turns on one GPU, by the names that NVIDIA's device plugin uses."""
-        labels = self.node_selector.values()
-        return self.resource.endswith(".shared") or any(it.endswith("-SHARED") for it in labels)
+        """Whether pods take turns on one GPU, by the names of NVIDIA's and GKE's device plugins."""
+        return vendors.is_shared(self.resource, self.node_selector)
 
     @property
     def is_slice(self) -> bool:
         """Whether it is a MIG slice: a part of a GPU with memory of its own."""
-        return self.resource.startswith("nvidia.com/mig-")
+        return vendors.is_slice(self.resource, self.node_selector)
 
 
 class Image(msgspec.Struct, frozen=True):

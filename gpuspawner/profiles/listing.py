@@ -2,13 +2,14 @@
 
 import copy
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from gpuspawner.compat import kubespawner
 from gpuspawner.profiles.profile_list import Complete, Profile, read
+from gpuspawner.profiles.slips import OVERRIDE, parts
 
 _MOST_KEPT = 16
 """Lists; a function may return another one for each group of users."""
@@ -43,7 +44,7 @@ class Lists:
             if kept == given:
                 return listed
         complete = kubespawner.complete_profiles(spawner, given)
-        has_names = any(map(_has_braces, _overrides(complete)))
+        has_names = any(_has_braces(part.get(OVERRIDE)) for _, part in parts(complete))
         listed = Listed(complete, read(complete), _has_functions(complete), has_names)
         self._kept.append((copy.deepcopy(given), listed))
         return listed
@@ -55,15 +56,6 @@ def _has_functions(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_has_functions, value))
     return callable(value)
-
-
-def _overrides(complete: Complete) -> Iterator[object]:
-    """Yield what profiles and listed choices set; pages try no written-in value."""
-    for profile in complete:
-        yield profile.get("kubespawner_override")
-        for option in (profile.get("profile_options") or {}).values():
-            for choice in (option.get("choices") or {}).values():
-                yield choice.get("kubespawner_override")
 
 
 def _has_braces(value: object) -> bool:

@@ -43,6 +43,7 @@ class Host(Settings, Protocol):
     scheduling_timeout: float
     preparing_timeout: float | None
     check_gpus: bool
+    do_not_disrupt: bool
     apply_user_options: Any
     pre_spawn_hook: Any
     modify_pod_hook: Any

@@ -33,12 +33,14 @@ from gpuspawner.traits.queue import queue
 from gpuspawner.traits.servers import (
     cpu_environment,
     cpu_requested,
+    do_not_disrupt,
     keep_cpu_servers_off_accelerators,
     memory_requested,
 )
 
 OF_ONE_SERVER = (
     "check_gpus",
+    "do_not_disrupt",
     "kueue_priority_class",
     "kueue_queue",
     "language",
@@ -63,6 +65,7 @@ __all__ = [
     "cpu_requested",
     "default_accelerator",
     "default_filter_schedulers",
+    "do_not_disrupt",
     "gc_freeze",
     "gpu_weights",
     "images",

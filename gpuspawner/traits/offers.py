@@ -60,11 +60,12 @@ accelerators = Dict(
         default the first choice of each.
     ``scale_up``
         For a pool that an autoscaler grows, if the hub can't read how far it grows:
-        ``{"max_nodes": 4, "minutes": 8}``. The autoscaler adds a node only when a pod is pending.
-        So while the pool can still get a node that no waiting server needs, the hub creates a pod
-        even if no node has room for it. The user reads how many minutes a new node usually takes.
-        The hub adds twice these minutes to ``start_timeout``. For a start that waits for a node, it
-        adds at least twenty minutes.
+        ``{"max_nodes": 4, "minutes": 8}``. If several pools match the selector,
+        ``max_nodes`` is for all of them together. The autoscaler adds a node only when a pod is
+        pending. So while the pool can still get a node that no waiting server needs, the hub
+        creates a pod even if no node has room for it. The user reads how many minutes a new node
+        usually takes. The hub adds twice these minutes to ``start_timeout``. For a start that waits
+        for a node, it adds at least twenty minutes.
 
     If the dictionary is empty, the hub discovers the models from the labels of the nodes. It can't
     discover a pool that has no nodes: configure a pool that can be empty. If there are no offers

@@ -53,3 +53,18 @@ keep_cpu_servers_off_accelerators = Bool(
     .. versionadded:: 0.1
     """,
 ).tag(config=True)
+
+do_not_disrupt = Bool(
+    False,
+    help="""
+    Asks autoscalers to leave a server's node alone, because nothing starts the server again.
+
+    Set it to ``True`` to write two annotations into the pods of servers:
+    ``karpenter.sh/do-not-disrupt: "true"``, without which Karpenter ends servers to consolidate
+    nodes, and ``cluster-autoscaler.kubernetes.io/safe-to-evict: "false"``. Annotations in
+    ``KubeSpawner.extra_annotations`` stay as they are. A node is then kept as long as one of its
+    servers runs. The descheduler evicts no pods like those of KubeSpawner, which have no owner.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)

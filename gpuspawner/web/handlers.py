@@ -51,21 +51,24 @@ _PATIENCE = 5.0
 class StopHandler(BaseHandler):  # type: ignore[misc]
     """Stops a server for a button of the form."""
 
+    _questions = Questions()
+
     @needs_scope("delete:servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def post(self, user_name: str, server_name: str) -> None:
         """Stop the server, and send the browser back to the form."""
-        user = self.find_user(user_name)
-        if user is None:
-            raise web.HTTPError(404, "No such user")
-        spawner = user.spawners.get(server_name)
-        if spawner is not None and spawner.ready:
-            await self.stop_single_user(user, server_name)
-            await _until_not_counted(runtime.current(spawner), spawner)
-        form = self.get_query_argument("form", "")
-        names = [user.name, form] if form else [user.name]
-        path = "/".join(quote(name, safe="") for name in names)
-        # The fragment moves the focus to the figures, which have changed.
-        self.redirect(f"{self.hub.base_url}spawn/{path}#{USAGE}")
+        async with counted(self._questions, user_name):
+            user = self.find_user(user_name)
+            if user is None:
+                raise web.HTTPError(404, "No such user")
+            spawner = user.spawners.get(server_name)
+            if spawner is not None and spawner.ready:
+                await self.stop_single_user(user, server_name)
+                await _until_not_counted(runtime.current(spawner), spawner)
+            form = self.get_query_argument("form", "")
+            names = [user.name, form] if form else [user.name]
+            path = "/".join(quote(name, safe="") for name in names)
+            # The fragment moves the focus to the figures, which have changed.
+            self.redirect(f"{self.hub.base_url}spawn/{path}#{USAGE}")
 
 
 async def _until_not_counted(running: Runtime, spawner: Host) -> None:
@@ -138,14 +141,17 @@ class DecisionHandler(AboutAServer):
 class SchemaHandler(AboutAServer):
     """Serves the options that are on offer to a server's owner, as a JSON Schema."""
 
+    _questions = Questions()
+
     @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def get(self, user_name: str, server_name: str) -> None:
         """Send the schema."""
-        accelerators = self.sources(user_name, server_name).accelerators
-        if accelerators is None:
-            raise web.HTTPError(404, "This hub offers profiles, not accelerators")
-        entitlement = await accelerators.of(server_name).policing.entitlement()
-        self.answer(in_schema(options.schema(entitlement.offers), accelerators.runtime.line))
+        async with counted(self._questions, user_name):
+            accelerators = self.sources(user_name, server_name).accelerators
+            if accelerators is None:
+                raise web.HTTPError(404, "This hub offers profiles, not accelerators")
+            entitlement = await accelerators.of(server_name).policing.entitlement()
+            self.answer(in_schema(options.schema(entitlement.offers), accelerators.runtime.line))
 
 
 class StaticHandler(web.StaticFileHandler):

@@ -16,7 +16,7 @@ from gpuspawner.form.alternative_button import INSTEAD
 from gpuspawner.form.render import buttons_instead, render_line
 from gpuspawner.form.view_model import Button, LineView
 from gpuspawner.start.host import set_locale
-from gpuspawner.web.about_a_server import Answering
+from gpuspawner.web.about_a_server import Answering, Questions, counted
 
 if TYPE_CHECKING:
     from gpuspawner.line.in_line import InLine
@@ -49,58 +49,62 @@ class WaitingHandler(Answering):
 class LineHandler(BaseHandler):  # type: ignore[misc]
     """Serves the page, and its buttons."""
 
+    _questions = Questions()
+
     @web.authenticated  # else, somebody who has logged out would read that it is forbidden
     @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def get(self, user_name: str, server_name: str) -> None:
         """Show the place, and what is free instead."""
-        spawner = self._spawner(user_name, server_name)
-        place = _wait(spawner)
-        if place is None or not place.is_on:
-            self.redirect(spawn(spawner))
-            return
-        set_locale(spawner, self)
-        if self.current_user == spawner.user:
-            place.see()
-        token = self.xsrf_token.decode("ascii")
-        shown = render_line(
-            LineView(
-                place.said.text,
-                await _others(place, spawner),
-                url_concat(spawner.user.progress_url(spawner.name), {"_xsrf": token}),
-                pending(spawner),
-                live(spawner, "line.js"),
+        async with counted(self._questions, user_name):
+            spawner = self._spawner(user_name, server_name)
+            place = _wait(spawner)
+            if place is None or not place.is_on:
+                self.redirect(spawn(spawner))
+                return
+            set_locale(spawner, self)
+            if self.current_user == spawner.user:
+                place.see()
+            token = self.xsrf_token.decode("ascii")
+            shown = render_line(
+                LineView(
+                    place.said.text,
+                    await _others(place, spawner),
+                    url_concat(spawner.user.progress_url(spawner.name), {"_xsrf": token}),
+                    pending(spawner),
+                    live(spawner, "line.js"),
+                )
             )
-        )
-        template = self.settings["jinja2_env"].from_string(_PAGE)
-        self.set_header("Cache-Control", "no-store")
-        self.finish(
-            await template.render_async(
-                **self.template_namespace,
-                gpuspawner_action=line(spawner),
-                gpuspawner_xsrf=token,
-                gpuspawner_line=shown,
+            template = self.settings["jinja2_env"].from_string(_PAGE)
+            self.set_header("Cache-Control", "no-store")
+            self.finish(
+                await template.render_async(
+                    **self.template_namespace,
+                    gpuspawner_action=line(spawner),
+                    gpuspawner_xsrf=token,
+                    gpuspawner_line=shown,
+                )
             )
-        )
 
     @needs_scope("delete:servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def post(self, user_name: str, server_name: str) -> None:
         """Leave the line; go to the form, or start what was chosen instead if it is still free."""
-        spawner = self._spawner(user_name, server_name)
-        place = _wait(spawner)
-        if place is None:
-            self.redirect(spawn(spawner))
-            return
-        chosen = self.get_body_argument(INSTEAD, "")
-        if chosen and chosen not in [it.value for it in await _others(place, spawner)]:
-            self.redirect(line(spawner))
-            return
-        if not place.leave():  # the server starts already, or nobody waits
-            self.redirect(spawn(spawner))
-            return
-        await _until_ended(spawner)
-        fields = parse_qsl(chosen, keep_blank_values=True)
-        query = urlencode([(f"opt-{name}", value) for name, value in fields])
-        self.redirect(f"{spawn(spawner)}?{query}" if query else spawn(spawner))
+        async with counted(self._questions, user_name):
+            spawner = self._spawner(user_name, server_name)
+            place = _wait(spawner)
+            if place is None:
+                self.redirect(spawn(spawner))
+                return
+            chosen = self.get_body_argument(INSTEAD, "")
+            if chosen and chosen not in [it.value for it in await _others(place, spawner)]:
+                self.redirect(line(spawner))
+                return
+            if not place.leave():  # the server starts already, or nobody waits
+                self.redirect(spawn(spawner))
+                return
+            await _until_ended(spawner)
+            fields = parse_qsl(chosen, keep_blank_values=True)
+            query = urlencode([(f"opt-{name}", value) for name, value in fields])
+            self.redirect(f"{spawn(spawner)}?{query}" if query else spawn(spawner))
 
     def _spawner(self, user_name: str, server_name: str) -> Any:
         """Return a server, or raise 404; each user has a default server."""

@@ -8,13 +8,13 @@ import tempfile
 from pathlib import Path
 from secrets import randbelow
 
-from tests.attack import database, limits
+from tests.attack import addresses, database, limits
 from tests.attack.attack import LOOPS, Attack, HarmedError, Report
 from tests.attack.stage import own_hub
 from tests.hub.running import API_TOKEN
 
 MOST_TIMES_AS_LONG = 2.0
-PARTS = ("requests", "limits", "database")
+PARTS = ("requests", "addresses", "limits", "database")
 
 
 def main() -> int:
@@ -33,6 +33,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         if "requests" in arguments.parts:
             harmed |= _requests(Path(folder), arguments.requests, arguments.seed)
+        if "addresses" in arguments.parts:
+            (Path(folder) / "addresses").mkdir()
+            times = addresses.ratios(Path(folder) / "addresses")
+            harmed |= max(times.values()) > MOST_TIMES_AS_LONG
         if "limits" in arguments.parts:
             harmed |= _limits(Path(folder), arguments.seed)
         if "database" in arguments.parts:

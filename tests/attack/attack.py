@@ -60,18 +60,22 @@ class Attack:
         self._url = f"{url.rstrip('/')}/hub"
         self._tokens = {"": token}
 
-    def run(self, count: int, seed: int) -> Report:
-        """Send *count* hostile starts, and at the same time loop on the decision endpoint."""
+    def prepare(self) -> None:
+        """Make both users, and their tokens."""
         for user in ("mallory", "alice"):
             self._call("POST", f"/api/users/{user}")
             # The hub checks a token that it issued a hundred times faster than a configured one.
             made = self._request("POST", f"/api/users/{user}/tokens")
             self._tokens[user] = made.json()["token"]
-        usual = statistics.median(self._seconds_of_a_start() for _ in range(STARTS))
+
+    def run(self, count: int, seed: int) -> Report:
+        """Send *count* hostile starts, and at the same time loop on the decision endpoint."""
+        self.prepare()
+        usual = statistics.median(self.seconds_of_a_start() for _ in range(STARTS))
         answers: Counter[int] = Counter()
         with self._loops() as decisions, ThreadPoolExecutor(_SENDERS) as senders:
             sent = [senders.submit(self._start, it) for it in islice(hostile_bodies(seed), count)]
-            meanwhile = statistics.median(self._seconds_of_a_start() for _ in range(STARTS))
+            meanwhile = statistics.median(self.seconds_of_a_start() for _ in range(STARTS))
             answers.update(it.result() for it in sent)
         return Report(usual, meanwhile, answers, decisions)
 
@@ -99,7 +103,8 @@ class Attack:
     def _start(self, body: bytes) -> int:
         return self._call("POST", "/api/users/mallory/server", body, "mallory")
 
-    def _seconds_of_a_start(self) -> float:
+    def seconds_of_a_start(self) -> float:
+        """Start and stop Alice's server; return how long the start took."""
         path = "/api/users/alice/server"
         began = time.monotonic()
         status = self._call("POST", path, user="alice")

@@ -25,7 +25,6 @@ c.Spawner.consecutive_failure_limit = 5
 c.JupyterHub.load_roles[0]["scopes"].append("tokens")
 c.GPUSpawner.default_accelerator = ""
 {T4}
-gpuspawner.configure(c)
 """
 
 
@@ -35,10 +34,11 @@ def _slowly(_: Object) -> Object:
 
 
 @contextmanager
-def own_hub(folder: Path) -> Iterator[RunningHub]:
-    """Run the hub in a folder until the block ends."""
+def own_hub(folder: Path, more: str = "") -> Iterator[RunningHub]:
+    """Run the hub in a folder, with *more* configuration, until the block ends."""
     webhooks = Webhooks(folder)
     webhooks.answers["slow"] = _slowly
+    configuration = f"{_CONFIGURATION}{more}\ngpuspawner.configure(c)\n"
     with LocalCluster(folder / "cluster", pods=Pods.RUN) as cluster:
         cluster.add_nodes(t4_nodes(1, 1))
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": _NAMESPACE}})
@@ -46,7 +46,7 @@ def own_hub(folder: Path) -> Iterator[RunningHub]:
         (folder / "hub").mkdir()
         with (
             configured(cluster, webhooks.configuration(_NAMESPACE, "slow", "Mutating")),
-            running_hub(folder / "hub", _CONFIGURATION, environment=environment) as hub,
+            running_hub(folder / "hub", configuration, environment=environment) as hub,
         ):
             hub.until_it_sees_the_cluster()
             yield hub

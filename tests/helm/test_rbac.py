@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpuspawner.cluster.asked_once import RUNTIME_CLASSES
 from gpuspawner.cluster.kinds import KINDS, KUEUE_KINDS, SCALING_KINDS
 from tests.helm.chart import VALUES
 
@@ -40,6 +41,7 @@ def group_of(path: str) -> str:
 def test_the_hub_may_read_what_it_follows_and_nothing_else():
     kinds = (*KINDS, *SCALING_KINDS, *KUEUE_KINDS)
     followed = {(group_of(kind.path), kind.plural) for kind in kinds}
+    followed |= {(group_of(RUNTIME_CLASSES), "runtimeclasses")}
     found = documents("rbac")
 
     assert granted(found["ClusterRole"]["rules"]) == followed - {("", STATUS.plural)}

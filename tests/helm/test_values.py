@@ -27,7 +27,7 @@ IN_A_CONTAINER = {
 SETS = {
     "base": {GPU_SPAWNER, "hub.extraConfig.zz-gpuspawner"},
     "choices": {GPU_SPAWNER, "prePuller.extraImages.minimal"},
-    "profiles": {"singleuser.profileList"},
+    "profiles": {"singleuser.profileList", "prePuller.pullProfileListImages"},
     "install-image": {"hub.image.name", "hub.image.tag"},
     "install-from-index": IN_A_CONTAINER,
     "install-from-configmap": IN_A_CONTAINER,
@@ -60,6 +60,10 @@ def test_the_first_lines_say_that_the_image_pullers_are_changed(name: str):
     head, _, _ = (VALUES / f"{name}.yaml").read_text().partition("\nhub:")
 
     assert "image pullers" in head.replace("\n# ", " ")
+
+
+def test_no_image_with_cuda_is_pulled_to_every_node():
+    assert read("profiles")["prePuller"]["pullProfileListImages"] is False
 
 
 def test_the_chart_accepts_the_base_alone(chart: Chart):

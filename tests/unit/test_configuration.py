@@ -13,6 +13,7 @@ from gpuspawner.configuration import ConfigurationError, check
 from gpuspawner.offers.shapes import OfferError
 
 A100 = {"node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100"}}
+ELSEWHERE = {"node_selector": {"nvidia.com/gpu.product": "none"}}
 
 
 def _c(**sections: dict[str, Any]) -> Config:
@@ -87,6 +88,11 @@ def test_other_sections_are_ignored(section) -> None:
             {"GPUSpawner": {"accelerators": {"a100": {**A100, "counts": [0]}}}},
             OfferError,
             r"GPUSpawner.accelerators\['a100'\].counts\[0\]",
+        ),
+        (
+            {"GPUSpawner": {"accelerators": {"a100": A100}}, "KubeSpawner": ELSEWHERE},
+            ConfigurationError,
+            r"accelerators\['a100'\]: its node_selector wants .*A100, but .* wants .*=none",
         ),
         ({"GPUSpawner": {"memory_choices": ["8Gib"]}}, OfferError, "memory_choices"),
         ({"GPUSpawner": {"cpu_choices": [-1]}}, OfferError, "cpu_choices"),

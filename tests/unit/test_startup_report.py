@@ -448,12 +448,6 @@ def test_a_list_that_needs_a_user_is_not_tried() -> None:
     assert made(profile_list=lambda _: 1 / 0) == []
 
 
-def test_an_accelerator_that_contradicts_the_configuration_is_left_out() -> None:
-    contradicting = {"node_selector": {"gpu": "t4"}}
-
-    assert made(accelerators={"a100": A100}, **contradicting) == []
-
-
 async def test_a_configuration_of_which_no_sample_can_be_made_is_no_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 from traitlets.config import Config
 
+from gpuspawner.cluster.asked_once import claim_drivers, runtime_classes
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import required_names
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.doctor.checks import (
+    claims,
     cluster,
+    containers,
     devices,
     offers,
     policies,
@@ -18,13 +21,14 @@ from gpuspawner.doctor.checks import (
     settings,
     storage,
 )
-from gpuspawner.doctor.hub import Hub, NoAdmission, watching
+from gpuspawner.doctor.hub import NOBODY, Hub, NoAdmission, spawner_of, watching
 from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
 from gpuspawner.messages.administrators import Finding, error
+from gpuspawner.policies.owner import Owner
 
 
-async def examine(config: Config) -> list[Finding]:
-    """Return everything that the doctor finds.
+async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
+    """Return everything that the doctor finds; a function lists the profiles of *owner*.
 
     Raises:
         ConfigurationError, OfferError: The configuration would stop the hub.
@@ -38,6 +42,7 @@ async def examine(config: Config) -> list[Finding]:
         found = [
             *settings.check(hub),
             *settings.check_names(hub),
+            *await settings.check_slips(config, spawner_of(config, owner)),
             *policies.check(hub),
             *settings.check_limits(hub),
             *cluster.check(hub.view.health()),
@@ -55,11 +60,14 @@ async def examine(config: Config) -> list[Finding]:
         except UnusableError as failed:
             advice = "Correct KubeSpawner.profile_list or its function."
             return [*found, error("profiles", f"No user can start a server: {failed}", advice)]
+        found += claims.check(hub.state, tried, await claim_drivers(hub.runtime.client))
+        found += containers.check(hub.state, tried, await runtime_classes(hub.runtime.client))
         return [*found, *_about(hub, tried)]
 
 
 def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     yield from cluster.check_schedulers(hub, tried)
+    yield from settings.check_disruption(hub)
     yield from storage.check(hub.state, tried)
     yield from storage.check_places(hub.state, tried)
     spawner = hub.spawner

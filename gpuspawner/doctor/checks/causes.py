@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpuspawner.doctor.checks import labels
+from gpuspawner.doctor.checks.labels import Selectors, Wrong
 from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.doctor.servers import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing, nearest
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.messages.words import amount, figure
+from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.preflight.decider import BY_KUEUE
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait, on_nodes
 from gpuspawner.preflight.rejection import (
@@ -59,10 +61,12 @@ class Cause:
         text = self.text.replace("{servers}", listing(named))
         places = list(dict.fromkeys(server.place for server in servers))
         advice = self.advice.replace("{place}", " and ".join(places))
-        return Finding(self.id, self.worst if is_all else Severity.WARNING, text, advice)
+        # An error of a larger server is a warning.
+        severity = self.worst if is_all or self.worst is not Severity.ERROR else Severity.WARNING
+        return Finding(self.id, severity, text, advice)
 
 
-def cause(state: ClusterState, tried: Tried) -> Cause | None:
+def cause(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause | None:
     """Return why nobody could start the server on this cluster; None if somebody could."""
     if tried.decision is None:
         return Cause(
@@ -75,11 +79,11 @@ def cause(state: ClusterState, tried: Tried) -> Cause | None:
         case Refuse(rejection=Rejection() as rejection):
             return _rejected(rejection)
         case Refuse(reason=Reason.IMPOSSIBLE) as refusal:
-            return _impossible(state, tried, refusal)
+            return _impossible(state, tried, refusal, selectors)
         case Refuse(reason=Reason.AWAY):
             return _away(state, tried)
         case Wait(scale_up=MayScaleUp() as outlook) if _is_a_guess(outlook):
-            return None if selected(state, tried) else _unknown_pool(state, tried)
+            return None if selected(state, tried) else _unknown_pool(state, tried, selectors)
     return None
 
 
@@ -146,10 +150,12 @@ def _its(nodes: Sequence[NodeInfo]) -> str:
     return "its only node is" if len(nodes) == 1 else f"its {len(nodes)} nodes are"
 
 
-def _impossible(state: ClusterState, tried: Tried, refusal: Refuse) -> Cause | None:
+def _impossible(
+    state: ClusterState, tried: Tried, refusal: Refuse, selectors: Selectors
+) -> Cause | None:
     nodes = selected(state, tried)
     if not nodes:
-        return _no_node(state, tried)
+        return _no_node(state, tried, selectors)
     if refusal.one_share:
         return _one_share(state, tried, Severity.ERROR)
     if refusal.gpus is not None:
@@ -189,20 +195,22 @@ def _toleration(key: str, effect: str) -> str:
     return f'{{"key": "{key}", "operator": "Exists", "effect": "{effect}"}}'
 
 
-def _no_node(state: ClusterState, tried: Tried) -> Cause:
+def _no_node(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause:
     if not state.nodes:
         return Cause(
             "no-node",
             "The cluster has no nodes, so nobody can start {servers}.",
             "Add nodes; if an autoscaler adds them, set GPUSpawner.autoscaling = 'always'.",
         )
-    wrong = labels.wrong(state, tried.pod.spec) if tried.pod else None
+    wrong = _wrong(state, tried, selectors)
     if wrong is None:
         return Cause(
             "no-node",
             "No node has all labels that {servers} needs.",
             "Compare the selectors in {place} with kubectl get nodes --show-labels.",
         )
+    if wrong.setting or (wrong.nodes and not wrong.instead):
+        return _lacking(wrong)
     advice = (
         f"Write {wrong.instead} in {{place}}; that label is on {count(len(wrong.nodes))}."
         if wrong.instead
@@ -212,23 +220,43 @@ def _no_node(state: ClusterState, tried: Tried) -> Cause:
     return Cause("no-node", text, advice)
 
 
-def _unknown_pool(state: ClusterState, tried: Tried) -> Cause | None:
-    wrong = labels.wrong(state, tried.pod.spec) if tried.pod else None
+def _wrong(state: ClusterState, tried: Tried, selectors: Selectors) -> Wrong | None:
+    devices = filter(is_device, tried.resources)
+    return labels.wrong(state, tried.pod.spec, devices, selectors) if tried.pod else None
+
+
+def _lacking(wrong: Wrong, worst: Severity = Severity.ERROR) -> Cause:
+    """Name what asks for a label that the right nodes lack."""
+    place = wrong.setting or "{place}"
+    near = f" with its other labels ({names(wrong.nodes)})" if wrong.nodes else ""
+    return Cause(
+        "no-node",
+        f"Nobody can start {{servers}}: no node{near} has the label {wrong.label}, for which "
+        f"{place} asks.",
+        f"Label the nodes with it (kubectl label nodes), or change {place}.",
+        worst=worst,
+    )
+
+
+def _unknown_pool(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause | None:
+    wrong = _wrong(state, tried, selectors)
     if wrong is None:
         return None
+    if wrong.setting or (wrong.nodes and not wrong.instead):
+        return _lacking(wrong, Severity.WARNING)
     meant = f"If you mean {wrong.instead}, write that in {{place}}. " if wrong.instead else ""
     return Cause(
         "unknown-pool",
         f"No node has the label {wrong.label}, which {{servers}} needs, and it is unknown whether "
         "an autoscaler can add one.",
         f"{meant}If a pool with this label is at zero nodes, declare its scale_up.",
-        worst=Severity.WARNING,
+        worst=Severity.WARNING if meant else Severity.FINE,
     )
 
 
 def _no_resource(nodes: Sequence[NodeInfo], resource: str) -> Cause:
-    there = Counter(name for node in nodes for name in node.allocatable if is_device(name))
-    near = nearest(resource, there)
+    there = Counter(name for node in nodes for name, it in node.capacity.items() if it > 0)
+    near = nearest(resource, filter(is_device, there)) or listing(sorted(filter(is_gpu, there)))
     advice = f"Write {near} in {{place}}." if near else "Install its device plugin on them."
     return Cause(
         "no-resource",

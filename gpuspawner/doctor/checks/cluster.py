@@ -59,7 +59,14 @@ async def check_version(hub: Hub) -> list[Finding]:
     text = (
         f"Kubernetes {server or 'of an unknown version'} has {nodes} nodes, which run {pods} pods."
     )
-    return [fine("cluster", text)]
+    ours, theirs = minor_version(version), minor_version(server)
+    if given or not ours or not theirs or 0 <= theirs - ours <= 1:
+        return [fine("cluster", text)]
+    text += (
+        f" The image of the user-scheduler is kube-scheduler {version}; Kubernetes supports only "
+        "the API server's minor version and the one below."
+    )
+    return [fine("cluster", text, "Set scheduling.userScheduler.image.tag.")]
 
 
 def check_schedulers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ import msgspec
 from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.doctor.servers import Tried
 from gpuspawner.messages.administrators import Finding, error, warning
-from gpuspawner.offers.discovery import MODEL_LABELS, gpus
+from gpuspawner.offers.discovery import gpus
+from gpuspawner.offers.vendors import MODEL_LABELS
 from gpuspawner.scheduling import ClusterState, NodeInfo
 
 _LABELS = (

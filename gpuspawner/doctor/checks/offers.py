@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from gpuspawner.doctor.checks import devices, storage
+from gpuspawner.doctor.checks import devices, labels, storage
 from gpuspawner.doctor.checks.causes import Cause, cause
 from gpuspawner.doctor.checks.devices import Ill
+from gpuspawner.doctor.checks.labels import Selectors
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.doctor.servers import OfferedServer, Tried
@@ -20,6 +21,8 @@ def check(hub: Hub, tried: list[Tried], ill: list[Ill]) -> Iterator[Finding]:
     """Check each offer: its smallest server, and then those that need most of one thing."""
     found: dict[Cause, list[tuple[OfferedServer, str]]] = {}
     sound: list[Tried] = []
+    every = labels.of_every_server(hub.spawner)
+    selectors = Selectors(every, {it for one in tried for it in labels.selected_by(one.pod)})
     broken: set[str] = set()
     for it in tried:
         offer = it.server.offer
@@ -27,7 +30,7 @@ def check(hub: Hub, tried: list[Tried], ill: list[Ill]) -> Iterator[Finding]:
             broken.add(offer)  # those checks say so
         if offer in broken:
             continue
-        because = cause(hub.state, it)
+        because = cause(hub.state, it, selectors)
         if because is None:
             sound.append(it)
             continue

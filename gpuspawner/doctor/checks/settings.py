@@ -3,13 +3,20 @@
 from collections.abc import Iterator
 from typing import Any
 
+from jupyterhub.utils import maybe_future
+from traitlets.config import Config
 from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
+from gpuspawner import configuration
 from gpuspawner.compat import hub_limits
 from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.hub import Hub
+from gpuspawner.kube.autoscaling import NodePool
+from gpuspawner.kube.quoting import listing
+from gpuspawner.kube.servers import KARPENTER
 from gpuspawner.messages.administrators import Finding, error, find_conflict, warning
+from gpuspawner.profiles import slips
 from gpuspawner.runtime import DRY_RUN_PATIENCE
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits import ENFORCE, OFF
@@ -34,6 +41,23 @@ def check(hub: Hub) -> Iterator[Finding]:
         )
 
 
+def check_disruption(hub: Hub) -> Iterator[Finding]:
+    """Check that Karpenter ends no servers to consolidate nodes."""
+    pools = [
+        it.metadata.name
+        for it in hub.view.autoscalers.every(NodePool)
+        if it.spec.disruption.consolidation_policy != "WhenEmpty"
+        and it.spec.disruption.consolidate_after != "Never"
+    ]
+    spawner = hub.spawner
+    if pools and not spawner.do_not_disrupt and KARPENTER not in spawner.extra_annotations:
+        yield warning(
+            "consolidation",
+            f"Karpenter may end users' servers on nodes of {listing(pools)} to consolidate nodes.",
+            "Set GPUSpawner.do_not_disrupt = True, or the pools' consolidationPolicy: WhenEmpty.",
+        )
+
+
 def check_names(hub: Hub) -> Iterator[Finding]:
     """Check that nothing of the administrator's sets a trait of the whole hub on a spawner."""
     for place, name in shared_names(hub.spawner, type(hub.spawner)):
@@ -46,6 +70,20 @@ def check_limits(hub: Hub) -> Iterator[Finding]:
     tornado_settings = hub.config.JupyterHub.get("tornado_settings")
     limits = hub_limits.Limits.of(hub.spawner, tornado_settings, DRY_RUN_PATIENCE)
     yield from map(find_conflict, hub_limits.conflicts(limits))
+
+
+async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:
+    """Check what profiles and groups set, also profiles that a function lists for this spawner."""
+    settings = configuration.check(config, type(spawner))
+    found, listed = list(configuration.all_slips(settings)), spawner.profile_list
+    if callable(listed):
+        try:
+            listed = await maybe_future(listed(spawner))
+        except Exception:  # noqa: BLE001 - the trial of the servers says so
+            return []
+        found += slips.of_profiles(listed, settings)
+    advice = "Correct it, or remove it."
+    return [(error if it.is_fatal else warning)("slip", f"{it.text}.", advice) for it in found]
 
 
 def _is_ours(given: Any) -> bool:

@@ -116,3 +116,13 @@ def test_a_file_that_isn_t_kubectl_s_is_refused(tmp_path, capsys, name, told) ->
 
     assert files.ask("explain", "t4") == 3
     assert told in capsys.readouterr().err
+
+
+def test_it_names_the_setting_that_asks_every_server_s_node_for_a_label(tmp_path, capsys) -> None:
+    files = Files(tmp_path, of_fleet("on-premises"))
+    with files.configuration.open("a") as configuration:
+        configuration.write('c.KubeSpawner.node_selector = {"pool": "cpu"}\n')
+
+    assert files.ask("explain", "t4") == 1
+    asks = "no label pool=cpu, for which KubeSpawner.node_selector (in the chart, singleuser."
+    assert asks in capsys.readouterr().out

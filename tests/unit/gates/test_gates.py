@@ -467,3 +467,18 @@ STANDARD = {
     "provisioner": "example.com/disks",
     "volumeBindingMode": "WaitForFirstConsumer",
 }
+
+
+@pytest.mark.parametrize(
+    ("own", "kept"),
+    [({}, "false"), ({"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}, "true")],
+)
+async def test_one_trait_keeps_every_autoscaler_from_ending_a_server(hub_with, own, kept) -> None:
+    hub = hub_with(TWO)
+
+    pod = await hub.spawner(do_not_disrupt=True, extra_annotations=own).get_pod_manifest()
+    without = await hub.spawner(extra_annotations=own).get_pod_manifest()
+
+    assert pod.metadata.annotations["karpenter.sh/do-not-disrupt"] == "true"
+    assert pod.metadata.annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == kept
+    assert "karpenter.sh/do-not-disrupt" not in without.metadata.annotations

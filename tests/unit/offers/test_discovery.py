@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuspawner.kube.objects import convert
 from gpuspawner.offers.discovery import discover
+from gpuspawner.offers.shapes import thaw
+from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.state import ClusterState
 
 GFD = "nvidia.com/gpu.product"
@@ -156,6 +159,217 @@ def test_models_with_the_same_key_get_distinct_keys():
 
     assert (old.key, new.key) == ("tesla-t4", "tesla-t4-2")
     assert old.node_selector != new.node_selector
+
+
+def counted(*nodes, classes=()):
+    state = ClusterState.from_objects(nodes=list(nodes), pods=[])
+    found = discover(state, classes).accelerators
+    return {it.display_name: it for it in found}
+
+
+def places(accelerator, *nodes):
+    """Name the nodes on which kube-scheduler would place a server with the accelerator."""
+    pod = thaw(accelerator.node_affinity)
+    required = {"nodeSelectorTerms": list(pod)}
+    rule = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    spec = {"nodeSelector": dict(accelerator.node_selector), "affinity": rule if pod else {}}
+    choice = node_choice(convert("Pod", {"metadata": {"name": "any"}, "spec": spec}).spec)
+    return {
+        it["metadata"]["name"]
+        for it in nodes
+        if choice.matches(it["metadata"]["labels"], it["metadata"]["name"])
+    }
+
+
+GKE_WHOLE = node("whole", {GKE: "nvidia-tesla-a100"}, {"nvidia.com/gpu": "1"}, [PRESENT])
+GKE_SLICED = node(
+    "sliced",
+    {GKE: "nvidia-tesla-a100", "cloud.google.com/gke-gpu-partition-size": "1g.5gb"},
+    {"nvidia.com/gpu": "7"},
+    [PRESENT],
+)
+GKE_SHARED = node(
+    "shared",
+    {
+        GKE: "nvidia-tesla-t4",
+        "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
+        "cloud.google.com/gke-max-shared-clients-per-gpu": "4",
+    },
+    {"nvidia.com/gpu": "4"},
+    [PRESENT],
+)
+
+
+def test_on_gke_whole_gpus_slices_and_shares_are_three_offers_on_nodes_of_their_own():
+    nodes = GKE_WHOLE, GKE_SLICED, GKE_SHARED
+    by_name = counted(*nodes)
+    whole = by_name["NVIDIA Tesla A100"]
+    part = by_name["NVIDIA Tesla A100 MIG 1g.5gb"]
+    share = by_name["NVIDIA Tesla T4, shared"]
+
+    assert len(by_name) == 3
+    assert (whole.counts, whole.is_slice, whole.is_shared) == ((1,), False, False)
+    assert (part.counts, part.is_slice, part.is_shared) == ((1, 2, 3, 4, 5, 6, 7), True, False)
+    assert (share.counts, share.is_slice, share.is_shared) == ((1,), False, True)
+    assert [places(it, *nodes) for it in (whole, part, share)] == [
+        {"whole"},
+        {"sliced"},
+        {"shared"},
+    ]
+    assert {it.key for it in by_name.values()} == {
+        "tesla-a100", "tesla-a100-mig-1g-5gb", "tesla-t4-shared"
+    }  # fmt: skip
+
+
+def test_a_slice_of_gke_that_pods_share_is_both():
+    both = {**GKE_SLICED["metadata"]["labels"], "cloud.google.com/gke-gpu-sharing-strategy": "mps"}
+    (one,) = found(node("n", both, {"nvidia.com/gpu": "21"}))
+
+    assert (one.display_name, one.counts) == ("NVIDIA Tesla A100 MIG 1g.5gb, shared", (1,))
+    assert (one.is_slice, one.is_shared) == (True, True)
+
+
+def test_a_slice_with_the_single_strategy_is_marked_as_one():
+    (one,) = found(node("n", {GFD: "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}, {"nvidia.com/gpu": "7"}))
+
+    assert one.is_slice
+    assert one.counts[-1] == 7
+
+
+def amd(name, product, vram, prefix="amd.com/gpu", **labels):
+    labels = {f"{prefix}.product-name": product, f"{prefix}.vram": vram, **labels}
+    return node(name, labels, {"amd.com/gpu": "8"})
+
+
+def test_amds_models_have_their_names_and_their_memory():
+    old = amd("b", "AMD_Instinct_MI210", "64G", "beta.amd.com/gpu")
+    by_name = counted(amd("a", "AMD_Instinct_MI300X_OAM", "192G"), old)
+
+    assert {name: it.description for name, it in by_name.items()} == {
+        "AMD Instinct MI300X OAM": "192 GiB of memory",
+        "AMD Instinct MI210": "64 GiB of memory",
+    }
+
+
+def test_amds_partitions_are_told_from_whole_gpus():
+    label = "amd.com/compute-memory-partition"
+    nodes = [
+        amd("whole", "AMD_Instinct_MI300X_OAM", "192G", **{label: "spx_nps1"}),
+        amd("parts", "AMD_Instinct_MI300X_OAM", "192G", **{label: "cpx_nps4"}),
+        node("mixed", {"amd.com/gpu.product-name": "MI300X"}, {"amd.com/cpx_nps4": "64"}),
+    ]
+    by_name = counted(*nodes)
+
+    assert by_name.keys() == {
+        "AMD Instinct MI300X OAM", "AMD Instinct MI300X OAM CPX NPS4", "AMD MI300X CPX NPS4"
+    }  # fmt: skip
+    assert places(by_name["AMD Instinct MI300X OAM"], *nodes) == {"whole"}
+    assert places(by_name["AMD Instinct MI300X OAM CPX NPS4"], *nodes) == {"parts"}
+    assert by_name["AMD Instinct MI300X OAM CPX NPS4"].description == ""
+
+
+@pytest.mark.parametrize(
+    ("labels", "resource", "name"),
+    [
+        ({"gpu.intel.com/product": "Max_1100"}, "gpu.intel.com/i915", "Intel Max 1100"),
+        ({}, "habana.ai/gaudi", "Intel Gaudi"),
+        (
+            {
+                "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+                "cloud.google.com/gke-tpu-topology": "2x4",
+            },
+            "google.com/tpu",
+            "Google TPU V5 Lite Podslice",
+        ),
+        (
+            {"karpenter.k8s.aws/instance-accelerator-name": "inferentia2"},
+            "aws.amazon.com/neuron",
+            "AWS Inferentia2",
+        ),
+        (
+            {"karpenter.k8s.aws/instance-gpu-name": "radeon-pro-v520"},
+            "amd.com/gpu",
+            "AMD Radeon PRO V520",
+        ),
+        ({"karpenter.azure.com/sku-gpu-name": "A100"}, "nvidia.com/gpu", "NVIDIA A100"),
+        (
+            {"gpu.nvidia.com/model": "H100_NVLINK_80GB"},
+            "nvidia.com/gpu",
+            "NVIDIA H100 NVLINK 80 GB",
+        ),
+    ],
+)
+def test_devices_of_each_vendor_have_a_name(labels, resource, name):
+    taint = {"key": resource, "value": "present", "effect": "NoSchedule"}
+    (one,) = found(node("n", labels, {resource: "4"}, [taint]))
+
+    assert (one.display_name, one.resource) == (name, resource)
+    assert one.node_selector == labels
+    assert one.tolerations == ({"key": resource, "operator": "Exists", "effect": "NoSchedule"},)
+
+
+def test_chips_that_neuron_counts_in_several_ways_are_offered_once():
+    amounts = {f"aws.amazon.com/{it}": "16" for it in ("neuron", "neurondevice", "neuroncore")}
+
+    assert len(found(node("n", {}, amounts))) == 1
+
+
+def rancher(name, gpus, cpu="16", type_="k3s", arguments='["agent"]'):
+    labels = {"kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": type_}
+    made = node(name, labels, {"nvidia.com/gpu": gpus, "cpu": cpu, "memory": "64Gi"})
+    made["metadata"]["annotations"] = {f"{type_}.io/node-args": arguments}
+    return made
+
+
+@pytest.mark.parametrize("type_", ["k3s", "rke2"])
+def test_unlike_machines_without_a_label_are_named_after_themselves(type_):
+    nodes = [rancher(*it, type_=type_) for it in (("small", "1"), ("big-1", "8"), ("big-2", "8"))]
+    by_name = counted(*nodes)
+
+    assert by_name.keys() == {"NVIDIA GPU (small)", "NVIDIA GPU (big-1 … big-2)"}
+    assert by_name["NVIDIA GPU (small)"].counts == (1,)
+    assert places(by_name["NVIDIA GPU (small)"], *nodes) == {"small"}
+    assert places(by_name["NVIDIA GPU (big-1 … big-2)"], *nodes) == {"big-1", "big-2"}
+
+
+def test_equal_machines_without_a_label_are_one_offer():
+    nodes = [rancher("a", "2"), rancher("b", "2")]
+    by_name = counted(*nodes)
+
+    assert by_name.keys() == {"NVIDIA GPU"}
+    assert by_name["NVIDIA GPU"].key == "gpu"
+    assert places(by_name["NVIDIA GPU"], *nodes) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("classes", "arguments", "given"),
+    [
+        (["nvidia"], '["server","--node-name","x"]', "nvidia"),
+        (["nvidia"], '["agent","--default-runtime","nvidia"]', None),
+        (["nvidia"], '["agent","--default-runtime=nvidia"]', None),
+        (["kata"], '["server"]', None),
+    ],
+)
+def test_on_k3s_and_rke2_nvidias_gpus_get_the_runtime_class_unless_it_is_the_default(
+    classes, arguments, given
+):
+    nodes = [rancher("a", "1", arguments=arguments), rancher("b", "2", "8", "rke2", arguments)]
+
+    assert {it.runtime_class for it in counted(*nodes, classes=classes).values()} == {given}
+
+
+def test_elsewhere_no_gpu_gets_a_runtime_class():
+    nodes = [GKE_WHOLE, amd("a", "AMD_Instinct_MI210", "64G")]
+
+    assert {it.runtime_class for it in counted(*nodes, classes=["nvidia"]).values()} == {None}
+
+
+def test_eks_auto_modes_label_gives_the_memory_too():
+    labels = {"eks.amazonaws.com/instance-gpu-name": "l4"}
+    labels["eks.amazonaws.com/instance-gpu-memory"] = "22888"
+    (one,) = found(node("n", labels, {"nvidia.com/gpu": "1"}))
+
+    assert (one.display_name, one.description) == ("NVIDIA L4", "22.4 GiB of memory")
 
 
 labels = st.dictionaries(st.sampled_from([GFD, GKE, "x"]), st.text(max_size=20))

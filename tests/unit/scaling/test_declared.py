@@ -50,6 +50,17 @@ def test_a_pool_at_its_maximum_cannot_scale_up() -> None:
     assert outlook(state(*(node(str(i)) for i in range(4))), pod(), POOL) == AT_MAXIMUM
 
 
+def test_all_pools_with_the_label_share_the_maximum() -> None:
+    pools = [("ones", 1), ("ones", 1), ("twos", 2)]
+    nodes = [
+        node(f"{pool}-{at}", gpus=gpus, labels={**T4, "cloud.google.com/gke-nodepool": pool})
+        for at, (pool, gpus) in enumerate(pools)
+    ]
+
+    assert outlook(state(*nodes), pod(gpus=2), POOL) == _can(3, 4, 8)
+    assert outlook(state(*nodes, node("last")), pod(), POOL) == AT_MAXIMUM
+
+
 def test_away_nodes_count_as_existing() -> None:
     away = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}
     nodes = [node("away", **away), *(node(str(i), unschedulable=True) for i in range(3))]

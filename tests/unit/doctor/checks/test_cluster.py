@@ -119,3 +119,18 @@ async def test_only_the_version_of_the_scheduler_that_places_servers_counts(
 
     assert finding.severity is (Severity.WARNING if too_new else Severity.FINE)
     assert not too_new or f"version, {TOO_NEW}, is newer" in finding.text
+
+
+@pytest.mark.parametrize(("of_chart", "is_named"), [("v1.30.14", True), ("v1.35.7", False)])
+async def test_a_user_scheduler_much_older_than_the_cluster_is_named(
+    tmp_path, monkeypatch, of_chart, is_named
+) -> None:
+    image = {"name": "x.io/kube-scheduler", "tag": of_chart}
+    hub = hub_of_chart(tmp_path, monkeypatch, {**SOUND, "image": image})
+    server = ScriptedServer(version=[raw(b'{"gitVersion": "v1.36.2"}')])
+
+    async with server.serving() as hub.runtime.client:
+        (finding,) = await check_version(hub)
+
+    assert (f"user-scheduler is kube-scheduler {of_chart}" in finding.text) is is_named
+    assert finding.advice.startswith("Set scheduling.userScheduler.image.tag") is is_named

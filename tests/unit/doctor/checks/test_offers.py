@@ -108,3 +108,20 @@ async def test_that_a_node_is_away_is_told_of_servers_in_a_queue_too(tmp_path: P
     told = await found(tmp_path, away, queues=a_queue())
 
     assert "nodes-away" in {it.id for it in told}
+
+
+async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_tried(
+    tmp_path: Path,
+) -> None:
+    broken = {"display_name": "A", "kubespawner_override": {"tolerations": {"key": "gpu"}}}
+    Files(tmp_path, [node("n", 1)])
+    profiles = [broken, {"display_name": "B"}]
+    hub = of_files(Config(KubeSpawner={"profile_list": lambda _: profiles}), tmp_path)
+
+    told = list(offers.check(hub, [it async for it in trying(hub, await listed(hub))], []))
+
+    assert [it.id for it in told if it.severity is Severity.ERROR] == ["unusable"]
+    assert told[0].text == (
+        "Nobody can start the profile “A”: KubeSpawner can't make a pod of its settings."
+    )
+    assert "Users can start the profile “B”" in told[1].text

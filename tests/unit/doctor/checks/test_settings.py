@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +11,11 @@ from kubespawner import KubeSpawner
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner
-from gpuspawner.configuration import check
+from gpuspawner.configuration import check, load
 from gpuspawner.doctor.checks import settings
+from gpuspawner.doctor.hub import NOBODY, of_files, spawner_of
+from gpuspawner.policies.owner import Owner
+from tests.unit.makers.files import Files
 
 
 class TheirSpawner(GPUSpawner):
@@ -53,3 +57,85 @@ def test_names_that_are_traits_of_ours_are_found() -> None:
 
     assert (finding.id, finding.severity) == ("same-name", "warning")
     assert finding.text.startswith("pre_spawn_hook sets queue: ")
+
+
+@pytest.mark.parametrize(("called", "expected"), [(True, []), (False, ["spawner-class"])])
+def test_an_own_class_that_is_set_after_configure_is_wrapped(
+    tmp_path: Path, called: bool, expected: list[str]
+) -> None:
+    lines = [
+        "import gpuspawner, kubespawner",
+        "c = get_config()",
+        "gpuspawner.configure(c)" if called else "",
+        "class OurSpawner(kubespawner.KubeSpawner): pass",
+        "c.JupyterHub.spawner_class = OurSpawner",
+    ]
+    file = tmp_path / "jupyterhub_config.py"
+    file.write_text("\n".join(lines))
+    hub: Any = SimpleNamespace(config=load(file), spawner=SimpleNamespace(preflight="enforce"))
+
+    assert [finding.id for finding in settings.check(hub)] == expected
+
+
+def of_ann(spawner: Any) -> list[Any]:
+    return [MISSPELT] if spawner.user.name == "ann" else []
+
+
+MISSPELT = {"display_name": "GPU", "kubespawner_override": {"mem_limits": "16G"}}
+
+
+@pytest.mark.parametrize(
+    ("profiles", "owner", "expected"),
+    [
+        ([MISSPELT], NOBODY, [("slip", "warning")]),
+        (
+            lambda it: [MISSPELT] if it.user.name == "ann" else [],
+            Owner("ann"),
+            [("slip", "warning")],
+        ),
+        (of_ann, Owner("bob"), []),
+        (
+            lambda _: [{"display_name": "GPU", "kubespawner_override": {"mem_limit": "x"}}],
+            NOBODY,
+            [("slip", "error")],
+        ),
+        (lambda _: 1 / 0, NOBODY, []),  # the trial of the servers says so
+    ],
+)
+async def test_slips_are_found_also_in_what_a_function_lists_for_a_user(
+    tmp_path: Path, profiles: Any, owner: Owner, expected: list[tuple[str, str]]
+) -> None:
+    Files(tmp_path, [])
+    config = Config(KubeSpawner={"profile_list": profiles})
+    of_files(config, tmp_path)
+
+    found = await settings.check_slips(config, spawner_of(config, owner))
+
+    assert [(it.id, it.severity) for it in found] == expected
+
+
+def a_pool(**disruption: str) -> dict[str, Any]:
+    return {"metadata": {"name": "gpu"}, "spec": {"disruption": disruption}}
+
+
+@pytest.mark.parametrize(
+    ("pools", "traits", "ids"),
+    [
+        ([a_pool()], {}, ["consolidation"]),
+        ([a_pool(consolidationPolicy="WhenEmptyOrUnderutilized")], {}, ["consolidation"]),
+        ([a_pool()], {"do_not_disrupt": True}, []),
+        ([a_pool()], {"extra_annotations": {"karpenter.sh/do-not-disrupt": "true"}}, []),
+        ([a_pool(consolidationPolicy="WhenEmpty")], {}, []),
+        ([a_pool(consolidateAfter="Never")], {}, []),
+        ([], {}, []),
+    ],
+)
+def test_servers_that_karpenter_may_consolidate_away_are_named(
+    tmp_path: Path, pools: list[Any], traits: dict[str, Any], ids: list[str]
+) -> None:
+    Files(tmp_path, []).put("nodepools", pools)
+
+    found = list(settings.check_disruption(of_files(Config(GPUSpawner=traits), tmp_path)))
+
+    assert [it.id for it in found] == ids
+    assert all("on nodes of gpu to consolidate" in it.text for it in found)

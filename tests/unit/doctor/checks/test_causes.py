@@ -1,0 +1,131 @@
+"""What the doctor says of labels and resources that servers need and nodes lack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from traitlets.config import Config
+
+from gpuspawner.doctor.checks import offers
+from gpuspawner.doctor.hub import of_files
+from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.messages.administrators import Finding, Severity
+from tests.unit.makers.files import Files
+from tests.unit.makers.worlds import GPU, Plain, labelled, node
+
+GKE = "cloud.google.com/gke-accelerator"
+T4 = {"display_name": "T4", "node_selector": {GKE: "nvidia-tesla-t4"}}
+P100 = {"display_name": "P100", "node_selector": {GKE: "nvidia-tesla-p100"}}
+POOL, PURPOSE = {"pool": "cpu"}, {"hub.jupyter.org/node-purpose": "user"}
+IN_SELECTOR = "KubeSpawner.node_selector (in the chart, singleuser.nodeSelector)"
+IN_AFFINITY = (
+    "KubeSpawner.node_affinity_required (in the chart, "
+    "scheduling.userPods.nodeAffinity.matchNodePurpose)"
+)
+USER = {"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}
+MATCHING = {"matchExpressions": [USER]}
+
+
+async def troubles(folder: Path, *nodes: Plain, kube: Plain | None = None, **ours: Any):
+    Files(folder, nodes)
+    hub = of_files(Config(GPUSpawner=ours, KubeSpawner=kube or {}), folder)
+    tried = [it async for it in trying(hub, await listed(hub))]
+    return [it for it in offers.check(hub, tried, []) if it.id != "offer"]
+
+
+def gpus(labels: dict[str, str], **amounts: str) -> Plain:
+    made = labelled(node("n", 0), labels)
+    for kind in ("capacity", "allocatable"):
+        made["status"].setdefault(kind, {}).update({GPU: "0", **amounts})
+    return made
+
+
+@pytest.mark.parametrize("there", [f"{GPU}.shared", "nvidia.com/mig-1g.5gb"])
+async def test_a_resource_of_which_nodes_have_none_is_no_advice(tmp_path: Path, there: str) -> None:
+    nodes = gpus({"gpu": "t4"}, **{there: "4"})
+    offered = {"t4": {"display_name": "T4", "node_selector": {"gpu": "t4"}}}
+
+    [finding] = await troubles(tmp_path, nodes, accelerators=offered)
+
+    assert finding.id == "no-resource"
+    assert finding.advice.replace("'", "") == f"Write {there} in GPUSpawner.accelerators[t4]."
+
+
+def of(found: list[Finding], id_: str) -> Finding:
+    [finding] = [it for it in found if it.id == id_]
+    return finding
+
+
+@pytest.mark.parametrize("offered", [{"t4": T4, "p100": P100}, {"p100": P100}])
+async def test_the_label_of_another_model_is_no_advice(tmp_path: Path, offered: Plain) -> None:
+    t4 = labelled(node("n", 1), T4["node_selector"])
+
+    found = await troubles(tmp_path, t4, accelerators=offered, autoscaling="always")
+    finding = of(found, "unknown-pool")
+
+    assert "nvidia-tesla-t4" not in finding.text + finding.advice
+    assert finding.severity is Severity.FINE  # a pool at zero is no mistake
+    assert "declare its scale_up" in finding.advice
+
+
+async def test_what_another_offer_selects_is_meant_by_nobody_else(tmp_path: Path) -> None:
+    nodes = labelled(node("n", 1), {"gpu": "large"})
+    offered = {
+        name: {"display_name": name, "node_selector": {"gpu": name}} for name in ("large", "larger")
+    }
+
+    finding = of(await troubles(tmp_path, nodes, accelerators=offered), "no-node")
+
+    assert finding.text == "No node has the label gpu=larger, which larger needs."
+    assert "Write" not in finding.advice
+
+
+async def test_a_slip_in_a_label_is_still_named(tmp_path: Path) -> None:
+    nodes = labelled(node("n", 1), T4["node_selector"])
+    slip = {"t4": {"display_name": "T4", "node_selector": {GKE: "nvidia-telsa-t4"}}}
+
+    finding = of(await troubles(tmp_path, nodes, accelerators=slip), "no-node")
+
+    assert f"Write {GKE}=nvidia-tesla-t4 in GPUSpawner.accelerators['t4']" in finding.advice
+
+
+@pytest.mark.parametrize("autoscaling", ["none", "always"])
+@pytest.mark.parametrize(
+    ("kube", "label", "setting"),
+    [
+        ({"node_selector": POOL}, "pool=cpu", IN_SELECTOR),
+        (
+            {"node_affinity_required": [MATCHING]},
+            "hub.jupyter.org/node-purpose=user",
+            IN_AFFINITY,
+        ),
+    ],
+)
+async def test_a_setting_that_keeps_servers_off_all_gpus_is_named_with_its_label(
+    tmp_path: Path, kube: Plain, label: str, setting: str, autoscaling: str
+) -> None:
+    t4 = labelled(node("gpu", 1), T4["node_selector"])
+    core = labelled(node("core", 0), {**POOL, **PURPOSE})
+    offered = {"t4": T4}
+
+    found = await troubles(
+        tmp_path, t4, core, kube=kube, accelerators=offered, autoscaling=autoscaling
+    )
+    finding = of(found, "no-node")
+
+    assert finding.text == (
+        f"Nobody can start t4: no node with its other labels (gpu) has the label {label}, for "
+        f"which {setting} asks."
+    )
+    assert finding.advice.endswith(f"or change {setting}.")
+
+
+async def test_a_setting_that_no_node_matches_is_named(tmp_path: Path) -> None:
+    found = await troubles(
+        tmp_path, labelled(node("gpu", 1), T4["node_selector"]), kube={"node_selector": POOL},
+        accelerators={"t4": T4}, autoscaling="none",
+    )  # fmt: skip
+
+    assert IN_SELECTOR in of(found, "no-node").text

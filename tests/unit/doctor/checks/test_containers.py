@@ -1,0 +1,53 @@
+"""What the doctor says of servers that wouldn't see their GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from traitlets.config import Config
+
+from gpuspawner.doctor.checks import containers
+from gpuspawner.doctor.hub import of_files
+from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.messages.administrators import Finding, Severity
+from tests.unit.makers.files import Files
+from tests.unit.makers.worlds import labelled, node
+
+TYPE = "node.kubernetes.io/instance-type"
+T4 = {"display_name": "T4", "node_selector": {"gpu": "t4"}}
+
+
+async def found(folder: Path, type_: str, classes: list[str], **offer: object) -> list[Finding]:
+    Files(folder, [labelled(node("n", 1), {"gpu": "t4", TYPE: type_})])
+    hub = of_files(Config(GPUSpawner={"accelerators": {"t4": {**T4, **offer}}}), folder)
+    tried = [it async for it in trying(hub, await listed(hub))]
+    return list(containers.check(hub.state, tried, classes))
+
+
+@pytest.mark.parametrize(
+    ("classes", "advice"),
+    [
+        (["nvidia"], "Set 'runtime_class': 'nvidia' in GPUSpawner.accelerators['t4']"),
+        ([], "Create the RuntimeClass nvidia"),
+    ],
+)
+@pytest.mark.parametrize("type_", ["k3s", "rke2"])
+async def test_on_k3s_and_rke2_a_server_without_the_runtime_class_is_named(
+    tmp_path: Path, type_: str, classes: list[str], advice: str
+) -> None:
+    [finding] = await found(tmp_path, type_, classes)
+
+    assert (finding.id, finding.severity) == ("runtime-class", Severity.WARNING)
+    assert finding.text.endswith("without the RuntimeClass nvidia, and t4 has none.")
+    assert finding.advice.startswith(advice)
+
+
+async def test_that_servers_have_the_runtime_class_is_told(tmp_path: Path) -> None:
+    [finding] = await found(tmp_path, "k3s", ["nvidia"], runtime_class="nvidia")
+
+    assert finding.severity is Severity.FINE
+
+
+async def test_elsewhere_nothing_is_said_of_runtime_classes(tmp_path: Path) -> None:
+    assert await found(tmp_path, "g4dn.xlarge", ["nvidia"]) == []

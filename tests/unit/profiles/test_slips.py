@@ -1,0 +1,103 @@
+"""Slips in profiles that are named when the hub starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from traitlets.config import Config
+
+from gpuspawner.configuration import ConfigurationError, all_slips, check
+
+GPU = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
+TERM = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["t4"]}]}
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
+
+
+def profile(**parts: Any) -> Config:
+    return Config(KubeSpawner={"profile_list": [{"display_name": "GPU", **parts}]})
+
+
+def overriding(**override: Any) -> Config:
+    return profile(kubespawner_override=override)
+
+
+def choosing(**choice: Any) -> Config:
+    choices = {"one": {"display_name": "1", **choice}}
+    return profile(profile_options={"gpus": {"display_name": "GPUs", "choices": choices}})
+
+
+def in_group(**override: Any) -> Config:
+    return Config(Spawner={"group_overrides": {"ml": {"spawner_override": override}}})
+
+
+FATAL: dict[str, tuple[Config, str]] = {
+    "a number in the environment": (overriding(environment={"N": 1}), "environment: .* N isn't"),
+    "the same in a choice": (
+        choosing(kubespawner_override={"environment": {"N": 1}}), "of N isn't"),
+    "the same in a group": (in_group(environment={"N": 1}), r"group_overrides\['ml'\].*of N isn't"),
+    "the same for all servers": (
+        Config(Spawner={"environment": {"N": 1}}), "^KubeSpawner.environment: .* of N isn't"),
+    "one toleration instead of a list": (
+        overriding(tolerations=TOLERATION), "tolerations: write a list"),
+    "one term instead of a list": (
+        overriding(node_affinity_required=TERM), "node_affinity_required: write a list"),
+    "names instead of volumes": (overriding(volumes=["home"]), "volumes: write a list of dict"),
+    "expressions that are no list": (
+        overriding(node_affinity_required=[{"matchExpressions": TERM["matchExpressions"][0]}]),
+        r"profile_list\[0\]: no pod can be made"),
+    "resources that are a list": (
+        overriding(extra_resource_limits=["nvidia.com/gpu"]), "extra_resource_limits"),
+    "a memory that is none": (overriding(mem_limit="16 gigs"), "mem_limit"),
+    "a selector that is text": (overriding(node_selector="gpu=t4"), "node_selector"),
+    "a label that is a number": (overriding(node_selector={"gpus": 4}), "no pod can be made"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("slip", FATAL)
+def test_a_profile_that_can_t_work_stops_the_hub_with_its_place(slip: str) -> None:
+    config, text = FATAL[slip]
+
+    with pytest.raises(ConfigurationError, match=text):
+        check(config)
+
+
+WITHOUT_EFFECT: dict[str, tuple[Config, str]] = {
+    "a trait beside the overrides": (
+        profile(**GPU), "has extra_resource_limits beside kubespawner_override, where it does"),
+    "a trait of a choice beside its overrides": (
+        choosing(**GPU), "has extra_resource_limits beside kubespawner_override"),
+    "misspelt overrides": (
+        profile(kubespawner_overide=GPU), "did you mean 'kubespawner_override'?"),
+    "a misspelt trait": (
+        overriding(extra_resource_limit={"nvidia.com/gpu": "1"}),
+        "has no such trait (did you mean 'extra_resource_limits'?)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("slip", WITHOUT_EFFECT)
+def test_what_does_nothing_is_a_warning_with_what_was_meant(slip: str) -> None:
+    config, text = WITHOUT_EFFECT[slip]
+
+    [found] = all_slips(check(config))
+
+    assert not found.is_fatal
+    assert text in found.text
+    assert found.text.startswith("KubeSpawner.profile_list[0] ")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        overriding(environment={"A": "b", "C": {"valueFrom": {}}, "D": lambda _: "e"}),
+        overriding(tolerations=[TOLERATION], node_affinity_required=[TERM], **GPU),
+        overriding(tolerations={"gpu": TOLERATION}, image=lambda _: "lab:1", mem_limit="16G"),
+        choosing(kubespawner_override={"node_selector": {"user": "{username}"}}, scale_up=None),
+        profile(description="x", slug="gpu", default=True, x_team="ml"),
+        # A class of the administrator's may have attributes with these names.
+        overriding(queue="long", policies=["students"], preflight=7, stock="a", gates="b"),
+        Config(KubeSpawner={"profile_list": lambda _: 1 / 0}),
+    ],
+)
+def test_what_works_is_no_slip(config: Config) -> None:
+    assert [*all_slips(check(config))] == []
