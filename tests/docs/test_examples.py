@@ -26,6 +26,6 @@ EXAMPLES = {
 def test_a_hub_starts_with_each_example_alone(example: str) -> None:
     c = Config()
 
-    exec(EXAMPLES[example], {"c": c})
+    exec(EXAMPLES[example], {"c": c, "get_config": lambda: c})
 
     configuration.check(c)
