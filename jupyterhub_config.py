@@ -1,9 +1,9 @@
 """Example configuration: JupyterHub on Kubernetes, with a choice of GPUs.
 
-It works with the cluster of KUBECONFIG or of the hub's service account. `make demo` runs exactly
-this file on a local cluster. You add an authenticator, and the addresses at which users and servers
-reach the hub. With the Zero-to-JupyterHub chart the same lines go into `hub.config` and
-`hub.extraConfig`; see helm-values/.
+It works with the cluster of KUBECONFIG or of the hub's service account. `make demo` loads this file
+on a local cluster, and localcluster/demo_config.py has what it adds. You add an authenticator, and
+the addresses at which users and servers reach the hub. With the Zero-to-JupyterHub chart the same
+lines go into `hub.config` and `hub.extraConfig`; see helm-values/.
 """
 
 # ruff: noqa: ERA001  (the code in comments is there for you to use)
@@ -15,8 +15,8 @@ c = get_config()  # type: ignore[name-defined]  # noqa: F821  (JupyterHub provid
 # GPU models
 #
 # If you configure none, gpuspawner reads the models from the labels of the present nodes: the
-# labels of NVIDIA's GPU feature discovery, GKE, EKS, AKS and Karpenter. The hub's log says what it
-# found.
+# labels of NVIDIA's GPU feature discovery, GKE, EKS and Karpenter. If no label names a model, as on
+# AKS, it takes the instance type. The hub's log says what it found.
 #
 # Configure them to set names, to offer images and sizes for certain models only, and for pools that
 # can be empty: an empty pool has no labels. `default_accelerator = ""` makes "no GPU" the default.

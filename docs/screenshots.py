@@ -44,15 +44,20 @@ def main() -> None:
 def take_the_demo(browser: Browser, url: str) -> None:
     """Take the form and two refusals, and the page of a user who waits for a new node."""
     alice, bob = log_in(window(browser), url, "alice"), log_in(window(browser), url, "bob")
-    picture(alice, "form")
+    in_both_colours(alice, "form")
     start(alice, "NVIDIA Tesla T4")
     alice.wait_for_url("**/lab*", timeout=60_000)
     start(bob, "NVIDIA Tesla T4")
     picture_of_the_refusal(bob, "refusal")
+    in_both_colours(bob, "refusal")
     dave = log_in(window(browser, theme="dark"), url, "dave")
     start(dave, "NVIDIA L4")
     dave.locator("#progress-details").evaluate("(log) => { log.open = true; }")
-    dave.get_by_text("pod triggered scale-up").first.wait_for(timeout=A_NODE_COMES)
+    triggered = dave.get_by_text("pod triggered scale-up").first
+    triggered.wait_for(state="attached", timeout=A_NODE_COMES)
+    dave.locator("#progress-log details").evaluate_all(
+        "(texts) => texts.forEach((text) => { text.open = true; })"
+    )
     picture(dave, "pool-waiting")
     dave.wait_for_url("**/lab*", timeout=A_NODE_COMES)
     erin = log_in(window(browser), url, "erin")
@@ -142,10 +147,10 @@ def take_the_line(browser: Browser, folder: Path) -> None:
         start(carol, "NVIDIA A100")
         picture_of_the_refusal(carol, "line-offered")
         line_stage.wait_in_line(carol)
-        dave = log_in(window(browser, theme="dark"), hub.url, "dave")
+        dave = log_in(window(browser), hub.url, "dave")
         start(dave, "NVIDIA A100")
         line_stage.wait_in_line(dave)
-        picture(dave, "line-waiting-dark")
+        in_both_colours(dave, "line-waiting")
         erin = log_in(window(browser, PHONE), hub.url, "erin")
         start(erin, "NVIDIA A100")
         line_stage.wait_in_line(erin)
@@ -183,6 +188,13 @@ def picture_of_the_refusal(page: Page, name: str) -> None:
     page.get_by_role("alert").wait_for()
     page.locator(CARDS).wait_for()
     picture(page, name)
+
+
+def in_both_colours(page: Page, name: str) -> None:
+    """Save the page in the hub's light colours, and in its dark ones."""
+    for theme, suffix in (("light", ""), ("dark", "-dark")):
+        page.emulate_media(color_scheme=theme)
+        picture(page, f"{name}{suffix}")
 
 
 def picture(page: Page, name: str) -> None:

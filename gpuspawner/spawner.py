@@ -52,6 +52,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     preparing_timeout = traits.preparing_timeout
     check_gpus = traits.check_gpus
     language = traits.language
+    messages_url = traits.messages_url
     scheduler_version = traits.scheduler_version
     default_filter_schedulers = traits.default_filter_schedulers
     gc_freeze = traits.gc_freeze

@@ -16,7 +16,7 @@ from gpuspawner.scheduling.requests import Amounts
 PART = 0.25
 """On which part of the nodes that a server could use others collect at most, or else on one.
 
-The tables of docs/explanation/waiting-in-line.md compare parts: with a half, the mean wait in a
+The tables of docs/explanation/line-simulation.md compare parts: with a half, the mean wait in a
 production cluster's trace more than doubles.
 """
 PASSED_SECONDS = 2 * 3600.0

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from markupsafe import Markup
 
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
@@ -31,6 +32,12 @@ class OnForm(msgspec.Struct, frozen=True):
     alternatives: tuple[Alternative, ...] = ()
     profiles: tuple["ProfileButton", ...] = ()
     place: int = 0
+
+    def leading_to(self, address: str) -> "OnForm":
+        """Return these texts with a link to what explains the message."""
+        link = Markup('{} <a href="{}" target="_blank" rel="noopener">{}</a>')
+        said = link.format(self.message.html, address, _("What does this mean?"))
+        return msgspec.structs.replace(self, message=Message(self.message.text, said))
 
     @classmethod
     def of_errors(cls, errors: Sequence[FieldError]) -> "OnForm":

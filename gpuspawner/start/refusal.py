@@ -14,6 +14,7 @@ from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.options import FieldError
 from gpuspawner.start import drafts
 from gpuspawner.start.host import Host, log_name
+from gpuspawner.traits.trait_types import setting
 
 UNREACHABLE = "unreachable"
 """Why a start is refused while the hub can't reach the cluster."""
@@ -113,7 +114,10 @@ def reporting(spawner: Host) -> Iterator[None]:
     except Refusal as refusal:
         if not refusal.is_reported:
             refusal.is_reported = True
-            drafts.refuse(refusal.on_form)
+            shown = refusal.on_form
+            if page := setting(spawner, "messages_url"):
+                shown = shown.leading_to(f"{page}#{refusal.slug}")
+            drafts.refuse(shown)
             failure_count.forgive(spawner)
             _quieten(spawner.log)
             _log(spawner, refusal)

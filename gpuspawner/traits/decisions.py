@@ -113,3 +113,16 @@ language = Unicode(
     .. versionadded:: 0.1
     """,
 ).tag(config=True)
+
+messages_url = Unicode(
+    "",
+    help="""
+    The address of a page that says what each message means.
+
+    After a refusal, the form leads to it, with the reason as anchor: ``messages_url#busy``. The
+    page for users of gpuspawner's documentation has these anchors; so can a page of yours. By
+    default there is no link.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)

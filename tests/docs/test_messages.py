@@ -259,7 +259,7 @@ FAILURES = {
 @pytest.mark.parametrize("slug", FAILURES)
 def test_the_reference_says_how_each_failure_of_a_start_is_told(slug: str):
     told = messages.failure(FAILURES[slug]).text
-    rows = (ROOT / "docs/reference/messages.md").read_text().splitlines()
+    rows = (ROOT / "docs/reference/failed-starts.md").read_text().splitlines()
 
     assert any(f"`{slug}`" in row and row.endswith(f" | {told} |") for row in rows)
 
@@ -267,3 +267,24 @@ def test_the_reference_says_how_each_failure_of_a_start_is_told(slug: str):
 @pytest.mark.parametrize("slug", [*Reason, *DenialReason])
 def test_every_reason_is_in_the_reference(slug: str):
     assert f"`{slug}`" in (ROOT / "docs/reference/messages.md").read_text()
+
+
+USERS = "docs/users.md"
+RAISED = {
+    slug
+    for path in (ROOT / "gpuspawner").rglob("*.py")
+    for slug in re.findall(r'\breason="([a-z-]+)"', path.read_text())
+}
+"""The reasons of refusals that aren't the preflight's."""
+
+
+@pytest.mark.parametrize("slug", sorted({*Reason, *DenialReason, *RAISED}))
+def test_the_page_for_users_has_an_address_for_each_reason(slug: str):
+    assert f'<a id="{slug}"></a>' in (ROOT / USERS).read_text()
+
+
+@pytest.mark.parametrize("quoted", re.findall(r"(?:^> .*\n)+", (ROOT / USERS).read_text(), re.M))
+def test_the_page_for_users_quotes_what_the_reference_quotes(quoted: str):
+    lines = " ".join(quoted.replace("\n>", "\n").removeprefix("> ").split())
+
+    assert lines in words("docs/reference/messages.md") + words("docs/how-to/kueue.md")

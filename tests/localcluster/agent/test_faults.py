@@ -14,7 +14,7 @@ from localcluster.agent.faults import PREFIX, Faults, faults_of
 from localcluster.agent.registry import ERRORS
 from localcluster.client import Object
 
-PAGE = Path(__file__).parents[3] / "docs" / "contributing" / "local-cluster.md"
+PAGE = Path(__file__).parents[3] / "docs" / "contributing" / "local-faults.md"
 
 
 def annotated(**annotations: str) -> Object:

@@ -110,6 +110,17 @@ async def test_the_form_shows_its_own_message_if_there_is_one(refusal, hub_with)
         assert draft.refused == on_form
 
 
+async def test_the_form_leads_to_the_page_that_explains_the_reason(refusal, hub_with) -> None:
+    spawner, draft = hub_with().spawner(), drafts.keep({})
+    spawner.messages_url = 'https://docs.example.org/users.html?"'
+
+    with pytest.raises(Refusal), reporting(spawner):
+        raise refusal
+
+    assert draft.refused.message.text == refusal.text
+    assert 'href="https://docs.example.org/users.html?&#34;#busy"' in draft.refused.message.html
+
+
 def test_other_exceptions_are_not_reported(hub_with, caplog) -> None:
     caplog.set_level(logging.INFO)
 
