@@ -128,7 +128,7 @@ def _apart(model: _Model, nodes: list[NodeInfo]) -> Iterator[tuple[_Model, list[
 
 
 def _key(model: _Model) -> str:
-    value = "" if _is_nameless(model) else vendors.without_share(model.value)
+    value = "" if _is_nameless(model) else model.value.removesuffix(vendors.SHARED)
     parts = [model.machines[0] if model.machines else value or "gpu"]
     parts.append(vendors.part(model.resource, model.selector))
     if vendors.is_shared(model.resource, model.selector):
@@ -232,7 +232,7 @@ def _display_name(model: _Model, *, shared: bool) -> str:
         where = machines or ("" if _is_nameless(model) else model.value)
         name = f"{vendor} {what} ({where})" if where else f"{vendor} {what}"
     else:
-        words = _words(vendors.without_share(model.value))
+        words = _words(model.value.removesuffix(vendors.SHARED))
         name = " ".join(words if words[0] == vendor else (vendor, *words)).strip()
     name = " ".join(filter(None, (name, vendors.part(model.resource, model.selector))))
     return f"{name}, shared" if shared else name

@@ -73,15 +73,15 @@ MEMORY_LABELS: Mapping[str, int] = {
 TAINTS = frozenset({("sku", "gpu")})
 """Taints that reserve nodes for GPUs, besides those with a resource as key: Azure's convention."""
 
-_SHARED = "-SHARED"
+SHARED = "-SHARED"
 _SLICED = "-MIG-"
 """What GPU feature discovery adds to the product of time-sliced GPUs, and of MIG slices."""
 
 
 def is_device(resource: str) -> bool:
     """Whether a resource is one of those that are discovered."""
-    partition = PARTITION.fullmatch(resource)
-    return resource in RESOURCES or resource.startswith(MIG) or partition is not None
+    is_part = resource.startswith(MIG) or PARTITION.fullmatch(resource)
+    return resource in RESOURCES or bool(is_part)
 
 
 def maker(resource: str) -> tuple[str, str]:
@@ -97,7 +97,7 @@ def is_slice(resource: str, labels: Mapping[str, str]) -> bool:
 
 def is_shared(resource: str, labels: Mapping[str, str]) -> bool:
     """Whether pods take turns on the GPUs that nodes with these labels give by this resource."""
-    suffixed = any(value.endswith(_SHARED) for value in labels.values())
+    suffixed = any(value.endswith(SHARED) for value in labels.values())
     return resource.endswith(".shared") or GKE_SHARING in labels or suffixed
 
 
@@ -108,8 +108,3 @@ def part(resource: str, labels: Mapping[str, str]) -> str:
     partition = PARTITION.fullmatch(resource)
     mode = partition[1] if partition else labels.get(PARTITION_LABEL, "")
     return "" if mode in WHOLE else mode.upper().replace("_", " ")
-
-
-def without_share(product: str) -> str:
-    """Return a product without the mark of time-sliced GPUs."""
-    return product.removesuffix(_SHARED)

@@ -209,7 +209,7 @@ def _no_node(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause:
             "No node has all labels that {servers} needs.",
             "Compare the selectors in {place} with kubectl get nodes --show-labels.",
         )
-    if wrong.setting or (wrong.nodes and not wrong.instead):
+    if wrong.is_lacking:
         return _lacking(wrong)
     advice = (
         f"Write {wrong.instead} in {{place}}; that label is on {count(len(wrong.nodes))}."
@@ -242,7 +242,7 @@ def _unknown_pool(state: ClusterState, tried: Tried, selectors: Selectors) -> Ca
     wrong = _wrong(state, tried, selectors)
     if wrong is None:
         return None
-    if wrong.setting or (wrong.nodes and not wrong.instead):
+    if wrong.is_lacking:
         return _lacking(wrong, Severity.WARNING)
     meant = f"If you mean {wrong.instead}, write that in {{place}}. " if wrong.instead else ""
     return Cause(

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from gpuspawner.doctor.nodes import names
 from gpuspawner.doctor.servers import Tried
 from gpuspawner.kube.nodes import DeviceClass
 from gpuspawner.kube.quoting import listing
@@ -29,26 +28,15 @@ def check(
         )
     for class_ in state.storage.all(DeviceClass):
         if (served := class_.spec.extended_resource_name) in asked:
-            text = f"The DeviceClass {class_.metadata.name} serves {served}"
+            text = f"The DeviceClass {class_.metadata.name} serves {served}, "
             if minor < _EXTENDED:
-                text += f", but kube-scheduler 1.{minor} uses only device plugins, unless a gate is"
-                yield warning("device-class", f"{text} on.", "Use a newer scheduler.")
+                text += f"but without a gate, kube-scheduler 1.{minor} uses only device plugins."
+                yield warning("device-class", text, "Use a newer scheduler.")
             else:
-                text += "; where no device plugin does, gpuspawner can't count what is free."
-                yield fine("device-class", text)
-    both = [
-        node
-        for node in state.nodes.values()
-        if any(
-            on == node.name and driver.endswith(resource.partition("/")[0])
-            for on, driver in drivers
-            for resource in gpus(node)
-        )
-    ]
-    if both:
-        yield warning(
-            "plugin-and-driver",
-            f"A device plugin and a driver of claims both give the GPUs of {names(both)}, so two "
-            "pods may get the same one.",
-            "Run only one of them on each node.",
-        )
+                yield fine("device-class", f"{text}so gpuspawner can't count all that is free.")
+    for name, driver in sorted(drivers):
+        node = state.nodes.get(name)
+        if node and any(driver.endswith(it.partition("/")[0]) for it in gpus(node)):
+            text = f"A device plugin and the driver {driver} both give the GPUs of {name}"
+            advice = "Run only one of them on each node."
+            yield warning("plugin-and-driver", f"{text}, so two pods may get the same one.", advice)

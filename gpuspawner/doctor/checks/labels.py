@@ -37,6 +37,11 @@ class Wrong(msgspec.Struct, frozen=True):
     nodes: tuple[NodeInfo, ...] = ()
     setting: str = ""
 
+    @property
+    def is_lacking(self) -> bool:
+        """Whether the label itself is right, and the right nodes lack it."""
+        return bool(self.setting or (self.nodes and not self.instead))
+
 
 class Selectors(msgspec.Struct, frozen=True):
     """What selects nodes besides the server that is looked at.

@@ -11,7 +11,7 @@ from traitlets.utils.importstring import import_item
 from gpuspawner import configuration
 from gpuspawner.compat import hub_limits
 from gpuspawner.configuration import SAME_NAME, shared_names
-from gpuspawner.doctor.hub import Hub
+from gpuspawner.doctor.hub import NOBODY, Hub
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.quoting import listing
 from gpuspawner.kube.servers import KARPENTER
@@ -79,8 +79,10 @@ async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:
     if callable(listed):
         try:
             listed = await maybe_future(listed(spawner))
-        except Exception:  # noqa: BLE001 - the trial of the servers says so
-            return []
+        except Exception as failed:  # noqa: BLE001 - it is the administrator's function
+            listed, text = (), f"KubeSpawner.profile_list fails for {spawner.user.name}: {failed!r}"
+            if spawner.user.name != NOBODY.name:  # of nobody, the trial of the servers says so
+                found.append(slips.Slip(text, True))
         found += slips.of_profiles(listed, settings)
     advice = "Correct it, or remove it."
     return [(error if it.is_fatal else warning)("slip", f"{it.text}.", advice) for it in found]

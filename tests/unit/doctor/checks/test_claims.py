@@ -44,7 +44,10 @@ async def test_a_scheduler_older_than_claims_is_named(
 
 @pytest.mark.parametrize(
     ("version", "severity", "said"),
-    [("1.35", "warning", "uses only device plugins"), ("1.36", "fine", "can't count what is free")],
+    [
+        ("1.35", "warning", "uses only device plugins"),
+        ("1.36", "fine", "t count all that is free"),
+    ],
 )
 async def test_a_device_class_that_serves_an_offered_resource_is_named(
     tmp_path: Path, version: str, severity: str, said: str
@@ -64,4 +67,4 @@ async def test_a_device_plugin_and_a_driver_of_claims_on_one_node_are_named(tmp_
     [finding] = await found(tmp_path, "1.36", drivers={("n", "gpu.nvidia.com")})
 
     assert finding.id == "plugin-and-driver"
-    assert "the GPUs of n," in finding.text
+    assert "gpu.nvidia.com both give the GPUs of n," in finding.text

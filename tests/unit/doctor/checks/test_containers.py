@@ -28,7 +28,7 @@ async def found(folder: Path, type_: str, classes: list[str], **offer: object) -
 @pytest.mark.parametrize(
     ("classes", "advice"),
     [
-        (["nvidia"], "Set 'runtime_class': 'nvidia' in GPUSpawner.accelerators['t4']"),
+        (["nvidia"], "Set its runtime_class (of a profile, runtime_class_name) to 'nvidia' in GPU"),
         ([], "Create the RuntimeClass nvidia"),
     ],
 )
@@ -39,7 +39,7 @@ async def test_on_k3s_and_rke2_a_server_without_the_runtime_class_is_named(
     [finding] = await found(tmp_path, type_, classes)
 
     assert (finding.id, finding.severity) == ("runtime-class", Severity.WARNING)
-    assert finding.text.endswith("without the RuntimeClass nvidia, and t4 has none.")
+    assert finding.text.startswith("t4 has no RuntimeClass, and on k3s or RKE2 (n) no container")
     assert finding.advice.startswith(advice)
 
 

@@ -100,6 +100,7 @@ MISSPELT = {"display_name": "GPU", "kubespawner_override": {"mem_limits": "16G"}
             [("slip", "error")],
         ),
         (lambda _: 1 / 0, NOBODY, []),  # the trial of the servers says so
+        (lambda _: 1 / 0, Owner("ann"), [("slip", "error")]),
     ],
 )
 async def test_slips_are_found_also_in_what_a_function_lists_for_a_user(
