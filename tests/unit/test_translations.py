@@ -52,7 +52,6 @@ from gpuspawner.profiles.profile_options import Chosen, choose
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 from tests.unit.makers.pages import Page
 from tests.unit.makers.translating import Pseudo, speaking, untranslated
-from tools.catalogue import POT, catalogue
 
 GIB = 2**30
 # Its names have no letters, so each letter on a page belongs to a sentence.
@@ -294,11 +293,6 @@ def test_all_of_a_form_with_text_fields_is_translated(state, chosen):
         html = render(Offers.parse(**UNLISTED), [Availability(None, state)], chosen, live=LIVE)
     text = " ".join(element.text for element in Page(html).elements)
     assert untranslated(text) == []
-
-
-@pytest.mark.each_python
-def test_the_catalogue_lists_the_sentences_of_the_source():
-    assert POT.read_text() == catalogue(), "run tools/catalogue.py"
 
 
 POLICY = Policy("1", explanation="3")
