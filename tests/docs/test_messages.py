@@ -288,3 +288,15 @@ def test_the_page_for_users_quotes_what_the_reference_quotes(quoted: str):
     lines = " ".join(quoted.replace("\n>", "\n").removeprefix("> ").split())
 
     assert lines in words("docs/reference/messages.md") + words("docs/how-to/kueue.md")
+
+
+CATALOGUE = (ROOT / "gpuspawner/locale/gpuspawner.pot").read_text()
+TOLD = "".join(re.findall(r'^(?:msgid )?"(.*)"$', CATALOGUE, re.MULTILINE))
+ENDED = re.findall(
+    r"^\| (?:… |Your last server )?([^|\d\n]+\.) \|", (ROOT / USERS).read_text(), re.M
+)
+
+
+@pytest.mark.parametrize("ending", ENDED)
+def test_the_page_for_users_tells_how_servers_and_waits_end_as_the_hub_does(ending: str):
+    assert ending in TOLD
