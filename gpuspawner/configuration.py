@@ -11,6 +11,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from logging import ERROR, WARNING
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,8 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         for place, name in shared_names(settings, spawner):
             get_logger().warning("%s", SAME_NAME.format(place, name))
         for slip in all_slips(settings):
-            get_logger().warning("%s", slip.text)
+            # Everybody else's servers still start, so this doesn't stop the hub.
+            get_logger().log(ERROR if slip.is_fatal else WARNING, "%s", slip.text)
         running = runtime.current(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
@@ -135,7 +137,6 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
         )
     _check_overrides(settings)
     _check_profiles(settings)
-    _check_slips(settings)
     _check_nodes(settings, offers)
     if not _STATUS.fullmatch(settings.autoscaler_status):
         raise ConfigurationError(
@@ -257,12 +258,6 @@ def shared_names(settings: Any, spawner: type[GPUSpawner]) -> Iterator[tuple[str
     functions = {it: getattr(settings, it) for it in settings.trait_names(config=True)}
     for place, owner in {**code, **functions}.items():
         yield from ((place, name) for name in ours if sets_attribute(owner, name))
-
-
-def _check_slips(settings: Any) -> None:
-    for slip in all_slips(settings):
-        if slip.is_fatal:
-            raise ConfigurationError(slip.text)
 
 
 def all_slips(settings: Any) -> Iterator[Slip]:

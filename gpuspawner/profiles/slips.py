@@ -81,6 +81,8 @@ def _error(probe: Any, name: str, value: object) -> str:
         setattr(probe, name, value)
     except TraitError as error:
         return str(error)
+    except Exception as error:  # noqa: BLE001, an administrator's class may look at each value
+        return repr(error)
     if name in sample_pod.LISTS and isinstance(value, list | Mapping):
         listed = value.values() if isinstance(value, Mapping) else value
         if not all(isinstance(it, Mapping) for it in listed):
