@@ -33,7 +33,8 @@ def nothing_left(cluster: LocalCluster) -> Iterator[None]:
 def run(command: str, folder: Path, cluster: LocalCluster) -> str:
     """Return what a command prints, whatever its exit status."""
     path = f"{cluster.directory}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "KUBECONFIG": str(cluster.kubeconfig)}
+    kubeconfig = str(cluster.kubeconfig)
+    environment = {**os.environ, "PATH": path, "KUBECONFIG": kubeconfig, "COLUMNS": "120"}
     # A busy machine may need longer than the 30 s that kubectl waits by itself.
     patient = command.replace("kubectl wait ", "kubectl wait --timeout=300s ")
     done = subprocess.run(
