@@ -127,8 +127,8 @@ def _apart(grant: Grant, apart: Apart) -> str:
     )
     what = words.gpus(grant) if grant.accelerator else _("your server")
     here, there = (_place(names, apart) for names in (apart.files, apart.room))
-    said = text.format(what=what, here=here, there=there)
-    return f"{said} {_('A server runs where its files are.')}"
+    rule = _("A server runs where its files are.")
+    return f"{text.format(what=what, here=here, there=there)} {rule}"
 
 
 def _place(names: Sequence[str], apart: Apart) -> str:
