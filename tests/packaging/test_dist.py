@@ -38,7 +38,8 @@ def test_it_keeps_which_files_can_be_run(built: Built):
     with tarfile.open(built.sdist) as archive:
         programs = {it.name.partition("/")[2] for it in archive if it.isfile() and it.mode & 0o100}
 
-    assert programs == {".ci/run", "tools/nox"}
+    files = (it for it in project_files() if (ROOT / it).is_file())
+    assert programs == {it for it in files if os.access(ROOT / it, os.X_OK)} != set()
 
 
 def test_a_second_build_of_the_same_files_is_the_same_to_the_byte(
@@ -75,13 +76,14 @@ def test_every_address_is_below_that_of_the_source(metadata: Distribution):
 def test_the_readme_leads_an_index_s_readers_to_files_that_exist(metadata: Distribution):
     """An index shows it far from the repository, where relative links are dead."""
     urls = dict(it.split(", ") for it in metadata.metadata.get_all("Project-URL") or [])
-    text = metadata.metadata.get_payload()
-    pictures = re.findall(r"!\[[^]]*\]\((.+?)\)", text)
-    links = re.findall(r"(?<!!)\[[^]]*\]\((.+?)\)", text)
+    found = re.findall(r"(!?)\[[^]]*\]\((.+?)\)", metadata.metadata.get_payload())
 
-    assert all(re.match("https?://|#", it) for it in (*pictures, *links))
-    files = {it.partition("/raw/HEAD/")[2] for it in pictures}
-    files |= {it.partition("/blob/HEAD/")[2] for it in links if it.startswith(urls["Source"])}
+    assert all(re.match("https?://|#", it) for _, it in found)
+    files = {
+        it.removeprefix(f"{urls['Source']}/{'raw' if is_picture else 'blob'}/").partition("/")[2]
+        for is_picture, it in found
+        if it.startswith(urls["Source"])
+    }
     assert len(files) > 20
     assert {it for it in files if not (ROOT / it.partition("#")[0]).is_file()} == set()
 

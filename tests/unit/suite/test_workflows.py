@@ -42,8 +42,3 @@ def test_nobody_can_change_what_an_action_does(path: Path) -> None:
 
     assert used
     assert [it for it in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", it)] == []
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_each_says_that_it_has_not_run(path: Path) -> None:
-    assert "# Not run yet" in path.read_text().partition("\nname:")[0]
