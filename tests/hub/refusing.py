@@ -24,6 +24,7 @@ class RefusingSpawner(SimpleLocalProcessSpawner):  # type: ignore[misc]
     """Options: {"refuse": PLACE}, {"fail": PLACE}, PLACE one of form, hook, start, late."""
 
     options_form = "<p>the form</p>"
+    messages_url = ""
 
     def _come_to(self, place: str, options: dict[str, Any]) -> None:
         if options.get("refuse") == place:
