@@ -38,7 +38,7 @@ def test_it_keeps_which_files_can_be_run(built: Built):
     with tarfile.open(built.sdist) as archive:
         programs = {it.name.partition("/")[2] for it in archive if it.isfile() and it.mode & 0o100}
 
-    assert programs == {".ci/run", "tools/nox"}
+    assert programs == {".ci/run", "tests/k3s/run", "tools/nox"}
 
 
 def test_a_second_build_of_the_same_files_is_the_same_to_the_byte(
