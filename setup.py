@@ -1,13 +1,15 @@
-"""What setup.cfg can't say: a README for an index's page, and an sdist that is always the same."""
+"""What setup.cfg can't say: an index's README, an sdist that is always the same, and a link."""
 
 import gzip
 import os
 import re
+import shutil
 import tarfile
 import time
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 from setuptools.config.setupcfg import read_configuration
 
@@ -46,7 +48,17 @@ class Sdist(sdist):
         return path
 
 
+class Build(build_py):
+    """Where git or zip archives have made a text of the package's link, the values come too."""
+
+    def run(self):  # noqa: D102
+        super().run()
+        if not self.editable_mode and not Path("gpuspawner/helm-values").is_dir():
+            values = Path(self.build_lib) / "gpuspawner" / "helm-values"
+            shutil.copytree("helm-values", values, dirs_exist_ok=True)
+
+
 setup(
     long_description=_for_an_index(Path("README.md").read_text(encoding="utf-8")),
-    cmdclass={"sdist": Sdist},
+    cmdclass={"build_py": Build, "sdist": Sdist},
 )

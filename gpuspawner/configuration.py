@@ -219,14 +219,22 @@ def _check_names(c: Config, spawner: type[GPUSpawner]) -> None:
 
 
 def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
-    """Read the traits without creating a spawner, which would need a user and a cluster."""
+    """Read the traits without creating a spawner, which would need a user and a cluster.
+
+    Names of whatever else a spawner has are in ``attributes``.
+    """
     traits = {name: copy.copy(trait) for name, trait in spawner.class_traits(config=True).items()}
     sections = classmethod(lambda _: spawner.section_names())
     namespace = default("namespace")(lambda _: kubespawner.default_namespace())
     holder = type(
         spawner.__name__,
         (LoggingConfigurable,),
-        {**traits, "section_names": sections, "_namespace_default": namespace},
+        {
+            **traits,
+            "attributes": frozenset(dir(spawner)),
+            "section_names": sections,
+            "_namespace_default": namespace,
+        },
     )
     try:
         return holder(config=c)

@@ -186,11 +186,12 @@ class Runtime:
         task.add_done_callback(self._tasks.discard)
 
     async def _announce(self) -> None:
-        if await self.view.first_list(math.inf):
-            if self.discovers:
-                self._runtime_classes = await runtime_classes(self.client)
-                self._discovered_at = -1
-            _ = self.offers
+        while not await self.view.first_list(math.inf):  # it may fail, and be live later
+            await self.view.changed(math.inf)
+        if self.discovers:
+            self._runtime_classes = await runtime_classes(self.client)
+            self._discovered_at = -1
+        _ = self.offers
 
     async def _close_at_the_end(self) -> None:
         """Close the connections when the hub ends, which cancels all tasks."""
@@ -221,7 +222,7 @@ class Runtime:
         """The offers as configured, or as discovered from the nodes' current labels."""
         if not self.discovers:
             return self._configured
-        if self._discovered_at != self.view.state.version:
+        if self._discovered_at != self.view.state.nodes_version:
             self._discover()
         return self._discovered
 
@@ -230,7 +231,7 @@ class Runtime:
         return self.accounts.ledger.pods if self.accounts is not None else {}
 
     def _discover(self) -> None:
-        self._discovered_at = self.view.state.version
+        self._discovered_at = self.view.state.nodes_version
         discovery = discover(self.view.state, self._runtime_classes)
         self._discovered = self._configured.with_accelerators(discovery.accelerators)
         self._had_choices = self._had_choices or bool(discovery.accelerators)

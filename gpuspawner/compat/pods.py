@@ -32,6 +32,11 @@ _UNCONNECTED = _Unconnected()
 _SENT_AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 
 
+def is_model(part: object) -> bool:
+    """Whether it is an object of the Kubernetes client, which KubeSpawner takes as dictionaries."""
+    return hasattr(type(part), "attribute_map")
+
+
 def plain(part: Any) -> Any:
     """Return a pod or a part of it as a client would send it; it may mix models and plain objects.
 
@@ -44,7 +49,7 @@ def plain(part: Any) -> Any:
         return {name: plain(it) for name, it in part.items()}
     if kind is list:
         return [plain(it) for it in part]
-    if hasattr(kind, "attribute_map"):
+    if is_model(part):
         fields = (
             (written, getattr(part, name)) for written, name in _attributes(part.__class__).items()
         )

@@ -5,7 +5,8 @@ groups), it distinguishes nodes by instance type, and if that names no machine, 
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, count
 from types import MappingProxyType
@@ -23,12 +24,13 @@ SHARED_MEMORY = 8 * 2**30
 """Size of /dev/shm in bytes. The workers of a PyTorch DataLoader crash with only 64 MB."""
 
 _GB = re.compile(r"^(\d+)gb$", re.IGNORECASE)
-_SIZE = re.compile(r"([0-9]{1,7})G?")
+_SIZE = re.compile(r"([1-9][0-9]{0,6})G?")
 _NAME = re.compile(r".{1,3}|[a-z]{0,3}[0-9].*")
 """A word that is a name in capital letters, such as T4, H100 or RTX."""
 _MOST = 64
 """The largest GPU count to offer, so that a wrong number on a node can't fill the form."""
 _GIB = 2**30
+_NAMING = (*MODEL_LABELS, INSTANCE_TYPE)
 
 
 class Discovery(msgspec.Struct, frozen=True):
@@ -54,6 +56,11 @@ class _Model(msgspec.Struct, frozen=True, order=True):
     machines: tuple[str, ...] = ()
 
     @property
+    def without_variant(self) -> "_Model":
+        """What all its variants have in common."""
+        return _Model(self.label, self.value, self.resource)
+
+    @property
     def selector(self) -> dict[str, str]:
         """The labels of its nodes."""
         named = {self.label: self.value} if self.label and not self.machines else {}
@@ -70,11 +77,15 @@ def discover(state: ClusterState, runtime_classes: Container[str] = ()) -> Disco
         for resource in gpus(node):
             model = _Model(*model_label(node), resource, tuple(_variant(node)))
             nodes.setdefault(model, []).append(node)
+    variants: defaultdict[_Model, set[tuple[str, str]]] = defaultdict(set)
+    for model in nodes:
+        variants[model.without_variant].update(model.variant)
     apart = dict(chain.from_iterable(_apart(*it) for it in nodes.items()))
     found: dict[str, Accelerator] = {}
-    for model in sorted(apart):
+    for model, its in sorted(apart.items()):
         key = _free_key(_key(model), found)
-        found[key] = _accelerator(key, model, apart, runtime_classes)
+        affinity = _affinity(model, variants[model.without_variant])
+        found[key] = _accelerator(key, model, its, affinity, runtime_classes)
     accelerators = tuple(found[key] for key in sorted(found))
     return Discovery(accelerators, _note(accelerators))
 
@@ -95,10 +106,11 @@ def is_gpu(resource: str) -> bool:
 
 def model_label(node: NodeInfo) -> tuple[str, str]:
     """Return the label that names a node's model, or else its type, and its value; "" if none."""
-    for label in (*MODEL_LABELS, INSTANCE_TYPE):
+    for label in _NAMING:
         if node.labels.get(label):
             return label, node.labels[label]
-    return "", ""
+    # An empty label isn't a missing one: only this tells the node from those without any.
+    return next((label for label in _NAMING if label in node.labels), ""), ""
 
 
 def _variant(node: NodeInfo) -> Iterator[tuple[str, str]]:
@@ -145,10 +157,11 @@ def _free_key(key: str, taken: Iterable[str]) -> str:
 def _accelerator(
     key: str,
     model: _Model,
-    models: Mapping[_Model, list[NodeInfo]],
+    nodes: list[NodeInfo],
+    affinity: tuple[Frozen, ...],
     runtime_classes: Container[str],
 ) -> Accelerator:
-    nodes, resource, selector = models[model], model.resource, model.selector
+    resource, selector = model.resource, model.selector
     most = max(node.allocatable.get(resource, 0) for node in nodes)
     shared = vendors.is_shared(resource, selector)
     has_class = runtime_class.NAME in runtime_classes and runtime_class.needed([resource], nodes)
@@ -160,7 +173,7 @@ def _accelerator(
         # A device plugin may refuse several shares, and they don't give more than one GPU anyway.
         counts=(1,) if shared else tuple(range(1, min(max(most, 1), _MOST) + 1)),
         node_selector=MappingProxyType(selector),
-        node_affinity=_affinity(model, models),
+        node_affinity=affinity,
         tolerations=_tolerations(resource, nodes),
         runtime_class=runtime_class.NAME if has_class else None,
         shared_memory=SHARED_MEMORY,
@@ -168,22 +181,19 @@ def _accelerator(
     )
 
 
-def _affinity(model: _Model, models: Iterable[_Model]) -> tuple[Frozen, ...]:
-    """Keep a server off the nodes of the other models that its labels select too."""
+def _affinity(model: _Model, variants: Iterable[tuple[str, str]]) -> tuple[Frozen, ...]:
+    """Keep a server off the nodes of the other *variants* that its labels select too."""
     expressions: list[dict[str, object]] = []
     if not model.label:
-        labels = (*MODEL_LABELS, INSTANCE_TYPE)
-        expressions += [{"key": it, "operator": "DoesNotExist"} for it in labels]
+        expressions += [{"key": it, "operator": "DoesNotExist"} for it in _NAMING]
     if model.machines:
         hosts = list(model.machines)
         expressions.append({"key": HOSTNAME, "operator": "In", "values": hosts})
     own = dict(model.variant)
     others: dict[str, set[str]] = {}
-    for other in models:
-        if (other.label, other.value, other.resource) == (model.label, model.value, model.resource):
-            for label, value in other.variant:
-                if label not in own:
-                    others.setdefault(label, set()).add(value)
+    for label, value in variants:
+        if label not in own:
+            others.setdefault(label, set()).add(value)
     expressions += [
         {"key": label, "operator": "NotIn", "values": sorted(values)}
         for label, values in sorted(others.items())
@@ -227,7 +237,7 @@ def _toleration(key: str, value: str, effect: str) -> dict[str, str]:
 
 def _display_name(model: _Model, *, shared: bool) -> str:
     vendor, what = vendors.maker(model.resource)
-    if model.label in ("", INSTANCE_TYPE):
+    if not model.value or model.label == INSTANCE_TYPE:
         machines = " … ".join(dict.fromkeys((*model.machines[:1], *model.machines[-1:])))
         where = machines or ("" if _is_nameless(model) else model.value)
         name = f"{vendor} {what} ({where})" if where else f"{vendor} {what}"

@@ -58,7 +58,8 @@ def of_override(place: str, override: Mapping[Any, Any], settings: Any) -> Itera
     probe = copy.copy(settings)
     for name, value in given.items():
         if not settings.has_trait(name):
-            if hint := did_you_mean(name, settings.trait_names()):
+            hint = did_you_mean(name, settings.trait_names())
+            if hint and name not in settings.attributes:
                 yield Slip(f"{place} sets {name}, but KubeSpawner has no such trait{hint}", False)
         elif error := _error(probe, name, value):
             yield Slip(f"{place}.{name}: {error}", True)
@@ -85,7 +86,7 @@ def _error(probe: Any, name: str, value: object) -> str:
         return repr(error)
     if name in sample_pod.LISTS and isinstance(value, list | Mapping):
         listed = value.values() if isinstance(value, Mapping) else value
-        if not all(isinstance(it, Mapping) for it in listed):
+        if not all(isinstance(it, Mapping) or pods.is_model(it) for it in listed):
             return "write a list of dictionaries"
     if name == "environment":
         for key, it in mapping(value).items():

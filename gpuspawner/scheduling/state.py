@@ -46,6 +46,8 @@ class ClusterState:
         self.rules = rules
         self.version = 0
         """Increases with every change that can affect a verdict."""
+        self.nodes_version = 0
+        """Increases with those of them that are changes of nodes."""
         self._passing = 0
         """How many of these changes were those of pods that will end."""
         self.bound = PodIndex()
@@ -303,6 +305,7 @@ class ClusterState:
 
     def _node_changed(self) -> None:
         self.version += 1
+        self.nodes_version += 1
         self.screening.node_changed()
 
 

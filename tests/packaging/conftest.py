@@ -22,6 +22,13 @@ def project_files() -> list[str]:
     return [path for path in listed.splitlines() if (ROOT / path).exists()]
 
 
+def copy_project(folder: Path) -> None:
+    """Copy all files of the project, and links as links."""
+    for path in project_files():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, folder / path, follow_symlinks=False)
+
+
 @dataclass(frozen=True)
 class Built:
     sdist: Path
@@ -34,9 +41,7 @@ class Built:
         Setuptools leaves build/ behind and packs stale files from it, so this starts with a copy.
         """
         copy, unpacked, dist = folder / "copy", folder / "unpacked", folder / "dist"
-        for path in project_files():
-            (copy / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / path, copy / path, follow_symlinks=False)
+        copy_project(copy)
         sdist = Path(ProjectBuilder(copy).build("sdist", dist))
         shutil.unpack_archive(sdist, unpacked, filter="data")
         [source] = unpacked.iterdir()

@@ -11,8 +11,9 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from build import ProjectBuilder
 
-from tests.packaging.conftest import project_files
+from tests.packaging.conftest import copy_project, project_files
 
 CONFIG_MAP = 1024 * 1024
 """What a ConfigMap holds, in bytes."""
@@ -79,6 +80,17 @@ def test_every_file_of_the_package_is_in_it(wheel: Path):
     # values.
     shipped = files - {"gpuspawner/locale/gpuspawner.pot", "gpuspawner/helm-values"}
     assert shipped | values <= set(ZipFile(wheel).namelist())
+
+
+def test_the_values_are_in_it_without_symbolic_links(wheel: Path, tmp_path: Path):
+    """Git on Windows, and pip with a zip archive, make a text file of a link."""
+    copy_project(tmp_path)
+    link = tmp_path / "gpuspawner" / "helm-values"
+    link.unlink()
+    link.write_text("../helm-values")
+    built = ProjectBuilder(tmp_path).build("wheel", tmp_path / "dist")
+
+    assert set(ZipFile(built).namelist()) == set(ZipFile(wheel).namelist())
 
 
 def test_types_are_shipped(wheel: Path):

@@ -6,11 +6,13 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner import runtime as runtime_module
+from gpuspawner.cluster.health import Live, Unreachable
 from gpuspawner.cluster.schedulers import ONLY_SCORING
 from gpuspawner.configuration import check
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import Rules
 from tests.unit.makers.worlds import StillView, node
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 
 def runtime(**traits: object) -> Runtime:
@@ -98,3 +100,49 @@ async def test_servers_are_counted_only_if_somebody_is_judged(set_aside, monkeyp
     await asyncio.gather(*made._tasks, return_exceptions=True)
 
     assert started == ([] if set_aside else ["counting"])
+
+
+def test_accelerators_are_discovered_again_only_when_a_node_has_changed(monkeypatch) -> None:
+    view, seen = StillView(("Node", node("a", 1))), []
+    found = runtime_module.discover
+    monkeypatch.setattr(runtime_module, "discover", lambda *it: seen.append(it) or found(*it))
+    made = Runtime(check(Config()), view)
+
+    assert made.offers.accelerators["gpu"].counts == (1,)
+    view.put("Pod", {"metadata": {"name": "b"}, "spec": {"nodeName": "a"}})
+    assert made.offers.accelerators["gpu"].counts == (1,)
+    assert len(seen) == 1
+    view.put("Node", node("c", 2))
+    assert made.offers.accelerators["gpu"].counts == (1, 2)
+    view.state.remove("Node", "", "c")
+    assert made.offers.accelerators["gpu"].counts == (1,)
+
+
+async def test_runtime_classes_are_read_although_the_first_list_has_failed(monkeypatch) -> None:
+    plain = node("a", 1)
+    plain["metadata"]["labels"] = {"node.kubernetes.io/instance-type": "k3s"}
+    view = StillView(("Node", plain))
+    view.now = Unreachable("connection refused")
+
+    async def classes(_: object) -> frozenset[str]:
+        return frozenset({"nvidia"})
+
+    monkeypatch.setattr(runtime_module, "runtime_classes", classes)
+    monkeypatch.setattr(view, "start", lambda: None)
+    made = Runtime(check(Config()), view)
+    made.start()
+    try:
+        assert made.offers.accelerators["gpu"].runtime_class is None
+        for _ in range(5):
+            await asyncio.sleep(0)
+        view.now = Live(0.5)
+        async with asyncio.timeout(PATIENCE):
+            while made.offers.accelerators["gpu"].runtime_class is None:
+                view.wake()
+                await asyncio.sleep(0)
+    finally:
+        for task in made._tasks:
+            task.cancel()
+        await asyncio.gather(*made._tasks, return_exceptions=True)
+
+    assert made.offers.accelerators["gpu"].runtime_class == "nvidia"

@@ -70,6 +70,8 @@ def test_the_description_gives_the_memory_if_all_nodes_agree():
     assert (whole.description, part.description) == ("15 GiB of memory", "4.75 GiB of memory")
     other = {**labels, "nvidia.com/gpu.memory": "x"}
     assert found(node("a", labels, amounts), node("b", other, amounts))[0].description == ""
+    none = {**labels, "nvidia.com/gpu.memory": "0"}
+    assert found(node("a", none, amounts))[0].description == ""
 
 
 def test_counts_end_at_the_largest_node_and_not_at_the_sum():
@@ -339,6 +341,16 @@ def test_equal_machines_without_a_label_are_one_offer():
     assert by_name.keys() == {"NVIDIA GPU"}
     assert by_name["NVIDIA GPU"].key == "gpu"
     assert places(by_name["NVIDIA GPU"], *nodes) == {"a", "b"}
+
+
+@pytest.mark.parametrize("label", [GFD, "node.kubernetes.io/instance-type"])
+def test_servers_can_run_on_a_node_whose_label_is_empty_and_on_no_other(label):
+    amounts = {"nvidia.com/gpu": "1"}
+    nodes = node("empty", {label: ""}, amounts), node("bare", {}, amounts)
+    here = found(*nodes)
+
+    assert [one.display_name for one in here] == ["NVIDIA GPU", "NVIDIA GPU"]
+    assert sorted(places(one, *nodes) for one in here) == [{"bare"}, {"empty"}]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ import re
 from typing import Any
 
 import pytest
+from kubernetes_asyncio.client.models import V1Toleration, V1Volume
+from traitlets import Unicode
 from traitlets.config import Config
 
 from gpuspawner.configuration import all_slips, check
+from gpuspawner.spawner import GPUSpawner
 
 GPU = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
 TERM = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["t4"]}]}
@@ -95,6 +98,7 @@ def test_what_does_nothing_is_a_warning_with_what_was_meant(slip: str) -> None:
         overriding(environment={"A": "b", "C": {"valueFrom": {}}, "D": lambda _: "e"}),
         overriding(tolerations=[TOLERATION], node_affinity_required=[TERM], **GPU),
         overriding(tolerations={"gpu": TOLERATION}, image=lambda _: "lab:1", mem_limit="16G"),
+        overriding(tolerations=[V1Toleration(key="gpu")], volumes={"home": V1Volume(name="home")}),
         choosing(kubespawner_override={"node_selector": {"user": "{username}"}}, scale_up=None),
         profile(description="x", slug="gpu", default=True, x_team="ml"),
         # A class of the administrator's may have attributes with these names.
@@ -104,3 +108,14 @@ def test_what_does_nothing_is_a_warning_with_what_was_meant(slip: str) -> None:
 )
 def test_what_works_is_no_slip(config: Config) -> None:
     assert [*all_slips(check(config))] == []
+
+
+def test_what_an_own_class_has_is_no_misspelt_trait() -> None:
+    class Own(GPUSpawner):
+        image_pull_polic = Unicode()
+        tolerationz = ()
+
+    config = overriding(image_pull_polic="x", tolerationz=[])
+
+    assert [*all_slips(check(config, Own))] == []
+    assert len([*all_slips(check(config))]) == 2
