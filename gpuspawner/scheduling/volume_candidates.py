@@ -148,10 +148,11 @@ def made_in(claim: PersistentVolumeClaim, storage: StorageIndex) -> list[Topolog
     """Return the places of which one gets the volume that is made for a claim before any pod.
 
     Empty if nobody knows: a driver may write other labels than the class of an in-tree plugin, and
-    a volume that is there already may be taken instead.
+    a volume that is there already, or that the claim names, may be taken instead.
     """
     class_ = storage.get(StorageClass, class_of_claim(claim))
-    if class_ is None or class_.provisioner.startswith("kubernetes.io/"):
+    is_named = bool(claim.spec.volume_name)
+    if is_named or class_ is None or class_.provisioner.startswith("kubernetes.io/"):
         return []
     places = class_.allowed_topologies or []
     if not all(it.match_label_expressions for it in places):

@@ -115,6 +115,17 @@ def test_a_volume_that_is_there_may_be_taken_instead_of_a_new_one_elsewhere():
     assert verdict.outcome is Outcome.UNKNOWN
 
 
+def test_a_new_claim_that_names_its_volume_gets_no_other_one_elsewhere():
+    places = [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]
+    classes = [{**NOW, "allowedTopologies": places}]
+    state = cluster(node(labels={"zone": "b"}), csiNodes=[], storageClasses=classes)
+    named = claim(class_="now")
+    named["spec"]["volumeName"] = "disk"
+    verdict = evaluate(state, pod(**uses("home")), new_claims=[named])
+
+    assert verdict.outcome is Outcome.UNKNOWN
+
+
 def test_an_ephemeral_volume_counts_by_its_template():
     template = {"spec": {**claim()["spec"], "storageClassName": "wait"}}
     request = pod(volumes=[{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}])
