@@ -128,6 +128,7 @@ def _code(member: object) -> CodeType | None:
 
 def _function(member: object) -> object:
     """The function behind a callable; None if there is none that is written in Python."""
+    member = member.__func__ if isinstance(member, classmethod) else member
     member = getattr(member, "func", member)  # of a trait's default, or of a partial
     if not callable(member):
         return None

@@ -314,7 +314,7 @@ def _names_of_others(kind: type) -> frozenset[str]:
 
 
 def classes_of_others(kind: type) -> list[type]:
-    """Return a spawner's class and its bases that are neither KubeSpawner's nor ours."""
+    """Return a class and its bases that are neither KubeSpawner's nor ours."""
     return [
         cls
         for cls in kind.__mro__

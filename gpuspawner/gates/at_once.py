@@ -22,7 +22,8 @@ def at_once(begun: Coroutine[Any, Any, T]) -> T | asyncio.Task[T]:
     """
     loop, current, context = asyncio.get_running_loop(), asyncio.current_task(), copy_context()
     steps = _Steps(begun)
-    task = loop.create_task(steps, context=context)
+    # No task factory, because an eager one would begin the coroutine itself.
+    task = asyncio.Task(steps, loop=loop, context=context)
     # Both functions are documented, for those who make tasks of their own.
     if current is not None:
         asyncio._leave_task(loop, current)  # noqa: SLF001
@@ -50,13 +51,22 @@ class _Steps(Coroutine[Any, Any, T]):
         self._awaited: list[Any] = []
 
     def begin(self) -> None:
-        self._awaited.append(next(self._rest))
+        self._awaited.append(awaited := next(self._rest))
+        if asyncio.isfuture(awaited):  # others may await it before the task does
+            awaited._asyncio_future_blocking = False  # noqa: SLF001
 
     def send(self, value: Any) -> Any:
-        return self._awaited.pop() if self._awaited else self._rest.send(value)
+        if not self._awaited:
+            return self._rest.send(value)
+        awaited = self._awaited.pop()
+        if asyncio.isfuture(awaited):
+            awaited._asyncio_future_blocking = True  # noqa: SLF001
+        return awaited
 
     def throw(self, *error: Any) -> Any:
-        self._awaited.clear()
+        while self._awaited:
+            if asyncio.isfuture(awaited := self._awaited.pop()):
+                awaited.cancel()  # as a task does with what it waits for
         return self._rest.throw(*error)
 
     def close(self) -> None:

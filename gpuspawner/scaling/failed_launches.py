@@ -11,9 +11,10 @@ import re
 
 from gpuspawner.scaling.outlook import WhyNoNode
 
-# The first that applies. EC2's RequestLimitExceeded is about calls of its API.
+# The first that applies. Clouds also limit how often their API is called.
 _SAID = (
-    (WhyNoNode.QUOTA, r"quota|(?<!request)(?<!rate_)limit_?exceeded|countexceeded|vcpu limit"),
+    (WhyNoNode.REFUSED, r"request_?limit_?exceeded|rate_?limit_?exceeded|per minute"),
+    (WhyNoNode.QUOTA, r"quota|limit_?exceeded|countexceeded|vcpu limit"),
     (WhyNoNode.LIMIT, r"ip_space|ip space|freeaddresses"),
     (WhyNoNode.STOCK_OUT, r"exhausted|capacity|out.of.(resource|stock)|placeholder-cannot"),
     (WhyNoNode.STOCK_OUT, r"allocation_?fail|skunotavailable|resource_unavailable"),

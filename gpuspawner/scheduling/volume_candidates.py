@@ -31,6 +31,9 @@ from .labels import (
 )
 from .storage_index import StorageIndex, class_of_claim, class_of_volume
 
+_STAYING = {"ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com", "pd.csi.storage.gke.io"}
+"""Provisioners of volumes that only nodes in their zones reach."""
+
 
 class Reach(msgspec.Struct, frozen=True):
     """The nodes that can reach a volume."""
@@ -147,17 +150,24 @@ def capacities(
 def made_in(claim: PersistentVolumeClaim, storage: StorageIndex) -> list[TopologySelectorTerm]:
     """Return the places of which one gets the volume that is made for a claim before any pod.
 
-    Empty if nobody knows: a driver may write other labels than the class of an in-tree plugin, and
-    a volume that is there already may be taken instead.
+    Empty if nobody knows: a volume that is there already, or that the claim names, may be taken
+    instead.
     """
     class_ = storage.get(StorageClass, class_of_claim(claim))
-    if class_ is None or class_.provisioner.startswith("kubernetes.io/"):
-        return []
-    places = class_.allowed_topologies or []
-    if not all(it.match_label_expressions for it in places):
-        return []
-    present = candidates(claim, storage)
+    places = places_of(class_) if class_ is not None and not claim.spec.volume_name else []
+    present = candidates(claim, storage) if places else Candidates((), ())
     return [] if present.reserved or present.smallest_first else places
+
+
+def places_of(class_: StorageClass) -> list[TopologySelectorTerm]:
+    """Return the places in which a class makes volumes that only their nodes reach, if known.
+
+    By CSI, a volume has to be reached from one of the allowed topologies, so others may reach it
+    too: volumes of Filestore, and Azure's zone-redundant disks. And not each driver reads them.
+    """
+    places = class_.allowed_topologies or []
+    is_known = class_.provisioner in _STAYING and all(it.match_label_expressions for it in places)
+    return places if is_known else []
 
 
 def is_one_zone(places: Sequence[TopologySelectorTerm]) -> bool:

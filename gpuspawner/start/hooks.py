@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from types import MethodType
 
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.code import mentions, uses_only
@@ -107,8 +108,16 @@ def reads_options(spawner: Host) -> bool:
 
 
 def reads_events(spawner: Host) -> bool:
-    """Whether an administrator's class, hooks or functions read the events that KubeSpawner has."""
-    code = (*_functions(spawner), *kubespawner.classes_of_others(type(spawner)))
+    """Whether an administrator's class, hooks or functions read the events that KubeSpawner has.
+
+    A hook may be an object or one of its methods, and then call the others.
+    """
+    functions = [*_functions(spawner)]
+    owners = (it.__self__ if isinstance(it, MethodType) else it for it in functions)
+    classes = {
+        it for owner in (spawner, *owners) for it in kubespawner.classes_of_others(type(owner))
+    }
+    code = (*functions, *classes)
     return any(mentions(it, name) for it in code for name in kubespawner.OF_EVENTS)
 
 

@@ -59,10 +59,11 @@ _PHRASES = Phrases(
             r"\bnvml\b",
         ),
         # Programs and files of the node, in the words that runc and crun have for an image's, too.
+        # Where runc mounts any volume, it tells its own /proc/self/fd as well.
         Kind.NODE_SOFTWARE: (
             r"apparmor",
             r"seccomp not supported",
-            r"/proc/self/",
+            r"(?<!via )/proc/self/",
             r"fork/exec ",
             r'exec: \\?"(?:runc|crun|runsc|conmon|kata-|containerd-)',
         ),

@@ -13,7 +13,7 @@ from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.preflight.apart import Apart
 from gpuspawner.scheduling.pod_claims import WAIT, default_classes
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.volume_candidates import is_one_zone, reach_of
+from gpuspawner.scheduling.volume_candidates import is_one_zone, places_of, reach_of
 
 _OF_KUBESPAWNER = "singleuser-storage"  # the component of each claim that it makes
 _ZONE, _NODE = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -42,9 +42,7 @@ def check(state: ClusterState, tried: list[Tried]) -> Iterator[Finding]:
         used = _used(state, wanted)
         if not used:
             yield _missing(wanted, state.all("StorageClass"))
-        elif used[0].volume_binding_mode != WAIT and not is_one_zone(
-            used[0].allowed_topologies or []
-        ):
+        elif used[0].volume_binding_mode != WAIT and not is_one_zone(places_of(used[0])):
             yield warning(
                 "storage-immediate",
                 f"The StorageClass {used[0].metadata.name} makes volumes before the scheduler "

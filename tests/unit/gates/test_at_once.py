@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -106,6 +107,50 @@ async def test_a_coroutine_can_catch_an_error_of_its_wait() -> None:
     failing.set_exception(ValueError("it"))
 
     assert await rest == "caught it"
+
+
+async def test_several_may_wait_for_the_same_future_in_one_moment() -> None:
+    shared: asyncio.Future[str] = asyncio.Future()
+
+    async def waits() -> str:
+        return await shared
+
+    told = [at_once(waits()), at_once(waits()), asyncio.create_task(waits())]
+    await asyncio.sleep(0)
+    shared.set_result("done")
+
+    assert await asyncio.gather(*told) == ["done"] * 3
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+async def test_cancelling_the_rest_cancels_what_it_waits_for(rounds: int) -> None:
+    child = asyncio.create_task(asyncio.Event().wait())
+
+    async def waits() -> None:
+        await child
+
+    task = at_once(waits())
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    await asyncio.sleep(0)
+
+    assert child.cancelled()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="version: Python 3.12 brought eager tasks")
+async def test_an_error_is_raised_at_once_in_a_loop_whose_tasks_are_eager() -> None:
+    async def fails() -> None:
+        raise ValueError
+
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(asyncio.eager_task_factory)
+    try:
+        with pytest.raises(ValueError):  # noqa: PT011
+            at_once(fails())
+    finally:
+        loop.set_task_factory(None)
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2])

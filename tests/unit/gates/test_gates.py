@@ -97,6 +97,24 @@ def logging_events(spawner: Any) -> None:
     spawner.log.info("%s", spawner.events)
 
 
+class Logs:
+    """A hook that is an object, and one that is a method."""
+
+    def __call__(self, spawner: Any, _pod: Any) -> None:
+        self._log(spawner)
+
+    def _log(self, spawner: Any) -> None:
+        logging_events(spawner)
+
+
+class LogsInAClassMethod(KubeSpawner):
+    """Reads the events in a method of the class."""
+
+    @classmethod
+    def log_events(cls, spawner: Any) -> None:
+        spawner.log.info("%s", spawner.events)
+
+
 class TellsEvents(KubeSpawner):
     """Tells how far a start is by its pod's events alone."""
 
@@ -110,9 +128,12 @@ class TellsEvents(KubeSpawner):
     [
         (KubeSpawner, {}, []),
         (KubeSpawner, {"after_pod_created_hook": logging_events}, [("events", "default")]),
+        (KubeSpawner, {"after_pod_created_hook": Logs()}, [("events", "default")]),
+        (KubeSpawner, {"after_pod_created_hook": Logs().__call__}, [("events", "default")]),
+        (LogsInAClassMethod, {}, [("events", "default")]),
         (TellsEvents, {}, [("events", "default")]),
     ],
-    ids=["nobody reads them", "a hook reads them", "a class tells them"],
+    ids=["nobody", "a hook", "an object", "a method", "a class method", "a class tells them"],
 )
 async def test_kubespawner_follows_events_only_for_somebody_who_reads_them(
     hub_with, monkeypatch, own, settings, started

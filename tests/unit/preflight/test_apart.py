@@ -110,7 +110,7 @@ def test_a_first_home_is_where_its_storage_class_makes_volumes(mode) -> None:
     expressions = [{"key": ZONE, "values": ["a"]}]
     class_ = {
         "metadata": {"name": "disks"},
-        "provisioner": "disks.example",
+        "provisioner": "ebs.csi.aws.com",
         "volumeBindingMode": mode,
         "allowedTopologies": [{"matchLabelExpressions": expressions}],
     }

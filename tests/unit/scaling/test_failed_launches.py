@@ -8,12 +8,15 @@ from gpuspawner.scaling.failed_launches import why_failed
 from gpuspawner.scaling.outlook import WhyNoNode
 from tests.unit.makers.groups import group, look
 
+REFUSED = WhyNoNode.REFUSED
 OTHER = "cloudProviderError"
 SAID = {
     "GCE, a quota": ("QUOTA_EXCEEDED", "Quota 'T4' exceeded.  Limit: 1.0", WhyNoNode.QUOTA),
     "GCE, a stock-out": ("RESOURCE_POOL_EXHAUSTED", "the quota isn't it", WhyNoNode.STOCK_OUT),
     "GCE, capacity": ("INSUFFICIENT_CAPACITY", "", WhyNoNode.STOCK_OUT),
     "GCE, addresses": ("IP_SPACE_EXHAUSTED", "", WhyNoNode.LIMIT),
+    "GCE, too many calls": ("", "Error 403: Rate Limit Exceeded, rateLimitExceeded", REFUSED),
+    "GCE, too many a minute": (OTHER, "Quota exceeded for 'Queries per minute'", REFUSED),
     "GCE, permissions": ("PERMISSIONS_ERROR", "no", WhyNoNode.REFUSED),
     "GCE, a reservation": ("RESERVATION_NOT_FOUND", "no", WhyNoNode.REFUSED),
     "GKE, late": ("", 'Some nodes in node group "g" failed to appear in time', WhyNoNode.IN_VAIN),

@@ -61,13 +61,14 @@ def test_a_new_claim_counts_by_its_storage_class():
     assert never.outcome is Outcome.IMPOSSIBLE
 
 
+EBS = {**NOW, "provisioner": "ebs.csi.aws.com"}
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 
 
 def at_zones(*zones, key=ZONE, request=None, **class_):
     """Judge a first start whose class makes volumes at once, in these zones; the node is in b."""
     places = [{"key": key, "values": list(zones)}]
-    made = {**NOW, "allowedTopologies": [{"matchLabelExpressions": places}], **class_}
+    made = {**EBS, "allowedTopologies": [{"matchLabelExpressions": places}], **class_}
     state = cluster(node(labels={key: "b"}), csiNodes=[], storageClasses=[made])
     return evaluate(state, request or pod(**uses("home")), new_claims=[claim(class_="now")])
 
@@ -102,15 +103,31 @@ def test_a_volume_that_a_driver_makes_for_an_in_tree_class_may_have_other_labels
     assert at_zones("a", provisioner="kubernetes.io/aws-ebs").outcome is Outcome.UNKNOWN
 
 
+@pytest.mark.parametrize("driver", ["filestore.csi.storage.gke.io", "disk.csi.azure.com", "nfs"])
+def test_a_volume_that_more_nodes_may_reach_than_its_class_allows_refuses_nobody(driver):
+    assert at_zones("a", provisioner=driver).outcome is Outcome.UNKNOWN
+
+
 def test_a_volume_that_is_there_may_be_taken_instead_of_a_new_one_elsewhere():
     places = [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]
     state = cluster(
         node(labels={"zone": "b"}),
         csiNodes=[],
         persistentVolumes=[volume(zone="b", class_="now")],
-        storageClasses=[{**NOW, "allowedTopologies": places}],
+        storageClasses=[{**EBS, "allowedTopologies": places}],
     )
     verdict = evaluate(state, pod(**uses("home")), new_claims=[claim(class_="now")])
+
+    assert verdict.outcome is Outcome.UNKNOWN
+
+
+def test_a_new_claim_that_names_its_volume_gets_no_other_one_elsewhere():
+    places = [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]
+    classes = [{**EBS, "allowedTopologies": places}]
+    state = cluster(node(labels={"zone": "b"}), csiNodes=[], storageClasses=classes)
+    named = claim(class_="now")
+    named["spec"]["volumeName"] = "disk"
+    verdict = evaluate(state, pod(**uses("home")), new_claims=[named])
 
     assert verdict.outcome is Outcome.UNKNOWN
 

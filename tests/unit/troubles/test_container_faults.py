@@ -148,6 +148,12 @@ def test_an_unknown_text_says_nothing() -> None:
     assert of_start("odd") is None
 
 
+def test_a_volume_that_does_not_suit_the_image_says_nothing_of_the_node() -> None:
+    mounting = "mount /var/lib/kubelet/pods/1/volume-subpaths/a:/etc/a (via /proc/self/fd/6)"
+
+    assert of_start(f"{RUNC}error during container init: {mounting}: not a directory") is None
+
+
 SANDBOXES = {
     (Kind.RUNTIME, "nvidia"): {
         "NVIDIA/gpu-operator#549": (

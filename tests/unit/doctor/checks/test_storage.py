@@ -99,12 +99,17 @@ def test_homes_that_every_server_reaches_are_no_trouble(homes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("zones", "ids"),
-    [([], ["storage-immediate"]), (["a", "b"], ["storage-immediate"]), (["a"], [])],
+    ("driver", "zones", "ids"),
+    [
+        ("ebs.csi.aws.com", [], ["storage-immediate"]),
+        ("ebs.csi.aws.com", ["a", "b"], ["storage-immediate"]),
+        ("ebs.csi.aws.com", ["a"], []),
+        ("any", ["a"], ["storage-immediate"]),
+    ],
 )
 def test_only_a_class_that_may_make_volumes_anywhere_leaves_first_starts_unchecked(
-    zones, ids
+    driver, zones, ids
 ) -> None:
     places = [{"matchLabelExpressions": [{"key": ZONE, "values": zones}]}] if zones else None
 
-    assert [it.id for it in check(*asked({**of("any"), "allowedTopologies": places}))] == ids
+    assert [it.id for it in check(*asked({**of(driver), "allowedTopologies": places}))] == ids
