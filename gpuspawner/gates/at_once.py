@@ -56,9 +56,9 @@ class _Steps(Coroutine[Any, Any, T]):
             awaited._asyncio_future_blocking = False  # noqa: SLF001
 
     def send(self, value: Any) -> Any:
-        if not self._awaited:
+        awaited = self._awaited.pop() if self._awaited else None
+        if awaited is None:  # also if it was ``sleep(0)``: that is over once the task runs
             return self._rest.send(value)
-        awaited = self._awaited.pop()
         if asyncio.isfuture(awaited):
             awaited._asyncio_future_blocking = True  # noqa: SLF001
         return awaited

@@ -34,6 +34,15 @@ async def test_a_coroutine_that_waits_returns_the_rest_to_await() -> None:
     assert await rest == "done"
 
 
+async def test_the_rest_of_a_coroutine_that_only_lets_others_run_takes_one_round() -> None:
+    rest = at_once(_wait_then("done"))
+
+    await asyncio.sleep(0)
+
+    assert isinstance(rest, asyncio.Task)
+    assert rest.done()
+
+
 WAITS: dict[str, Callable[[], Awaitable[object]]] = {
     "sleep": partial(asyncio.sleep, 0),
     "longer sleep": partial(asyncio.sleep, 0.001),
