@@ -131,7 +131,7 @@ def a_pool(**disruption: str) -> dict[str, Any]:
         ([], {}, []),
     ],
 )
-def test_servers_that_karpenter_may_consolidate_away_are_named(
+async def test_servers_that_karpenter_may_consolidate_away_are_named(
     tmp_path: Path, pools: list[Any], traits: dict[str, Any], ids: list[str]
 ) -> None:
     Files(tmp_path, []).put("nodepools", pools)
