@@ -97,9 +97,6 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         settings = check(c, spawner)
         for place, name in shared_names(settings, spawner):
             get_logger().warning("%s", SAME_NAME.format(place, name))
-        for slip in all_slips(settings):
-            # Everybody else's servers still start, so this doesn't stop the hub.
-            get_logger().log(ERROR if slip.is_fatal else WARNING, "%s", slip.text)
         running = runtime.current(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
@@ -110,6 +107,9 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         startup_report.begin(running, settings, _schedulers(settings), tornado_settings)
         if settings.gc_freeze:
             garbage.freeze()
+        # Last, because the hub needs nothing of it: everybody else's servers start all the same.
+        for slip in all_slips(settings):
+            get_logger().log(ERROR if slip.is_fatal else WARNING, "%s", slip.text)
     except (ConfigurationError, IncompatibleError, OfferError) as error:
         get_logger().critical("%s", error)
         raise SystemExit(1) from None

@@ -33,7 +33,7 @@ _SENT_AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 
 
 def is_model(part: object) -> bool:
-    """Whether it is an object of the Kubernetes client, which KubeSpawner takes as dictionaries."""
+    """Whether it is one of the client's objects, which KubeSpawner takes for dictionaries."""
     return hasattr(type(part), "attribute_map")
 
 

@@ -44,7 +44,7 @@ class Doctor(Command):
     ).tag(config=True)
     groups = List(Unicode(), help="A group that this user is in.").tag(config=True)
 
-    aliases: Any = {**COMMON_ALIASES, "user": "Doctor.user", "group": "Doctor.groups"}  # noqa: RUF012
+    aliases: Any = {**COMMON_ALIASES, "user": "Doctor.user", "group": "Doctor.groups"}  # noqa: RUF012, as traitlets has it
 
     def run(self) -> int:
         """Print all findings, the worst first."""

@@ -43,6 +43,8 @@ def at_once(begun: Coroutine[Any, Any, T]) -> T | asyncio.Task[T]:
 class _Steps(Coroutine[Any, Any, T]):
     """A coroutine that can begin before its task does.
 
+    By the mark ``_asyncio_future_blocking``, a task knows that a future was awaited, and takes it
+    off; until then, nobody else can await the future.
     A task that finds it at its end has nothing to do.
     """
 

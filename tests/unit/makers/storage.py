@@ -5,6 +5,18 @@ from typing import Any
 
 Plain = dict[str, Any]
 
+HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-a"}}
+"""A volume of a pod: the home directory of `a`."""
+STORAGE_KINDS = (
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
+)
+
 WAIT = {
     "metadata": {"name": "wait"},
     "provisioner": "csi",

@@ -17,6 +17,7 @@ from gpuspawner.preflight.apart import Apart
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
+from tests.unit.makers.storage import HOME, STORAGE_KINDS
 from tests.unit.makers.worlds import (
     A100,
     NAMESPACE,
@@ -30,17 +31,6 @@ from tests.unit.makers.worlds import (
 
 Plain = dict[str, Any]
 Objects = list[tuple[str, Plain]]
-
-STORAGE_KINDS = (
-    "PersistentVolumeClaim",
-    "PersistentVolume",
-    "StorageClass",
-    "CSINode",
-    "CSIDriver",
-    "CSIStorageCapacity",
-    "VolumeAttachment",
-)
-HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-a"}}
 
 
 def with_home(gpus: int = 1, **spec: object) -> Proposal:

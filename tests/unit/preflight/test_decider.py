@@ -31,6 +31,7 @@ from gpuspawner.preflight.decision import (
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import MayScaleUp, Source
+from tests.unit.makers.storage import HOME, STORAGE_KINDS
 from tests.unit.makers.worlds import (
     A100,
     GPU,
@@ -333,17 +334,6 @@ def test_a_choice_that_policy_denies_is_no_alternative() -> None:
 
 
 Plain = dict[str, Any]
-
-HOME = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-a"}}
-STORAGE_KINDS = (
-    "PersistentVolumeClaim",
-    "PersistentVolume",
-    "StorageClass",
-    "CSINode",
-    "CSIDriver",
-    "CSIStorageCapacity",
-    "VolumeAttachment",
-)
 
 
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
