@@ -101,6 +101,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
             announcements.announce(JupyterHub.instance(), running)
+            _keep_record(JupyterHub.instance(), running, settings)
             if running.line is not None:
                 running.run(running.line.resume(running.view))
         tornado_settings = c.JupyterHub.get("tornado_settings")
@@ -113,6 +114,17 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
     except (ConfigurationError, IncompatibleError, OfferError) as error:
         get_logger().critical("%s", error)
         raise SystemExit(1) from None
+
+
+def _keep_record(hub: Any, running: runtime.Runtime, settings: Any) -> None:
+    """Keep the record of the use of GPUs; only hubs that keep one load it."""
+    if settings.gpu_use is False:
+        return
+    from gpuspawner.use import hub_use
+    from gpuspawner.use.written import read_use
+
+    if (rules := read_use(settings.gpu_use)) is not None:
+        hub_use.begin(hub, running, rules)
 
 
 _STATUS = re.compile(r"[a-z0-9-]+/[a-z0-9.-]+")
@@ -129,6 +141,10 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     settings = _settings(c, spawner)
     offers = configured_offers(settings)
     configured_queue(settings, offers, configured_policies(settings, offers))
+    if settings.gpu_use is not False:
+        from gpuspawner.use.written import read_use  # only hubs that keep a record load it
+
+        read_use(settings.gpu_use)
     chosen = [name for name in OFFERS if getattr(settings, name)]
     if chosen and settings.profile_list:
         raise ConfigurationError(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,6 +19,7 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.offers.discovery import discover
+from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Surveys
@@ -25,6 +27,7 @@ from gpuspawner.preflight.dry_run import DryRun
 from gpuspawner.preflight.dry_runs import CONNECTIONS, DryRuns
 from gpuspawner.preflight.nobody_waits import nobody_waits
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.record import Fact, Happened
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.traits import OFFERS
 from gpuspawner.traits.settings import (
@@ -64,6 +67,7 @@ class Runtime:
         line: The line of those who wait for room; None without one.
         accounts: What servers take; None if nothing needs it.
         turns: Those of starts whose pods wait for a node.
+        record: Keeps what happens to servers; None if nobody does.
         failed_starts: What the next form says of the last start that failed, by the names of its
             owner and its server, until that server's next start.
         offers_nothing: Whether the administrator has configured none of our offers.
@@ -118,9 +122,11 @@ class Runtime:
         self.failed_starts = Recent[tuple[str, str], str](_MOST_FAILED)
         placements = self.preflight.learned.placements
         self.surveys = Surveys(self.view.state, self.preflight.to_come, placements)
+        self.record: Callable[[Fact], None] | None = None
         self.accounts: Accounts | None = None
         self.policies: HubPolicies | None = None
-        if policies or self.line is not None:
+        self._shows_use = bool(settings.gpu_use)
+        if policies or self.line is not None or self._shows_use:
             self._count_servers(policies, settings, load)
         self._discovered = self._configured
         self._discovered_at = -1
@@ -148,7 +154,7 @@ class Runtime:
         settings: Settings,
         load: ConfigurationFactory,
     ) -> None:
-        """Count what servers take. Only policies and the line need it; others don't load it."""
+        """Count what servers take. Only policies, the line and `gpu_use` need it, and load it."""
         from gpuspawner.policies.hub_policies import HubPolicies
         from gpuspawner.policies.policies import Policies
         from gpuspawner.policies.policing import ByPolicies
@@ -174,7 +180,8 @@ class Runtime:
         """
         self.view.start()
         # A command that judges nobody by policies has set them aside.
-        if self.accounts is not None and (self.policies is not None or self.line is not None):
+        is_read = self.policies is not None or self.line is not None or self._shows_use
+        if self.accounts is not None and is_read:
             self.accounts.following.start()
         loop = asyncio.get_running_loop()
         self._tasks = {loop.create_task(it) for it in (self._announce(), self._close_at_the_end())}
@@ -184,6 +191,24 @@ class Runtime:
         task = asyncio.get_running_loop().create_task(beside)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def note(
+        self, happened: Happened, spawner: Any, grant: Grant | None = None, **what: Any
+    ) -> None:
+        """Note what has happened to a spawner's server. Never raises.
+
+        *what* are the other attributes of a `Fact`.
+        """
+        if self.record is None:
+            return
+        try:
+            given = grant or Grant()
+            accelerator = given.accelerator.key if given.accelerator else ""
+            has: dict[str, Any] = {"accelerator": accelerator, "gpus": given.gpus}
+            names = {"user": spawner.user.name, "server": spawner.name}
+            self.record(Fact(happened, time.time(), **names, **has, **what))
+        except Exception:  # a record is no reason for a server not to start
+            log.exception("Can't note that a server was %s", happened)
 
     async def _announce(self) -> None:
         while not await self.view.first_list(math.inf):  # it may fail, and be live later

@@ -42,6 +42,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     policies = traits.policies
     gpu_weights = traits.gpu_weights
     queue = traits.queue
+    gpu_use = traits.gpu_use
     kueue_queue = traits.kueue_queue
     kueue_priority_class = traits.kueue_priority_class
     preflight = traits.preflight

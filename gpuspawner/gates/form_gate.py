@@ -21,7 +21,7 @@ from gpuspawner.start import connection, drafts, request_options
 from gpuspawner.start.decisions import decide, may_wait, offers_line
 from gpuspawner.start.host import Host, set_locale
 from gpuspawner.start.policing import LIMIT, Policing
-from gpuspawner.start.refusal import Refusal, reporting
+from gpuspawner.start.refusal import Refusal, about, reporting
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import ENFORCE
 from gpuspawner.traits.trait_types import setting
@@ -70,9 +70,10 @@ class FormGate:
             choice = await self._sources.resolve(wishes.without(raw, self._runtime.line))
             refuse_if_started(self._spawner)
             wish = wish if self._runtime.line is not None else Wish.NOT
-            await self._ask_policies(choice, wish)
-            if setting(self._spawner, "preflight") == ENFORCE:
-                await self._examine(choice, wish)
+            with about(choice.proposal.grant):
+                await self._ask_policies(choice, wish)
+                if setting(self._spawner, "preflight") == ENFORCE:
+                    await self._examine(choice, wish)
             claim_start(self._spawner)
             return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}
 

@@ -38,11 +38,12 @@ from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.decision import Overruled, Start, Wait
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Of
+from gpuspawner.record import Happened
 from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.start import connection, hooks
 from gpuspawner.start.admitting import Admitting, TurnToStart
@@ -123,6 +124,7 @@ class Gates:
                 admitted = await self.turn.through(choice, wish)
         choice, decision = admitted.choice, admitted.decision
         self.attempt = Attempt(choice, decision, requested.gone, admitted.granted)
+        self._note_granted(self.attempt)
         if isinstance(decision, Start):
             for unknown in messages.explain_unknown(decision):
                 self._spawner.log.info(
@@ -134,6 +136,14 @@ class Gates:
         for message in self.attempt.news():
             self._progress.tell(message, 5)
         self._begun.set()
+
+    def _note_granted(self, attempt: Attempt) -> None:
+        given = attempt.choice.proposal.grant
+        for note in attempt.decision.notes if isinstance(attempt.decision, Start) else ():
+            if isinstance(note, Overruled):
+                why = note.refusal.reason.value
+                self._runtime.note(Happened.OVERRULED, self._spawner, given, reason=why)
+        self._runtime.note(Happened.GRANTED, self._spawner, given)
 
     # Gate 3: the pod that is really sent
 
@@ -169,7 +179,7 @@ class Gates:
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
         """Judge the pod that is really sent, and send it."""
-        with reporting(self._spawner):
+        with reporting(self._spawner, Happened.ENDED):
             with restoring(self._spawner):
                 create = partial(self._create_judged, pod, request_timeout)
                 created = await jupyterhub.surviving(self._spawner, create)
@@ -226,7 +236,7 @@ class Gates:
 
     async def create_home(self, pvc: Any, request_timeout: float) -> Any:
         """Send the PersistentVolumeClaim of the user's home directory."""
-        with reporting(self._spawner):
+        with reporting(self._spawner, Happened.ENDED):
             # Other choices need the same home directory, so a refusal has no alternatives.
             choice = Choice(self._choice().proposal)
             async with refusing(Of.HOME, self._spawner, choice, self._admission):
@@ -280,7 +290,8 @@ class Gates:
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always end its promise."""
         explained = explaining(self._spawner, self._runtime.failed_starts)
-        with reporting(self._spawner), explained, self.turn.kept_if_taken():
+        ended = reporting(self._spawner, Happened.ENDED)
+        with ended, explained, self.turn.kept_if_taken():
             self._run = run = self._new_run()
             key = self._choice().proposal.key
             return await self._sending.hold(key, run.until_it_listens(), run.until_failed())
@@ -337,6 +348,7 @@ class Gates:
     def clear(self) -> None:
         """Forget the start that has ended; the hub calls this after every start, failed or not."""
         self._stock.kubespawner.clear_state()
+        self._runtime.note(Happened.ENDED, self._spawner, reason=self.endings.why)
         self.endings.clear()
         if self.attempt is not None:
             self._reservations.end(self.attempt.choice.proposal.key)

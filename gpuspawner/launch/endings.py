@@ -15,6 +15,7 @@ from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod, read_pod
+from gpuspawner.record import Happened
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.places import KeptPlace
@@ -129,8 +130,16 @@ class Endings:
         self._began = self._began or utc_now()
         await jupyterhub.until_state_is_stored(self._spawner)
 
+    @property
+    def why(self) -> str:
+        """Why the server has ended, as a slug: the hub has stopped it, or it never came up."""
+        if self._last is not None:
+            return self._last.kind.value
+        return "stopped" if self._is_up else "not-started"
+
     def answers(self) -> None:
         """Note that the hub takes the server as up: after its start, or after the hub's own."""
+        self._runtime.note(Happened.STARTED, self._spawner)
         was_noted = self._is_cut or self._place is not None or self._last is not None
         self._last, self._began, self._is_up, self._is_cut = None, None, True, False
         self._place = None

@@ -66,6 +66,7 @@ class Launching:
 
     Attributes:
         troubles: What went wrong at the last look.
+        node: Where the pod is, as far as it is known.
         was_ready: Whether all containers have been ready at once, as KubeSpawner asks. From then
             on it looks at the server's only, and others may end.
 
@@ -103,9 +104,15 @@ class Launching:
         self._is_queued = self._is_untold = False
         self._course = Course()
         self.troubles: tuple[Trouble, ...] = ()
+        self.node = ""
         self.was_ready = False
         usual, images = runtime.usual_steps, runtime.view.state.images
         self._teller = Teller(progress, attempt.decision, usual, images)
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """For how many seconds the start has been in each phase."""
+        return self._course.seconds()
 
     async def until_failed(self, heard: Heard) -> None:
         """Follow the pod and its events, and tell of them.
@@ -134,7 +141,7 @@ class Launching:
             self._is_untold = False
 
     async def _mind(self, seen: Seen) -> None:
-        self.troubles = seen.troubles
+        self.troubles, self.node = seen.troubles, seen.node
         self._course.note(seen.stages, seen.troubles, time.monotonic())
         self._mind_queue(seen)
         self._teller.tell(seen, self._course)

@@ -1,6 +1,7 @@
 """KubeSpawner's steps of one start, which end early if its server can't come up."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -20,6 +21,7 @@ from gpuspawner.launch.launching import (
 )
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.unscheduled import question
+from gpuspawner.record import Happened
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name
@@ -78,8 +80,17 @@ class Run:
             raise (not_started if self.created.is_set() else not_sent)(error) from None
         if self._launch:
             self._launch.was_ready = True
+        ready = time.monotonic()
         await until_reachable(url, self._spawner.http_timeout, self._troubles)
+        self._note_started(time.monotonic() - ready)
         return url
+
+    def _note_started(self, answering: float) -> None:
+        if (attempt := self._attempt()) is None or self._launch is None:
+            return
+        phases = {**self._launch.phases, StartPhase.ANSWERED.value: answering}
+        given, node = attempt.choice.proposal.grant, self._launch.node
+        self._runtime.note(Happened.STARTED, self._spawner, given, phases=phases, node=node)
 
     def deletes_its_pod(self) -> bool:
         """Whether it is this start that deletes the pod that it has created, and not the hub.

@@ -22,6 +22,7 @@ from gpuspawner.line.waiting_line import Hostnames, WaitingLine
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight.decision import Decision, Reason, Refuse
 from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.record import Happened
 from gpuspawner.reservations.places import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection
@@ -229,6 +230,8 @@ class InLine(TurnToStart):
             Refusal: The owner has left, or has been away for too long.
         """
         self._spawner.log.info("%s waits in line", log_name(self._spawner))
+        given = proposal.grant
+        self._runtime.note(Happened.JOINED, self._spawner, given)
         self._endings.wait(place)
         self._choice, self._seen = choice, time.monotonic()
         self.is_on = self.has_waited = True
@@ -258,6 +261,8 @@ class InLine(TurnToStart):
         finally:
             self.is_on = False
         self._spawner.log.info("It is the turn of %s in line", log_name(self._spawner))
+        waited = max(0.0, time.time() - place.since)
+        self._runtime.note(Happened.CALLED, self._spawner, given, seconds=waited)
         return called.result()
 
     async def _ticket(

@@ -14,6 +14,7 @@ from gpuspawner.start import connection
 from gpuspawner.start.decisions import decide
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Policing
+from gpuspawner.start.refusal import about
 from gpuspawner.start.source import Choice
 
 
@@ -41,10 +42,11 @@ class Admitting:
         """
         preflight = self._runtime.preflight
         try:
-            granted = await self._policing.take(choice)
-            admission = connection.admission(self._spawner, self._runtime.dry_runs)
-            begin = partial(preflight.begin, admission=admission)
-            decision = await decide(self._spawner, choice, begin, admission)
+            with about(choice.proposal.grant):
+                granted = await self._policing.take(choice)
+                admission = connection.admission(self._spawner, self._runtime.dry_runs)
+                begin = partial(preflight.begin, admission=admission)
+                decision = await decide(self._spawner, choice, begin, admission)
         except BaseException:
             preflight.reservations.end(choice.proposal.key)
             raise

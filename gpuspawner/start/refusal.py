@@ -7,11 +7,13 @@ from contextlib import contextmanager
 
 from tornado import web
 
-from gpuspawner import messages
+from gpuspawner import messages, runtime
 from gpuspawner.compat import failure_count, jupyterhub
 from gpuspawner.compat.database import is_fault
 from gpuspawner.messages import Message, OnForm
+from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
+from gpuspawner.record import Happened
 from gpuspawner.start import drafts
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.traits.trait_types import setting
@@ -37,6 +39,9 @@ class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
             (Conflict): the request conflicts with the cluster's current state.
         details: For administrators; only the log shows them.
         on_form: What the redrawn form shows; by default the message alone.
+
+    Attributes:
+        grant: What is refused; None if it can't be told.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
         self.jupyterhub_message = message.text
         self.jupyterhub_html_message = message.html
         self.is_reported = False
+        self.grant: Grant | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -103,11 +109,21 @@ def is_to_pass(error: Exception) -> bool:
 
 
 @contextmanager
-def reporting(spawner: Host) -> Iterator[None]:
-    """Report a refusal that leaves this block once: to the log, the form and the hub's count.
+def about(grant: Grant) -> Iterator[None]:
+    """Say what a refusal that leaves this block refuses."""
+    try:
+        yield
+    except Refusal as refusal:
+        refusal.grant = refusal.grant or grant
+        raise
+
+
+@contextmanager
+def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None]:
+    """Report a refusal that leaves this block once: to the log, form, record, and hub's count.
 
     The log gets one line instead of the hub's own, whose traceback would look like a failure of
-    the hub.
+    the hub. *ends* is what the refusal does to the server.
     """
     try:
         yield
@@ -121,6 +137,7 @@ def reporting(spawner: Host) -> Iterator[None]:
             failure_count.forgive(spawner)
             _quieten(spawner.log)
             _log(spawner, refusal)
+            runtime.current(spawner).note(ends, spawner, refusal.grant, reason=refusal.slug)
         raise
 
 

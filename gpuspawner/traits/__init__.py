@@ -38,6 +38,7 @@ from gpuspawner.traits.servers import (
     keep_cpu_servers_off_accelerators,
     memory_requested,
 )
+from gpuspawner.traits.use import gpu_use
 
 OF_ONE_SERVER = (
     "check_gpus",
@@ -69,6 +70,7 @@ __all__ = [
     "default_filter_schedulers",
     "do_not_disrupt",
     "gc_freeze",
+    "gpu_use",
     "gpu_weights",
     "images",
     "keep_cpu_servers_off_accelerators",

@@ -40,6 +40,7 @@ class Settings(Protocol):
     policies: Any
     gpu_weights: dict[str, Any]
     queue: Any
+    gpu_use: Any
     namespace: str
     enable_user_namespaces: bool
 

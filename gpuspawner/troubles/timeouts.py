@@ -110,6 +110,10 @@ class Course:
         """
         return self._phases.get(phase, 0.0)
 
+    def seconds(self) -> dict[str, float]:
+        """Return for how long the start has been in each phase that it has reached."""
+        return {it.value: self.in_phase(it) for it in self._phases}
+
     def in_stage(self, stage: Stage) -> float:
         """Return for how long the start has been in a stage."""
         return self._now - self._stages.get((stage.step, stage.place), self._now)

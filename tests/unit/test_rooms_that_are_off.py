@@ -6,7 +6,11 @@ import sys
 
 import pytest
 
-OPTIONAL = {"policies": ("policies", {"course": {"gpus_per_user": 1}}), "line": ("queue", True)}
+OPTIONAL = {
+    "policies": ("policies", {"course": {"gpus_per_user": 1}}),
+    "line": ("queue", True),
+    "use": ("gpu_use", True),
+}
 """The rooms that a hub may do without, and the trait that turns each on, with a value."""
 
 # Each in a process of its own: a hub that has begun, and what goes on in it.

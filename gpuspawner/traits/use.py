@@ -1,0 +1,38 @@
+"""Who holds GPUs, and whether they are used."""
+
+from gpuspawner.traits.trait_types import Bool, Dict, Union
+
+gpu_use = Union(
+    [Bool(), Dict()],
+    default_value=False,
+    help="""
+    Keeps a record of who holds GPUs, shows it, and measures whether they are used.
+
+    With ``True``, the hub remembers what happens to servers (granted, refused, started, ended, …)
+    while it runs, emits it as JupyterHub events with the schema
+    ``https://schema.jupyter.org/gpuspawner/server``, adds figures to ``/hub/metrics``, and has a
+    page at ``/hub/gpuspawner/gpus``. A dictionary sets more::
+
+        c.GPUSpawner.gpu_use = {
+            "directory": "/srv/jupyterhub/gpu-use",
+            "prometheus": "http://prometheus-server.monitoring",
+            "notify": write_mail,
+        }
+
+    ``directory``
+        Where the record is kept, in a file for each day; by default, it is in memory only. If the
+        hub can't write there, it logs that, and goes on.
+    ``days``
+        For how many days; by default 30.
+    ``prometheus``
+        The address of a Prometheus that scrapes NVIDIA's DCGM exporter. Without it, the use of GPUs
+        isn't known, and nothing is taken for idle.
+    ``notify``
+        A function that tells an owner that a server will be stopped, for example by mail. It gets a
+        dictionary with ``user``, ``server``, ``accelerator``, ``gpus``, ``idle_seconds`` and
+        ``stops_in_seconds``; it may be asynchronous. It is called once for each warning. No start
+        waits for it, and the hub logs its errors.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)

@@ -1,0 +1,160 @@
+"""Keeps the record in files, one for each day, each fact in a line of JSON.
+
+A hub that is killed leaves at most one torn line, and loses what it noted in the last second.
+"""
+
+import asyncio
+import fcntl
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from gpuspawner.record import Fact
+
+log = logging.getLogger(__name__)
+
+_NAME, _PATTERN = "facts-%Y-%m-%d.jsonl", "facts-*.jsonl"
+_MOST_BYTES = 32 * 2**20
+"""The most of one day, some 150,000 facts: a script that is refused in a loop fills no disk."""
+_SECONDS = 1.0
+"""How long a fact waits for others before it is written."""
+
+
+class FactFiles:
+    """The files of one directory.
+
+    Args:
+        days: For how many days a file is kept.
+    """
+
+    def __init__(self, directory: Path, days: int) -> None:
+        self._directory = directory
+        self._days = days
+
+    def append(self, facts: list[Fact]) -> None:
+        """Add facts to their days' files, and remove the files that are too old.
+
+        Raises:
+            OSError: They can't be written.
+        """
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        by_path: dict[Path, list[Fact]] = {}
+        for fact in facts:
+            by_path.setdefault(self._path(fact), []).append(fact)
+        with self._locked():
+            for path, its in by_path.items():
+                if not path.exists():
+                    self._remove_old()
+                _append(path, b"".join(msgspec.json.encode(it) + b"\n" for it in its))
+
+    def read(self, most: int) -> list[Fact]:
+        """Return the newest facts, in order, of as many days as together have *most* of them.
+
+        Lines that nobody can read are left out.
+
+        Raises:
+            OSError: They can't be read.
+        """
+        oldest = (datetime.now(UTC) - timedelta(days=self._days)).strftime(_NAME)
+        found: list[Fact] = []
+        for path in sorted(self._directory.glob(_PATTERN), reverse=True):
+            if path.name < oldest or len(found) >= most:
+                break
+            found += _facts(path.read_bytes())
+        return sorted(found, key=lambda it: it.at)
+
+    def forget(self, user: str) -> int:
+        """Remove all that is kept of a user; return how many facts that were.
+
+        Raises:
+            OSError: A file can't be written.
+        """
+        removed = 0
+        with self._locked():
+            for path in sorted(self._directory.glob(_PATTERN)):
+                before = path.read_bytes()
+                kept = [it for it in before.splitlines(keepends=True) if not _is_of(it, user)]
+                if len(left := b"".join(kept)) < len(before):
+                    removed += before.count(b"\n") - left.count(b"\n")
+                    new = path.with_suffix(".new")
+                    new.write_bytes(left)
+                    new.replace(path)
+        return removed
+
+    def _path(self, fact: Fact) -> Path:
+        return self._directory / datetime.fromtimestamp(fact.at, UTC).strftime(_NAME)
+
+    def _remove_old(self) -> None:
+        oldest = (datetime.now(UTC) - timedelta(days=self._days)).strftime(_NAME)
+        for path in self._directory.glob(_PATTERN):
+            if path.name < oldest:
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let no other process write: a command may remove a user's facts while the hub runs."""
+        with (self._directory / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _append(path: Path, lines: bytes) -> None:
+    with path.open("ab") as file:
+        path.chmod(0o600)
+        size = file.tell()
+        if size + len(lines) > _MOST_BYTES:
+            log.warning("%s is full; the rest of its day isn't kept", path)
+            return
+        is_torn = size and path.read_bytes()[-1:] != b"\n"
+        file.write(b"\n" + lines if is_torn else lines)
+
+
+def _facts(lines: bytes) -> Iterator[Fact]:
+    for line in lines.splitlines():
+        try:
+            yield msgspec.json.decode(line, type=Fact)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+
+
+def _is_of(line: bytes, user: str) -> bool:
+    return any(it.user == user for it in _facts(line))
+
+
+class Writer:
+    """Writes facts beside the hub, some at a time, and never lets the hub wait."""
+
+    def __init__(self, files: FactFiles) -> None:
+        self._files = files
+        self._waiting: list[Fact] = []
+        self._has_failed = False
+
+    def write(self, fact: Fact) -> None:
+        """Have a fact written soon."""
+        self._waiting.append(fact)
+
+    async def run(self) -> None:
+        """Write until this is cancelled, and then what is left."""
+        try:
+            while True:
+                await asyncio.sleep(_SECONDS)
+                if self._waiting:
+                    facts, self._waiting = self._waiting, []
+                    await asyncio.to_thread(self._append, facts)
+        finally:
+            if self._waiting:
+                self._append(self._waiting)
+
+    def _append(self, facts: list[Fact]) -> None:
+        try:
+            self._files.append(facts)
+        except OSError as error:
+            if not self._has_failed:  # once, and not each second
+                log.warning("gpu_use.directory: the record is in memory only: %s", error)
+            self._has_failed = True
+        else:
+            self._has_failed = False

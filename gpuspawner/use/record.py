@@ -1,0 +1,93 @@
+"""The one record of what has happened to servers, and who is told of each fact."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from gpuspawner.record import Fact, Happened
+
+log = logging.getLogger(__name__)
+
+MOST_FACTS = 50_000
+"""How many facts a hub has in memory, some 20 MB; older ones are only in the files."""
+
+Server = tuple[str, str]
+"""The names of its owner and of a server."""
+
+
+class Record:
+    """What has happened, and to which servers something may still happen.
+
+    Attributes:
+        facts: What has happened, the oldest first.
+        open: The first fact since its start of each server that starts or runs.
+    """
+
+    def __init__(self, readers: Iterable[Callable[[Fact], None]] = ()) -> None:
+        self.facts = deque[Fact](maxlen=MOST_FACTS)
+        self.open: dict[Server, Fact] = {}
+        self._started: set[Server] = set()
+        self._readers = list(readers)
+
+    def read_by(self, reader: Callable[[Fact], None]) -> None:
+        """Let *reader* know each fact from now on, once."""
+        self._readers.append(reader)
+
+    def restore(self, earlier: Iterable[Fact]) -> None:
+        """Take over facts that earlier hubs have kept; nobody is told of them again."""
+        facts = [*earlier, *self.facts]
+        for known in (self.facts, self.open, self._started):
+            known.clear()
+        self.facts.extend(filter(None, map(self._take, facts)))
+
+    def note(self, fact: Fact) -> None:
+        """Note a fact, and tell the readers, unless it says nothing new."""
+        if (taken := self._take(fact)) is None:
+            return
+        self.facts.append(taken)
+        for reader in self._readers:
+            try:
+                reader(taken)
+            except Exception:  # the others, and whoever notes it, go on
+                log.exception("Can't tell that a server was %s", taken.happened)
+
+    def _take(self, fact: Fact) -> Fact | None:
+        """Return a fact with what is known of its server; None if it is known already.
+
+        The hub clears a server's state more often than the server ends, and takes each server as up
+        again when it restarts.
+        """
+        server = fact.user, fact.server
+        match fact.happened:
+            case Happened.GRANTED:
+                self._started.discard(server)
+                self.open[server] = fact
+            case Happened.STARTED:
+                if server in self._started:
+                    return None
+                self._started.add(server)
+                begun = self.open.setdefault(server, fact)
+                return _as_granted(fact, begun)
+            case Happened.ENDED:
+                self._started.discard(server)
+                begun_or_none = self.open.pop(server, None)
+                if begun_or_none is None:
+                    return None
+                lasted = max(0.0, fact.at - begun_or_none.at)  # clocks may be set back
+                return replace(_as_granted(fact, begun_or_none), seconds=lasted)
+            case _:
+                pass
+        return fact
+
+    def has_started(self, server: Server) -> bool:
+        """Whether a server has been up since its last start."""
+        return server in self._started
+
+
+def _as_granted(fact: Fact, begun: Fact) -> Fact:
+    """Say what a server has, if only its start knew."""
+    if fact.accelerator:
+        return fact
+    return replace(fact, accelerator=begun.accelerator, gpus=begun.gpus)

@@ -1,0 +1,82 @@
+"""What is kept of the use of GPUs, from the trait `gpu_use`, read strictly."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from gpuspawner.kube.quoting import quote
+from gpuspawner.offers.shapes import OfferError, Shape, Text, read
+
+DAYS = 30
+_Days = Annotated[int, Meta(ge=1, le=366)]
+Notify = Callable[[Mapping[str, Any]], Awaitable[object] | object]
+"""An administrator's function that tells an owner of a warning; it gets what there is to tell."""
+
+
+class WrittenUse(Shape, frozen=True):
+    """The keys of the trait, without `notify`, which is no plain data."""
+
+    directory: Text | None = None
+    days: _Days = DAYS
+    prometheus: Text | None = None
+
+
+class UseRules(msgspec.Struct, frozen=True):
+    """What is kept, and where the use of GPUs is read.
+
+    Attributes:
+        directory: Where facts are kept; None for memory only.
+        days: For how long they are kept there.
+        prometheus: The address of a Prometheus that scrapes DCGM exporter; "" for none.
+        notify: Tells owners of warnings.
+    """
+
+    directory: Path | None = None
+    days: int = DAYS
+    prometheus: str = ""
+    notify: Notify | None = None
+
+
+def read_use(given: object) -> UseRules | None:
+    """Read the trait; None if it is off.
+
+    Raises:
+        OfferError: It isn't valid; the text names the key.
+    """
+    if given is False:
+        return None
+    if given is True:
+        return UseRules()
+    plain = dict(given) if isinstance(given, Mapping) else given
+    notify = plain.pop("notify", None) if isinstance(plain, dict) else None
+    if notify is not None and not callable(notify):
+        raise OfferError("gpu_use.notify", "must be a function that gets one dictionary")
+    written = read(plain, WrittenUse, "gpu_use")
+    return UseRules(
+        directory=None if written.directory is None else _directory(written.directory),
+        days=written.days,
+        prometheus="" if written.prometheus is None else _address(written.prometheus),
+        notify=notify,
+    )
+
+
+def _directory(text: str) -> Path:
+    if not (path := Path(text)).is_absolute():
+        raise OfferError("gpu_use.directory", f"{quote(text)} must begin with /")
+    return path
+
+
+def _address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_one = False
+    if not is_one:
+        kind = "the address of a Prometheus, such as http://prometheus-server.monitoring"
+        raise OfferError("gpu_use.prometheus", f"{quote(text)} must be {kind}")
+    return text.rstrip("/")

@@ -1,0 +1,129 @@
+"""Files keep facts for some days, survive a torn line, and forget a user."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuspawner.use import files
+from gpuspawner.use.files import FactFiles, Writer
+from tests.unit.use.facts import fact
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAY = 24 * 3600.0
+
+
+def kept(directory: Path, days: int = 30) -> list[str]:
+    return [it.user for it in FactFiles(directory, days).read(1000)]
+
+
+def test_what_is_written_is_read_in_order_over_days(tmp_path: Path) -> None:
+    now = time.time()
+    stored = [
+        fact("granted", now - DAY, "ann", accelerator="a100", gpus=1),
+        fact("started", now, "bob", phases={"scheduled": 0.25}),
+    ]
+
+    FactFiles(tmp_path, 30).append(stored[::-1])
+
+    assert FactFiles(tmp_path, 30).read(1000) == stored
+    assert len(list(tmp_path.glob("*.jsonl"))) == 2
+
+
+def test_a_torn_last_line_loses_only_itself(tmp_path: Path) -> None:
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now, "ann"), fact("granted", now, "bob")])
+    (file,) = tmp_path.glob("*.jsonl")
+    file.write_bytes(file.read_bytes()[:-9])
+
+    writing.append([fact("granted", now, "eve")])
+
+    assert kept(tmp_path) == ["ann", "eve"]
+
+
+@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"[]\n", b'{"happened": "hmm"}\n', b"\0" * 50])
+def test_lines_that_nobody_can_read_are_left_out(line: bytes, tmp_path: Path) -> None:
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now, "ann")])
+    (file,) = tmp_path.glob("*.jsonl")
+    file.write_bytes(line + file.read_bytes() if line.endswith(b"\n") else file.read_bytes() + line)
+
+    assert kept(tmp_path) == ["ann"]
+
+
+def test_files_that_are_too_old_go_when_a_new_day_begins(tmp_path: Path) -> None:
+    now = time.time()
+    FactFiles(tmp_path, 30).append([fact("granted", now - 40 * DAY, "old")])
+    FactFiles(tmp_path, 30).append([fact("granted", now, "new")])
+
+    assert kept(tmp_path) == ["new"]
+    assert len(list(tmp_path.glob("*.jsonl"))) == 1
+
+
+def test_a_user_is_forgotten_in_all_files_and_nobody_else(tmp_path: Path) -> None:
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now - DAY, "ann"), fact("granted", now, "ann")])
+    writing.append([fact("refused", now, "bob", reason="ann")])
+
+    assert writing.forget("ann") == 2
+
+    assert kept(tmp_path) == ["bob"]
+
+
+def test_the_newest_days_are_enough(tmp_path: Path) -> None:
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now - DAY, "old"), fact("granted", now, "new")])
+
+    assert [it.user for it in writing.read(1)] == ["new"]
+
+
+def test_a_full_day_keeps_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MOST_BYTES", 100)
+    writing, now = FactFiles(tmp_path, 30), time.time()
+
+    for user in ("ann", "bob", "eve"):
+        writing.append([fact("granted", now, user)])
+
+    assert kept(tmp_path) == ["ann"]
+
+
+def test_only_the_hub_can_read_them(tmp_path: Path) -> None:
+    FactFiles(tmp_path / "use", 30).append([fact("granted", time.time())])
+
+    (file,) = (tmp_path / "use").glob("*.jsonl")
+    assert file.stat().st_mode & 0o077 == 0
+    assert (tmp_path / "use").stat().st_mode & 0o077 == 0
+
+
+async def test_what_waits_is_written_when_the_hub_ends(tmp_path: Path) -> None:
+    writer = Writer(FactFiles(tmp_path, 30))
+    running = asyncio.create_task(writer.run())
+    await asyncio.sleep(0)
+    writer.write(fact("granted", time.time(), "ann"))
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert kept(tmp_path) == ["ann"]
+
+
+def test_a_directory_that_can_not_be_written_is_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    writer = Writer(FactFiles(tmp_path / "file", 30))
+
+    with caplog.at_level(logging.WARNING, "gpuspawner"):
+        writer._append([fact("granted")])
+        writer._append([fact("granted")])
+
+    assert [it.getMessage() for it in caplog.records if "gpu_use.directory" in it.getMessage()] == [
+        caplog.records[0].getMessage()
+    ]

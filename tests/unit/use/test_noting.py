@@ -1,0 +1,108 @@
+"""The gates note what happens to a server, with what it was to get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuspawner.start.refusal import Refusal
+from gpuspawner.use.record import Record
+from tests.unit.makers.hubs import A100, StillHub
+from tests.unit.makers.restarts import pod, set_pod
+from tests.unit.makers.worlds import labelled, node
+
+if TYPE_CHECKING:
+    from gpuspawner import GPUSpawner
+
+TRAITS: dict[str, Any] = {"accelerators": {"a100": A100}, "autoscaling": "none"}
+
+
+class Noting:
+    """A spawner of a hub with a single GPU, and what is noted."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, **traits: object) -> None:
+        hub = StillHub(patch, ("Node", labelled(node("a", 1), {"gpu": "a100"})))
+        self.spawner: GPUSpawner = hub.spawner(**TRAITS, **traits)
+        self.record = Record()
+        hub.runtime(self.spawner).record = self.record.note
+
+    async def begin(self, gpus: int) -> None:
+        self.spawner.user_options = {"accelerator": "a100", "gpus": gpus}
+        begun = self.spawner.run_pre_spawn_hook()
+        if begun is not None:
+            await begun
+
+    @property
+    def facts(self) -> list[tuple[str, str, str, int]]:
+        return [(it.happened.value, it.reason, it.accelerator, it.gpus) for it in self.record.facts]
+
+
+async def test_a_refused_start_says_why_and_what_it_was_to_get(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noting = Noting(monkeypatch)
+
+    with pytest.raises(Refusal):
+        await noting.begin(2)
+
+    assert noting.facts == [("refused", "impossible", "a100", 2)]
+
+
+async def test_a_refused_form_is_noted_like_a_refused_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noting = Noting(monkeypatch)
+
+    with pytest.raises(Refusal):
+        await noting.spawner.options_from_query({"opt-accelerator": ["a100"], "opt-gpus": ["2"]})
+
+    assert noting.facts == [("refused", "impossible", "a100", 2)]
+
+
+async def test_a_server_is_noted_from_its_grant_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    noting = Noting(monkeypatch)
+
+    await noting.begin(1)
+    set_pod(noting.spawner, pod())
+    noting.spawner.gpuspawner_gates.endings.answers()
+    noting.spawner.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    noting.spawner.clear_state()
+
+    assert noting.facts == [
+        ("granted", "", "a100", 1),
+        ("started", "", "a100", 1),
+        ("ended", "evicted", "a100", 1),
+    ]
+
+
+async def test_a_granted_start_that_comes_to_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    noting = Noting(monkeypatch)
+
+    await noting.begin(1)
+    noting.spawner.clear_state()
+    noting.spawner.clear_state()
+
+    assert noting.facts[1:] == [("ended", "not-started", "a100", 1)]
+
+
+async def test_what_is_only_warned_of_is_noted_with_the_reason_for_a_no(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noting = Noting(monkeypatch, preflight="warn")
+
+    await noting.begin(2)
+
+    assert noting.facts == [("overruled", "impossible", "a100", 2), ("granted", "", "a100", 2)]
+
+
+async def test_a_record_that_fails_keeps_nobody_from_a_server(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    noting = Noting(monkeypatch)
+    runtime = noting.spawner.hub.runtime(noting.spawner)
+    runtime.record = {}.__getitem__
+
+    await noting.begin(1)
+
+    assert "Can't note that a server was granted" in caplog.text

@@ -1,0 +1,90 @@
+"""The record notes each fact once, whatever the hub repeats."""
+
+from __future__ import annotations
+
+from gpuspawner.use.record import Record
+from tests.unit.use.facts import fact
+
+
+def told(record: Record) -> list[tuple[str, str]]:
+    return [(it.happened.value, it.reason) for it in record.facts]
+
+
+def test_a_server_ends_once_however_often_the_hub_clears_its_state() -> None:
+    record = Record()
+
+    for happened in ("granted", "started", "ended", "ended"):
+        record.note(fact(happened, reason="stopped" if happened == "ended" else ""))
+
+    assert told(record) == [("granted", ""), ("started", ""), ("ended", "stopped")]
+
+
+def test_what_never_began_does_not_end() -> None:
+    record = Record()
+
+    record.note(fact("ended", reason="not-started"))
+
+    assert not record.facts
+
+
+def test_the_end_says_what_the_server_had_and_for_how_long() -> None:
+    record = Record()
+    record.note(fact("granted", 100.0, accelerator="a100", gpus=2))
+    record.note(fact("started", 130.0, node="n1"))
+
+    record.note(fact("ended", 400.0, reason="out-of-memory"))
+
+    end = record.facts[-1]
+    assert (end.accelerator, end.gpus, end.seconds) == ("a100", 2, 300.0)
+
+
+def test_a_clock_that_is_set_back_makes_no_negative_time() -> None:
+    record = Record()
+    record.note(fact("granted", 100.0))
+
+    record.note(fact("ended", 40.0))
+
+    assert record.facts[-1].seconds == 0
+
+
+def test_a_server_that_a_restarted_hub_finds_running_has_not_started_again() -> None:
+    before = [fact("granted", 1.0), fact("started", 2.0, phases={"scheduled": 1.0})]
+    record = Record()
+    record.note(fact("started", 10.0))  # the hub takes it as up before the files are read
+
+    record.restore(before)
+    record.note(fact("ended", 11.0))
+
+    assert told(record) == [("granted", ""), ("started", ""), ("ended", "")]
+    assert record.facts[-1].seconds == 10
+
+
+def test_a_server_of_a_hub_with_no_earlier_record_is_open_from_its_first_fact() -> None:
+    record = Record()
+
+    record.note(fact("started", 10.0))
+
+    assert record.open["ann", ""].at == 10
+    assert record.has_started(("ann", ""))
+
+
+def test_a_reader_that_fails_keeps_nothing_from_the_others() -> None:
+    heard = []
+
+    def fails(_: object) -> None:
+        raise RuntimeError("broken")
+
+    record = Record([fails, heard.append])
+    record.note(fact("granted"))
+
+    assert [it.happened for it in heard] == ["granted"]
+
+
+def test_what_was_kept_is_not_told_again() -> None:
+    heard = []
+    record = Record([heard.append])
+
+    record.restore([fact("granted", 1.0)])
+
+    assert not heard
+    assert len(record.facts) == 1

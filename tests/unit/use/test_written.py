@@ -1,0 +1,47 @@
+"""What is kept of the use of GPUs, as administrators write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuspawner.offers.shapes import OfferError
+from gpuspawner.use.written import UseRules, read_use
+
+MISTAKES: list[tuple[Any, str]] = [
+    ("on", ": 'on' is not a mapping"),
+    (None, ": null is not a mapping"),
+    ({"directry": "/a"}, ": unknown key 'directry' (did you mean 'directory'?)"),
+    ({"directory": "use"}, ".directory: 'use' must begin with /"),
+    ({"directory": 3}, ".directory: 3 is not text; write it in quotes"),
+    ({"days": 0}, ".days: 0 is not a whole number of at least 1"),
+    ({"days": 367}, ".days: 367 is not a whole number of at most 366"),
+    ({"prometheus": "prometheus:9090"}, ".prometheus: 'prometheus:9090' must be the address"),
+    ({"prometheus": "file:///etc"}, ".prometheus: 'file:///etc' must be the address"),
+    ({"prometheus": "http://[::1"}, ".prometheus: 'http://[::1' must be the address"),
+    ({"notify": "mail"}, ".notify: must be a function"),
+]
+
+
+@pytest.mark.parametrize(("given", "error"), MISTAKES)
+def test_a_mistake_is_named_with_its_key(given: object, error: str) -> None:
+    with pytest.raises(OfferError) as caught:
+        read_use(given)
+
+    assert str(caught.value).startswith(f"GPUSpawner.gpu_use{error}")
+
+
+def test_it_is_off_or_on_with_the_usual_values() -> None:
+    assert read_use(False) is None
+    assert read_use(True) == read_use({}) == UseRules()
+
+
+def test_all_keys_are_read_and_the_given_dictionary_stays_as_it_is() -> None:
+    given = {"directory": "/srv/use", "days": 7, "prometheus": "http://p:9090/", "notify": print}
+
+    rules = read_use(given)
+
+    assert rules == UseRules(Path("/srv/use"), 7, "http://p:9090", print)
+    assert given["notify"] is print
