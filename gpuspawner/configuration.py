@@ -70,7 +70,9 @@ def configure(c: Config) -> None:
     """
     spawner = _spawner_class(_configured_class(c))
     c.JupyterHub.spawner_class = spawner
-    check(c, spawner)
+    settings = check(c, spawner)
+    if settings.gpu_use is not False:
+        _define_scopes(c)
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:  # a command such as `jupyterhub token` reads the file and starts no hub
@@ -81,6 +83,13 @@ def configure(c: Config) -> None:
     if JupyterHub.initialized():
         JupyterHub.instance().observe(_put_in_front, "spawner_class")
     loop.call_soon(_begin, c, spawner)
+
+
+def _define_scopes(c: Config) -> None:
+    """Define our scopes beside the administrator's, before the hub reads the roles."""
+    from gpuspawner.use.written import SCOPES  # only hubs that keep a record load it
+
+    c.JupyterHub.custom_scopes = {**SCOPES, **c.JupyterHub.get("custom_scopes", {})}
 
 
 def _put_in_front(change: Bunch) -> None:
@@ -140,11 +149,9 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     _check_names(c, spawner)
     settings = _settings(c, spawner)
     offers = configured_offers(settings)
-    configured_queue(settings, offers, configured_policies(settings, offers))
-    if settings.gpu_use is not False:
-        from gpuspawner.use.written import read_use  # only hubs that keep a record load it
-
-        read_use(settings.gpu_use)
+    policies = configured_policies(settings, offers)
+    configured_queue(settings, offers, policies)
+    _check_use(settings, () if policies is None or callable(policies) else policies.policies)
     chosen = [name for name in OFFERS if getattr(settings, name)]
     if chosen and settings.profile_list:
         raise ConfigurationError(
@@ -256,6 +263,21 @@ def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
         return holder(config=c)
     except TraitError as error:
         raise ConfigurationError(str(error)) from error
+
+
+def _check_use(settings: Any, policies: Iterable[Any]) -> None:
+    """Refuse policies that give back idle servers if nobody can say which are idle."""
+    rules = None
+    if settings.gpu_use is not False:
+        from gpuspawner.use.written import read_use  # only hubs that keep a record load it
+
+        rules = read_use(settings.gpu_use)
+    for policy in policies:
+        if policy.idle is not None and (rules is None or not rules.prometheus):
+            raise ConfigurationError(
+                f"GPUSpawner.policies[{policy.name!r}].idle needs GPUSpawner.gpu_use with the "
+                "key 'prometheus': without it, nobody knows which servers are idle"
+            )
 
 
 def _check_overrides(settings: Any) -> None:

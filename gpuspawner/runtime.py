@@ -206,7 +206,7 @@ class Runtime:
             accelerator = given.accelerator.key if given.accelerator else ""
             has: dict[str, Any] = {"accelerator": accelerator, "gpus": given.gpus}
             names = {"user": spawner.user.name, "server": spawner.name}
-            self.record(Fact(happened, time.time(), **names, **has, **what))
+            self.record(Fact(happened, time.time(), **names, **{**has, **what}))
         except Exception:  # a record is no reason for a server not to start
             log.exception("Can't note that a server was %s", happened)
 

@@ -254,6 +254,12 @@ def announce(hub: Any, everywhere: Told, at_home: Told) -> None:
     variables["announcement"] = _below(general, everywhere)
 
 
+def announce_on(hub: Any, page: str, told: Told) -> None:
+    """Show what *told* returns on one of the hub's pages, below what is announced there."""
+    variables, name = hub.template_vars, f"announcement_{page}"
+    variables[name] = _below(variables.get(name, variables.get("announcement")), told)
+
+
 def _below(own: Any, told: Told) -> Callable[[Any], str | None]:
     """Return a function for the hub that adds what is told to its own announcement."""
 

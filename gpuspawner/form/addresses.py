@@ -23,6 +23,8 @@ SCHEMA = rf"/{_PREFIX}/schema/{_SERVER}"
 STOP = rf"/{_PREFIX}/stop/{_SERVER}"
 LINE = rf"/{_PREFIX}/line/{_SERVER}"
 WAITING = rf"/{_PREFIX}/line"
+USED = rf"/{_PREFIX}/use"
+KEEP = rf"/{_PREFIX}/keep/{_SERVER}"
 FILES = rf"/{_PREFIX}/static/(form\.css|follow\.js|form\.js|profiles\.js|line\.js)"
 
 USAGE = "gpuspawner-usage"
@@ -76,6 +78,11 @@ def line(spawner: Any) -> str:
     if live(spawner) is None:
         return ""
     return f"{spawner.hub.base_url}{_PREFIX}/line/{_path(spawner, spawner.name)}"
+
+
+def keep(spawner: Any) -> str:
+    """Return the address of the page on which the owner keeps a server whose GPUs aren't used."""
+    return f"{spawner.hub.base_url}{_PREFIX}/keep/{_path(spawner, spawner.name)}"
 
 
 def pending(spawner: Any) -> str:

@@ -38,10 +38,10 @@ def announce(hub: Any, running: Runtime) -> None:
     def at_home(user: Any) -> Markup:
         return told_at_home(running, user)
 
-    jupyterhub.announce(hub, _or_nothing(told_everywhere), _or_nothing(at_home))
+    jupyterhub.announce(hub, or_nothing(told_everywhere), or_nothing(at_home))
 
 
-def _or_nothing(told: jupyterhub.Told) -> jupyterhub.Told:
+def or_nothing(told: jupyterhub.Told) -> jupyterhub.Told:
     """Return a function that tells nothing if it fails: each page of the hub calls it."""
 
     def safely(user: Any) -> Markup:

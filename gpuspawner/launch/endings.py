@@ -131,6 +131,11 @@ class Endings:
         await jupyterhub.until_state_is_stored(self._spawner)
 
     @property
+    def granted(self) -> Granted:
+        """What the server's owner got."""
+        return self._granted
+
+    @property
     def why(self) -> str:
         """Why the server has ended, as a slug: the hub has stopped it, or it never came up."""
         if self._last is not None:

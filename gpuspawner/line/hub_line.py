@@ -35,13 +35,15 @@ class HubLine:
     Attributes:
         rules: Who may wait.
         kept: The places of those who haven't come back yet since the hub started.
+        unused_for: Returns the pods of servers that nobody has used for so many seconds.
         durations: When servers end, and which are idle.
     """
 
     def __init__(self, rules: QueueRules, pods: Callable[[], Mapping[Key, ServerPod]]) -> None:
         self.rules = rules
         self.kept = KeptPlaces()
-        self.durations = Durations(pods, lambda: unused_for(rules.seconds_idle))
+        self.unused_for = unused_for
+        self.durations = Durations(pods, lambda: self.unused_for(rules.seconds_idle))
         self._waiting: WaitingLine | None = None
 
     def waiting(

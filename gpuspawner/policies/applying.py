@@ -12,7 +12,7 @@ from gpuspawner.policies.denial import PolicyDenial, Uncounted, Wanted, over_lim
 from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.limits import Counts, Members, Standing, standings
 from gpuspawner.policies.owner import Owner
-from gpuspawner.policies.policies import Per, Policy, lifetime
+from gpuspawner.policies.policies import Per, Policy, lifetime, when_idle
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.granted import Granted, ends_after
 
@@ -96,6 +96,7 @@ class Applying(msgspec.Struct, frozen=True):
             tuple(it.name for it in self.policies),
             tuple(sorted(groups)),
             ends_after(proposal.pod, given) if given else None,
+            idle=when_idle(self.policies) if charge and charge.has_gpus else None,
         )
 
     def _counts_others_for(self, charge: Charge) -> bool:

@@ -114,6 +114,15 @@ class Meter:
         """
         return replace(whose, amounts=self._amounts(pod.spec, whose.accelerator))
 
+    def devices(self, pod: ServerPod) -> int:
+        """Return how many devices a pod requests that count as GPUs.
+
+        Raises:
+            QuantityError: A request isn't a quantity.
+        """
+        requests = pod_requests(Pod(spec=pod.spec), self.rules)
+        return sum(int(n) for it, n in requests.items() if n and self._counts(it))
+
     def _amounts(self, spec: PodSpec, named: str) -> Taken:
         """Return what a pod takes.
 

@@ -48,6 +48,10 @@ class Ledger:
         if self.claims.pods.setdefault(uid, whose) is whose and key in self.pods:
             self.put(self.pods[key])
 
+    def devices(self, pod: ServerPod) -> int:
+        """Return how many devices a pod has that count as GPUs."""
+        return self._meter().devices(pod)
+
     def put(self, thing: AnyObject | Undecodable) -> None:
         """Store the newest version of a pod."""
         if isinstance(thing, Undecodable):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from enum import StrEnum
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from types import MappingProxyType
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from gpuspawner.policies.owner import NO_NAMES, NOBODY, Names, Owner, People
+from gpuspawner.reservations.granted import WhenIdle
 
 # The hours of the week in which a policy holds, such as ``Mon-Fri 08:00-18:00``.
 
@@ -162,6 +163,7 @@ class Policy(msgspec.Struct, frozen=True):
         accelerators, profiles, images: The keys that it leaves on offer; None for all.
         limits: The most that it allows.
         lifetime: Seconds after which a server with a GPU ends; None for no end.
+        idle: When a server is given back whose GPUs aren't used; None for never.
         explanation: The administrator's words for those whom it denies something; may be empty.
         shows_withheld: Whether the form shows what the policy denies, greyed and with the reason.
     """
@@ -177,6 +179,7 @@ class Policy(msgspec.Struct, frozen=True):
     images: frozenset[str] | None = None
     limits: tuple[Limit, ...] = ()
     lifetime: int | None = None
+    idle: WhenIdle | None = None
     explanation: str = ""
     shows_withheld: bool = False
 
@@ -250,3 +253,9 @@ class Policies:
 def lifetime(policies: Iterable[Policy]) -> int | None:
     """Return the shortest lifetime of these policies, in seconds; None if none has one."""
     return min((it.lifetime for it in policies if it.lifetime is not None), default=None)
+
+
+def when_idle(policies: Iterable[Policy]) -> WhenIdle | None:
+    """Return the strictest of what these policies say of idle servers; None if none says it."""
+    found = [it.idle for it in policies if it.idle is not None]
+    return reduce(WhenIdle.strictest, found) if found else None

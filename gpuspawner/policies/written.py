@@ -38,9 +38,12 @@ from gpuspawner.policies.policies import (
     What,
     names_resource,
 )
+from gpuspawner.reservations.granted import WhenIdle
 
 _Resource = Annotated[str, Meta(pattern=texts.RESOURCE)]
 _Servers = Annotated[int, Meta(ge=0, le=MOST)]
+_Keeps = Annotated[int, Meta(ge=0, le=1000)]
+_IDLE_TIMES = ("after", "after_if_others_wait", "warning", "kept")
 _LIFETIME = re.compile(r"(?:(\d{1,4})d)?(?:(\d{1,4})h)?(?:(\d{1,4})m)?")
 _MINUTES = (24 * 60, 60, 1)
 ALL = "all"
@@ -66,6 +69,16 @@ class WrittenException(WrittenPeople, frozen=True):
     servers: Some[str] | None = None
 
 
+class WrittenIdle(Shape, frozen=True):
+    """The key `idle` of a policy."""
+
+    after: Text | None = None
+    after_if_others_wait: Text | None = None
+    warning: Text = "10m"
+    keeps: _Keeps = 2
+    kept: Text | None = None
+
+
 class WrittenPolicy(WrittenPeople, frozen=True):
     """An entry of `policies`. Each `Any` has its own shape."""
 
@@ -88,6 +101,7 @@ class WrittenPolicy(WrittenPeople, frozen=True):
     gpu_servers_per_user: _Servers | None = None
     gpu_servers_per_group: _Servers | None = None
     lifetime: Text | None = None
+    idle: Any = None
     explanation: Text = ""
     show_withheld: bool = False
 
@@ -132,7 +146,8 @@ def _policy(
         profiles=None if written.profiles is None else frozenset(written.profiles),
         images=_images(written, offers, f"{place}.images"),
         limits=tuple(_limits(written, place, offers, weights)),
-        lifetime=_lifetime(written.lifetime, f"{place}.lifetime"),
+        lifetime=_seconds(written.lifetime, f"{place}.lifetime"),
+        idle=None if written.idle is None else _idle(written.idle, f"{place}.idle"),
         explanation=written.explanation,
         shows_withheld=written.show_withheld,
     )
@@ -224,7 +239,7 @@ def whole(amount: Fraction) -> Amount:
     return int(amount) if amount.denominator == 1 else amount
 
 
-def _lifetime(written: str | None, place: str) -> int | None:
+def _seconds(written: str | None, place: str) -> int | None:
     if written is None:
         return None
     found = _LIFETIME.fullmatch(written)
@@ -234,6 +249,18 @@ def _lifetime(written: str | None, place: str) -> int | None:
         reason = f"{quote(written)} is not a time such as 90m, 8h or 2d12h"
         raise OfferError(place, reason)
     return 60 * minutes
+
+
+def _idle(given: object, place: str) -> WhenIdle:
+    written = read(given, WrittenIdle, place)
+    times = {it: _seconds(getattr(written, it), f"{place}.{it}") for it in _IDLE_TIMES}
+    after = times["after"]
+    if after is None:
+        raise OfferError(f"{place}.after", "is missing; write a time such as 1h")
+    others = times["after_if_others_wait"] or after
+    if others > after:
+        raise OfferError(f"{place}.after_if_others_wait", "is longer than 'after'")
+    return WhenIdle(after, others, times["warning"] or 0, written.keeps, times["kept"] or after)
 
 
 def _weights(value: object) -> Iterator[tuple[str, Amount]]:

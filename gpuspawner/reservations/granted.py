@@ -17,6 +17,28 @@ LONGEST = 262_144
 """A longer annotation isn't read. The API server accepts no more bytes in all of a pod's."""
 
 
+class WhenIdle(msgspec.Struct, frozen=True, omit_defaults=True):
+    """When a server whose GPUs aren't used is given back.
+
+    Attributes:
+        after: Seconds without use, after which its owner is warned.
+        after_if_others_wait: The same while somebody waits in line for what it has.
+        warning: Seconds from the warning until it is stopped.
+        keeps: How often the owner may keep it, until it is used again.
+        kept: For how many seconds each time.
+    """
+
+    after: int
+    after_if_others_wait: int
+    warning: int
+    keeps: int
+    kept: int
+
+    def strictest(self, other: "WhenIdle") -> "WhenIdle":
+        """Return what holds if both do."""
+        return WhenIdle(*map(min, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
+
+
 class Granted(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a server's owner got when it started.
 
@@ -25,6 +47,7 @@ class Granted(msgspec.Struct, frozen=True, omit_defaults=True):
         policies: The policies that applied.
         groups: The groups whose shares were charged.
         lifetime: Seconds after which the server ends; None without an end.
+        idle: When it is given back if its GPUs aren't used; None for never.
         pod: The uid of its pod; "" as long as the hub doesn't know it. Only the hub stores it.
     """
 
@@ -33,6 +56,7 @@ class Granted(msgspec.Struct, frozen=True, omit_defaults=True):
     groups: tuple[str, ...] = ()
     lifetime: int | None = None
     pod: str = ""
+    idle: WhenIdle | None = None
 
     def written(self) -> str:
         """Return it as text, for the annotation of a pod and for the hub's database."""

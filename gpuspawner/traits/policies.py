@@ -64,6 +64,17 @@ policies = Union(
         How long a server with a GPU may run, such as ``"90m"``, ``"8h"`` or ``"2d"``. It counts
         from the moment when its node starts it. The shortest lifetime of all policies counts.
 
+    ``idle``
+        When a server is given back whose GPUs aren't used::
+
+            "idle": {"after": "1h", "after_if_others_wait": "20m", "warning": "10m"}
+
+        Its owner is warned once the GPUs haven't been used for so long, and may keep it ``keeps``
+        times (by default 2) for ``kept`` (by default as long as ``after``). After the ``warning``
+        (by default ``"10m"``) the culler stops it. The strictest of all policies counts, and what
+        holds when a server starts holds until it ends. It needs :attr:`gpu_use` with a Prometheus:
+        a server whose use isn't known isn't warned or stopped.
+
     ``explanation``
         Your own words for users to whom the policy denies a server. The hub adds the figures.
     ``show_withheld``

@@ -2,13 +2,19 @@
 
 import asyncio
 import logging
+from functools import partial
 from typing import Any
 
+from gpuspawner.compat.jupyterhub import announce_on
+from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime
+from gpuspawner.use import web
 from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.hub_events import HubEvents
 from gpuspawner.use.metrics import Metrics
+from gpuspawner.use.prometheus import Prometheus
 from gpuspawner.use.record import MOST_FACTS, Record
+from gpuspawner.use.watching import UseWatch
 from gpuspawner.use.written import UseRules
 
 log = logging.getLogger(__name__)
@@ -20,6 +26,7 @@ class HubUse:
     Attributes:
         rules: What is kept, and for how long.
         record: What has happened.
+        watch: Whether GPUs are used; None if nobody can say.
     """
 
     def __init__(self, hub: Any, running: Runtime, rules: UseRules) -> None:
@@ -27,6 +34,19 @@ class HubUse:
         self.record = Record([Metrics().count, HubEvents(hub).emit])
         self._files = FactFiles(rules.directory, rules.days) if rules.directory else None
         running.record = self.record.note
+        self.watch: UseWatch | None = None
+        if rules.prometheus:
+            self.watch = UseWatch(running, Prometheus(rules.prometheus), rules.notify)
+            self._show(hub, running, self.watch)
+
+    def _show(self, hub: Any, running: Runtime, watch: UseWatch) -> None:
+        """Let the hub's pages warn owners, and the line know what is idle."""
+        web.serve(hub, watch)
+        for page in ("home", "spawn"):
+            announce_on(hub, page, or_nothing(partial(web.told, watch)))
+        if running.line is not None:
+            running.line.unused_for = watch.unused_for
+        running.run(watch.run())
 
     async def run(self) -> None:
         """Take over what earlier hubs have kept, and keep what happens. Never raises."""

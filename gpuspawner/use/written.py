@@ -11,6 +11,9 @@ from msgspec import Meta
 from gpuspawner.kube.quoting import quote
 from gpuspawner.offers.shapes import OfferError, Shape, Text, read
 
+READ_USE = "custom:gpuspawner:read:use"
+"""The scope of a culler."""
+SCOPES = {READ_USE: {"description": "Read which servers use their GPUs."}}
 DAYS = 30
 _Days = Annotated[int, Meta(ge=1, le=366)]
 Notify = Callable[[Mapping[str, Any]], Awaitable[object] | object]

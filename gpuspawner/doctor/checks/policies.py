@@ -98,7 +98,8 @@ def _is_any(names: Names) -> bool:
 
 def _allows_everything(policy: Policy) -> bool:
     lists = (policy.accelerators, policy.profiles, policy.images)
-    return not policy.limits and policy.lifetime is None and all(it is None for it in lists)
+    ends = policy.lifetime is not None or policy.idle is not None
+    return not policy.limits and not ends and all(it is None for it in lists)
 
 
 def _shares_with_any_group(policy: Policy) -> bool:

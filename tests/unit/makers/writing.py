@@ -43,6 +43,7 @@ EVERY_KEY = {
     "gpu_servers_per_user": 1,
     "gpu_servers_per_group": 20,
     "lifetime": "8h",
+    "idle": {"after": "2h", "after_if_others_wait": "20m"},
     "explanation": "The course shares eight GPUs.",
     "show_withheld": True,
 }

@@ -48,13 +48,31 @@ async def test_a_shorter_deadline_of_the_administrator_is_the_lifetime_that_is_t
     assert "ends 10 minutes after it starts" in spawner.gpuspawner_gates.attempt.news()[0].text
 
 
-async def test_a_server_without_a_gpu_has_no_lifetime(course) -> None:
-    spawner = course.spawner({"course": {"lifetime": "4h"}})
+@pytest.mark.parametrize("policy", [{"lifetime": "4h"}, {"idle": {"after": "1h"}}])
+async def test_a_server_without_a_gpu_has_no_lifetime_and_is_not_given_back(course, policy) -> None:
+    spawner = course.spawner({"course": policy})
     await begin(spawner, accelerator=None)
 
     pod = await spawner.get_pod_manifest()
 
-    assert "lifetime" not in json.loads(pod.metadata.annotations[GRANT])
+    said = json.loads(pod.metadata.annotations[GRANT])
+    assert "lifetime" not in said
+    assert "idle" not in said
+
+
+async def test_the_pod_says_when_its_idle_gpus_are_given_back(course) -> None:
+    spawner = course.spawner({"course": {"idle": {"after": "1h", "keeps": 0}}})
+    await begin(spawner)
+
+    pod = await spawner.get_pod_manifest()
+
+    assert json.loads(pod.metadata.annotations[GRANT])["idle"] == {
+        "after": 3600,
+        "after_if_others_wait": 3600,
+        "warning": 600,
+        "keeps": 0,
+        "kept": 3600,
+    }
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,18 @@ from hypothesis import strategies as st
 from gpuspawner import traits
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.owner import Names, Owner
-from gpuspawner.policies.policies import Hours, Limit, Measure, Per, Policies, Policy, What
+from gpuspawner.policies.policies import (
+    Hours,
+    Limit,
+    Measure,
+    Per,
+    Policies,
+    Policy,
+    What,
+    when_idle,
+)
 from gpuspawner.policies.written import WrittenPolicy, read_policies, read_weights
+from gpuspawner.reservations.granted import WhenIdle
 from tests.unit.makers.policy_worlds import people
 from tests.unit.makers.writing import EVERY_KEY, GIB, MIG, OFFERS, gpus, limits, policy
 
@@ -61,6 +71,7 @@ def test_a_policy_says_what_its_keys_say() -> None:
         images=frozenset({"pytorch"}),
         limits=read.limits,
         lifetime=8 * 3600,
+        idle=WhenIdle(7200, 1200, 600, 2, 7200),
         explanation="The course shares eight GPUs.",
         shows_withheld=True,
     )
@@ -227,6 +238,29 @@ def test_every_lifetime_is_read_exactly(days: int, hours: int, minutes: int) -> 
     if written:
         whole = (days * 24 + hours) * 60 + minutes
         assert policy(lifetime=written).lifetime == whole * 60
+
+
+# Idle servers
+
+
+def test_what_is_left_out_of_idle_has_its_usual_value() -> None:
+    assert policy(idle={"after": "1h"}).idle == WhenIdle(3600, 3600, 600, 2, 3600)
+
+
+def test_all_keys_of_idle_are_read() -> None:
+    written = {"after": "2h", "after_if_others_wait": "20m", "warning": "5m"}
+
+    assert policy(idle={**written, "keeps": 0, "kept": "30m"}).idle == WhenIdle(
+        7200, 1200, 300, 0, 1800
+    )
+
+
+def test_of_several_policies_the_strictest_of_each_time_counts() -> None:
+    course = policy(idle={"after": "1h", "warning": "30m", "keeps": 5})
+    everybody = policy(idle={"after": "8h", "warning": "5m", "keeps": 1, "kept": "2h"})
+
+    assert when_idle([course, policy(), everybody]) == WhenIdle(3600, 3600, 300, 1, 3600)
+    assert when_idle([policy()]) is None
 
 
 # Weights

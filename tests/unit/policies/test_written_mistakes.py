@@ -96,6 +96,17 @@ MISTAKES: list[tuple[str, object, str]] = [
         for text in ("8", "8 h", "0h", "-1h", "1.5h", "30m1h", "8hours", "99999d", "h")
     ),
     ("lifetime", 8, ".lifetime: 8 is not text; write it in quotes"),
+    ("idle", "1h", ".idle: '1h' is not a mapping"),
+    ("idle", {}, ".idle.after: is missing; write a time such as 1h"),
+    ("idle", {"after": "1"}, f".idle.after: '1' {NO_TIME}"),
+    ("idle", {"after": "1h", "warning": "soon"}, f".idle.warning: 'soon' {NO_TIME}"),
+    ("idle", {"after": "1h", "keeps": -1}, ".idle.keeps: -1 is not a whole number of at least 0"),
+    ("idle", {"afer": "1h"}, ".idle: unknown key 'afer' (did you mean 'after'?)"),
+    (
+        "idle",
+        {"after": "1h", "after_if_others_wait": "2h"},
+        ".idle.after_if_others_wait: is longer than 'after'",
+    ),
     ("explanation", " ", ".explanation: ' ' is empty; write a text or leave it out"),
     ("explanation", ["a"], ".explanation: a list is not text; write it in quotes"),
     ("show_withheld", "yes", ".show_withheld: 'yes' is not true or false"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.reservations.granted import LONGEST, Granted, ends_after, read
+from gpuspawner.reservations.granted import LONGEST, Granted, WhenIdle, ends_after, read
 
 pytestmark = pytest.mark.each_python
 
@@ -19,6 +19,7 @@ grants = st.builds(
     policies=names,
     groups=names,
     lifetime=st.none() | st.integers(60, 10**9),
+    idle=st.none() | st.builds(WhenIdle, *[st.integers(0, 10**9)] * 5),
 )
 
 

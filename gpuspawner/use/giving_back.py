@@ -1,0 +1,64 @@
+"""When a server whose GPUs aren't used is given back: the warning, *Keep it*, and the end. Pure.
+
+Times are in seconds of a clock that never goes back. What isn't known starts no warning, and ends
+one: then the culler's own rule holds again.
+"""
+
+from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
+
+from gpuspawner.record import Happened
+from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.use.gpu_use import GPUUse
+
+
+class State(StrEnum):
+    """Whether the GPUs of a server are used."""
+
+    USED = "used"
+    UNUSED = "unused"
+    UNKNOWN = "unknown"
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How a server stands.
+
+    Attributes:
+        stops_at: When it may be stopped; None if its owner hasn't been warned.
+        kept_until: Until when its owner keeps it.
+        kept: How often its owner has kept it since it was used.
+    """
+
+    state: State = State.UNKNOWN
+    stops_at: float | None = None
+    kept_until: float = 0.0
+    kept: int = 0
+
+
+def after(
+    before: Standing, use: GPUUse | None, rule: WhenIdle, now: float
+) -> tuple[Standing, tuple[Happened, ...]]:
+    """Return how a server stands now, and what has happened to it.
+
+    *use* is that of the rule's time; None if it isn't known.
+    """
+    if use is None:
+        return replace(before, state=State.UNKNOWN, stops_at=None), ()
+    if use.is_used:
+        return Standing(State.USED), ()
+    if now < before.kept_until or before.stops_at is not None:
+        return replace(before, state=State.UNUSED), ()
+    warned = replace(before, state=State.UNUSED, stops_at=now + rule.warning)
+    return warned, (Happened.IDLE, Happened.WARNED)
+
+
+def may_keep(standing: Standing, rule: WhenIdle) -> bool:
+    """Whether the owner of a server that will be stopped may keep it."""
+    return standing.stops_at is not None and standing.kept < rule.keeps
+
+
+def keep(standing: Standing, rule: WhenIdle, now: float) -> Standing:
+    """Keep a server for a while; its owner is warned again after that, if it isn't used."""
+    return replace(standing, stops_at=None, kept_until=now + rule.kept, kept=standing.kept + 1)

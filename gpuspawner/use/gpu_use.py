@@ -1,0 +1,90 @@
+"""Whether the GPUs of one server are used, from what DCGM exporter says of devices. Pure.
+
+A device is a GPU or a MIG slice. Exporters that know of time slices name each of a GPU's pods, and
+older ones name only one of them, so the use of a share can't be told apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from gpuspawner.kube.meta import Key
+
+USED = 0.01
+"""The least use that counts, as a part of a GPU: an open notebook has 0, and a counter may have
+0.0003 in it of nobody's."""
+KNOWN = 0.95
+"""Of so much of a window there must be samples if it is to be called unused."""
+
+
+class Device(msgspec.Struct, frozen=True):
+    """What is known of a device over a window.
+
+    Attributes:
+        name: The GPU's UUID, and the id of the slice.
+        used: The highest use, from 0 to 1.
+        known: The part of the window in which there are samples, from 0 to 1.
+        memory: The part of its memory that is used now; None if it isn't known.
+    """
+
+    name: tuple[str, str]
+    used: float
+    known: float
+    memory: float | None = None
+
+
+class Window(msgspec.Struct, frozen=True):
+    """What is known of all devices.
+
+    Attributes:
+        seconds: Its length.
+        until: When it ends, in seconds since 1970 by Prometheus' clock.
+        devices: By the namespace and name of the pod that has them.
+    """
+
+    seconds: float
+    until: float
+    devices: Mapping[Key, Sequence[Device]]
+
+
+class GPUUse(msgspec.Struct, frozen=True):
+    """Whether the GPUs of one server are used.
+
+    Attributes:
+        seconds: The length of the window.
+        used: The highest use of one of its GPUs in the window, from 0 to 1.
+        memory: The part of their memory that is used now; None if it isn't known.
+    """
+
+    seconds: float
+    used: float
+    memory: float | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it was used at all."""
+        return self.used >= USED
+
+
+def use_of(window: Window, pod: Key, gpus: int, began: datetime | None) -> GPUUse | None:
+    """Return the use of a server; None if it isn't known.
+
+    Args:
+        window: What is known.
+        pod: The namespace and name of its pod.
+        gpus: How many devices the pod has.
+        began: When the pod began to run. A pod of the same name may have had the devices before.
+    """
+    devices = window.devices.get(pod, ())
+    if not devices or len(devices) != gpus or began is None:
+        return None
+    used = max(it.used for it in devices)
+    memories = [it.memory for it in devices if it.memory is not None]
+    found = GPUUse(window.seconds, used, max(memories, default=None))
+    others = {it.name for key, its in window.devices.items() if key != pod for it in its}
+    if found.is_used:
+        return None if any(it.name in others for it in devices) else found
+    is_known = all(it.known >= KNOWN for it in devices)
+    has_run = window.until - began.timestamp() >= window.seconds
+    return found if is_known and has_run else None

@@ -1,0 +1,154 @@
+"""Reads the use of GPUs from a Prometheus that scrapes NVIDIA's DCGM exporter.
+
+The names of its metrics are from ``etc/dcp-metrics-included.csv`` of dcgm-exporter 4.2. A scrape
+that doesn't honour the exporter's labels puts ``exported_`` before those of the pod, and then
+``pod`` is the exporter's own.
+"""
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+from urllib.parse import urlencode
+
+import msgspec
+from tornado.httpclient import AsyncHTTPClient, HTTPError
+
+from gpuspawner.kube.meta import Key
+from gpuspawner.use.gpu_use import Device, Window
+
+ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+"""The part of the time in which a GPU, or a slice, has computed: from 0 to 1."""
+UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
+"""The same in percent; of whole GPUs only, and there if the profiling metrics aren't."""
+_USED, _FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
+_BY = "UUID, GPU_I_ID, GPU_I_PROFILE, pod, namespace, exported_pod, exported_namespace"
+_PATIENCE = 20.0
+"""How long Prometheus may take for one answer, in seconds."""
+_STEPS, _LEAST_STEP = 60, 5
+"""In how many steps a window is looked at, and the shortest of them in seconds."""
+
+
+class UseUnknownError(Exception):
+    """Nobody can say whether GPUs are used; the text says why."""
+
+
+class UseSource(Protocol):
+    """What says whether GPUs are used."""
+
+    async def window(self, seconds: float) -> Window:
+        """Return the use of all devices over the last *seconds*.
+
+        Raises:
+            UseUnknownError: It isn't known.
+        """
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _Data(msgspec.Struct, frozen=True):
+    result: list[_Sample] = []
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: _Data
+
+
+class Prometheus:
+    """One Prometheus.
+
+    Args:
+        address: Without the path of its API.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    async def window(self, seconds: float) -> Window:
+        """As `UseSource.window`."""
+        step = max(_LEAST_STEP, math.ceil(seconds / _STEPS))
+        window, steps_of = f"[{seconds:.0f}s]", f"[{seconds:.0f}s:{step}s]"
+        queries = (
+            f"max_over_time({ENGINE}{window})",
+            f"count_over_time((({ENGINE} >= 0) <= 1){steps_of})",
+            f"max_over_time({UTILIZATION}{window}) / 100",
+            f"count_over_time((({UTILIZATION} >= 0) <= 100){steps_of})",
+            f"{_USED} / ({_USED} + {_FREE})",
+        )
+        found = [await self._ask(f"max by ({_BY}) ({it})") for it in queries]
+        steps = max(1, seconds // step)
+        engine = list(_devices(found[0], found[1], steps, found[4]))
+        utilization = _devices(found[2], found[3], steps, found[4])
+        whole = [it for it in utilization if not it[1].name[1]]  # of a slice, it says nothing
+        times = [it.value[0] for samples in found for it in samples]
+        return Window(seconds, max(times, default=0.0), _by_pod([*engine, *whole]))
+
+    async def _ask(self, query: str) -> list[_Sample]:
+        body = urlencode({"query": query})
+        try:
+            answer = await AsyncHTTPClient().fetch(
+                f"{self._address}/api/v1/query",
+                method="POST",
+                body=body,
+                headers={"Content-Type": "application/x-www-form-urlencoded"},
+                request_timeout=_PATIENCE,
+                connect_timeout=_PATIENCE,
+                follow_redirects=False,
+            )
+            # In a thread: there may be megabytes of it.
+            read = await asyncio.to_thread(msgspec.json.decode, answer.body, type=_Answer)
+        except (HTTPError, OSError, ValueError, msgspec.MsgspecError) as error:
+            raise UseUnknownError(f"{self._address}: {error}") from error
+        return read.data.result
+
+
+def _devices(
+    used: list[_Sample], counted: list[_Sample], steps: float, memory: list[_Sample]
+) -> Iterator[tuple[Key, Device]]:
+    counts, memories = (dict(map(_value, it)) for it in (counted, memory))
+    for whose, number in map(_value, used):
+        pod, name = whose
+        if pod is None or math.isnan(number):
+            continue
+        share = memories.get(whose)
+        known = min(1.0, counts.get(whose, 0.0) / steps)
+        is_part = share is not None and 0 <= share <= 1
+        yield pod, Device(name, number, known, share if is_part else None)
+
+
+def _value(sample: _Sample) -> tuple[tuple[Key | None, tuple[str, str]], float]:
+    labels = sample.metric
+    device = labels.get("UUID", ""), labels.get("GPU_I_ID", "")
+    return (_pod(labels), device), _number(sample.value[1])
+
+
+def _pod(labels: Mapping[str, str]) -> Key | None:
+    """Return the namespace and name of the pod that has a device; None if none has."""
+    before = "exported_" if "exported_pod" in labels or "exported_namespace" in labels else ""
+    namespace, name = labels.get(f"{before}namespace", ""), labels.get(f"{before}pod", "")
+    return (namespace, name) if namespace and name else None
+
+
+def _number(written: str) -> float:
+    try:
+        return float(written)
+    except ValueError:
+        return math.nan
+
+
+def _by_pod(found: list[tuple[Key, Device]]) -> Mapping[Key, list[Device]]:
+    """Return each pod's devices, each once: by the metric that says more of it."""
+    best: dict[Key, dict[tuple[str, str], Device]] = defaultdict(dict)
+    for pod, device in found:
+        known = best[pod].get(device.name)
+        best[pod][device.name] = device if known is None else _one(known, device)
+    return {pod: list(its.values()) for pod, its in best.items()}
+
+
+def _one(a: Device, b: Device) -> Device:
+    """Return what two metrics say of a device; if either says it is used, it is."""
+    return Device(a.name, max(a.used, b.used), max(a.known, b.known), a.memory)

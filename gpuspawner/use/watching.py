@@ -1,0 +1,222 @@
+"""Looks every minute whether the GPUs of servers are used, and warns their owners if not."""
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gpuspawner.compat.activity import unused_for
+from gpuspawner.compat.jupyterhub import hub, running
+from gpuspawner.kube.meta import Key, moment
+from gpuspawner.kube.servers import ServerPod
+from gpuspawner.record import Happened
+from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.runtime import Runtime
+from gpuspawner.use.giving_back import Standing, State, after, keep, may_keep
+from gpuspawner.use.gpu_use import GPUUse, Window, use_of
+from gpuspawner.use.prometheus import UseSource, UseUnknownError
+from gpuspawner.use.record import Server
+from gpuspawner.use.written import Notify
+
+log = logging.getLogger(__name__)
+
+SECONDS = 60.0
+"""How often it looks at most."""
+_SHOWN_SECONDS = 3600
+"""Over how long the page shows the use of servers that no policy gives back."""
+_AT_ONCE = 200
+"""How many servers are looked at before others may use the hub."""
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """What is known of one server with a GPU.
+
+    Attributes:
+        use: Over the time of its rule; None if it isn't known.
+        rule: When it is given back; None for never.
+        gpus: How many devices it has.
+    """
+
+    spawner: Any
+    key: Key
+    accelerator: str
+    gpus: int
+    began: datetime | None
+    rule: WhenIdle | None
+    use: GPUUse | None = None
+    standing: Standing = Standing()
+
+    @property
+    def server(self) -> Server:
+        """The names of its owner and of the server."""
+        return self.spawner.user.name, self.spawner.name
+
+    def seconds(self, is_awaited: bool) -> int:
+        """Return over how long its use counts."""
+        if self.rule is None:
+            return _SHOWN_SECONDS
+        return self.rule.after_if_others_wait if is_awaited else self.rule.after
+
+
+class UseWatch:
+    """The use of the GPUs of a hub's servers.
+
+    Args:
+        source: What says whether they are used.
+        notify: Tells owners of warnings.
+        clock: Never goes back.
+
+    Attributes:
+        servers: What is known of each, as of the last look; empty if that is too long ago.
+    """
+
+    def __init__(
+        self,
+        running: Runtime,
+        source: UseSource,
+        notify: Notify | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._running = running
+        self._source = source
+        self._notify = notify
+        self._clock = clock
+        self._servers: dict[Server, Watched] = {}
+        self._looked_at = -1e9
+        self._pause = SECONDS
+        self._why = ""
+
+    @property
+    def servers(self) -> Mapping[Server, Watched]:
+        """What is known of servers; empty if the last look is too long ago."""
+        return self._servers if self._clock() - self._looked_at < 3 * SECONDS else {}
+
+    async def run(self) -> None:
+        """Look again and again. Never raises."""
+        while True:
+            try:
+                await self.look()
+            except Exception:
+                log.exception("Can't tell which GPUs are used")
+            await asyncio.sleep(self._pause)
+
+    async def look(self) -> None:
+        """Look once at all servers."""
+        awaited = self._running.preflight.line.waiting()
+        found = [it async for it in self._with_gpus()]
+        windows: dict[int, Window | None] = {}
+        for it in found:
+            windows.setdefault(it.seconds(it.accelerator in awaited), None)
+        for seconds in windows:
+            windows[seconds] = await self._window(seconds)
+        self._pause = min([SECONDS, *(it / 12 for it in windows)])
+        for number, it in enumerate(found):
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+            window = windows[it.seconds(it.accelerator in awaited)]
+            # One by one: an owner may keep a server meanwhile.
+            self._servers[it.server] = self._stands(it, window)
+        present = {it.server for it in found}
+        self._servers = {name: it for name, it in self._servers.items() if name in present}
+        self._looked_at = self._clock()
+
+    async def _window(self, seconds: float) -> Window | None:
+        try:
+            window = await self._source.window(seconds)
+        except UseUnknownError as error:
+            if not self._why:
+                log.warning("gpu_use.prometheus: nobody knows which GPUs are used: %s", error)
+            self._why = str(error)
+            return None
+        self._why = ""
+        return window
+
+    async def _with_gpus(self) -> AsyncIterator[Watched]:
+        if (accounts := self._running.accounts) is None:
+            return
+        ledger = accounts.ledger
+        for user in list(hub().users.values()):
+            for spawner in running(user).values():
+                pod = ledger.pods.get((spawner.namespace, spawner.pod_name))
+                if pod is not None and (gpus := ledger.devices(pod)):
+                    yield self._watched(spawner, pod, gpus)
+            await asyncio.sleep(0)
+
+    def _watched(self, spawner: Any, pod: ServerPod, gpus: int) -> Watched:
+        granted = spawner.gpuspawner_gates.endings.granted
+        began = moment(pod.status.start_time) if pod.status.start_time else None
+        key, rule = pod.metadata.key, granted.idle
+        return Watched(spawner, key, granted.accelerator, gpus, began, rule)
+
+    def _stands(self, it: Watched, window: Window | None) -> Watched:
+        use = use_of(window, it.key, it.gpus, it.began) if window else None
+        if it.rule is None:
+            state = State.UNKNOWN if use is None else State.USED if use.is_used else State.UNUSED
+            return replace(it, use=use, standing=Standing(state))
+        known = self._servers.get(it.server)
+        is_same = known is not None and known.began == it.began
+        before = known.standing if known is not None and is_same else it.standing
+        standing, happened = after(before, use, it.rule, self._clock())
+        made = replace(it, use=use, standing=standing)
+        for each in happened:
+            self._note(made, each, it.rule)
+        return made
+
+    def _note(self, it: Watched, happened: Happened, rule: WhenIdle) -> None:
+        unused = it.use.seconds if it.use else 0.0
+        seconds = {
+            Happened.IDLE: unused,
+            Happened.WARNED: float(rule.warning),
+            Happened.KEPT: float(rule.kept),
+        }[happened]
+        has: dict[str, Any] = {"accelerator": it.accelerator, "gpus": it.gpus}
+        self._running.note(happened, it.spawner, seconds=seconds, **has)
+        if happened is Happened.WARNED and self._notify is not None:
+            user, server = it.server
+            told = {"user": user, "server": server, **has}
+            told |= {"idle_seconds": unused, "stops_in_seconds": rule.warning}
+            self._running.run(_notify(self._notify, told))
+
+    def keep(self, server: Server) -> bool:
+        """Keep a server for a while, if its owner may; return whether it is kept."""
+        it = self.servers.get(server)
+        if it is None or it.rule is None or not may_keep(it.standing, it.rule):
+            return False
+        standing = keep(it.standing, it.rule, self._clock())
+        self._servers[server] = replace(it, standing=standing)
+        self._note(it, Happened.KEPT, it.rule)
+        return True
+
+    def stops_in(self, it: Watched) -> float | None:
+        """Return in how many seconds a server may be stopped; None if its owner isn't warned."""
+        at = it.standing.stops_at
+        return None if at is None else max(0.0, at - self._clock())
+
+    def unused_for(self, seconds: float) -> frozenset[Key]:
+        """Return the pods that nobody has used for so long: by their GPUs where that is known."""
+        known = self.servers.values()
+        by_activity = unused_for(seconds) - {
+            it.key for it in known if it.standing.state is not State.UNKNOWN
+        }
+        unused = {
+            it.key
+            for it in known
+            if it.standing.state is State.UNUSED and it.use and it.use.seconds >= seconds
+        }
+        return by_activity | unused
+
+
+async def _notify(notify: Notify, told: Mapping[str, Any]) -> None:
+    """Tell the owner of a warning; the administrator's function may fail, or take long."""
+    try:
+        done = await asyncio.to_thread(notify, told)  # it may send mail
+        if inspect.isawaitable(done):
+            await done
+    except Exception:
+        log.exception("gpu_use.notify failed")

@@ -1,0 +1,135 @@
+"""The hub's addresses about the use of GPUs: for the culler, and for owners who keep a server."""
+
+from typing import Any
+
+from jupyterhub.handlers import BaseHandler
+from jupyterhub.scopes import needs_scope
+from markupsafe import Markup
+from tornado import web
+
+from gpuspawner.compat.jupyterhub import add_handlers
+from gpuspawner.form.addresses import KEEP, USED, keep
+from gpuspawner.messages import idle
+from gpuspawner.start.host import set_locale
+from gpuspawner.use.giving_back import may_keep
+from gpuspawner.use.watching import UseWatch, Watched
+from gpuspawner.use.written import READ_USE
+from gpuspawner.web.about_a_server import Answering, Questions, counted
+
+_PAGE = """{% extends "page.html" %}
+{% block main %}
+<div class="container"><div class="row justify-content-center"><div class="col-md-8">
+<form method="post">
+<input type="hidden" name="_xsrf" value="{{ gpuspawner_xsrf }}">
+<p class="lead">{{ gpuspawner_said }}</p>
+{% if gpuspawner_explained %}<p>{{ gpuspawner_explained }}</p>{% endif %}
+{% if gpuspawner_keep %}
+<button type="submit" class="btn btn-jupyter">{{ gpuspawner_keep }}</button>
+{% endif %}
+</form>
+</div></div></div>
+{% endblock %}
+"""
+
+
+class UsedHandler(Answering):
+    """Serves which servers use their GPUs, by the URLs that the hub's REST API has for servers."""
+
+    def initialize(self, watch: UseWatch) -> None:
+        """Take over what is known."""
+        self._watch = watch
+
+    async def get(self) -> None:
+        """Send what is known of each server with a GPU."""
+        # Not by `needs_scope`: it knows the hub's own scopes only, when this module is imported.
+        if READ_USE not in self.expanded_scopes:
+            raise web.HTTPError(403, "The scope %s is missing", READ_USE)
+        self.answer({"servers": {_url(it): self._of(it) for it in self._watch.servers.values()}})
+
+    def _of(self, it: Watched) -> dict[str, object]:
+        left = self._watch.stops_in(it)
+        return {
+            "use": it.standing.state.value,
+            # Only a policy gives a server back; without one, the culler's own rule holds.
+            "stop": left == 0 if it.rule else None,
+            "stops_in_seconds": left,
+        }
+
+
+def _url(it: Watched) -> str:
+    url: str = it.spawner.user.server_url(it.spawner.name)
+    return url
+
+
+class KeepHandler(BaseHandler):  # type: ignore[misc]
+    """Serves the page on which an owner keeps a server."""
+
+    _questions = Questions()
+
+    def initialize(self, watch: UseWatch) -> None:
+        """Take over what is known."""
+        self._watch = watch
+
+    @web.authenticated
+    @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
+    async def get(self, user_name: str, server_name: str) -> None:
+        """Show what will become of the server."""
+        async with counted(self._questions, user_name):
+            await self._show(user_name, server_name)
+
+    @needs_scope("servers")  # type: ignore[untyped-decorator, unused-ignore]
+    async def post(self, user_name: str, server_name: str) -> None:
+        """Keep the server, and show the page again."""
+        async with counted(self._questions, user_name):
+            self._watch.keep((user_name, server_name))
+            self.redirect(self.request.uri or "")
+
+    async def _show(self, user_name: str, server_name: str) -> None:
+        it = self._watch.servers.get((user_name, server_name))
+        if it is None:
+            raise web.HTTPError(404, "No such server with a GPU")
+        set_locale(it.spawner, self)
+        left = self._watch.stops_in(it)
+        template = self.settings["jinja2_env"].from_string(_PAGE)
+        self.set_header("Cache-Control", "no-store")
+        said = idle.stays(server_name)
+        if left is not None and it.use is not None:
+            said = idle.will_be_stopped(server_name, it.use.seconds, left)
+        self.finish(
+            await template.render_async(
+                **self.template_namespace,
+                gpuspawner_xsrf=self.xsrf_token.decode("ascii"),
+                gpuspawner_said=said,
+                **_button(it),
+            )
+        )
+
+
+def _button(it: Watched) -> dict[str, str]:
+    """Return the button that keeps a server, and what it does."""
+    if it.rule is None or it.standing.stops_at is None:
+        return {}
+    if not may_keep(it.standing, it.rule):
+        return {"gpuspawner_explained": idle.kept_too_often()}
+    left = it.rule.keeps - it.standing.kept
+    explained = idle.keeps(it.rule.kept, left)
+    return {"gpuspawner_keep": idle.keep_it(), "gpuspawner_explained": explained}
+
+
+def serve(hub: Any, watch: UseWatch) -> None:
+    """Add the handlers to those of a `JupyterHub`."""
+    add_handlers(
+        hub, ((USED, UsedHandler, {"watch": watch}), (KEEP, KeepHandler, {"watch": watch}))
+    )
+
+
+def told(watch: UseWatch, user: Any) -> Markup:
+    """Warn a user of servers that will be stopped, and lead to where they are kept."""
+    if user is None:
+        return Markup()
+    warned = [
+        idle.warned(name, it.use.seconds, left, keep(it.spawner))
+        for (owner, name), it in sorted(watch.servers.items())
+        if owner == user.name and it.use is not None and (left := watch.stops_in(it)) is not None
+    ]
+    return Markup("<br>").join(warned)

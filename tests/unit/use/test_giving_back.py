@@ -1,0 +1,91 @@
+"""A server is stopped only after a warning that its owner could answer."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuspawner.record import Happened
+from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.use.giving_back import Standing, State, after, keep, may_keep
+from gpuspawner.use.gpu_use import GPUUse
+
+RULE = WhenIdle(after=3600, after_if_others_wait=1200, warning=600, keeps=2, kept=1800)
+IDLE, BUSY = GPUUse(3600, 0.0), GPUUse(3600, 0.5)
+
+
+def looks(*uses: tuple[float, GPUUse | None]) -> tuple[Standing, list[Happened]]:
+    standing, happened = Standing(), []
+    for now, use in uses:
+        standing, more = after(standing, use, RULE, now)
+        happened += more
+    return standing, happened
+
+
+def test_an_owner_is_warned_once_and_the_time_runs_from_then() -> None:
+    standing, happened = looks((0, IDLE), (60, IDLE), (599, IDLE))
+
+    assert happened == [Happened.IDLE, Happened.WARNED]
+    assert (standing.state, standing.stops_at) == (State.UNUSED, 600)
+
+
+def test_a_server_that_is_used_again_stays() -> None:
+    standing, _ = looks((0, IDLE), (60, BUSY))
+
+    assert standing == Standing(State.USED)
+
+
+def test_what_is_not_known_any_more_ends_the_warning() -> None:
+    standing, happened = looks((0, IDLE), (60, None), (120, IDLE))
+
+    assert standing.stops_at == 120 + 600
+    assert happened.count(Happened.WARNED) == 2
+
+
+def test_a_kept_server_is_warned_again_after_its_time_and_not_sooner() -> None:
+    kept = keep(looks((0, IDLE))[0], RULE, 100)
+
+    during, nothing = after(kept, IDLE, RULE, 1899)
+    later, happened = after(during, IDLE, RULE, 1900)
+
+    assert (during.stops_at, nothing) == (None, ())
+    assert (later.stops_at, happened) == (2500, (Happened.IDLE, Happened.WARNED))
+
+
+def test_it_can_be_kept_so_many_times_until_it_is_used_again() -> None:
+    standing, _ = looks((0, IDLE))
+    for moment in (10_000, 20_000):
+        assert may_keep(standing, RULE)
+        standing, _ = after(keep(standing, RULE, moment), IDLE, RULE, moment + 1800)
+
+    assert not may_keep(standing, RULE)
+    used, _ = after(standing, BUSY, RULE, 30_000)
+    again, _ = after(used, IDLE, RULE, 40_000)
+    assert may_keep(again, RULE)
+
+
+def test_nobody_keeps_a_server_that_is_not_about_to_be_stopped() -> None:
+    assert not may_keep(Standing(State.USED), RULE)
+    assert not may_keep(Standing(), RULE)
+
+
+@given(st.lists(st.tuples(st.floats(0, 500), st.sampled_from([IDLE, BUSY, None, "keep"]))))
+def test_a_stop_always_has_a_warning_before_it_that_lasted(
+    steps: list[tuple[float, object]],
+) -> None:
+    standing, now, unused_since = Standing(), 0.0, None
+    for pause, seen in steps:
+        now += pause
+        if seen == "keep":
+            if may_keep(standing, RULE):
+                standing, unused_since = keep(standing, RULE, now), None
+            continue
+        assert seen is None or isinstance(seen, GPUUse)
+        standing, happened = after(standing, seen, RULE, now)
+        if Happened.WARNED in happened:
+            unused_since = now
+        if seen is not IDLE:
+            unused_since = None
+        if standing.stops_at is not None and now >= standing.stops_at:
+            assert unused_since is not None
+            assert now - unused_since >= RULE.warning

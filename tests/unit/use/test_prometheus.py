@@ -1,0 +1,157 @@
+"""DCGM exporter's metrics, as Prometheus answers, become the use of devices by pod."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import pytest
+from tornado.httpserver import HTTPServer
+from tornado.testing import bind_unused_port
+from tornado.web import Application, RequestHandler
+
+from gpuspawner.use.prometheus import ENGINE, UTILIZATION, Prometheus, UseUnknownError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ANN = {"pod": "jupyter-ann", "namespace": "hub", "UUID": "GPU-1"}
+EXPORTED = {"exported_pod": "jupyter-ann", "exported_namespace": "hub", "UUID": "GPU-1",
+            "pod": "dcgm-exporter-x", "namespace": "gpu-operator"}  # fmt: skip
+SLICE = {**ANN, "GPU_I_ID": "3", "GPU_I_PROFILE": "1g.5gb"}
+KEY = "hub", "jupyter-ann"
+AT = 1_800_000_000.5
+
+
+class Played:
+    """A Prometheus that answers each kind of query with what a test says.
+
+    Attributes:
+        samples: The labels and values by the function and the metric of a query.
+        status: Of its answers.
+    """
+
+    def __init__(self) -> None:
+        self.samples: dict[tuple[str, str], list[tuple[dict[str, str], object]]] = {}
+        self.status = 200
+        self.body: bytes | None = None
+        self.queries: list[str] = []
+
+    def answer(self, query: str) -> bytes:
+        self.queries.append(query)
+        if self.body is not None:
+            return self.body
+        found: list[dict[str, Any]] = []
+        for (function, metric), samples in self.samples.items():
+            if function in query and metric in query:
+                found += [{"metric": it, "value": [AT, str(value)]} for it, value in samples]
+        data = {"resultType": "vector", "result": found}
+        return json.dumps({"status": "success", "data": data}).encode()
+
+
+@pytest.fixture
+async def played() -> Iterator[tuple[Played, Prometheus]]:
+    playing = Played()
+
+    class Query(RequestHandler):
+        def post(self) -> None:
+            query = parse_qs(self.request.body.decode())["query"][0]
+            self.set_status(playing.status)
+            self.finish(playing.answer(query))
+
+    server = HTTPServer(Application([("/api/v1/query", Query)]))
+    socket, port = bind_unused_port()
+    server.add_sockets([socket])
+    yield playing, Prometheus(f"http://127.0.0.1:{port}")
+    server.stop()
+    await server.close_all_connections()
+
+
+@pytest.mark.parametrize("labels", [ANN, EXPORTED], ids=["honoured labels", "exported labels"])
+async def test_a_device_is_its_pods_however_prometheus_scrapes(labels, played) -> None:
+    playing, prometheus = played
+    playing.samples = {
+        ("max_over_time", ENGINE): [(labels, 0.5)],
+        ("count_over_time", ENGINE): [(labels, 30)],
+        ("max by", "FB_USED"): [(labels, 0.75)],
+    }
+
+    window = await prometheus.window(3600)
+
+    (device,) = window.devices[KEY]
+    assert (device.used, device.known, device.memory) == (0.5, 0.5, 0.75)
+    assert (window.seconds, window.until) == (3600, AT)
+
+
+async def test_a_slice_is_a_device_and_utilization_says_nothing_of_it(played) -> None:
+    playing, prometheus = played
+    playing.samples = {
+        ("max_over_time", UTILIZATION): [(SLICE, 1.0)],
+        ("max_over_time", ENGINE): [(SLICE, 0.0)],
+        ("count_over_time", ENGINE): [(SLICE, 60)],
+    }
+
+    (device,) = (await prometheus.window(3600)).devices[KEY]
+
+    assert (device.name, device.used, device.known) == (("GPU-1", "3"), 0.0, 1.0)
+
+
+async def test_if_one_metric_says_that_a_gpu_is_used_it_is(played) -> None:
+    playing, prometheus = played
+    playing.samples = {
+        ("max_over_time", UTILIZATION): [(ANN, 0.9)],
+        ("max_over_time", ENGINE): [(ANN, 0.0)],
+        ("count_over_time", ENGINE): [(ANN, 60)],
+    }
+
+    (device,) = (await prometheus.window(3600)).devices[KEY]
+
+    assert device.used == 0.9
+
+
+@pytest.mark.parametrize("value", ["NaN", math.nan, "what", ""])
+async def test_what_is_no_number_says_nothing(value: object, played) -> None:
+    playing, prometheus = played
+    playing.samples = {("max_over_time", ENGINE): [(ANN, value)]}
+
+    assert not (await prometheus.window(3600)).devices
+
+
+async def test_gpus_without_a_pod_are_nobodys(played) -> None:
+    playing, prometheus = played
+    playing.samples = {("max_over_time", ENGINE): [({"UUID": "GPU-9", "pod": ""}, 0.0)]}
+
+    assert not (await prometheus.window(3600)).devices
+
+
+async def test_a_window_is_looked_at_in_steps_of_at_least_five_seconds(played) -> None:
+    playing, prometheus = played
+
+    await prometheus.window(60)
+    await prometheus.window(7200)
+
+    assert any("[60s:5s]" in it for it in playing.queries)
+    assert any("[7200s:120s]" in it for it in playing.queries)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b"null", b'{"data": {"result": [{"metric": 1}]}}', b"\xff"]
+)
+async def test_an_answer_that_nobody_can_read_is_not_known(body: bytes, played) -> None:
+    playing, prometheus = played
+    playing.body = body
+
+    with pytest.raises(UseUnknownError, match=r"http://127\.0\.0\.1"):
+        await prometheus.window(3600)
+
+
+async def test_an_error_or_no_answer_is_not_known(played) -> None:
+    playing, prometheus = played
+    playing.status = 503
+    with pytest.raises(UseUnknownError, match="503"):
+        await prometheus.window(3600)
+
+    with pytest.raises(UseUnknownError):
+        await Prometheus("http://127.0.0.1:1").window(3600)

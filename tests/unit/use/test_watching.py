@@ -1,0 +1,249 @@
+"""The hub looks which servers use their GPUs, warns owners, and says what it knows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuspawner.kube.servers import ServerPod, Started
+from gpuspawner.reservations.granted import Granted, WhenIdle
+from gpuspawner.use import watching
+from gpuspawner.use.giving_back import State
+from gpuspawner.use.gpu_use import Device, Window
+from gpuspawner.use.prometheus import UseUnknownError
+from gpuspawner.use.watching import UseWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOW = 1_800_000_000.0
+RULE = WhenIdle(after=3600, after_if_others_wait=1200, warning=600, keeps=1, kept=1800)
+ANN, BOB = ("ann", ""), ("bob", "")
+
+
+class PlayedSource:
+    """Says of each pod what a test says: its use from 0 to 1; nothing of other pods."""
+
+    def __init__(self) -> None:
+        self.used: dict[str, float] = {}
+        self.asked: list[float] = []
+        self.is_away = False
+
+    async def window(self, seconds: float) -> Window:
+        self.asked.append(seconds)
+        if self.is_away:
+            raise UseUnknownError("http://prometheus: refused")
+        devices = {
+            ("hub", f"jupyter-{name}"): [Device((f"GPU-{name}", ""), used, 1.0)]
+            for name, used in self.used.items()
+        }
+        return Window(seconds, NOW, devices)
+
+
+class Stage:
+    """A hub with servers of ann's and bob's, which have a GPU each."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, rule: WhenIdle | None = RULE) -> None:
+        self.source = PlayedSource()
+        self.noted: list[tuple[str, str]] = []
+        self.told: list[Mapping[str, Any]] = []
+        self.now = 0.0
+        self.waiting: dict[str, int] = {}
+        self.tasks: list[asyncio.Task[None]] = []
+        began = datetime.fromtimestamp(NOW - 9 * 3600, UTC).isoformat()
+        pods = {("hub", f"jupyter-{it}"): server_pod(it, began) for it in ("ann", "bob")}
+        ledger = SimpleNamespace(pods=pods, devices=lambda _: 1)
+        running: Any = SimpleNamespace(
+            accounts=SimpleNamespace(ledger=ledger),
+            preflight=SimpleNamespace(line=SimpleNamespace(waiting=lambda: self.waiting)),
+            note=lambda happened, spawner, **_: self.noted.append(
+                (happened.value, spawner.user.name)
+            ),
+            run=lambda task: self.tasks.append(asyncio.ensure_future(task)),
+        )
+        users = {it: user(it, rule) for it in ("ann", "bob")}
+        patch.setattr(watching, "hub", lambda: SimpleNamespace(users=users))
+        self.watch = UseWatch(running, self.source, self.told.append, lambda: self.now)
+
+    async def look(self, seconds_later: float = 60, **used: float) -> None:
+        self.now += seconds_later
+        self.source.used = used
+        await self.watch.look()
+        await asyncio.gather(*self.tasks)
+
+
+def user(name: str, rule: WhenIdle | None) -> SimpleNamespace:
+    granted = Granted("a100", idle=rule)
+    gates = SimpleNamespace(endings=SimpleNamespace(granted=granted))
+    owner = SimpleNamespace(name=name)
+    owner.spawners = {
+        "": SimpleNamespace(
+            name="",
+            user=owner,
+            namespace="hub",
+            pod_name=f"jupyter-{name}",
+            ready=True,
+            gpuspawner_gates=gates,
+        )
+    }
+    return owner
+
+
+def server_pod(name: str, began: str) -> ServerPod:
+    pod = ServerPod(status=Started(began))
+    vars_ = {"namespace": "hub", "name": f"jupyter-{name}"}
+    return ServerPod(metadata=type(pod.metadata)(**vars_), status=pod.status)
+
+
+def stands(stage: Stage) -> dict[str, tuple[str, float | None]]:
+    watch = stage.watch
+    return {
+        name: (it.standing.state.value, watch.stops_in(it))
+        for (name, _), it in watch.servers.items()
+    }
+
+
+async def test_who_does_not_use_a_gpu_is_warned_and_others_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+
+    await stage.look(ann=0.0, bob=0.7)
+    await stage.look(ann=0.0, bob=0.7)
+
+    assert stage.noted == [("idle", "ann"), ("warned", "ann")]
+    assert stands(stage) == {"ann": ("unused", 540), "bob": ("used", None)}
+    assert [it["user"] for it in stage.told] == ["ann"]
+    assert stage.told[0]["stops_in_seconds"] == 600
+
+
+async def test_after_the_warning_the_server_may_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch)
+
+    await stage.look(ann=0.0)
+    await stage.look(600, ann=0.0)
+
+    assert stands(stage)["ann"] == ("unused", 0)
+
+
+async def test_an_owner_keeps_the_server_as_often_as_the_policy_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0, bob=0.5)
+
+    assert stage.watch.keep(ANN)
+    assert not stage.watch.keep(ANN)
+    assert not stage.watch.keep(BOB)
+    assert stands(stage)["ann"] == ("unused", None)
+
+    await stage.look(1800, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 600)
+    assert not stage.watch.keep(ANN)
+    assert [it for it, _ in stage.noted].count("kept") == 1
+
+
+async def test_while_prometheus_is_away_nobody_is_warned_or_stopped(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+    stage.source.is_away = True
+
+    with caplog.at_level(logging.WARNING, "gpuspawner"):
+        await stage.look(600, ann=0.0)
+        await stage.look(600, ann=0.0)
+
+    assert stands(stage)["ann"] == ("unknown", None)
+    assert len(caplog.records) == 1
+    assert "gpu_use.prometheus" in caplog.text
+
+
+async def test_a_look_that_is_too_long_ago_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+
+    stage.now += 181
+
+    assert not stage.watch.servers
+    assert not stage.watch.keep(ANN)
+
+
+async def test_a_shorter_time_counts_while_others_wait_for_what_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.5)
+    stage.waiting = {"a100": 1}
+
+    await stage.look(ann=0.5)
+
+    assert stage.source.asked == [3600, 1200]
+
+
+async def test_without_a_policy_the_use_is_known_and_nobody_is_warned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, rule=None)
+
+    await stage.look(ann=0.0, bob=0.5)
+
+    assert stands(stage) == {"ann": ("unused", None), "bob": ("used", None)}
+    assert not stage.noted
+
+
+async def test_a_new_pod_of_the_same_name_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+    ledger = stage.watch._running.accounts.ledger  # type: ignore[union-attr]
+    began = datetime.fromtimestamp(NOW - 3700, UTC).isoformat()
+    ledger.pods["hub", "jupyter-ann"] = server_pod("ann", began)
+
+    await stage.look(700, ann=0.0)
+
+    assert stands(stage)["ann"] == ("unused", 600)
+
+
+async def test_a_notice_that_fails_is_logged_and_the_hub_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(monkeypatch)
+
+    def fails(_: object) -> None:
+        raise OSError("no mail")
+
+    stage.watch._notify = fails
+    await stage.look(ann=0.0)
+
+    assert "no mail" in caplog.text
+    assert stands(stage)["ann"] == ("unused", 600)
+
+
+async def test_the_line_counts_as_idle_who_does_not_use_a_gpu_and_else_who_is_inactive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    keys = {it: ("hub", f"jupyter-{it}") for it in ("ann", "bob", "eve")}
+    inactive = frozenset([keys["bob"], keys["eve"]])
+    monkeypatch.setattr(watching, "unused_for", lambda _: inactive)
+
+    await stage.look(ann=0.0, bob=0.7)
+
+    assert stage.watch.unused_for(1800) == {keys["ann"], keys["eve"]}
+    assert stage.watch.unused_for(7200) == {keys["eve"]}
+
+
+async def test_a_stopped_server_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+    del stage.watch._running.accounts.ledger.pods["hub", "jupyter-ann"]  # type: ignore[union-attr]
+
+    await stage.look()
+
+    assert list(stage.watch.servers) == [BOB]
+    assert stage.watch.servers[BOB].standing.state is State.UNKNOWN
