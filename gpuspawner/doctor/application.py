@@ -13,6 +13,7 @@ from gpuspawner.doctor.capacity import Capacity
 from gpuspawner.doctor.command import MISUSED, NO_FLAGS, Command
 from gpuspawner.doctor.doctor import Doctor
 from gpuspawner.doctor.explain import Explain
+from gpuspawner.doctor.report import RecordReport
 from gpuspawner.doctor.shipped import Rbac, Values
 
 
@@ -25,6 +26,7 @@ SUBCOMMANDS = {
     "doctor": _made(Doctor),
     "capacity": _made(Capacity),
     "explain": _made(Explain),
+    "report": _made(RecordReport),
     "rbac": _made(Rbac),
     "values": _made(Values),
 }

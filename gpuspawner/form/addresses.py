@@ -24,6 +24,7 @@ STOP = rf"/{_PREFIX}/stop/{_SERVER}"
 LINE = rf"/{_PREFIX}/line/{_SERVER}"
 WAITING = rf"/{_PREFIX}/line"
 USED = rf"/{_PREFIX}/use"
+REPORT = rf"/{_PREFIX}/report"
 KEEP = rf"/{_PREFIX}/keep/{_SERVER}"
 FILES = rf"/{_PREFIX}/static/(form\.css|follow\.js|form\.js|profiles\.js|line\.js)"
 

@@ -14,15 +14,22 @@ from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.use.gpu_use import GPUUse
 
 
-class State(StrEnum):
+class UseState(StrEnum):
     """Whether the GPUs of a server are used."""
 
     USED = "used"
     UNUSED = "unused"
     UNKNOWN = "unknown"
 
+    @classmethod
+    def of(cls, use: GPUUse | None) -> "UseState":
+        """Return what a use says; None isn't known."""
+        if use is None:
+            return cls.UNKNOWN
+        return cls.USED if use.is_used else cls.UNUSED
 
-class Standing(msgspec.Struct, frozen=True):
+
+class IdleStanding(msgspec.Struct, frozen=True):
     """How a server stands.
 
     Attributes:
@@ -31,34 +38,35 @@ class Standing(msgspec.Struct, frozen=True):
         kept: How often its owner has kept it since it was used.
     """
 
-    state: State = State.UNKNOWN
+    state: UseState = UseState.UNKNOWN
     stops_at: float | None = None
     kept_until: float = 0.0
     kept: int = 0
 
 
 def after(
-    before: Standing, use: GPUUse | None, rule: WhenIdle, now: float
-) -> tuple[Standing, tuple[Happened, ...]]:
+    before: IdleStanding, use: GPUUse | None, rule: WhenIdle, now: float
+) -> tuple[IdleStanding, tuple[Happened, ...]]:
     """Return how a server stands now, and what has happened to it.
 
     *use* is that of the rule's time; None if it isn't known.
     """
-    if use is None:
-        return replace(before, state=State.UNKNOWN, stops_at=None), ()
-    if use.is_used:
-        return Standing(State.USED), ()
+    state = UseState.of(use)
+    if state is UseState.UNKNOWN:
+        return replace(before, state=state, stops_at=None), ()
+    if state is UseState.USED:
+        return IdleStanding(state), ()
     if now < before.kept_until or before.stops_at is not None:
-        return replace(before, state=State.UNUSED), ()
-    warned = replace(before, state=State.UNUSED, stops_at=now + rule.warning)
+        return replace(before, state=state), ()
+    warned = replace(before, state=state, stops_at=now + rule.warning)
     return warned, (Happened.IDLE, Happened.WARNED)
 
 
-def may_keep(standing: Standing, rule: WhenIdle) -> bool:
+def may_keep(standing: IdleStanding, rule: WhenIdle) -> bool:
     """Whether the owner of a server that will be stopped may keep it."""
     return standing.stops_at is not None and standing.kept < rule.keeps
 
 
-def keep(standing: Standing, rule: WhenIdle, now: float) -> Standing:
+def keep(standing: IdleStanding, rule: WhenIdle, now: float) -> IdleStanding:
     """Keep a server for a while; its owner is warned again after that, if it isn't used."""
     return replace(standing, stops_at=None, kept_until=now + rule.kept, kept=standing.kept + 1)

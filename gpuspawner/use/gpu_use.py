@@ -18,7 +18,7 @@ KNOWN = 0.95
 """Of so much of a window there must be samples if it is to be called unused."""
 
 
-class Device(msgspec.Struct, frozen=True):
+class DeviceUse(msgspec.Struct, frozen=True):
     """What is known of a device over a window.
 
     Attributes:
@@ -45,7 +45,7 @@ class Window(msgspec.Struct, frozen=True):
 
     seconds: float
     until: float
-    devices: Mapping[Key, Sequence[Device]]
+    devices: Mapping[Key, Sequence[DeviceUse]]
 
 
 class GPUUse(msgspec.Struct, frozen=True):

@@ -38,10 +38,10 @@ class HubUse:
         if rules.prometheus:
             self.watch = UseWatch(running, Prometheus(rules.prometheus), rules.notify)
             self._show(hub, running, self.watch)
+        web.serve(hub, self.record, self.watch)
 
     def _show(self, hub: Any, running: Runtime, watch: UseWatch) -> None:
         """Let the hub's pages warn owners, and the line know what is idle."""
-        web.serve(hub, watch)
         for page in ("home", "spawn"):
             announce_on(hub, page, or_nothing(partial(web.told, watch)))
         if running.line is not None:

@@ -16,7 +16,7 @@ import msgspec
 from tornado.httpclient import AsyncHTTPClient, HTTPError
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.use.gpu_use import Device, Window
+from gpuspawner.use.gpu_use import DeviceUse, Window
 
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 """The part of the time in which a GPU, or a slice, has computed: from 0 to 1."""
@@ -108,7 +108,7 @@ class Prometheus:
 
 def _devices(
     used: list[_Sample], counted: list[_Sample], steps: float, memory: list[_Sample]
-) -> Iterator[tuple[Key, Device]]:
+) -> Iterator[tuple[Key, DeviceUse]]:
     counts, memories = (dict(map(_value, it)) for it in (counted, memory))
     for whose, number in map(_value, used):
         pod, name = whose
@@ -117,7 +117,7 @@ def _devices(
         share = memories.get(whose)
         known = min(1.0, counts.get(whose, 0.0) / steps)
         is_part = share is not None and 0 <= share <= 1
-        yield pod, Device(name, number, known, share if is_part else None)
+        yield pod, DeviceUse(name, number, known, share if is_part else None)
 
 
 def _value(sample: _Sample) -> tuple[tuple[Key | None, tuple[str, str]], float]:
@@ -140,15 +140,15 @@ def _number(written: str) -> float:
         return math.nan
 
 
-def _by_pod(found: list[tuple[Key, Device]]) -> Mapping[Key, list[Device]]:
+def _by_pod(found: list[tuple[Key, DeviceUse]]) -> Mapping[Key, list[DeviceUse]]:
     """Return each pod's devices, each once: by the metric that says more of it."""
-    best: dict[Key, dict[tuple[str, str], Device]] = defaultdict(dict)
+    best: dict[Key, dict[tuple[str, str], DeviceUse]] = defaultdict(dict)
     for pod, device in found:
         known = best[pod].get(device.name)
         best[pod][device.name] = device if known is None else _one(known, device)
     return {pod: list(its.values()) for pod, its in best.items()}
 
 
-def _one(a: Device, b: Device) -> Device:
+def _one(a: DeviceUse, b: DeviceUse) -> DeviceUse:
     """Return what two metrics say of a device; if either says it is used, it is."""
-    return Device(a.name, max(a.used, b.used), max(a.known, b.known), a.memory)
+    return DeviceUse(a.name, max(a.used, b.used), max(a.known, b.known), a.memory)

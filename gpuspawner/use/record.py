@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 MOST_FACTS = 50_000
 """How many facts a hub has in memory, some 20 MB; older ones are only in the files."""
 
-Server = tuple[str, str]
+ServerName = tuple[str, str]
 """The names of its owner and of a server."""
 
 
@@ -27,8 +27,8 @@ class Record:
 
     def __init__(self, readers: Iterable[Callable[[Fact], None]] = ()) -> None:
         self.facts = deque[Fact](maxlen=MOST_FACTS)
-        self.open: dict[Server, Fact] = {}
-        self._started: set[Server] = set()
+        self.open: dict[ServerName, Fact] = {}
+        self._started: set[ServerName] = set()
         self._readers = list(readers)
 
     def read_by(self, reader: Callable[[Fact], None]) -> None:
@@ -81,7 +81,7 @@ class Record:
                 pass
         return fact
 
-    def has_started(self, server: Server) -> bool:
+    def has_started(self, server: ServerName) -> bool:
         """Whether a server has been up since its last start."""
         return server in self._started
 

@@ -18,10 +18,10 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.record import Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
-from gpuspawner.use.giving_back import Standing, State, after, keep, may_keep
+from gpuspawner.use.giving_back import IdleStanding, UseState, after, keep, may_keep
 from gpuspawner.use.gpu_use import GPUUse, Window, use_of
 from gpuspawner.use.prometheus import UseSource, UseUnknownError
-from gpuspawner.use.record import Server
+from gpuspawner.use.record import ServerName
 from gpuspawner.use.written import Notify
 
 log = logging.getLogger(__name__)
@@ -50,10 +50,10 @@ class Watched(msgspec.Struct, frozen=True):
     began: datetime | None
     rule: WhenIdle | None
     use: GPUUse | None = None
-    standing: Standing = Standing()
+    standing: IdleStanding = IdleStanding()
 
     @property
-    def server(self) -> Server:
+    def server(self) -> ServerName:
         """The names of its owner and of the server."""
         return self.spawner.user.name, self.spawner.name
 
@@ -87,13 +87,13 @@ class UseWatch:
         self._source = source
         self._notify = notify
         self._clock = clock
-        self._servers: dict[Server, Watched] = {}
+        self._servers: dict[ServerName, Watched] = {}
         self._looked_at = -1e9
         self._pause = SECONDS
         self._why = ""
 
     @property
-    def servers(self) -> Mapping[Server, Watched]:
+    def servers(self) -> Mapping[ServerName, Watched]:
         """What is known of servers; empty if the last look is too long ago."""
         return self._servers if self._clock() - self._looked_at < 3 * SECONDS else {}
 
@@ -157,8 +157,14 @@ class UseWatch:
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
         if it.rule is None:
-            state = State.UNKNOWN if use is None else State.USED if use.is_used else State.UNUSED
-            return replace(it, use=use, standing=Standing(state))
+            state = (
+                UseState.UNKNOWN
+                if use is None
+                else UseState.USED
+                if use.is_used
+                else UseState.UNUSED
+            )
+            return replace(it, use=use, standing=IdleStanding(state))
         known = self._servers.get(it.server)
         is_same = known is not None and known.began == it.began
         before = known.standing if known is not None and is_same else it.standing
@@ -183,7 +189,7 @@ class UseWatch:
             told |= {"idle_seconds": unused, "stops_in_seconds": rule.warning}
             self._running.run(_notify(self._notify, told))
 
-    def keep(self, server: Server) -> bool:
+    def keep(self, server: ServerName) -> bool:
         """Keep a server for a while, if its owner may; return whether it is kept."""
         it = self.servers.get(server)
         if it is None or it.rule is None or not may_keep(it.standing, it.rule):
@@ -202,12 +208,12 @@ class UseWatch:
         """Return the pods that nobody has used for so long: by their GPUs where that is known."""
         known = self.servers.values()
         by_activity = unused_for(seconds) - {
-            it.key for it in known if it.standing.state is not State.UNKNOWN
+            it.key for it in known if it.standing.state is not UseState.UNKNOWN
         }
         unused = {
             it.key
             for it in known
-            if it.standing.state is State.UNUSED and it.use and it.use.seconds >= seconds
+            if it.standing.state is UseState.UNUSED and it.use and it.use.seconds >= seconds
         }
         return by_activity | unused
 

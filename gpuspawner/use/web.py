@@ -2,16 +2,19 @@
 
 from typing import Any
 
+import msgspec
 from jupyterhub.handlers import BaseHandler
 from jupyterhub.scopes import needs_scope
 from markupsafe import Markup
 from tornado import web
 
 from gpuspawner.compat.jupyterhub import add_handlers
-from gpuspawner.form.addresses import KEEP, USED, keep
+from gpuspawner.form.addresses import KEEP, REPORT, USED, keep
 from gpuspawner.messages import idle
 from gpuspawner.start.host import set_locale
 from gpuspawner.use.giving_back import may_keep
+from gpuspawner.use.record import Record
+from gpuspawner.use.report import report
 from gpuspawner.use.watching import UseWatch, Watched
 from gpuspawner.use.written import READ_USE
 from gpuspawner.web.about_a_server import Answering, Questions, counted
@@ -32,6 +35,31 @@ _PAGE = """{% extends "page.html" %}
 """
 
 
+def _check_scope(handler: Any) -> None:
+    """Let only those in who may read the use of all servers.
+
+    Not by `needs_scope`: when this module is imported, that knows the hub's own scopes only.
+
+    Raises:
+        HTTPError: 403.
+    """
+    if READ_USE not in handler.expanded_scopes:
+        raise web.HTTPError(403, "The scope %s is missing", READ_USE)
+
+
+class ReportHandler(Answering):
+    """Serves the numbers of `gpuspawner report`; they name nobody."""
+
+    def initialize(self, record: Record) -> None:
+        """Take over what has happened."""
+        self._record = record
+
+    async def get(self) -> None:
+        """Send them."""
+        _check_scope(self)
+        self.answer(msgspec.to_builtins(report(self._record.facts)))
+
+
 class UsedHandler(Answering):
     """Serves which servers use their GPUs, by the URLs that the hub's REST API has for servers."""
 
@@ -41,9 +69,7 @@ class UsedHandler(Answering):
 
     async def get(self) -> None:
         """Send what is known of each server with a GPU."""
-        # Not by `needs_scope`: it knows the hub's own scopes only, when this module is imported.
-        if READ_USE not in self.expanded_scopes:
-            raise web.HTTPError(403, "The scope %s is missing", READ_USE)
+        _check_scope(self)
         self.answer({"servers": {_url(it): self._of(it) for it in self._watch.servers.values()}})
 
     def _of(self, it: Watched) -> dict[str, object]:
@@ -116,11 +142,12 @@ def _button(it: Watched) -> dict[str, str]:
     return {"gpuspawner_keep": idle.keep_it(), "gpuspawner_explained": explained}
 
 
-def serve(hub: Any, watch: UseWatch) -> None:
-    """Add the handlers to those of a `JupyterHub`."""
-    add_handlers(
-        hub, ((USED, UsedHandler, {"watch": watch}), (KEEP, KeepHandler, {"watch": watch}))
-    )
+def serve(hub: Any, record: Record, watch: UseWatch | None) -> None:
+    """Add the handlers to those of a `JupyterHub`; *watch* is None if nobody knows of use."""
+    add_handlers(hub, ((REPORT, ReportHandler, {"record": record}),))
+    if watch is not None:
+        its = {"watch": watch}
+        add_handlers(hub, ((USED, UsedHandler, its), (KEEP, KeepHandler, its)))
 
 
 def told(watch: UseWatch, user: Any) -> Markup:

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from gpuspawner.record import Happened
 from gpuspawner.reservations.granted import WhenIdle
-from gpuspawner.use.giving_back import Standing, State, after, keep, may_keep
+from gpuspawner.use.giving_back import IdleStanding, UseState, after, keep, may_keep
 from gpuspawner.use.gpu_use import GPUUse
 
 RULE = WhenIdle(after=3600, after_if_others_wait=1200, warning=600, keeps=2, kept=1800)
 IDLE, BUSY = GPUUse(3600, 0.0), GPUUse(3600, 0.5)
 
 
-def looks(*uses: tuple[float, GPUUse | None]) -> tuple[Standing, list[Happened]]:
-    standing, happened = Standing(), []
+def looks(*uses: tuple[float, GPUUse | None]) -> tuple[IdleStanding, list[Happened]]:
+    standing, happened = IdleStanding(), []
     for now, use in uses:
         standing, more = after(standing, use, RULE, now)
         happened += more
@@ -26,13 +26,13 @@ def test_an_owner_is_warned_once_and_the_time_runs_from_then() -> None:
     standing, happened = looks((0, IDLE), (60, IDLE), (599, IDLE))
 
     assert happened == [Happened.IDLE, Happened.WARNED]
-    assert (standing.state, standing.stops_at) == (State.UNUSED, 600)
+    assert (standing.state, standing.stops_at) == (UseState.UNUSED, 600)
 
 
 def test_a_server_that_is_used_again_stays() -> None:
     standing, _ = looks((0, IDLE), (60, BUSY))
 
-    assert standing == Standing(State.USED)
+    assert standing == IdleStanding(UseState.USED)
 
 
 def test_what_is_not_known_any_more_ends_the_warning() -> None:
@@ -65,15 +65,15 @@ def test_it_can_be_kept_so_many_times_until_it_is_used_again() -> None:
 
 
 def test_nobody_keeps_a_server_that_is_not_about_to_be_stopped() -> None:
-    assert not may_keep(Standing(State.USED), RULE)
-    assert not may_keep(Standing(), RULE)
+    assert not may_keep(IdleStanding(UseState.USED), RULE)
+    assert not may_keep(IdleStanding(), RULE)
 
 
 @given(st.lists(st.tuples(st.floats(0, 500), st.sampled_from([IDLE, BUSY, None, "keep"]))))
 def test_a_stop_always_has_a_warning_before_it_that_lasted(
     steps: list[tuple[float, object]],
 ) -> None:
-    standing, now, unused_since = Standing(), 0.0, None
+    standing, now, unused_since = IdleStanding(), 0.0, None
     for pause, seen in steps:
         now += pause
         if seen == "keep":

@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpuspawner.use.gpu_use import Device, GPUUse, Window, use_of
+from gpuspawner.use.gpu_use import DeviceUse, GPUUse, Window, use_of
 
 ANN, BOB = ("hub", "jupyter-ann"), ("hub", "jupyter-bob")
 NOW, HOUR = 1_800_000_000.0, 3600.0
 LONG_AGO = datetime.fromtimestamp(NOW - 5 * HOUR, UTC)
 
 
-def device(uuid: str = "GPU-1", used: float = 0.0, known: float = 1.0) -> Device:
-    return Device((uuid, ""), used, known, 0.25)
+def device(uuid: str = "GPU-1", used: float = 0.0, known: float = 1.0) -> DeviceUse:
+    return DeviceUse((uuid, ""), used, known, 0.25)
 
 
-def window(**devices: list[Device]) -> Window:
+def window(**devices: list[DeviceUse]) -> Window:
     pods = {"ann": ANN, "bob": BOB}
     return Window(HOUR, NOW, {pods[name]: its for name, its in devices.items()})
 
@@ -46,7 +46,7 @@ def test_one_gpu_in_use_is_enough() -> None:
         ([device("a", used=-1.0, known=0.0)], 1, "it says what can't be"),
     ],
 )
-def test_what_is_not_certain_is_not_known(devices: list[Device], gpus: int, why: str) -> None:
+def test_what_is_not_certain_is_not_known(devices: list[DeviceUse], gpus: int, why: str) -> None:
     assert use_of(window(ann=devices), ANN, gpus, LONG_AGO) is None, why
 
 

@@ -13,8 +13,8 @@ import pytest
 from gpuspawner.kube.servers import ServerPod, Started
 from gpuspawner.reservations.granted import Granted, WhenIdle
 from gpuspawner.use import watching
-from gpuspawner.use.giving_back import State
-from gpuspawner.use.gpu_use import Device, Window
+from gpuspawner.use.giving_back import UseState
+from gpuspawner.use.gpu_use import DeviceUse, Window
 from gpuspawner.use.prometheus import UseUnknownError
 from gpuspawner.use.watching import UseWatch
 
@@ -39,7 +39,7 @@ class PlayedSource:
         if self.is_away:
             raise UseUnknownError("http://prometheus: refused")
         devices = {
-            ("hub", f"jupyter-{name}"): [Device((f"GPU-{name}", ""), used, 1.0)]
+            ("hub", f"jupyter-{name}"): [DeviceUse((f"GPU-{name}", ""), used, 1.0)]
             for name, used in self.used.items()
         }
         return Window(seconds, NOW, devices)
@@ -246,4 +246,4 @@ async def test_a_stopped_server_is_forgotten(monkeypatch: pytest.MonkeyPatch) ->
     await stage.look()
 
     assert list(stage.watch.servers) == [BOB]
-    assert stage.watch.servers[BOB].standing.state is State.UNKNOWN
+    assert stage.watch.servers[BOB].standing.state is UseState.UNKNOWN

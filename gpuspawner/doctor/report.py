@@ -1,0 +1,114 @@
+"""`gpuspawner report`: what the record says of the last days, and forgetting a user."""
+
+import os
+import time
+from datetime import UTC, datetime
+from inspect import cleandoc
+from typing import Any
+from urllib.request import Request, urlopen
+
+import msgspec
+from traitlets import Int, Unicode
+
+from gpuspawner.configuration import check, load, spawner_class
+from gpuspawner.doctor import terminal
+from gpuspawner.doctor.command import COMMON_ALIASES, Command, UsageError
+from gpuspawner.messages import words
+from gpuspawner.use.files import FactFiles
+from gpuspawner.use.report import RefusalReport, report
+from gpuspawner.use.written import UseRules, read_use
+
+_MOST = 2_000_000
+_PATIENCE = 30.0
+
+
+class RecordReport(Command):
+    """Say which starts were refused, or would have been, and what became of them.
+
+    It reads the files of `gpu_use.directory`. Without a directory, it asks the running hub, which
+    knows what has happened since it started; JUPYTERHUB_API_URL and JUPYTERHUB_API_TOKEN say how.
+    """
+
+    name = "report"
+    description = __doc__
+    examples = cleandoc("""
+        gpuspawner report --days 7
+        gpuspawner report --forget ann
+    """)
+
+    days = Int(7, min=1, help="For how many days.").tag(config=True)
+    forget = Unicode(help="Remove all that is kept of this user.").tag(config=True)
+
+    aliases: Any = {**COMMON_ALIASES, "days": "RecordReport.days", "forget": "RecordReport.forget"}  # noqa: RUF012, as traitlets has it
+
+    def run(self) -> int:
+        """Print it."""
+        if self.extra_args:
+            raise UsageError(f"there is no argument {self.extra_args[0]!r}")
+        config = load(self.path)
+        rules = read_use(check(config, spawner_class(config)).gpu_use)
+        if rules is None:
+            raise UsageError("GPUSpawner.gpu_use is off, so nothing is kept")
+        if self.forget:
+            return self._forget(rules)
+        counted = self._of_files(rules) if rules.directory else _of_hub()
+        if self.output == "json":
+            terminal.say_json(msgspec.to_builtins(counted))
+        else:
+            _say(counted, is_kept=rules.directory is not None)
+        return 0
+
+    def _forget(self, rules: UseRules) -> int:
+        if rules.directory is None:
+            raise UsageError("without gpu_use.directory, nothing is kept but in the hub's memory")
+        removed = FactFiles(rules.directory, rules.days).forget(self.forget)
+        terminal.say(f"Removed {removed} entries. The hub's memory has them until it restarts.")
+        return 0
+
+    def _of_files(self, rules: UseRules) -> RefusalReport:
+        if rules.directory is None or not rules.directory.is_dir():
+            raise UsageError(f"gpu_use.directory: there is no directory {rules.directory}")
+        since = time.time() - self.days * 24 * 3600
+        try:
+            facts = FactFiles(rules.directory, rules.days).read(_MOST)
+        except OSError as error:
+            raise UsageError(f"gpu_use.directory: {error}") from error
+        return report(it for it in facts if it.at >= since)
+
+
+def _of_hub() -> RefusalReport:
+    try:
+        base = os.environ["JUPYTERHUB_API_URL"].removesuffix("/api")
+        token = os.environ["JUPYTERHUB_API_TOKEN"]
+    except KeyError as missing:
+        raise UsageError(
+            f"{missing.args[0]} isn't set. Without gpu_use.directory only the running hub knows "
+            "what has happened; it tells whoever has the scope custom:gpuspawner:read:use"
+        ) from None
+    address = f"{base}/gpuspawner/report"
+    try:
+        request = Request(address, headers={"Authorization": f"token {token}"})  # noqa: S310, the hub's own address
+        with urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310
+            return msgspec.json.decode(answer.read(), type=RefusalReport)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{address}: {error}") from error
+
+
+def _say(counted: RefusalReport, *, is_kept: bool) -> None:
+    if not counted.since:
+        terminal.say("Nothing has happened yet.")
+        return
+    since = datetime.fromtimestamp(counted.since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    terminal.say(
+        f"Since {since}{'' if is_kept else ', when the hub started'}: "
+        f"starts asked for: {counted.starts}, refused: {counted.refused}."
+    )
+    if not counted.overruled:
+        return
+    terminal.say(
+        f"With preflight = 'enforce', {counted.overruled} more would have been refused at once. "
+        f"Of these, {counted.failed} never became a server, which took their owners "
+        f"{words.duration(round(counted.waited))} of waiting; {counted.started} did."
+    )
+    for reason, number in counted.by_reason:
+        terminal.say(f"  {number} × {reason}")

@@ -1,0 +1,85 @@
+"""`gpuspawner report` reads what a hub has kept, and forgets a user."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuspawner.doctor.application import main
+from gpuspawner.use.files import FactFiles
+from tests.unit.use.facts import fact
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> str:
+    file = tmp_path / "jupyterhub_config.py"
+    directory = str(tmp_path / "use")
+    file.write_text(
+        "import gpuspawner\nc = get_config()\n"
+        f"c.GPUSpawner.gpu_use = {{'directory': {directory!r}}}\n"
+        "gpuspawner.configure(c)\n"
+    )
+    now = time.time()
+    FactFiles(tmp_path / "use", 30).append(
+        [
+            fact("overruled", now - 900, "ann", reason="busy"),
+            fact("granted", now - 900, "ann"),
+            fact("ended", now - 600, "ann", reason="not-scheduled", seconds=300.0),
+            fact("refused", now - 500, "bob", reason="limit"),
+            fact("refused", now - 9 * 24 * 3600, "bob", reason="limit"),
+        ]
+    )
+    return str(file)
+
+
+def test_it_says_what_would_have_been_refused_and_how_long_people_waited(
+    configured: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--config", configured]) == 0
+
+    said = capsys.readouterr().out
+    assert "starts asked for: 2, refused: 1." in said
+    assert "1 more would have been refused at once" in said
+    assert "1 never became a server, which took their owners 5 minutes of waiting; 0 did." in said
+    assert "1 × busy" in said
+    assert "when the hub started" not in said
+
+
+def test_more_days_and_json_for_programs(
+    configured: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--config", configured, "--days", "20", "--output", "json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert (found["starts"], found["refused"], found["overruled"]) == (3, 2, 1)
+
+
+def test_a_user_is_forgotten(configured: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--config", configured, "--forget", "ann"]) == 0
+    assert main(["report", "--config", configured]) == 0
+
+    said = capsys.readouterr().out
+    assert "Removed 3 entries" in said
+    assert "starts asked for: 1," in said
+
+
+def test_without_a_record_it_says_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JUPYTERHUB_API_URL", raising=False)
+    file = tmp_path / "jupyterhub_config.py"
+    for use, missing in (("False", "gpu_use is off"), ("True", "JUPYTERHUB_API_URL isn't set")):
+        file.write_text(
+            "import gpuspawner\nc = get_config()\n"
+            f"c.GPUSpawner.gpu_use = {use}\ngpuspawner.configure(c)\n"
+        )
+
+        assert main(["report", "--config", str(file)]) == 3
+
+        assert missing in capsys.readouterr().err
