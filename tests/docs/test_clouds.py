@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuspawner.offers.discovery import discover
+from gpuspawner.scaling.failed_launches import why_failed
+from gpuspawner.scaling.outlook import WhyNoNode
 from gpuspawner.scaling.unseen_autoscalers import signs
 from gpuspawner.scheduling import ClusterState
 
@@ -137,3 +140,22 @@ def test_who_adds_nodes_is_what_the_nodes_show(row: list[str]) -> None:
         shown = signs(it.nodes.values())
         assert {sign.source.value for sign in shown} == (set() if who == "nobody" else {who})
         assert any(sign.makes_pools for sign in shown) is (by_itself == "perhaps")
+
+
+@pytest.mark.parametrize(
+    "row", rows("What a cloud says when it gives no machine"), ids=lambda it: it[0]
+)
+def test_quotas_and_stock_outs_are_told_apart_as_the_page_says(row: list[str]) -> None:
+    _, quotas, stock_outs, _ = row
+
+    for texts, why in ((quotas, WhyNoNode.QUOTA), (stock_outs, WhyNoNode.STOCK_OUT)):
+        for text in re.findall("`(.+?)`", texts):
+            assert why_failed(text) is why_failed("", f"an error: {text}.") is why
+
+
+def test_what_is_neither_is_told_apart_too() -> None:
+    text = PAGE.split("Also told apart")[1].split("\n\n")[0]
+
+    found = {why_failed(it) for it in re.findall("`(.+?)`", text)}
+
+    assert found == {WhyNoNode.LIMIT, WhyNoNode.REFUSED}
