@@ -281,6 +281,7 @@ def simulation(session: nox.Session) -> None:
     """Play people who want GPUs in virtual time, and draw the documentation's plot again."""
     session.install("-e", ".[test,plot]", *NEWEST_HUB)
     session.run("python", "-m", "tests.simulation", "--plot", "docs/images/waiting-times")
+    session.run("python", "-m", "tests.simulation.idle")
 
 
 @nox.session

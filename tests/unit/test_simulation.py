@@ -10,6 +10,7 @@ import pytest
 from tests.scheduling.live import trace as the_trace
 from tests.simulation.__main__ import main
 from tests.simulation.cluster import Cluster
+from tests.simulation.idle import LENGTHS, WARNING, simulated
 from tests.simulation.replay import Outcome, Visit, play
 from tests.simulation.results import quantile
 from tests.simulation.told import Telling, Told, told, weeks
@@ -166,3 +167,13 @@ def test_without_the_trace_only_the_week_is_played(monkeypatch, tmp_path, capsys
     assert "a university's week" in printed
     assert "The trace isn't there" in printed
     assert "| 4 weeks of a university |" in printed
+
+
+def test_no_job_is_stopped_and_a_shorter_time_gives_more_back() -> None:
+    found = simulated([3], people=200)
+
+    assert all(it.jobs > 20 for it in found.values())
+    assert not any(it.jobs_stopped for it in found.values())
+    assert all(it.warned >= WARNING for it in found.values())
+    shares = [found[minutes].back / found[minutes].idle for minutes in LENGTHS]
+    assert shares == sorted(shares, reverse=True)
