@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from gpuspawner.runtime import Runtime
 from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.hub_events import HubEvents
-from gpuspawner.use.metrics import Metrics
+from gpuspawner.use.live_census import LiveCensus
+from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.record import MOST_FACTS, Record
 from gpuspawner.use.written import UseRules
 
@@ -20,12 +22,17 @@ class HubUse:
     Attributes:
         rules: What is kept, and for how long.
         record: What has happened.
+        census: Who has the GPUs.
     """
 
-    def __init__(self, hub: Any, running: Runtime, rules: UseRules) -> None:
+    def __init__(
+        self, hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()
+    ) -> None:
         self.rules = rules
         self.record = Record([Metrics().count, HubEvents(hub).emit])
         self._files = FactFiles(rules.directory, rules.days) if rules.directory else None
+        self.census = LiveCensus(hub, running, tolerations)
+        Gauges(running, self.census)
         running.record = self.record.note
 
     async def run(self) -> None:
@@ -41,8 +48,9 @@ class HubUse:
         await writer.run()
 
 
-def begin(hub: Any, running: Runtime, rules: UseRules) -> HubUse:
-    """Keep the record of a hub from now on."""
-    made = HubUse(hub, running, rules)
+def begin(hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()) -> HubUse:
+    """Keep the record of a hub from now on; its servers have these tolerations."""
+    made = HubUse(hub, running, rules, tolerations)
     running.run(made.run())
+    running.run(made.census.run())
     return made
