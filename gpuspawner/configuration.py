@@ -133,7 +133,7 @@ def _keep_record(hub: Any, running: runtime.Runtime, settings: Any) -> None:
     from gpuspawner.use.written import read_use
 
     if (rules := read_use(settings.gpu_use)) is not None:
-        hub_use.begin(hub, running, rules)
+        hub_use.begin(hub, running, rules, settings.tolerations)
 
 
 _STATUS = re.compile(r"[a-z0-9-]+/[a-z0-9.-]+")

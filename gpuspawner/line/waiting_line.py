@@ -197,10 +197,18 @@ class WaitingLine:
         return PlaceInLine(place, usual, idle, self._kept_for(ticket))
 
     def _kept_for(self, ticket: Ticket) -> int:
+        return next((amount for _, _, amount in self._kept_of(ticket)), 0)
+
+    def kept(self) -> Iterator[tuple[str, str, int]]:
+        """Yield the nodes on which servers collect, the resource, and how many are free there."""
+        for ticket in self._line:
+            yield from self._kept_of(ticket)
+
+    def _kept_of(self, ticket: Ticket) -> Iterator[tuple[str, str, int]]:
         node, device = self._serving.collects_on(ticket), ticket.device
-        if node is None or device is None:
-            return 0
-        return min(ticket.requests[device], max(0, self._room.unpromised(node).get(device, 0)))
+        if node is not None and device is not None:
+            free = max(0, self._room.unpromised(node).get(device, 0))
+            yield node, device, min(ticket.requests[device], free)
 
     def _ahead_of(self, ticket: Ticket) -> list[tuple[Ticket, int]]:
         lanes = self._line.lanes.items()

@@ -69,11 +69,15 @@ class Accounts(Counting):
         return not _why(self.following.health())
 
     def owners(self, database: Any, person: Person) -> frozenset[Who]:
-        """Return how charges name a person. The hub's database tells whose the pods are."""
+        """Return how charges name a person."""
+        self.read(database)
+        return self.ledger.claims.owners(person)
+
+    def read(self, database: Any) -> None:
+        """Learn from the hub's database whose the pods are, once."""
         if self.ledger.claims.read(database, self.reservations.leave):
             self.ledger.count_again()
             self.reservations.look()
-        return self.ledger.claims.owners(person)
 
     def know(self, key: Key, owner: Who, server: str, granted: Granted) -> None:
         """Count the pod of this uid for a server, also if the hub forgets the server."""

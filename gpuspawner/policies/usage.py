@@ -4,7 +4,8 @@ A reservation stands for a pod that isn't shown yet. When both are there, each a
 the larger one, because the pod may be one of an earlier start.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Who
@@ -69,6 +70,11 @@ class Usage:
     def reserve(self, key: Key, charge: Charge | None) -> None:
         """Note what a server will take whose pod isn't shown yet; None if it is, or won't come."""
         self._set(self._reserved, key, charge)
+
+    @property
+    def pods(self) -> Mapping[Key, Charge]:
+        """What each pod takes that exists."""
+        return MappingProxyType(self._pods)
 
     def shows(self, key: Key) -> bool:
         """Whether the pod exists."""

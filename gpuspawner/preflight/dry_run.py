@@ -59,6 +59,7 @@ class DryRun:
     def __init__(self, client: Client, seconds: float) -> None:
         self._client = client
         self._seconds = seconds
+        self.sent = 0
         self._said: set[str] = set()
 
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
@@ -69,6 +70,7 @@ class DryRun:
         if not pod.get("spec"):
             return None
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+        self.sent += 1
         try:
             async with asyncio.timeout(self._seconds):
                 status, answer = await self._client.post(path, {"dryRun": "All"}, _unnamed(pod))

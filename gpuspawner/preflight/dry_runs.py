@@ -133,6 +133,11 @@ class DryRuns:
         self._known: dict[bytes, _Known] = {}
         self._asked: dict[bytes, asyncio.Task[Answer]] = {}
 
+    @property
+    def sent(self) -> int:
+        """How many the API server has been asked for."""
+        return self._dry_run.sent
+
     def for_start(self, person: str) -> Admission:
         """Dry runs for a server that this user starts."""
         return _Turn(partial(self._start, person))

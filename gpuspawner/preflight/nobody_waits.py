@@ -4,7 +4,7 @@ It is what the preflight asks of a line. `gpuspawner.line` has the one in which 
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from gpuspawner.cluster.view import ClusterView
@@ -26,6 +26,9 @@ class WhoWaits(Protocol):
 
     def waiting(self) -> Counter[str]:
         """Return how many servers wait for each accelerator."""
+
+    def kept(self) -> Iterable[tuple[str, str, int]]:
+        """Return the nodes on which servers collect, the resource, and how many are free there."""
 
     def ahead_of(self, proposal: Proposal) -> int:
         """Return how many people in line wait for any of the nodes of somebody who isn't."""
@@ -50,6 +53,9 @@ class _NobodyWaits:
 
     def waiting(self) -> Counter[str]:
         return Counter()
+
+    def kept(self) -> Iterable[tuple[str, str, int]]:
+        return ()
 
     def ahead_of(self, proposal: Proposal) -> int:  # noqa: ARG002
         return 0

@@ -312,10 +312,13 @@ class Reservations:
             if one is demand or (one.nodes is not None and one.touches(demand))
         )
 
+    def promised(self) -> list[Demand]:
+        """Return what each pod takes that may be bound soon; the view shows it on no node yet."""
+        return [it for it in map(self._demand, self._rooms().values()) if it]
+
     def promised_on(self, node: str) -> list[Amounts]:
-        """Return what each pod takes that may be bound to a node; the view shows it on none yet."""
-        demands = map(self._demand, self._rooms().values())
-        return [it.requests for it in demands if it and (it.nodes is None or node in it.nodes)]
+        """As `promised`, of the pods that may be bound to a node."""
+        return [it.requests for it in self.promised() if it.nodes is None or node in it.nodes]
 
     def _start(self, key: Key) -> Promise:
         """Return the promise of the start under way; the first call makes it."""

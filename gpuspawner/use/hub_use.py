@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,8 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.use import web
 from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.hub_events import HubEvents
-from gpuspawner.use.metrics import Metrics
+from gpuspawner.use.live_census import LiveCensus
+from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.prometheus import Prometheus
 from gpuspawner.use.record import MOST_FACTS, Record
 from gpuspawner.use.watching import UseWatch
@@ -26,18 +28,23 @@ class HubUse:
     Attributes:
         rules: What is kept, and for how long.
         record: What has happened.
+        census: Who has the GPUs.
         watch: Whether GPUs are used; None if nobody can say.
     """
 
-    def __init__(self, hub: Any, running: Runtime, rules: UseRules) -> None:
+    def __init__(
+        self, hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()
+    ) -> None:
         self.rules = rules
         self.record = Record([Metrics().count, HubEvents(hub).emit])
         self._files = FactFiles(rules.directory, rules.days) if rules.directory else None
+        self.census = LiveCensus(hub, running, tolerations)
         running.record = self.record.note
         self.watch: UseWatch | None = None
         if rules.prometheus:
             self.watch = UseWatch(running, Prometheus(rules.prometheus), rules.notify)
             self._show(hub, running, self.watch)
+        Gauges(running, self.census, self.watch)
         web.serve(hub, self.record, self.watch)
 
     def _show(self, hub: Any, running: Runtime, watch: UseWatch) -> None:
@@ -61,8 +68,9 @@ class HubUse:
         await writer.run()
 
 
-def begin(hub: Any, running: Runtime, rules: UseRules) -> HubUse:
-    """Keep the record of a hub from now on."""
-    made = HubUse(hub, running, rules)
+def begin(hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()) -> HubUse:
+    """Keep the record of a hub from now on; its servers have these tolerations."""
+    made = HubUse(hub, running, rules, tolerations)
     running.run(made.run())
+    running.run(made.census.run())
     return made

@@ -1,9 +1,18 @@
 """What the hub's ``/hub/metrics`` says of gpuspawner, with no names of people, servers or nodes."""
 
+from collections.abc import Iterator
+
 from jupyterhub.metrics import metrics_prefix
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from gpuspawner.cluster.health import Live, Stale
+from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.record import Fact, Happened
+from gpuspawner.runtime import Runtime
+from gpuspawner.use.census import AcceleratorGpus, Census, Held
+from gpuspawner.use.live_census import LiveCensus
+from gpuspawner.use.watching import UseWatch
 
 SUBSYSTEM = "gpuspawner"
 _SECONDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
@@ -51,3 +60,88 @@ class Metrics:
             self._phases.labels(phase).observe(seconds)
         if fact.happened is Happened.CALLED:
             self._waits.observe(fact.seconds)
+
+
+MOST_ACCELERATORS = 60
+"""How many accelerators have figures of their own, those with most GPUs; all others have one sum.
+
+It bounds the series: six for each.
+"""
+_OTHERS = "others"
+
+
+class Gauges:
+    """How the cluster is at the moment of a scrape: a collector of prometheus_client.
+
+    Args:
+        watch: Whether GPUs are used; None if nobody can say.
+        registry: As that of `Metrics`.
+    """
+
+    def __init__(
+        self,
+        running: Runtime,
+        live: LiveCensus,
+        watch: UseWatch | None = None,
+        registry: CollectorRegistry = REGISTRY,
+    ) -> None:
+        self._running = running
+        self._live = live
+        self._watch = watch
+        registry.register(self)
+
+    def describe(self) -> tuple[Metric, ...]:
+        """Collect nothing when this is registered: the cluster isn't known yet."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures. It counts nothing itself, so that a scrape is short."""
+        text = "GPUs by accelerator and state"
+        gpus = GaugeMetricFamily(_name("gpus"), text, labels=["accelerator", "state"])
+        for key, held in _listed(self._live.last):
+            for state, amount in zip(Held._fields, held, strict=True):
+                gpus.add_metric([key, state], amount)
+        yield gpus
+        running = self._running
+        text = "Servers that wait in line"
+        yield GaugeMetricFamily(_name("line_servers"), text, len(running.preflight.line))
+        text = "Dry runs that the API server has been asked for"
+        yield CounterMetricFamily(_name("dry_runs"), text, running.dry_runs.sent)
+        if self._watch is not None:
+            text = "How long servers have had GPUs that weren't used, by accelerator"
+            idle = CounterMetricFamily(_name("idle_gpu_seconds"), text, labels=["accelerator"])
+            for key, seconds in self._watch.idle_gpu_seconds.items():
+                idle.add_metric([key], seconds)
+            yield idle
+        yield from self._view()
+
+    def _view(self) -> Iterator[Metric]:
+        health = self._running.view.health()
+        text = "How old the view of the cluster is; NaN if it can't be read"
+        age = health.age if isinstance(health, Live | Stale) else float("nan")
+        yield GaugeMetricFamily(_name("view_age_seconds"), text, age)
+        objects = GaugeMetricFamily(
+            _name("view_objects"), "Objects that the hub knows of the cluster", labels=["kind"]
+        )
+        state = self._running.view.state
+        counts = {kind.name: len(state.all(kind.name)) for kind in KINDS[2:]}
+        pods = len(state.pods) + len(state.unbound_pods)
+        for kind, count in {"Node": len(state.nodes), "Pod": pods, **counts}.items():
+            objects.add_metric([kind], count)
+        yield objects
+
+
+def _name(name: str) -> str:
+    return f"{metrics_prefix}_{SUBSYSTEM}_{name}"
+
+
+def _listed(census: Census) -> Iterator[tuple[str, Held]]:
+    def gpus(it: AcceleratorGpus) -> int:
+        return sum(it.held)
+
+    found: dict[str, Held] = {}
+    listed = sorted(census.accelerators, key=gpus, reverse=True)
+    for number, it in enumerate(listed):
+        key = it.key if number < MOST_ACCELERATORS else _OTHERS
+        found[key] = Held(*map(sum, zip(found.get(key, Held()), it.held, strict=True)))
+    yield from found.items()

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -73,7 +74,7 @@ class UseWatch:
         clock: Never goes back.
 
     Attributes:
-        servers: What is known of each, as of the last look; empty if that is too long ago.
+        idle_gpu_seconds: How long servers have had GPUs that weren't used, by accelerator.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class UseWatch:
         self._source = source
         self._notify = notify
         self._clock = clock
+        self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[ServerName, Watched] = {}
         self._looked_at = -1e9
         self._pause = SECONDS
@@ -124,7 +126,16 @@ class UseWatch:
             self._servers[it.server] = self._stands(it, window)
         present = {it.server for it in found}
         self._servers = {name: it for name, it in self._servers.items() if name in present}
+        self._count_idle(self._clock() - self._looked_at)
         self._looked_at = self._clock()
+
+    def _count_idle(self, seconds: float) -> None:
+        """Count the time since the last look; after a longer break, nobody knows."""
+        if seconds > 3 * SECONDS:
+            return
+        for it in self._servers.values():
+            if it.standing.state is UseState.UNUSED:
+                self.idle_gpu_seconds[it.accelerator] += round(it.gpus * seconds)
 
     async def _window(self, seconds: float) -> Window | None:
         try:

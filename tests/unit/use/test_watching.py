@@ -247,3 +247,16 @@ async def test_a_stopped_server_is_forgotten(monkeypatch: pytest.MonkeyPatch) ->
 
     assert list(stage.watch.servers) == [BOB]
     assert stage.watch.servers[BOB].standing.state is UseState.UNKNOWN
+
+
+async def test_the_time_of_unused_gpus_adds_up_by_accelerator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, rule=None)
+
+    await stage.look(ann=0.0, bob=0.5)
+    await stage.look(60, ann=0.0, bob=0.0)
+    await stage.look(600, ann=0.0, bob=0.0)  # nobody knows what was in these ten minutes
+    await stage.look(30, ann=0.5)
+
+    assert stage.watch.idle_gpu_seconds == {"a100": 120}

@@ -1,0 +1,104 @@
+"""The census of a hub's cluster, kept current in short turns."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gpuspawner.cluster.background import Turn
+from gpuspawner.kube.meta import Key
+from gpuspawner.offers.types import Accelerator
+from gpuspawner.runtime import Runtime
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.use.census import Census, NodeGpus, census, node_gpus, selectors
+
+log = logging.getLogger(__name__)
+
+_TURN_SECONDS = 0.002
+_EVERY_SECONDS = 5.0
+"""How old the figures of a scrape may be. Pages count anew."""
+
+
+class LiveCensus:
+    """The last census, and how it is taken. A node is counted again only if it has changed.
+
+    Args:
+        tolerations: Those that every server of the hub has.
+
+    Attributes:
+        last: As it was taken last.
+        version: Increases whenever it differs from the one before.
+    """
+
+    def __init__(self, hub: Any, running: Runtime, tolerations: Sequence[Any] = ()) -> None:
+        self.last = Census()
+        self.version = 0
+        self._hub = hub
+        self._running = running
+        self._tolerations = tolerations
+        self._offered: tuple[Accelerator, ...] = ()
+        self._selectors = selectors(())
+        self._counted: dict[str, tuple[int, tuple[NodeGpus, ...]]] = {}
+        self._taking = asyncio.Lock()
+        if running.accounts is not None:
+            running.accounts.usage.listen(lambda key, _: self._forget(key))
+
+    async def run(self) -> None:
+        """Take it now and then, for scrapes. Never raises."""
+        while True:
+            try:
+                await self.take()
+            except Exception:
+                log.exception("Can't count GPUs right now")
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async def take(self) -> Census:
+        """Take it of this moment."""
+        async with self._taking:
+            running, turn = self._running, Turn(_TURN_SECONDS)
+            if running.accounts is not None:  # the database says whose the pods are
+                running.accounts.read(self._hub.db)
+            self._note_offers(tuple(running.offers.accelerators.values()))
+            found: list[NodeGpus] = []
+            for node in list(running.view.state.nodes.values()):
+                await turn.end_if_long()
+                found += self._of(node)
+            self._drop_old(running.view.state.nodes)
+            await turn.end_if_long()
+            line, promised = running.preflight.line, running.preflight.reservations.promised()
+            taken = census(found, promised, line.kept())
+            if taken != self.last:
+                self.last, self.version = taken, self.version + 1
+            return self.last
+
+    def _note_offers(self, offered: tuple[Accelerator, ...]) -> None:
+        if offered != self._offered:
+            self._offered, self._selectors = offered, selectors(offered, self._tolerations)
+            self._counted.clear()
+
+    def _drop_old(self, nodes: Iterable[str]) -> None:
+        for name in self._counted.keys() - set(nodes):
+            del self._counted[name]
+
+    def _forget(self, key: Key) -> None:
+        """Count a node again: the hub has learnt whose one of its pods is."""
+        pod = self._running.view.state.bound.find("/".join(key))
+        if pod is not None:
+            self._counted.pop(pod.node, None)
+
+    def _of(self, node: NodeInfo) -> tuple[NodeGpus, ...]:
+        known = self._counted.get(node.name)
+        if known is None or known[0] != node.generation:
+            counted = node_gpus(node, self._ours(node), self._selectors)
+            known = self._counted[node.name] = node.generation, counted
+        return known[1]
+
+    def _ours(self, node: NodeInfo) -> Counter[str]:
+        found: Counter[str] = Counter()
+        if self._running.accounts is not None:
+            shows = self._running.accounts.usage.shows
+            for pod in node.pods.values():
+                if shows((pod.namespace, pod.name)):
+                    found.update(pod.requested)
+        return found

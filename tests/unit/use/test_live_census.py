@@ -1,0 +1,175 @@
+"""The census follows the cluster, and counts only what has changed."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from gpuspawner.kube.objects import convert
+from gpuspawner.policies.charges import Charge
+from gpuspawner.use import live_census
+from gpuspawner.use.census import AcceleratorGpus, Census, Held
+from gpuspawner.use.live_census import LiveCensus
+from gpuspawner.use.metrics import MOST_ACCELERATORS, Gauges
+from tests.unit.makers.hubs import A100, StillHub
+from tests.unit.makers.worlds import NAMESPACE, labelled, node, pod
+
+if TYPE_CHECKING:
+    from gpuspawner.runtime import Runtime
+
+TRAITS: dict[str, Any] = {"accelerators": {"a100": A100}, "autoscaling": "none", "gpu_use": True}
+
+
+class Living:
+    """A hub whose cluster has one node with 4 GPUs."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._hub = StillHub(patch, ("Node", labelled(node("a", 4), {"gpu": "a100"})))
+        self.running: Runtime = self._hub.runtime(self._hub.spawner(**TRAITS))
+        self.census = LiveCensus(SimpleNamespace(db=None), self.running)
+
+    def put(self, kind: str, plain: dict[str, Any]) -> None:
+        self.running.view.state.put(convert(kind, plain))
+
+    def claim(self, name: str) -> None:
+        """Let the hub learn that a pod is a server of its own."""
+        assert self.running.accounts is not None
+        self.running.accounts.usage.put((NAMESPACE, name), Charge(frozenset({1})))
+
+    async def held(self) -> Held:
+        (found,) = (await self.census.take()).accelerators
+        return found.held
+
+
+@pytest.fixture
+def living(monkeypatch: pytest.MonkeyPatch) -> Living:
+    return Living(monkeypatch)
+
+
+async def test_a_pod_is_somebody_elses_until_the_hub_knows_it_as_its_own(living: Living) -> None:
+    living.put("Pod", pod("jupyter-ann", 2, on="a"))
+    assert await living.held() == Held(free=2, others=2)
+
+    living.claim("jupyter-ann")
+
+    assert await living.held() == Held(free=2, ours=2)
+
+
+async def test_a_start_has_its_gpus_reserved_from_the_grant_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = StillHub(monkeypatch, ("Node", labelled(node("a", 4), {"gpu": "a100"})))
+    spawner = hub.spawner(**TRAITS)
+    census = LiveCensus(SimpleNamespace(db=None), hub.runtime(spawner))
+    spawner.user_options = {"accelerator": "a100", "gpus": 2}
+
+    begun = spawner.run_pre_spawn_hook()
+    if begun is not None:
+        await begun
+
+    assert (await census.take()).nodes[0].held == Held(free=2, reserved=2)
+
+
+async def test_its_version_changes_only_with_what_it_says(living: Living) -> None:
+    await living.census.take()
+    before = living.census.version
+
+    living.put("Pod", pod("without-gpus", 0, on="a"))
+    await living.census.take()
+    assert living.census.version == before
+
+    living.put("Pod", pod("somebody", 1, on="a"))
+    await living.census.take()
+    assert living.census.version == before + 1
+
+
+async def test_a_node_that_has_not_changed_is_not_counted_again(
+    living: Living, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    living.put("Node", node("b", 1))
+    await living.census.take()
+    counted: list[str] = []
+    count = live_census.node_gpus
+    monkeypatch.setattr(
+        live_census, "node_gpus", lambda it, *more: counted.append(it.name) or count(it, *more)
+    )
+
+    living.put("Pod", pod("somebody", 1, on="b"))
+    await living.census.take()
+
+    assert counted == ["b"]
+
+
+async def test_a_node_that_is_gone_is_forgotten(living: Living) -> None:
+    await living.census.take()
+
+    living.running.view.state.remove("Node", "", "a")
+
+    assert await living.census.take() == Census()
+    assert not living.census._counted
+
+
+async def test_a_census_that_fails_is_tried_again(
+    living: Living, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(live_census, "_EVERY_SECONDS", 0.001)
+    take, calls = living.census.take, []
+
+    async def failing() -> Census:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ValueError("no")
+        return await take()
+
+    monkeypatch.setattr(living.census, "take", failing)
+    task = asyncio.create_task(living.census.run())
+    while not living.census.version:  # noqa: ASYNC110, it has no event
+        await asyncio.sleep(0.001)
+    task.cancel()
+
+    assert "Can't count GPUs right now" in caplog.text
+
+
+# What a scrape reads of it.
+
+
+async def test_a_scrape_has_the_gpus_by_accelerator_and_state_and_no_names(living: Living) -> None:
+    registry = CollectorRegistry()
+    Gauges(living.running, living.census, registry=registry)
+    living.put("Pod", pod("jupyter-ann-secret", 1, on="a"))
+    living.claim("jupyter-ann-secret")
+    await living.census.take()
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"jupyterhub_gpuspawner_{name}", labels)
+
+    assert value("gpus", accelerator="a100", state="free") == 3
+    assert value("gpus", accelerator="a100", state="ours") == 1
+    assert value("line_servers") == 0
+    assert value("dry_runs_total") == 0
+    assert value("view_objects", kind="Pod") == 1
+    assert value("view_objects", kind="Node") == 1
+    assert value("view_age_seconds") is not None
+    assert b"secret" not in generate_latest(registry)
+
+
+async def test_a_cluster_with_ever_so_many_accelerators_has_a_bounded_number_of_series(
+    living: Living,
+) -> None:
+    registry = CollectorRegistry()
+    Gauges(living.running, living.census, registry=registry)
+    many = [AcceleratorGpus(f"a{it}", "", 1, Held(free=1000 - it)) for it in range(200)]
+    living.census.last = Census(accelerators=tuple(many))
+
+    text = generate_latest(registry).decode()
+
+    series = [it for it in text.splitlines() if not it.startswith("#")]
+    assert len(series) <= 500
+    rest = sum(1000 - it for it in range(MOST_ACCELERATORS, 200))
+    assert registry.get_sample_value(
+        "jupyterhub_gpuspawner_gpus", {"accelerator": "others", "state": "free"}
+    ) == float(rest)
