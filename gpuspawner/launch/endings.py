@@ -192,11 +192,11 @@ class Endings:
     def _know(self, pod: object) -> None:
         """Note the uid of the server's pod: by that it counts if the hub forgets the server."""
         known = read_pod(pod)
-        policies, spawner = self._runtime.policies, self._spawner
-        if known is not None and policies is not None:
+        accounts, spawner = self._runtime.accounts, self._spawner
+        if known is not None and accounts is not None:
             self._granted = replace(self._granted, pod=known.metadata.uid)
             if self._is_up:  # else, it may be anybody's with that name
-                policies.accounts.know(self._key, spawner.user.id, spawner.name, self._granted)
+                accounts.know(self._key, spawner.user.id, spawner.name, self._granted)
 
     def _polled(self, status: int | None, before: object) -> int | None:
         """Note why a server has ended, if it has; return what the hub shall think of it.

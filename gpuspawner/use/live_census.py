@@ -39,6 +39,7 @@ class LiveCensus:
         self._tolerations = tolerations
         self._offered: tuple[Accelerator, ...] = ()
         self._selectors = selectors(())
+        self._starting: frozenset[Key] = frozenset()
         self._counted: dict[str, tuple[int, tuple[NodeGpus, ...]]] = {}
         self._taking = asyncio.Lock()
         if running.accounts is not None:
@@ -60,6 +61,7 @@ class LiveCensus:
             if running.accounts is not None:  # the database says whose the pods are
                 running.accounts.read(self._hub.db)
             self._note_offers(tuple(running.offers.accelerators.values()))
+            self._starting = self._active()
             found: list[NodeGpus] = []
             for node in list(running.view.state.nodes.values()):
                 await turn.end_if_long()
@@ -71,6 +73,12 @@ class LiveCensus:
             if taken != self.last:
                 self.last, self.version = taken, self.version + 1
             return self.last
+
+    def _active(self) -> frozenset[Key]:
+        """Return the pods of servers that start or run: without policies, no start is counted."""
+        users = list(self._hub.users.values())
+        spawners = (it for user in users for it in user.spawners.values() if it.active)
+        return frozenset((it.namespace, it.pod_name) for it in spawners)
 
     def _note_offers(self, offered: tuple[Accelerator, ...]) -> None:
         if offered != self._offered:
@@ -99,6 +107,6 @@ class LiveCensus:
         if self._running.accounts is not None:
             shows = self._running.accounts.usage.shows
             for pod in node.pods.values():
-                if shows((pod.namespace, pod.name)):
+                if shows(key := (pod.namespace, pod.name)) or key in self._starting:
                     found.update(pod.requested)
         return found

@@ -30,7 +30,8 @@ class Living:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._hub = StillHub(patch, ("Node", labelled(node("a", 4), {"gpu": "a100"})))
         self.running: Runtime = self._hub.runtime(self._hub.spawner(**TRAITS))
-        self.census = LiveCensus(SimpleNamespace(db=None), self.running)
+        self.users: dict[str, Any] = {}
+        self.census = LiveCensus(SimpleNamespace(db=None, users=self.users), self.running)
 
     def put(self, kind: str, plain: dict[str, Any]) -> None:
         self.running.view.state.put(convert(kind, plain))
@@ -59,12 +60,20 @@ async def test_a_pod_is_somebody_elses_until_the_hub_knows_it_as_its_own(living:
     assert await living.held() == Held(free=2, ours=2)
 
 
+async def test_the_pod_of_a_server_that_starts_is_the_hubs_own(living: Living) -> None:
+    spawner = SimpleNamespace(active=True, namespace=NAMESPACE, pod_name="jupyter-ann")
+    living.users["ann"] = SimpleNamespace(spawners={"": spawner})
+    living.put("Pod", pod("jupyter-ann", 2, on="a"))
+
+    assert await living.held() == Held(free=2, ours=2)
+
+
 async def test_a_start_has_its_gpus_reserved_from_the_grant_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hub = StillHub(monkeypatch, ("Node", labelled(node("a", 4), {"gpu": "a100"})))
     spawner = hub.spawner(**TRAITS)
-    census = LiveCensus(SimpleNamespace(db=None), hub.runtime(spawner))
+    census = LiveCensus(SimpleNamespace(db=None, users={}), hub.runtime(spawner))
     spawner.user_options = {"accelerator": "a100", "gpus": 2}
 
     begun = spawner.run_pre_spawn_hook()

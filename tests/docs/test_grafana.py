@@ -1,0 +1,46 @@
+"""The dashboard and the alert rules name metrics and labels that the hub has."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpuspawner.record import Happened
+from gpuspawner.use.census import Held
+
+FOLDER = Path(__file__).parents[2] / "docs" / "grafana"
+PREFIX = "jupyterhub_gpuspawner_"
+METRICS = {
+    "gpus": {"accelerator", "state"},
+    "line_servers": set(),
+    "line_duration_seconds_bucket": {"le"},
+    "start_phase_duration_seconds_bucket": {"le", "phase"},
+    "servers_total": {"happened", "reason"},
+    "dry_runs_total": set(),
+    "view_age_seconds": set(),
+    "idle_gpu_seconds_total": {"accelerator"},
+}  # fmt: skip
+
+
+def expressions() -> list[str]:
+    dashboard = json.loads((FOLDER / "gpuspawner.json").read_text())
+    rules = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["groups"][0]["rules"]
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    return shown + [rule["expr"] for rule in rules]
+
+
+@pytest.mark.parametrize("expression", expressions())
+def test_an_expression_names_metrics_and_labels_that_there_are(expression: str) -> None:
+    named = re.findall(rf"{PREFIX}(\w+)(?:\{{([^}}]*)\}})?", expression)
+
+    assert named
+    for metric, selectors in named:
+        labels = dict(re.findall(r'(\w+)[=!]~?"([^"]*)"', selectors))
+        assert set(labels) <= METRICS[metric]
+        assert labels.get("state", "free") in Held._fields
+        happened = labels.get("happened", "granted").split("|")
+        assert set(happened) <= {it.value for it in Happened}
