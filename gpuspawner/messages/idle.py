@@ -14,6 +14,12 @@ def warned(server: str, unused: float, left: float, address: str) -> Markup:
     return Markup("{} {}").format(will_be_stopped(server, unused, left), link)
 
 
+def unused(server: str, seconds: float) -> Markup:
+    """Say for how long a server hasn't used its GPU, which nobody stops it for."""
+    said = escape(_("{server} hasn't used its GPU for {unused}."))
+    return said.format(server=server_named(server), unused=words.duration(round(seconds)))
+
+
 def will_be_stopped(server: str, unused: float, left: float) -> Markup:
     """Say when a server will be stopped, and why; both times are in seconds."""
     return escape(_gives_back(left)).format(

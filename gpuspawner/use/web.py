@@ -12,7 +12,7 @@ from gpuspawner.compat.jupyterhub import add_handlers
 from gpuspawner.form.addresses import KEEP, REPORT, USED, keep
 from gpuspawner.messages import idle
 from gpuspawner.start.host import set_locale
-from gpuspawner.use.giving_back import may_keep
+from gpuspawner.use.giving_back import UseState, may_keep
 from gpuspawner.use.record import Record
 from gpuspawner.use.report import report
 from gpuspawner.use.watching import UseWatch, Watched
@@ -151,12 +151,17 @@ def serve(hub: Any, record: Record, watch: UseWatch | None) -> None:
 
 
 def told(watch: UseWatch, user: Any) -> Markup:
-    """Warn a user of servers that will be stopped, and lead to where they are kept."""
+    """Tell a user of servers that don't use their GPUs, and where those are kept that will stop."""
     if user is None:
         return Markup()
-    warned = [
-        idle.warned(name, it.use.seconds, left, keep(it.spawner))
-        for (owner, name), it in sorted(watch.servers.items())
-        if owner == user.name and it.use is not None and (left := watch.stops_in(it)) is not None
-    ]
-    return Markup("<br>").join(warned)
+    its = (it for (owner, _), it in sorted(watch.servers.items()) if owner == user.name)
+    return Markup("<br>").join(said for it in its if (said := _told(watch, it)))
+
+
+def _told(watch: UseWatch, it: Watched) -> Markup:
+    name, left = it.server[1], watch.stops_in(it)
+    if it.use is None or it.standing.state is not UseState.UNUSED:
+        return Markup()
+    if left is None:
+        return idle.unused(name, it.use.seconds)
+    return idle.warned(name, it.use.seconds, left, keep(it.spawner))

@@ -1,0 +1,52 @@
+"""What an owner reads on the hub's pages of servers whose GPUs aren't used."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner.language import language_tag
+from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.use import web
+from tests.unit.use.test_watching import RULE, Stage
+
+ANN: Any = SimpleNamespace(name="ann")
+
+
+async def said(patch: pytest.MonkeyPatch, rule: WhenIdle | None, used: float) -> str:
+    stage = Stage(patch, rule)
+    patch.setattr(web, "keep", lambda _: "/hub/gpuspawner/keep/ann/")
+    await stage.look(ann=used, bob=0.0)
+    return str(web.told(stage.watch, ANN))
+
+
+async def test_a_warning_says_when_and_why_and_leads_to_where_it_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert language_tag() == "en"
+
+    text = await said(monkeypatch, RULE, 0.0)
+
+    assert text.startswith(
+        "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
+    )
+    assert "It will be stopped in 10 minutes" in text
+    assert '<a href="/hub/gpuspawner/keep/ann/">Keep it</a>' in text
+
+
+async def test_without_a_policy_it_is_said_and_nobody_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = await said(monkeypatch, None, 0.0)
+
+    assert text == "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
+
+
+@pytest.mark.parametrize("rule", [RULE, None])
+async def test_nothing_is_said_of_a_server_that_is_used_or_of_somebody_elses(
+    monkeypatch: pytest.MonkeyPatch, rule: WhenIdle | None
+) -> None:
+    assert await said(monkeypatch, rule, 0.7) == ""
+    assert web.told(Stage(monkeypatch, rule).watch, None) == ""
