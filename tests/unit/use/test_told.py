@@ -12,6 +12,7 @@ from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.use import web
 from tests.unit.use.test_watching import RULE, Stage
 
+UNUSED = "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
 ANN: Any = SimpleNamespace(name="ann")
 
 
@@ -41,7 +42,7 @@ async def test_without_a_policy_it_is_said_and_nobody_is_stopped(
 ) -> None:
     text = await said(monkeypatch, None, 0.0)
 
-    assert text == "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
+    assert text == UNUSED
 
 
 @pytest.mark.parametrize("rule", [RULE, None])
