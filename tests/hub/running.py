@@ -142,12 +142,20 @@ class RunningHub:
 
     def reconfigure(self, *lines: str) -> None:
         """Restart the hub with more lines before the last one of its configuration."""
+        *others, last = self.configuration.rstrip().splitlines()
+        self.write_configuration("\n".join([*others, *lines, last, ""]))
+        self._begin_again()
+
+    @property
+    def configuration(self) -> str:
+        """Its whole configuration."""
+        return (self._folder / "jupyterhub_config.py").read_text()
+
+    def write_configuration(self, text: str) -> None:
+        """End the hub, and write the whole configuration that it begins with next."""
         self.is_as_configured = False
         self.end()
-        path = self._folder / "jupyterhub_config.py"
-        *others, last = path.read_text().rstrip().splitlines()
-        path.write_text("\n".join([*others, *lines, last, ""]))
-        self._begin_again()
+        (self._folder / "jupyterhub_config.py").write_text(text)
 
     def change_database(self, statement: str, *values: object) -> None:
         """Restart the hub, with its database changed by SQL in between."""
