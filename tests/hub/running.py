@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -18,7 +20,7 @@ import requests
 
 from tests.hub.people import Person
 from tests.hub.pods import Pods
-from tests.hub.process import start_hub_process
+from tests.hub.process import ROOT, start_hub_process
 from tests.hub.proxy import TOKEN, lent_proxy
 from tests.waiting import wait_for
 
@@ -205,6 +207,18 @@ class RunningHub:
     @property
     def lives(self) -> bool:
         return self.process.is_alive()
+
+    def command(self, *arguments: str, token: str = API_TOKEN) -> subprocess.Popen[str]:
+        """Begin a command of gpuspawner as in the hub's pod: with its configuration and rights."""
+        location = {"JUPYTERHUB_API_URL": f"{self.direct}/hub/api", "JUPYTERHUB_API_TOKEN": token}
+        return subprocess.Popen(
+            [sys.executable, "-m", "gpuspawner", *arguments],
+            cwd=self._folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **self._environment, **location},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def person(self, name: str) -> Person:
         return Person(self, name).log_in()
