@@ -53,19 +53,21 @@ class Doctor(Command):
         help="Check the profiles that a function in KubeSpawner.profile_list lists for this user."
     ).tag(config=True)
     groups = List(Unicode(), help="A group that this user is in.").tag(config=True)
-    starts = Bool(help="Start a server for this user by the hub's REST API, and remove it.").tag(
+    starts = Bool(
+        help="Also start a server of this user by the hub's REST API, and remove it."
+    ).tag(config=True)
+    accelerator = Unicode(help="With --start: the key of the server's accelerator.").tag(
         config=True
     )
-    accelerator = Unicode(help="The key of the accelerator that it has.").tag(config=True)
-    profile = Unicode(help="The slug of its profile.").tag(config=True)
+    profile = Unicode(help="With --start: the slug of the server's profile.").tag(config=True)
     hub_api = Unicode(
         help="""
-        The address of the hub's REST API. By default, JUPYTERHUB_API_URL, or else that of a hub in
-        the same pod.
+        With --start: the address of the hub's REST API. By default, JUPYTERHUB_API_URL, or else
+        that of a hub in the same pod.
         """
     ).tag(config=True)
     token_file = Unicode(
-        help="A file with a token of the hub; by default, the token is in JUPYTERHUB_API_TOKEN."
+        help="With --start: a file with a token of the hub, instead of JUPYTERHUB_API_TOKEN."
     ).tag(config=True)
 
     aliases: Any = {  # noqa: RUF012, as traitlets has it
