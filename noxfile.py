@@ -27,6 +27,11 @@ NEWEST_HUB = ("jupyterhub==6.1.1", "jupyterhub-kubespawner==7.1.0")
 # The least that setup.cfg accepts; chart 4.3 has JupyterHub 5.4.
 OLDEST_HUB = ("jupyterhub==5.4.0", "jupyterhub-kubespawner==7.0.0")
 HUBS = {"5.5": CHART_HUB, "6.1": NEWEST_HUB}
+# The newest releases, whatever they are; usage-quotas 0.2 needs JupyterHub 6.
+NEWEST_RELEASES = {
+    "5": ("jupyterhub<6",),
+    "6": ("jupyterhub<7", "jupyterhub-usage-quotas>=0.2"),
+}
 LINT = ".[lint,nvml,test,browser]"  # mypy checks the tests' fixtures and their imports
 
 UNIT = ("tests/unit", "tests/scheduling")
@@ -73,7 +78,9 @@ def _show_pyenv_pythons() -> None:
 
 _show_pyenv_pythons()
 # All tests run on this one, and those with the mark `each_python` on the others.
-FIRST_PYTHON = next((version for version in PYTHONS if shutil.which(f"python{version}")), None)
+FOUND_PYTHONS = [version for version in PYTHONS if shutil.which(f"python{version}")]
+FIRST_PYTHON = FOUND_PYTHONS[0] if FOUND_PYTHONS else None
+NEWEST_PYTHON = FOUND_PYTHONS[-1] if FOUND_PYTHONS else None
 
 
 def _pytest(
@@ -360,6 +367,17 @@ def main_branches(session: nox.Session) -> None:
     _need_source(session, "GPUSPAWNER_MAIN_BRANCHES", "jupyterhub", "kubespawner")
     session.install("-e", ".[test]", *NEWEST_HUB)
     session.run("python", "-m", "tests.stock.main_branches")
+
+
+@nox.session(python=NEWEST_PYTHON)
+@nox.parametrize("hub", [nox.param(major, id=major) for major in NEWEST_RELEASES])
+def newest(session: nox.Session, hub: str) -> None:
+    """Run a hub with the newest release of all that hubs have, and write that into the docs."""
+    companions = ("jupyterhub-kubespawner", "jupyterhub-fancy-profiles", "jupyterhub-idle-culler")
+    session.install("--upgrade", "-e", ".[test]", *NEWEST_RELEASES[hub], *companions)
+    _build_control_plane(session)
+    _with_clusters(session, tests=["tests/hub/gates/test_companions.py"])
+    session.run("python", "-m", "tools.compatibility")
 
 
 @nox.session(python=FIRST_PYTHON)

@@ -106,7 +106,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         settings = check(c, spawner)
         for place, name in shared_names(settings, spawner):
             get_logger().warning("%s", SAME_NAME.format(place, name))
-        running = runtime.current(settings)
+        running = runtime.configured(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
             announcements.announce(JupyterHub.instance(), running)

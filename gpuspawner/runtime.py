@@ -284,6 +284,23 @@ _runtime: Runtime | None = None
 
 
 def current(settings: Settings) -> Runtime:
+    """Return this process's runtime, for a spawner; `configure` has made it, or should have.
+
+    Raises:
+        IncompatibleError, OfferError, RuntimeError: As `configured`.
+    """
+    if _runtime is not None:
+        return _runtime
+    made = configured(settings)
+    log.warning(
+        "gpuspawner.configure(c) wasn't called, so the hub hasn't checked its configuration, "
+        "serves no script for the form, and reads the cluster only from now on. "
+        "Add this line to jupyterhub_config.py: import gpuspawner; gpuspawner.configure(c)"
+    )
+    return made
+
+
+def configured(settings: Settings) -> Runtime:
     """Return this process's runtime; the first call makes it from *settings* and starts the view.
 
     Raises:
@@ -291,16 +308,16 @@ def current(settings: Settings) -> Runtime:
         OfferError: The offers aren't usable.
         RuntimeError: No event loop is running.
     """
-    if _runtime is None:
-        from gpuspawner.compat import required_names  # brings in the whole hub
+    if _runtime is not None:
+        return _runtime
+    from gpuspawner.compat import required_names  # brings in the whole hub
 
-        required_names.check()
-        made = Runtime(AsSet(settings))
-        _log_through_the_hub(settings.log)
-        made.start()
-        use(made)
-        return made
-    return _runtime
+    required_names.check()
+    made = Runtime(AsSet(settings))
+    _log_through_the_hub(settings.log)
+    made.start()
+    use(made)
+    return made
 
 
 def running() -> Runtime:

@@ -37,6 +37,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "live": (),
     "soak": (),
     "race": ("60", "1"),
+    "newest": (),  # at the end, because it may change a page, and then no run is continued
 }
 
 

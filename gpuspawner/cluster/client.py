@@ -185,10 +185,20 @@ class Client:
         Raises:
             RequestError: There was no contact, or the connection broke.
         """
+        return await self._send("POST", path, query, body)
+
+    async def delete(self, path: str) -> int:
+        """Return the status of the answer, as `post` does."""
+        status, _ = await self._send("DELETE", path, {}, {})
+        return status
+
+    async def _send(
+        self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, object]
+    ) -> tuple[int, bytes]:
         for renewed in (False, True):
             api = await self._connected()
             try:
-                status, answer = await _posted(api, path, query, body)
+                status, answer = await _sent(api, method, path, query, body)
             except (ApiException, ConfigException, aiohttp.ClientError, OSError) as error:
                 # Another request may have closed the connections to renew the credentials.
                 if renewed or api is self._api:
@@ -252,12 +262,16 @@ class Client:
         )
 
 
-async def _posted(
-    api: ApiClient, path: str, query: Mapping[str, str], body: Mapping[str, object]
+async def _sent(
+    api: ApiClient,
+    method: str,
+    path: str,
+    query: Mapping[str, str],
+    body: Mapping[str, object],
 ) -> tuple[int, bytes]:
     answer = await api.call_api(
         path,
-        "POST",
+        method,
         query_params=list(query.items()),
         header_params={"Accept": "application/json", "Content-Type": "application/json"},
         body=body,

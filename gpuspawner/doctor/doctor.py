@@ -1,18 +1,23 @@
 """`gpuspawner doctor`: finds mistakes in a hub's configuration, its rights and its cluster."""
 
 import asyncio
+import os
 from collections.abc import Iterable
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import asdict
-from traitlets import List, Unicode
+from traitlets import Bool, List, Unicode
+from traitlets.config import Config
 
 from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.checks import examine
-from gpuspawner.doctor.command import COMMON_ALIASES, Command
+from gpuspawner.doctor.command import COMMON_ALIASES, Command, UsageError
 from gpuspawner.doctor.hub import NOBODY
+from gpuspawner.doctor.hub_api import HubApi
+from gpuspawner.doctor.trial import try_start
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.owner import Owner
@@ -23,12 +28,16 @@ _COLOURS = {
     Severity.FINE: terminal.Colour.GREEN,
 }
 _WIDTH = max(map(len, Severity))
+_IN_THE_POD = "http://127.0.0.1:8081/hub/api"
+"""The hub's REST API in its own pod."""
 
 
 class Doctor(Command):
     """Check the configuration, the hub's rights and the cluster.
 
     Each finding says what is so and what to do. The exit status is 1 if one of them is an error.
+    With --start, it also starts a server by the hub's REST API, with the token in
+    JUPYTERHUB_API_TOKEN, says what it saw, and removes the server.
     """
 
     name = "doctor"
@@ -36,6 +45,7 @@ class Doctor(Command):
     examples = cleandoc("""
         gpuspawner doctor -f jupyterhub_config.py
         gpuspawner doctor --user alice --group ml-2026
+        gpuspawner doctor --start --user alice --accelerator a100
         kubectl exec deploy/hub -- python3 -m gpuspawner doctor --output json
     """)
 
@@ -43,8 +53,33 @@ class Doctor(Command):
         help="Check the profiles that a function in KubeSpawner.profile_list lists for this user."
     ).tag(config=True)
     groups = List(Unicode(), help="A group that this user is in.").tag(config=True)
+    starts = Bool(
+        help="Also start a server of this user by the hub's REST API, and remove it."
+    ).tag(config=True)
+    accelerator = Unicode(help="With --start: the key of the server's accelerator.").tag(
+        config=True
+    )
+    profile = Unicode(help="With --start: the slug of the server's profile.").tag(config=True)
+    hub_api = Unicode(
+        help="""
+        With --start: the address of the hub's REST API. By default, JUPYTERHUB_API_URL, or else
+        that of a hub in the same pod.
+        """
+    ).tag(config=True)
+    token_file = Unicode(
+        help="With --start: a file with a token of the hub, instead of JUPYTERHUB_API_TOKEN."
+    ).tag(config=True)
 
-    aliases: Any = {**COMMON_ALIASES, "user": "Doctor.user", "group": "Doctor.groups"}  # noqa: RUF012, as traitlets has it
+    aliases: Any = {  # noqa: RUF012, as traitlets has it
+        **COMMON_ALIASES,
+        "user": "Doctor.user",
+        "group": "Doctor.groups",
+        "accelerator": "Doctor.accelerator",
+        "profile": "Doctor.profile",
+        "hub-api": "Doctor.hub_api",
+        "token-file": "Doctor.token_file",
+    }
+    flags: Any = {"start": ({"Doctor": {"starts": True}}, starts.help)}  # noqa: RUF012
 
     def run(self) -> int:
         """Print all findings, the worst first."""
@@ -58,12 +93,33 @@ class Doctor(Command):
     def _findings(self) -> list[Finding]:
         groups = frozenset(self.groups)
         owner = Owner(self.user, groups, frozenset({"user"})) if self.user else NOBODY
+        api = self._api() if self.starts else None
         try:
-            return asyncio.run(examine(load(self.path), owner))
+            return asyncio.run(self._examined(load(self.path), owner, api))
         except (ConfigurationError, OfferError) as error:
             text = f"{self.path}: the hub would not start: {error}"
             advice = "Correct the configuration file, and run this command again."
             return [Finding("configuration", Severity.ERROR, text, advice)]
+
+    async def _examined(self, config: Config, owner: Owner, api: HubApi | None) -> list[Finding]:
+        found = await examine(config, owner)
+        if api is not None:
+            chosen = {"accelerator": self.accelerator, "profile": self.profile}
+            options = {name: it for name, it in chosen.items() if it}
+            found += await try_start(config, api, self.user, options, terminal.complain)
+        return found
+
+    def _api(self) -> HubApi:
+        if not self.user:
+            raise UsageError("--start needs --user")
+        try:
+            written = Path(self.token_file).read_text() if self.token_file else ""
+        except (OSError, ValueError) as unread:
+            raise UsageError(f"the file of --token-file can't be read: {unread}") from unread
+        token = written.strip() or os.environ.get("JUPYTERHUB_API_TOKEN", "")
+        if not token:
+            raise UsageError("--start needs a token of the hub, in JUPYTERHUB_API_TOKEN")
+        return HubApi(self.hub_api or os.environ.get("JUPYTERHUB_API_URL", _IN_THE_POD), token)
 
 
 def _tell(findings: Iterable[Finding]) -> None:

@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -18,7 +20,7 @@ import requests
 
 from tests.hub.people import Person
 from tests.hub.pods import Pods
-from tests.hub.process import start_hub_process
+from tests.hub.process import ROOT, start_hub_process
 from tests.hub.proxy import TOKEN, lent_proxy
 from tests.waiting import wait_for
 
@@ -142,12 +144,20 @@ class RunningHub:
 
     def reconfigure(self, *lines: str) -> None:
         """Restart the hub with more lines before the last one of its configuration."""
+        *others, last = self.configuration.rstrip().splitlines()
+        self.write_configuration("\n".join([*others, *lines, last, ""]))
+        self._begin_again()
+
+    @property
+    def configuration(self) -> str:
+        """Its whole configuration."""
+        return (self._folder / "jupyterhub_config.py").read_text()
+
+    def write_configuration(self, text: str) -> None:
+        """End the hub, and write the whole configuration that it begins with next."""
         self.is_as_configured = False
         self.end()
-        path = self._folder / "jupyterhub_config.py"
-        *others, last = path.read_text().rstrip().splitlines()
-        path.write_text("\n".join([*others, *lines, last, ""]))
-        self._begin_again()
+        (self._folder / "jupyterhub_config.py").write_text(text)
 
     def change_database(self, statement: str, *values: object) -> None:
         """Restart the hub, with its database changed by SQL in between."""
@@ -197,6 +207,18 @@ class RunningHub:
     @property
     def lives(self) -> bool:
         return self.process.is_alive()
+
+    def command(self, *arguments: str, token: str = API_TOKEN) -> subprocess.Popen[str]:
+        """Begin a command of gpuspawner as in the hub's pod: with its configuration and rights."""
+        location = {"JUPYTERHUB_API_URL": f"{self.direct}/hub/api", "JUPYTERHUB_API_TOKEN": token}
+        return subprocess.Popen(
+            [sys.executable, "-m", "gpuspawner", *arguments],
+            cwd=self._folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **self._environment, **location},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def person(self, name: str) -> Person:
         return Person(self, name).log_in()

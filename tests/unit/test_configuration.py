@@ -294,7 +294,7 @@ def test_the_log_names_what_sets_a_trait_of_the_whole_hub_on_a_spawner(monkeypat
     """Traits of one server, as preflight, may be set for one."""
     c = _c(**ON_SPAWNERS)
     configure(c)
-    monkeypatch.setattr(runtime, "current", lambda _: None)
+    monkeypatch.setattr(runtime, "configured", lambda _: None)
     monkeypatch.setattr(configuration.startup_report, "begin", lambda *_: None)
     monkeypatch.setattr(configuration.garbage, "freeze", lambda: None)
 

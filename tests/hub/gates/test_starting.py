@@ -78,4 +78,5 @@ def test_with_the_spawner_class_alone_everything_works(
 
         assert hub.pods.bound("alice")["spec"]["nodeName"] == "p100-0"
         assert "GPUSpawner.accelerators is empty" in hub.log
+        assert hub.log.count("gpuspawner.configure(c) wasn't called") == 1
         hub.until_ready("alice")

@@ -29,6 +29,7 @@ def test_servers_and_the_last_granted_choice_survive_a_restart(
         hub.until_it_serves()
 
         assert hub.server("alice")["ready"]
+        assert "configure(c) wasn't called" not in hub.log
         assert hub.start("bob").status_code == 409
         hub.stop("alice")
         assert hub.start_until_ready("alice")["user_options"]["gpus"] == 2

@@ -66,6 +66,24 @@ def test_a_configuration_that_stops_a_hub_is_an_error(tmp_path, capsys, text, to
     assert told in finding["text"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "--start needs --user"),
+        (["--user", "alice"], "--start needs a token of the hub, in JUPYTERHUB_API_TOKEN"),
+        (["--user", "alice", "--token-file", "/no/file"], "--token-file can't be read"),
+    ],
+)
+def test_a_start_without_a_user_or_a_token_is_a_misuse(
+    capsys, monkeypatch, arguments, told
+) -> None:
+    monkeypatch.delenv("JUPYTERHUB_API_TOKEN", raising=False)
+
+    assert main(["doctor", "--start", *arguments]) == 3
+
+    assert told in capsys.readouterr().err
+
+
 def test_what_the_configuration_prints_is_no_part_of_the_answer(tmp_path, capsys) -> None:
     files = Files(tmp_path, of_fleet("single"))
     files.configuration.write_text(f"print('hello'){T4}")

@@ -1,0 +1,185 @@
+"""Starts one server for a user by the hub's REST API, says what was seen, and removes it again.
+
+Its name is new, so no server that somebody has is touched, and neither is a claim that others use.
+"""
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import TypeVar
+from urllib.parse import quote
+
+import msgspec
+from traitlets.config import Config
+
+from gpuspawner.cluster.client import RequestError
+from gpuspawner.doctor.hub import Hub, watching
+from gpuspawner.doctor.hub_api import HubApi, HubApiError
+from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.objects import UNDECODABLE
+from gpuspawner.kube.startup import StartingPod
+from gpuspawner.messages.administrators import Finding, error, fine, warning
+from gpuspawner.policies.owner import Owner
+from gpuspawner.troubles.pulls import Pulled
+from gpuspawner.troubles.steps import stages
+
+T = TypeVar("T")
+_ANSWER_SECONDS = 10.0
+_LOOK_SECONDS = 0.5
+_GONE_SECONDS = 120.0
+"""How long a server may take to end."""
+_OF_SCOPES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
+
+
+class _Events(msgspec.Struct, frozen=True):
+    items: Sequence[Event] | None = None
+
+
+async def try_start(
+    config: Config,
+    api: HubApi,
+    user: str,
+    options: Mapping[str, object],
+    tell: Callable[[str], None],
+) -> list[Finding]:
+    """Start a server, and tell how far it is; then remove it, also if this is interrupted.
+
+    Raises:
+        ConfigurationError, OfferError: The configuration would stop the hub.
+    """
+    try:
+        name = await _free_name(api, user)
+    except HubApiError as refused:
+        return [_not_started(user, refused)]
+    async with watching(config, Owner(user, server=name)) as hub:
+        return await Trial(hub, api, tell).run(options)
+
+
+async def _free_name(api: HubApi, user: str) -> str:
+    """Return the name of a new server; "", the default server's, if there are no named ones.
+
+    Raises:
+        HubApiError: The hub doesn't say, or the default server is in use.
+    """
+    name = f"doctor-{secrets.token_hex(4)}"
+    known = await api.ask("GET", _path(user))
+    try:
+        # The answer to this alone says whether there can be named servers; none has this name.
+        await api.ask("DELETE", _path(user, name))
+    except HubApiError as refused:
+        if refused.status == HTTPStatus.NOT_FOUND:
+            return name
+        if refused.status != HTTPStatus.BAD_REQUEST:
+            raise
+    if "" in known.get("servers", {}):
+        text = "the hub has no named servers, and the default server is in use"
+        raise HubApiError(HTTPStatus.CONFLICT, text)
+    return ""
+
+
+class Trial:
+    """One server that nobody has yet.
+
+    Args:
+        hub: Its owner is that of the server.
+        api: The hub's REST API.
+        tell: Called with each thing that happens.
+    """
+
+    def __init__(self, hub: Hub, api: HubApi, tell: Callable[[str], None]) -> None:
+        self._api, self._tell, self._client = api, tell, hub.runtime.client
+        self._user, self._name = hub.owner.name, hub.owner.server
+        self._path = _path(self._user, self._name)
+        pod, claim = hub.spawner.pod_name, hub.spawner.pvc_name
+        namespace = f"/api/v1/namespaces/{hub.spawner.namespace}"
+        self._pod = f"{namespace}/pods/{pod}"
+        self._events = f"{namespace}/events", {"fieldSelector": f"involvedObject.name={pod}"}
+        # Only a claim that is named after this server is no other's.
+        is_own = self._name and self._name in claim
+        self._claim = f"{namespace}/persistentvolumeclaims/{claim}" if is_own else ""
+
+    async def run(self, options: Mapping[str, object]) -> list[Finding]:
+        """Start it, look at it, and remove it."""
+        is_ours = True
+        what = f"server {self._name}" if self._name else "default server"
+        self._tell(f"Starting the {what} of {self._user} with {json.dumps(options)}.")
+        try:
+            began = time.monotonic()
+            await self._api.ask("POST", self._path, options)
+            found = await self._watched(began)
+        except HubApiError as refused:
+            is_ours = bool(self._name)  # a refused default server may be running by now
+            found = _not_started(self._user, refused)
+        finally:
+            left = await self._removed() if is_ours else []
+        return [found, *left]
+
+    async def _watched(self, began: float) -> Finding:
+        try:
+            last = await self._api.follow(f"{self._path}/progress", self._tell)
+        except HubApiError as lost:
+            return _not_started(self._user, lost)
+        if not last.get("ready"):
+            return _not_started(self._user, HubApiError(0, last.get("message", "")))
+        ready = f"{self._user}'s server was ready after {time.monotonic() - began:.0f} s"
+        try:
+            pod = await self._read(StartingPod, self._pod)
+            events = await self._read(_Events, *self._events)
+        except (RequestError, *UNDECODABLE) as unread:
+            return fine("start", f"{ready}. What its pod has isn't known: {unread}")
+        return fine("start", f"{ready}, {' '.join(_facts(pod, events.items or ()))}")
+
+    async def _removed(self) -> list[Finding]:
+        """Remove the server, wait until its pod is gone, and remove its own claim."""
+        try:
+            await self._api.ask("DELETE", self._path, {"remove": True} if self._name else None)
+            async with asyncio.timeout(_GONE_SECONDS):
+                while await self._client.serves(self._pod, _ANSWER_SECONDS):  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_SECONDS)
+            if self._claim:  # some versions of KubeSpawner leave it
+                await self._client.delete(self._claim)
+        except (HubApiError, RequestError, TimeoutError) as failed:
+            text = f"It isn't sure that the server was removed: {failed or 'it takes too long'}."
+            self._tell(text)
+            things = " and ".join(filter(None, (self._pod, self._claim)))
+            return [warning("start-left", text, f"Stop it on the hub's page. Look for {things}.")]
+        self._tell("The server was removed.")
+        return []
+
+    async def _read(self, type_: type[T], path: str, query: Mapping[str, str] = {}) -> T:
+        async with self._client.get(path, query, _ANSWER_SECONDS) as response:
+            return msgspec.json.decode(await response.read(), type=type_)
+
+
+def _facts(pod: StartingPod, events: Sequence[Event]) -> Iterator[str]:
+    """Say where it ran, with which devices, and how its images came there."""
+    limits = [it.resources.limits or {} for it in pod.spec.containers or () if it.resources]
+    devices = [f"{n} × {name}" for it in limits for name, n in it.items() if "/" in name]
+    having = f"with {' and '.join(devices)}" if devices else "without GPUs"
+    yield f"on the node {pod.spec.node_name} {having}."
+    for pull in (it.image for it in stages(pod, events)):
+        if not isinstance(pull, Pulled):
+            continue
+        how = "was on the node" if pull.was_there else f"was pulled in {pull.seconds or 0:.1f} s"
+        yield f"The image {pull.image} {how}."
+
+
+def _not_started(user: str, refused: HubApiError) -> Finding:
+    advice = "Read the hub's log, and ask gpuspawner explain which nodes have room."
+    if refused.status in _OF_SCOPES:
+        advice = (
+            f"Give the token the scope servers!user={user}, which has read:servers and "
+            "delete:servers in it, and look whether the hub knows the user."
+        )
+    return error("start", f"{user}'s server didn't start: {refused}", advice)
+
+
+def _path(user: str, server: str | None = None) -> str:
+    """Return the path of a user, or of one of their servers."""
+    path = f"/users/{quote(user, safe='')}"
+    if server is None:
+        return path
+    return f"{path}/servers/{server}" if server else f"{path}/server"

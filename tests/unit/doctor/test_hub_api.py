@@ -1,0 +1,51 @@
+"""How answers that no hub gives are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from gpuspawner.doctor.hub_api import HubApi, HubApiError
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/hub/api", "hub:8081", "ftp://hub/hub/api"])
+async def test_an_address_without_a_server_is_named(url: str) -> None:
+    with pytest.raises(HubApiError, match=f"{url} doesn't answer: "):
+        await HubApi(url, "a-token").ask("GET", "/users/alice")
+
+
+class Page(BaseHTTPRequestHandler):
+    """A page of another program."""
+
+    def do_GET(self) -> None:
+        status = 418 if self.path == "/teapot" else 200
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(b"<html>")
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+@pytest.fixture
+def another() -> Iterator[str]:
+    """The address of another program's server."""
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+async def test_an_address_of_another_program_is_named(another: str) -> None:
+    with pytest.raises(HubApiError, match="isn't the address of a hub's REST API"):
+        await HubApi(another, "a-token").ask("GET", "/users/alice")
+
+
+async def test_an_error_without_a_message_of_the_hub_has_that_of_its_status(another: str) -> None:
+    with pytest.raises(HubApiError, match="HTTP 418: I'm a Teapot") as raised:
+        await HubApi(another, "a-token").ask("GET", "/teapot")
+
+    assert raised.value.status == 418
