@@ -14,6 +14,7 @@ from gpuspawner.doctor.command import MISUSED, NO_FLAGS, Command
 from gpuspawner.doctor.doctor import Doctor
 from gpuspawner.doctor.explain import Explain
 from gpuspawner.doctor.shipped import Rbac, Values
+from gpuspawner.doctor.warm import Warm
 
 
 def _made(command: type[Command]) -> tuple[Callable[[Application], Command], str]:
@@ -25,6 +26,7 @@ SUBCOMMANDS = {
     "doctor": _made(Doctor),
     "capacity": _made(Capacity),
     "explain": _made(Explain),
+    "warm": _made(Warm),
     "rbac": _made(Rbac),
     "values": _made(Values),
 }
