@@ -38,6 +38,8 @@ async def look(hub: Hub, what: str, servers: int) -> Headroom:
         limits.append(ServerLimit("A ResourceQuota", left, said))
     elif said:
         terminal.complain(f"Quotas can't be judged, because the API server says: {said}")
+    if proposal.queue:
+        terminal.complain(f"The servers wait in {proposal.queue}; Kueue's quota isn't judged.")
     return headroom(hub.state, hub.runtime.preflight.to_come, proposal, servers, limits)
 
 

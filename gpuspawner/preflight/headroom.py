@@ -20,7 +20,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.scaling.new_nodes import Future, Judged, Slot
 from gpuspawner.scaling.nodes_to_come import NO_ROOM, NodesToCome
-from gpuspawner.scaling.outlook import CannotScaleUp, MayScaleUp, Obstacle
+from gpuspawner.scaling.outlook import MayScaleUp, Obstacle
 from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.preemption import lower
 from gpuspawner.scheduling.priority import priority_of
@@ -251,15 +251,12 @@ def _on_new_nodes(
     outlook, after = to_come.outlook(proposal.key, server, pool), [it.after(pod) for it in futures]
     if isinstance(outlook, MayScaleUp) or any(it.is_possible for it in after):
         return replace(found, perhaps=found.without_room)
-    ends = (
-        outlook.obstacles
-        if isinstance(outlook, CannotScaleUp)
-        else [it.obstacle for it in after if it.obstacle]
-    )
     accelerator, nodes = proposal.grant.accelerator, counts.candidates(trial.state, server.pod)
     first = accelerator.resource if accelerator else None
     short = counts.shortage(trial.state, server.pod, nodes, first)
-    return replace(found, short_of=short, obstacles=tuple(ends))
+    return replace(
+        found, short_of=short, obstacles=tuple(it.obstacle for it in after if it.obstacle)
+    )
 
 
 def _packed(

@@ -195,10 +195,10 @@ def placeholders(world: World) -> None:
     world.api.delete(f"{classes}/{name}")
 
 
-def autoscaled(count: int, most: int, **scaling: object) -> Fleet:
+def autoscaled(count: int, most: int, node: NodeGroup | None = None, **scaling: object) -> Fleet:
     """T4 nodes that Cluster Autoscaler adds to."""
     its = replace(Scaling(max_size=most, provision_seconds=0.5, device_seconds=0.5), **scaling)
-    return Fleet((CORE, replace(NODE, count=count, scaling=its)), ClusterAutoscaler(0.3))
+    return Fleet((CORE, replace(node or NODE, count=count, scaling=its)), ClusterAutoscaler(0.3))
 
 
 def karpenter(limit: str) -> Fleet:
@@ -251,6 +251,9 @@ CASES = {
     "new nodes": Case(autoscaled(1, 4), 5, (2, 3, 0), 2, 3, autoscaler=CA),
     "at the maximum": Case(autoscaled(2, 2), 6, (4, 0, 2), why=MOST, autoscaler=CA),
     "up to the maximum": Case(autoscaled(1, 3), 9, (2, 4, 3), 2, 3, why=MOST, autoscaler=CA),
+    "memory is short on new nodes": Case(
+        autoscaled(1, 4, SMALL), 5, (1, 3, 1), 3, 4, why=MOST, autoscaler=CA
+    ),
     "others": Case(SLOW, 5, (0, 3, 2), 2, 2, others_in_the_way, why=MOST, autoscaler=CA),
     "the cloud's quota": Case(
         NO_QUOTA, 4, (2, 0, 2), 0, 0, a_quota_of_the_cloud, why="quota", autoscaler=CA
@@ -294,6 +297,8 @@ def test_it_says_what_happens_then(
     assert told["preempted"] == case.preempted
     assert [it["why"] for it in told["obstacles"]] == [case.why] * bool(case.why)
 
+    # kube-scheduler keeps no order between pods that wait and new ones, so these come later.
+    wait_for(lambda: len(world.waiting(["other-2"])) == 0)
     names = world.create(*(server(f"course-{it}") for it in range(case.servers)))
     wait_for(lambda: len(world.nodes_of(names)) >= fit + on_new)
     wait_for(lambda: all(world.said_no(it, case.autoscaler) for it in world.waiting(names)))

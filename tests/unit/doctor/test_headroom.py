@@ -131,6 +131,14 @@ def test_a_question_that_cannot_be_answered_is_refused(files, capsys, arguments)
     assert capsys.readouterr().err.startswith("gpuspawner capacity: ")
 
 
+def test_it_says_that_the_quota_of_a_queue_is_not_judged(files, capsys) -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "gpus"}
+    files.configuration.write_text(f"{T4}c.KubeSpawner.extra_labels = {labels}\n")
+
+    assert ask(files, 2, "--profile", "t4") == 0
+    assert "The servers wait in gpus; Kueue's quota isn't judged." in capsys.readouterr().err
+
+
 class Quotas:
     """An API server that allows so many GPUs, and no pod of more than 100."""
 
