@@ -15,6 +15,7 @@ from gpuspawner.doctor.doctor import Doctor
 from gpuspawner.doctor.explain import Explain
 from gpuspawner.doctor.report import RecordReport
 from gpuspawner.doctor.shipped import Rbac, Values
+from gpuspawner.doctor.warm import Warm
 
 
 def _made(command: type[Command]) -> tuple[Callable[[Application], Command], str]:
@@ -27,6 +28,7 @@ SUBCOMMANDS = {
     "capacity": _made(Capacity),
     "explain": _made(Explain),
     "report": _made(RecordReport),
+    "warm": _made(Warm),
     "rbac": _made(Rbac),
     "values": _made(Values),
 }

@@ -1,17 +1,20 @@
 """`gpuspawner capacity`: which GPUs are free, by accelerator or profile and by node."""
 
 from inspect import cleandoc
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
+from traitlets import Int, List, Unicode
 
-from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import FromFiles
-from gpuspawner.doctor.hub import Hub
+from gpuspawner.doctor import headroom, terminal
+from gpuspawner.doctor.command import PROFILE_HELP, FromFiles, UsageError
+from gpuspawner.doctor.hub import NOBODY, Hub
 from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
 from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
+from gpuspawner.policies.owner import Owner
 from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import Refuse, Start, Wait
 from gpuspawner.scheduling import NodeInfo
@@ -35,17 +38,46 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Capacity(FromFiles):
-    """Show which GPUs are free, by accelerator or profile and by node."""
+    """Show which GPUs are free, by accelerator or profile and by node.
+
+    With --servers and --profile, show instead what becomes of so many servers if they start now:
+    how many fit, how many need new nodes, and what is missing. The exit status is 0 if all can
+    start, 1 if some can't, 2 if that is unknown, and 3 if the question can't be answered.
+    """
 
     name = "capacity"
     description = __doc__
     examples = cleandoc("""
         gpuspawner capacity -f jupyterhub_config.py
         kubectl exec deploy/hub -- python3 -m gpuspawner capacity
+        gpuspawner capacity --servers 50 --profile t4 --group course
     """)
 
+    servers = Int(help="How many servers of --profile are to start.", min=0).tag(config=True)
+    profile = Unicode(help=PROFILE_HELP).tag(config=True)
+    groups = List(Unicode(), help="A group: judge the policies for its members, too.").tag(
+        config=True
+    )
+
+    aliases: Any = {  # noqa: RUF012, as traitlets has it
+        **FromFiles.aliases,
+        "servers": "Capacity.servers",
+        "profile": "Capacity.profile",
+        "group": "Capacity.groups",
+    }
+
+    @property
+    def owner(self) -> Owner:
+        """A member of the groups, with the role that JupyterHub gives to every user."""
+        groups = frozenset(self.groups)
+        return Owner(NOBODY.name, groups, frozenset({"user"})) if groups else NOBODY
+
     async def ask(self, hub: Hub) -> int:
-        """Print the tables."""
+        """Print the tables, or what becomes of the servers."""
+        if bool(self.servers) != bool(self.profile) or (self.groups and not self.servers):
+            raise UsageError("--servers, --profile and --group belong together")
+        if self.servers:
+            return await self._of_servers(hub)
         try:
             servers = [server for server in await listed(hub) if server.smallest]
         except UnusableError as error:
@@ -60,6 +92,16 @@ class Capacity(FromFiles):
         else:
             _tell(rows, nodes)
         return 0
+
+    async def _of_servers(self, hub: Hub) -> int:
+        found = await headroom.look(hub, self.profile, self.servers)
+        if self.output == "json":
+            terminal.say_json(headroom.plain(found))
+        else:
+            headroom.tell(self.profile, found)
+            if hub.policies and not self.groups:
+                terminal.say("GPUSpawner.policies aren't judged; to judge them, add --group NAME.")
+        return headroom.status(found)
 
 
 def _row(hub: Hub, tried: Tried) -> Row:

@@ -28,6 +28,8 @@ COMMON_ALIASES = {
 }
 NO_FLAGS: dict[str, object] = {}
 
+PROFILE_HELP = "The key of an accelerator, the slug of a profile, or options as JSON."
+
 MISUSED = 3
 """The exit status if a command can't be understood, or can't do its work."""
 

@@ -1,6 +1,5 @@
 """`gpuspawner explain`: why a user can't have a server, or why it has no room, node by node."""
 
-import json
 from inspect import cleandoc
 from typing import Any
 
@@ -15,7 +14,7 @@ from gpuspawner.doctor.hub import NOBODY, Hub
 from gpuspawner.doctor.judged import UNCOUNTED, JudgedByPolicies, judge
 from gpuspawner.doctor.nodes import names
 from gpuspawner.doctor.reasons import SharedReason, reasons
-from gpuspawner.doctor.servers import OfferedServer, named, try_out
+from gpuspawner.doctor.servers import OfferedServer, asked_for, try_out
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import did_you_mean, quote
 from gpuspawner.policies.owner import Owner
@@ -79,7 +78,7 @@ class Explain(FromFiles):
             case ["pod", name]:
                 return self._about_pod(hub, name)
             case [what]:
-                return await self._about_server(hub, what, _options(hub, what))
+                return await self._about_server(hub, what, asked_for(hub, what))
             case []:
                 return await self._about_server(hub, "the default server", {})
         raise UsageError(
@@ -187,16 +186,6 @@ def _tell_policies(hub: Hub, asked: Explained, pod: tuple[str, str]) -> None:
     if key in hub.state.pods or key in hub.state.unbound_pods:
         terminal.say(f"The pod {key} exists. This is the answer when the server has stopped.")
     judged.tell(asked.name, asked.judged)
-
-
-def _options(hub: Hub, text: str) -> dict[str, object]:
-    if not text.lstrip().startswith("{"):
-        return named(hub, text)
-    try:
-        read = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"these options aren't JSON: {error}") from error
-    return dict(read)
 
 
 def _headline(verdict: Verdict) -> str:

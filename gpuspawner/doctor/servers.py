@@ -1,10 +1,12 @@
 """The servers that users can choose, and what the hub would say to each of them now."""
 
+import json
 from collections.abc import AsyncIterator, Iterator
 
 import msgspec
 from tornado import web
 
+from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import one_line
@@ -13,9 +15,9 @@ from gpuspawner.offers import options, parsing
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.preflight.decision import Decision, rejected
+from gpuspawner.preflight.decision import Decision, Refuse, rejected
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.rejection import Rejection
+from gpuspawner.preflight.rejection import OverQuota, Rejection
 from gpuspawner.profiles.choice import ProfileChoice
 from gpuspawner.profiles.profile_list import Profile
 from gpuspawner.profiles.profile_options import PROFILE
@@ -136,10 +138,34 @@ async def _resolved(hub: Hub, raw: object) -> Choice:
         raise UnusableError(one_line(error.log_message or str(error))) from error
 
 
-def named(hub: Hub, name: str) -> dict[str, object]:
-    """Return the options that choose an accelerator or a profile by its key."""
-    offered = hub.spawner.gpuspawner_gates.sources.accelerators
-    return {"accelerator": name} if offered else {PROFILE: name}
+def asked_for(hub: Hub, what: str) -> dict[str, object]:
+    """Return the options that choose an accelerator or a profile by its key, or that are JSON.
+
+    Raises:
+        UsageError: They aren't JSON.
+    """
+    if not what.lstrip().startswith("{"):
+        offered = hub.spawner.gpuspawner_gates.sources.accelerators
+        return {"accelerator": what} if offered else {PROFILE: what}
+    try:
+        return dict(json.loads(what))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"these options aren't JSON: {error}") from error
+
+
+async def proposed(hub: Hub, what: str) -> tuple[Proposal, Choice]:
+    """Return the proposal of the server that `asked_for` chooses, after admission, and the choice.
+
+    Raises:
+        UsageError: There can be no such server. A quota that is used up is no reason.
+    """
+    tried = await try_out(hub, OfferedServer(what, "", asked_for(hub, what)))
+    rejection = tried.decision.rejection if isinstance(tried.decision, Refuse) else None
+    if rejection is not None and not isinstance(rejection.cause, OverQuota):
+        raise UsageError(f"the API server rejects the pod: {rejection.text}")
+    if tried.proposal is None or tried.choice is None:
+        raise UsageError(tried.problem)
+    return tried.proposal, tried.choice
 
 
 def _of_accelerators(offers: Offers) -> Iterator[OfferedServer]:

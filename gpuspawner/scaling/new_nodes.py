@@ -1,6 +1,7 @@
 """The nodes that one pool can still bring, as one pod sees them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import msgspec
@@ -140,6 +141,17 @@ class Future(msgspec.Struct, frozen=True):
         helps = holding or similar or is_open
         why = _end(growth) if helps else Obstacle(WhyNoNode.NO_SUCH_MACHINE, growth.pool)
         return cls(growth, slots, is_possible, why)
+
+    def after(self, pod: Judged) -> "Future":
+        """Return what the pool can bring for a pod when it has brought these slots."""
+        growth, added = self.growth, len(self.slots) - len(self.growth.coming)
+        machines = [
+            it if it.left is None else structs.replace(it, left=max(0, it.left - added))
+            for it in growth.machines
+        ]
+        nodes = growth.nodes + added
+        rest = replace(growth, nodes=nodes, machines=tuple(machines), coming=())
+        return Future.of(rest, pod, 1)
 
     def serves(self, pod: Judged) -> bool:
         """Whether the pool can or may bring a node for this pod."""

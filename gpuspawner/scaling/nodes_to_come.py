@@ -75,6 +75,25 @@ class NodesToCome:
         minutes = self.pools.usual.minutes("")
         return MayScaleUp(others, minutes, self.pools.is_any_starting(pod.exact))
 
+    def futures(
+        self, subject: Subject, declared: DeclaredPool | None, most: int
+    ) -> tuple[Future, ...]:
+        """Return what each pool of `outlook` can bring for pods like this one, in so many nodes.
+
+        Raises:
+            QuantityError, SelectorError, UNDECODABLE: As `outlook`.
+        """
+        if self._verdicts.verdict(subject).rejected is not None:
+            return ()
+        shape = self._verdicts.shape_of_needs(subject)
+        refused = self.pools.learned.obstacles(shape, self.pools.about())
+        pod = Judged.of(self._state, subject)
+        seen = [Future.of(_after(refused, it), pod, most) for it in self.pools.seen(pod.exact)]
+        slots = (slot for it in seen for slot in it.slots)
+        if declared is None or refused or any(map(pod.holds, slots)):
+            return tuple(seen)
+        return (*seen, Future.of(self.pools.declared(declared, pod.exact), pod, most))
+
     @property
     def version(self) -> object:
         """Changes with what the outlook depends on besides the cluster's state."""

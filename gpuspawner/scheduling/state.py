@@ -105,6 +105,21 @@ class ClusterState:
                     state.put(convert(kind, plain))
         return state
 
+    def copy(self) -> "ClusterState":
+        """Return a state with the same objects, to try changes on; it knows no images of nodes."""
+        made = ClusterState(self.rules)
+        made._known = set(self._known)
+        made._places.expect(self._places.startup_taints)
+        others = (
+            it for kind in KINDS if kind not in ("Node", "Pod") for it in self.all(kind).values()
+        )
+        nodes = (it.node for it in self.nodes.values() if it.node is not None)
+        for thing in chain(nodes, others, self._unbound.values(), self._undecodable):
+            made.put(thing)
+        for key, pod in self.bound.items():
+            made._put_bound(key, pod)
+        return made
+
     @property
     def lasting_version(self) -> int:
         """Increases with every change that can affect where a pod could run if others ended."""

@@ -178,3 +178,33 @@ RESIZED = pod(
 def test_what_a_resized_pod_holds_depends_on_the_schedulers_version(version, cpu):
     state = ClusterState.from_objects(nodes=[NODE], pods=[RESIZED], rules=Rules.of_version(version))
     assert state.nodes["gpu-1"].requested["cpu"] == cpu
+
+
+def test_a_copy_has_the_same_objects_and_changes_alone():
+    state = ClusterState.from_objects(
+        nodes=[NODE],
+        pods=[pod(), pod("waits", node=""), pod("lost", node="gone"), {"metadata": {"name": 1}}],
+        priorityClasses=[{"metadata": {"name": "low"}, "value": -10}],
+    )
+    copy = state.copy()
+
+    assert copy.nodes["gpu-1"].free == state.nodes["gpu-1"].free
+    assert dict(copy.pods) == dict(state.pods)
+    assert dict(copy.unbound_pods) == dict(state.unbound_pods)
+    assert list(copy.undecodable) == list(state.undecodable)
+    assert copy.all("PriorityClass") == state.all("PriorityClass")
+    assert copy.known("PriorityClass")
+    assert not copy.known("StorageClass")
+
+    put(copy, "Pod", pod("another"))
+    copy.remove("PriorityClass", "", "low")
+
+    assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 3
+    assert "low" in state.all("PriorityClass")
+
+
+def test_a_copy_takes_the_same_taints_for_temporary():
+    state = ClusterState.from_objects(nodes=[NODE])
+    state.expect(frozenset({"gpu"}))
+
+    assert state.copy().nodes["gpu-1"].lasting_taints == ()

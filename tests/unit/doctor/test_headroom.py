@@ -1,0 +1,174 @@
+"""`gpuspawner capacity --servers`, on files; what the API server's quotas allow is played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuspawner.doctor import hub as doctor_hub
+from gpuspawner.preflight.rejection import Of, OutOfRange, OverQuota, Rejection, Use
+from tests.unit.makers.files import T4, Files, of_fleet, printed, using
+from tests.unit.makers.policy_pods import container, plain
+
+COURSE = {
+    "groups": ["ml-2026"],
+    "gpus_per_user": 1,
+    "gpus_per_group": 3,
+    "explanation": "The course shares three GPUs",
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path, of_fleet("on-premises"))
+
+
+def ask(files: Files, servers: int, *arguments: str) -> int:
+    return files.ask("capacity", "--servers", str(servers), *arguments)
+
+
+def test_it_says_how_many_start_and_what_the_others_lack(files, capsys) -> None:
+    files.put("pods", [using("t4-0", 1)])
+
+    assert ask(files, 5, "--profile", "t4") == 1
+
+    assert capsys.readouterr().out.splitlines() == [
+        "5 servers with t4:",
+        "SERVERS  WHAT BECOMES OF THEM",
+        "      3  start on the nodes that exist",
+        "      2  find no room: each asks for 1 of nvidia.com/gpu, and no node has more than 0",
+        "To be pulled on 2 nodes: quay.io/jupyterhub/singleuser:latest.",
+    ]
+
+
+def test_options_as_json_choose_the_count_and_programs_get_the_same(files, capsys) -> None:
+    options = '{"accelerator": "t4", "gpus": 2}'
+
+    assert ask(files, 2, "--profile", options, "--output", "json") == 0
+
+    told = printed(capsys)
+    assert (told["servers"], told["fits_now"], told["on_new_nodes"], told["lacking"]) == (
+        2,
+        2,
+        0,
+        0,
+    )
+
+
+def test_a_profile_is_chosen_by_its_slug(files, capsys) -> None:
+    profiles = [{"display_name": "Small", "slug": "small", "kubespawner_override": {"image": "i"}}]
+    files.configuration.write_text(f"c = get_config()\nc.KubeSpawner.profile_list = {profiles}\n")
+
+    assert ask(files, 2, "--profile", "small") == 0
+
+    out = capsys.readouterr().out
+    assert "2  start on the nodes that exist" in out
+    assert "To be pulled on 1 node: i." in out
+
+
+def test_a_declared_pool_brings_nodes_in_its_usual_time(files, capsys) -> None:
+    files.configuration.write_text(
+        f'{T4}c.GPUSpawner.accelerators["t4"]["scale_up"] = {{"max_nodes": 3, "minutes": 4}}\n'
+    )
+
+    assert ask(files, 8, "--profile", "t4") == 1
+
+    out = capsys.readouterr().out
+    pool = "nvidia.com/gpu.product=Tesla-T4"
+    assert f"2  start once the pool {pool} has added 1 node, which takes about 4 minutes" in out
+    assert (
+        "2  find no room: each asks for 1 of nvidia.com/gpu, and no node has more than 0; "
+        f"pool {pool}: at-maximum, 3 node(s)"
+    ) in out
+
+
+def test_what_is_not_known_has_its_own_exit_status(files, capsys) -> None:
+    claim = {"name": "home", "persistentVolumeClaim": {"claimName": "shared"}}
+    files.configuration.write_text(f"{T4}c.KubeSpawner.volumes = [{claim!r}]\n")
+    (files.folder / "persistentvolumeclaims.json").unlink()
+
+    assert ask(files, 2, "--profile", "t4") == 2
+
+    assert "2  may start, but nobody knows: " in capsys.readouterr().out
+
+
+def test_policies_are_judged_for_members_of_a_group_one_server_each(files, capsys) -> None:
+    files.configuration.write_text(f"{T4}c.GPUSpawner.policies = { ({'course': COURSE})!r}\n")
+    grant = {"policies": ["course"], "groups": ["ml-2026"]}
+    files.put("pods", [plain("ann", grant=grant, containers=[container(gpu=1)])])
+
+    assert ask(files, 4, "--profile", "t4", "--group", "ml-2026") == 1
+    out = capsys.readouterr().out
+    assert "2  start on the nodes that exist" in out
+    assert "2  aren't allowed" in out
+    assert (
+        "The policy course allows 2. It says: The course shares three GPUs. The group ml-2026 can "
+        "have 3 GPUs at a time, and uses 3; your server would add 1 GPU."
+    ) in out
+
+    assert ask(files, 4, "--profile", "t4", "--group", "others") == 0
+    assert "aren't judged" not in capsys.readouterr().out
+    assert ask(files, 4, "--profile", "t4") == 0
+    assert "GPUSpawner.policies aren't judged; to judge them, add --group NAME." in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--servers", "3"),
+        ("--profile", "t4"),
+        ("--group", "g"),
+        ("--servers", "3", "--profile", "t5"),
+        ("--servers", "3", "--profile", "{"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_refused(files, capsys, arguments) -> None:
+    assert files.ask("capacity", *arguments) == 3
+    assert capsys.readouterr().err.startswith("gpuspawner capacity: ")
+
+
+def test_it_says_that_the_quota_of_a_queue_is_not_judged(files, capsys) -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "gpus"}
+    files.configuration.write_text(f"{T4}c.KubeSpawner.extra_labels = {labels}\n")
+
+    assert ask(files, 2, "--profile", "t4") == 0
+    assert "The servers wait in gpus; Kueue's quota isn't judged." in capsys.readouterr().err
+
+
+class Quotas:
+    """An API server that allows so many GPUs, and no pod of more than 100."""
+
+    def __init__(self, gpus: int) -> None:
+        self.gpus = gpus
+
+    async def admit(self, _: str, pod: Any) -> Rejection | None:
+        [container] = pod["spec"]["containers"]
+        limit = container["resources"]["limits"]["nvidia.com/gpu"]
+        asked = int(limit.removesuffix("000m"))
+        if asked > 100:
+            return Rejection(Of.POD, OutOfRange(()), "maximum per Pod")
+        if asked > self.gpus:
+            use = Use("requests.nvidia.com/gpu", asked, 0, self.gpus)
+            return Rejection(Of.POD, OverQuota((use,)), "exceeded quota")
+        return None
+
+
+@pytest.mark.parametrize(
+    ("gpus", "servers", "told"),
+    [(3, 4, "3  start"), (0, 4, "4  aren't allowed"), (100, 3, "3  start"), (3, 101, "4  start")],
+)
+def test_quotas_are_judged_by_the_api_server(
+    files, capsys, monkeypatch, gpus, servers, told
+) -> None:
+    monkeypatch.setattr(doctor_hub, "NoAdmission", lambda: Quotas(gpus))
+
+    ask(files, servers, "--profile", "t4")
+
+    printed = capsys.readouterr()
+    assert told in printed.out
+    assert ("Quotas can't be judged" in printed.err) == (servers > 100)
+    assert ("A ResourceQuota allows" in printed.out) == (gpus < servers <= 100)
