@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from traitlets.config import Application
 
 from gpuspawner.compat.jupyterhub import has_handler
-from gpuspawner.form.view_model import STATIC, LiveAddresses
+from gpuspawner.form.view_model import STATIC, GpusAddresses, LiveAddresses
 
 _PREFIX = "gpuspawner"
 
@@ -23,7 +23,11 @@ SCHEMA = rf"/{_PREFIX}/schema/{_SERVER}"
 STOP = rf"/{_PREFIX}/stop/{_SERVER}"
 LINE = rf"/{_PREFIX}/line/{_SERVER}"
 WAITING = rf"/{_PREFIX}/line"
-FILES = rf"/{_PREFIX}/static/(form\.css|follow\.js|form\.js|profiles\.js|line\.js)"
+GPUS = rf"/{_PREFIX}/gpus"
+FIGURES = rf"{GPUS}/figures"
+GPUS_STREAM = rf"{GPUS}/stream/{_SERVER}"
+GPUS_STOP = rf"{GPUS}/stop/{_SERVER}"
+FILES = rf"/{_PREFIX}/static/((?:form|gpus)\.css|(?:follow|form|profiles|line|gpus)\.js)"
 
 USAGE = "gpuspawner-usage"
 """The id of the part of the form that says what policies leave."""
@@ -51,6 +55,17 @@ def live(spawner: Any, script: str = "form.js") -> LiveAddresses | None:
         decision=f"{base}/decision/{server}",
         stream=f"{base}/stream/{server}",
         follow=f"{base}/static/follow.js?v={version('follow.js')}",
+    )
+
+
+def of_gpus(base_url: str) -> GpusAddresses:
+    """Return the addresses for the page of GPUs."""
+    files = f"{base_url}{_PREFIX}/static"
+    return GpusAddresses(
+        page=f"{base_url}{_PREFIX}/gpus",
+        style=f"{files}/gpus.css?v={version('gpus.css')}",
+        follow=f"{files}/follow.js?v={version('follow.js')}",
+        script=f"{files}/gpus.js?v={version('gpus.js')}",
     )
 
 
@@ -84,8 +99,12 @@ def pending(spawner: Any) -> str:
 
 
 def _path(spawner: Any, server: str) -> str:
+    return path_of(spawner.user.name, server)
+
+
+def path_of(owner: str, server: str) -> str:
     """Return the part of an address that names a server of the owner."""
-    return f"{quote(spawner.user.name, safe='')}/{quote(server, safe='')}"
+    return f"{quote(owner, safe='')}/{quote(server, safe='')}"
 
 
 @cache

@@ -10,6 +10,7 @@ from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.hub_events import HubEvents
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.metrics import Gauges, Metrics
+from gpuspawner.use.page import serve
 from gpuspawner.use.record import MOST_FACTS, Record
 from gpuspawner.use.written import UseRules
 
@@ -20,6 +21,7 @@ class HubUse:
     """The record of one hub, and what reads it.
 
     Attributes:
+        running: What else the hub has once.
         rules: What is kept, and for how long.
         record: What has happened.
         census: Who has the GPUs.
@@ -28,6 +30,7 @@ class HubUse:
     def __init__(
         self, hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()
     ) -> None:
+        self.running = running
         self.rules = rules
         self.record = Record([Metrics().count, HubEvents(hub).emit])
         self._files = FactFiles(rules.directory, rules.days) if rules.directory else None
@@ -53,4 +56,5 @@ def begin(hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any
     made = HubUse(hub, running, rules, tolerations)
     running.run(made.run())
     running.run(made.census.run())
+    serve(hub, made)
     return made
