@@ -86,7 +86,7 @@ class ForAll(msgspec.Struct, frozen=True):
     """What everybody may see: no name of a person, a server, a group or a node."""
 
     said: tuple[str, ...]
-    states: tuple[str, ...]
+    states: Mapping[str, str]
     accelerators: tuple[GpuRow, ...]
     refusals: tuple[tuple[str, int], ...]
 
@@ -99,17 +99,17 @@ class ForAdministrators(msgspec.Struct, frozen=True):
     servers: HoldersView
 
 
-def states() -> tuple[str, ...]:
+def states() -> dict[str, str]:
     """Name the states of `Held`, and all together."""
-    return (
-        _("Free"),
-        _("Servers here"),
-        _("Other pods"),
-        _("Starting"),
-        _("Kept for the line"),
-        _("Unavailable"),
-        _("All"),
-    )
+    return {
+        "free": _("Free"),
+        "ours": _("Servers here"),
+        "others": _("Other pods"),
+        "reserved": _("Starting"),
+        "line": _("Kept for the line"),
+        "away": _("Unavailable"),
+        "all": _("All"),
+    }
 
 
 def accelerators(
@@ -120,7 +120,7 @@ def accelerators(
         GpuRow(
             names.get(it.key, it.key),
             _part(it.part),
-            ngettext("{count} node", "{count} nodes", it.nodes).format(count=it.nodes),
+            str(it.nodes),
             (*it.held, sum(it.held)),
             waiting.get(it.key, 0),
         )
