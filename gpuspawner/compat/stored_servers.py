@@ -37,8 +37,8 @@ def stored_servers(database: Any) -> Iterator[tuple[int, str, bool, StoredState]
         yield owner, name, server is not None, read
 
 
-_AT_ONCE = 250
-"""How many rows are read at once: 2 ms from a file."""
+_AT_ONCE = 100
+"""How many rows are read at once, in about a millisecond."""
 
 
 class RunningServer(msgspec.Struct, frozen=True):

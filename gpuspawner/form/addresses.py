@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from traitlets.config import Application
 
 from gpuspawner.compat.jupyterhub import has_handler
-from gpuspawner.form.view_model import STATIC, GpusAddresses, LiveAddresses
+from gpuspawner.form.view_model import STATIC, LiveAddresses
 
 _PREFIX = "gpuspawner"
 
@@ -46,27 +46,26 @@ def live(spawner: Any, script: str = "form.js") -> LiveAddresses | None:
     """
     if not Application.initialized() or not is_served(Application.instance()):
         return None
-    base = f"{spawner.hub.base_url}{_PREFIX}"
+    hub, base = spawner.hub.base_url, f"{spawner.hub.base_url}{_PREFIX}"
     server = _path(spawner, spawner.name)
     return LiveAddresses(
-        style=f"{base}/static/form.css?v={version('form.css')}",
-        script=f"{base}/static/{script}?v={version(script)}",
+        style=static(hub, "form.css"),
+        script=static(hub, script),
         states=f"{base}/states/{server}",
         decision=f"{base}/decision/{server}",
         stream=f"{base}/stream/{server}",
-        follow=f"{base}/static/follow.js?v={version('follow.js')}",
+        follow=static(hub, "follow.js"),
     )
 
 
-def of_gpus(base_url: str) -> GpusAddresses:
-    """Return the addresses for the page of GPUs."""
-    files = f"{base_url}{_PREFIX}/static"
-    return GpusAddresses(
-        page=f"{base_url}{_PREFIX}/gpus",
-        style=f"{files}/gpus.css?v={version('gpus.css')}",
-        follow=f"{files}/follow.js?v={version('follow.js')}",
-        script=f"{files}/gpus.js?v={version('gpus.js')}",
-    )
+def static(base_url: str, name: str) -> str:
+    """Return the address of the current version of a file."""
+    return f"{base_url}{_PREFIX}/static/{name}?v={version(name)}"
+
+
+def gpus(base_url: str) -> str:
+    """Return the address of the page of GPUs."""
+    return f"{base_url}{_PREFIX}/gpus"
 
 
 def spawn(spawner: Any) -> str:

@@ -159,15 +159,6 @@ class LiveAddresses(msgspec.Struct, frozen=True):
     follow: str = ""
 
 
-class GpusAddresses(msgspec.Struct, frozen=True):
-    """The addresses for the page of GPUs, without a host; `page` is also the start of others."""
-
-    page: str
-    style: str
-    follow: str
-    script: str
-
-
 class RefusedView(msgspec.Struct, frozen=True):
     """A refusal above a form that isn't ours; the attributes are those of `View`."""
 

@@ -5,13 +5,14 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from gpuspawner.record import Fact
 from gpuspawner.runtime import Runtime
 from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.hub_events import HubEvents
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.page import serve
-from gpuspawner.use.record import MOST_FACTS, Record
+from gpuspawner.use.record import MOST_FACTS, Record, Server
 from gpuspawner.use.written import UseRules
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ class HubUse:
         rules: What is kept, and for how long.
         record: What has happened.
         census: Who has the GPUs.
+        known: What is known of the use of servers' GPUs, for the page.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class HubUse:
         self.rules = rules
         self.record = Record([Metrics().count, HubEvents(hub).emit])
         self._files = FactFiles(rules.directory, rules.days) if rules.directory else None
+        self.known: dict[Server, Fact] = {}
         self.census = LiveCensus(hub, running, tolerations)
         Gauges(running, self.census)
         running.record = self.record.note

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Hashable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -13,7 +14,7 @@ from tornado import web
 
 from gpuspawner.cluster.background import Turn
 from gpuspawner.compat.jupyterhub import add_handlers, add_templates, holds_for_all
-from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, of_gpus, path_of
+from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, gpus, path_of, static
 from gpuspawner.form.render import environment
 from gpuspawner.language import language_tag
 from gpuspawner.start.host import set_locale
@@ -36,7 +37,6 @@ _PAGE = """{% extends "page.html" %}
 {% endblock %}
 """
 _TURN_SECONDS = 0.002
-_NOBODY: dict[tuple[str, str], Any] = {}
 
 
 class OfHubUse:
@@ -70,22 +70,20 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         self.finish(figures)
 
     async def _figures(self) -> str:
-        turn, user = Turn(_TURN_SECONDS), self.current_user.name
-        taken = await self._use.census.take()
-        at = of_gpus(self.hub.base_url)
+        turn, taken = Turn(_TURN_SECONDS), await self._use.census.take()
+        base, page = self.hub.base_url, gpus(self.hub.base_url)
         sees = holds_for_all(self, "admin:servers")
         sees = sees or holds_for_all(self, "list:users", "read:servers")
-        pieces = (
-            environment()
-            .get_template("gpus.html")
-            .generate(
-                all=self._for_all(taken),
-                more=await self._for_administrators(taken, at.page, turn) if sees else None,
-                at=at,
-                stream=f"{at.page}/stream/{path_of(user, '')}",
-                xsrf=self.xsrf_token.decode("ascii"),
-                language_tag=language_tag,
-            )
+        more = await self._for_administrators(taken, page, turn) if sees else None
+        template = environment().get_template("gpus.html")
+        pieces = template.generate(
+            all=self._for_all(taken),
+            more=more,
+            page=page,
+            file=partial(static, base),
+            user=path_of(self.current_user.name, ""),
+            xsrf=self.xsrf_token.decode("ascii"),
+            language_tag=language_tag,
         )
         made = []
         for piece in pieces:
@@ -114,7 +112,7 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         for node in taken.nodes:
             nodes.append(page_view.node(node, names))
             await turn.end_if_long()
-        found = await holders(running, self.db, turn, _NOBODY)
+        found = await holders(running, self.db, turn, self._use.known)
         stops = holds_for_all(self, "delete:servers")
         query, now = Query.read(self.get_query_argument), datetime.now(UTC)
         servers = page_view.servers(found, query, page, now, stops=stops)
@@ -175,7 +173,7 @@ class StopHolderHandler(OfHubUse, StopHandler):
     def back(self, user: User) -> str:  # noqa: ARG002, for other pages
         """As `StopHandler.back`: what was asked for before."""
         fields = Query.read(self.get_body_argument).fields
-        page = of_gpus(self.hub.base_url).page
+        page = gpus(self.hub.base_url)
         return f"{page}?{urlencode(fields)}#servers" if fields else f"{page}#servers"
 
 

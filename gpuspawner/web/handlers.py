@@ -56,7 +56,7 @@ class StopHandler(BaseHandler):  # type: ignore[misc]
 
     @needs_scope("delete:servers")  # type: ignore[untyped-decorator, unused-ignore]
     async def post(self, user_name: str, server_name: str) -> None:
-        """Stop the server, and send the browser back."""
+        """Stop the server, and send the browser back to the form."""
         async with counted(self._questions, user_name):
             user = self.find_user(user_name)
             if user is None:

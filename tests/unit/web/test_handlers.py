@@ -33,6 +33,6 @@ def test_each_address_about_one_users_servers_has_the_limit_per_user(
 
 
 def test_no_two_addresses_share_their_limit() -> None:
-    limits = [it._questions for _, it, *_ in handlers._HANDLERS if hasattr(it, "_questions")]
+    limits = [it._questions for _, it, *_ in SERVED if hasattr(it, "_questions")]
 
     assert len(limits) == len(set(map(id, limits))) == 10
