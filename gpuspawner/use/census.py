@@ -189,22 +189,18 @@ def census(
 
 
 def _placed(promised: Iterable[Demand], places: dict[tuple[str, str], NodeGpus]) -> Iterator[Kept]:
-    names: dict[int, Iterator[str]] = {}
-    last: dict[int, str] = {}
     resources = {resource for _, resource in places}
-    everywhere = sorted({node for node, _ in places})
+    left: dict[int, list[str]] = {}
     for it in promised:  # equal demands are the same object, and go on where the last one fitted
         asked = [(name, n) for name, n in it.requests.items() if n and name in resources]
-        if not asked:
-            continue
-        every = everywhere if it.nodes is None else it.nodes
-        left = names.setdefault(id(it), iter(sorted(every)))
-        node = last.get(id(it)) or next(left, None)
-        while node is not None and not all(_free(places, node, *one) for one in asked):
-            node = next(left, None)
-        if node is not None:
-            last[id(it)] = node
-            yield from ((node, *one) for one in asked)
+        if id(it) not in left:
+            every = {node for node, _ in places} if it.nodes is None else it.nodes
+            left[id(it)] = sorted(every, reverse=True)
+        nodes = left[id(it)] if asked else []
+        while nodes and not all(_free(places, nodes[-1], *one) for one in asked):
+            nodes.pop()
+        if nodes:
+            yield from ((nodes[-1], *one) for one in asked)
 
 
 def _free(places: dict[tuple[str, str], NodeGpus], node: str, resource: str, amount: int) -> bool:
