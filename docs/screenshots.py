@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from localcluster import LocalCluster, Pods
 from localcluster.demo import Demo
-from tests.browser import launch_stage, line_stage, policy_stage, pools
+from tests.browser import launch_stage, line_stage, policy_stage, pools, use_stage
 from tests.browser.states import NAMESPACE, Scene, a_hub
 
 IMAGES = Path(__file__).parent / "images"
@@ -39,6 +39,7 @@ def main() -> None:
         take_the_policies(browser, Path(folder))
         take_the_launches(browser, Path(folder))
         take_the_line(browser, Path(folder))
+        take_the_gpus(browser, Path(folder))
 
 
 def take_the_demo(browser: Browser, url: str) -> None:
@@ -157,6 +158,20 @@ def take_the_line(browser: Browser, folder: Path) -> None:
         erin.get_by_role("link", name=line_stage.LEAVE).click()
         erin.locator(line_stage.PLACE).wait_for()
         picture(erin, "line-page-phone")
+
+
+def take_the_gpus(browser: Browser, folder: Path) -> None:
+    """Take the page of GPUs as administrators see it, and as everybody else does on a phone."""
+    with (
+        LocalCluster(folder / "used", pods=Pods.RUN) as cluster,
+        use_stage.a_hub_in_use(cluster, folder / "use") as hub,
+    ):
+        admin = log_in(window(browser), hub.url, "admin")
+        use_stage.open_the_page(admin, hub)
+        in_both_colours(admin, "gpus")
+        eve = log_in(window(browser, PHONE), hub.url, "eve")
+        use_stage.open_the_page(eve, hub)
+        picture(eve, "gpus-phone")
 
 
 def window(

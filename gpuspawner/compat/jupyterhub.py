@@ -6,9 +6,11 @@ and ``app.py`` of 5.5.0 and 6.1.1, and checked by running both.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from jupyterhub import orm
+from jupyterhub.scopes import Scope
 from jupyterhub.spawner import Spawner
 from markupsafe import Markup
 from sqlalchemy import event, inspect
@@ -298,3 +300,21 @@ def add_handlers(hub: Any, handlers: Sequence[Handler]) -> None:
     if application is not None:
         prefix = hub.hub_prefix.rstrip("/")
         application.add_handlers(".*", [(f"{prefix}{path}", *rest) for path, *rest in handlers])
+
+
+def add_templates(hub: Any, folder: str) -> None:
+    """Let the hub find templates in a folder, behind an administrator's and before its own.
+
+    The hub makes its loaders during its start, before or after this call (``app.py``,
+    ``init_tornado_settings``).
+    """
+    own = str(Path(hub.data_files_path) / "templates")
+    environment = hub.tornado_settings.get("jinja2_env")
+    loaders = environment.loader.loaders if environment is not None else ()
+    for paths in (hub.template_paths, *(getattr(it, "searchpath", []) for it in loaders)):
+        paths.insert(paths.index(own) if own in paths else len(paths), folder)
+
+
+def holds_for_all(handler: Any, *names: str) -> bool:
+    """Whether the caller of a request has these scopes for everybody, and not only for some."""
+    return all(handler.parsed_scopes.get(it) is Scope.ALL for it in names)

@@ -26,7 +26,11 @@ WAITING = rf"/{_PREFIX}/line"
 USED = rf"/{_PREFIX}/use"
 REPORT = rf"/{_PREFIX}/report"
 KEEP = rf"/{_PREFIX}/keep/{_SERVER}"
-FILES = rf"/{_PREFIX}/static/(form\.css|follow\.js|form\.js|profiles\.js|line\.js)"
+GPUS = rf"/{_PREFIX}/gpus"
+FIGURES = rf"{GPUS}/figures"
+GPUS_STREAM = rf"{GPUS}/stream/{_SERVER}"
+GPUS_STOP = rf"{GPUS}/stop/{_SERVER}"
+FILES = rf"/{_PREFIX}/static/((?:form|gpus)\.css|(?:follow|form|profiles|line|gpus)\.js)"
 
 USAGE = "gpuspawner-usage"
 """The id of the part of the form that says what policies leave."""
@@ -45,16 +49,26 @@ def live(spawner: Any, script: str = "form.js") -> LiveAddresses | None:
     """
     if not Application.initialized() or not is_served(Application.instance()):
         return None
-    base = f"{spawner.hub.base_url}{_PREFIX}"
+    hub, base = spawner.hub.base_url, f"{spawner.hub.base_url}{_PREFIX}"
     server = _path(spawner, spawner.name)
     return LiveAddresses(
-        style=f"{base}/static/form.css?v={version('form.css')}",
-        script=f"{base}/static/{script}?v={version(script)}",
+        style=static(hub, "form.css"),
+        script=static(hub, script),
         states=f"{base}/states/{server}",
         decision=f"{base}/decision/{server}",
         stream=f"{base}/stream/{server}",
-        follow=f"{base}/static/follow.js?v={version('follow.js')}",
+        follow=static(hub, "follow.js"),
     )
+
+
+def static(base_url: str, name: str) -> str:
+    """Return the address of the current version of a file."""
+    return f"{base_url}{_PREFIX}/static/{name}?v={version(name)}"
+
+
+def gpus(base_url: str) -> str:
+    """Return the address of the page of GPUs."""
+    return f"{base_url}{_PREFIX}/gpus"
 
 
 def spawn(spawner: Any) -> str:
@@ -92,8 +106,12 @@ def pending(spawner: Any) -> str:
 
 
 def _path(spawner: Any, server: str) -> str:
+    return path_of(spawner.user.name, server)
+
+
+def path_of(owner: str, server: str) -> str:
     """Return the part of an address that names a server of the owner."""
-    return f"{quote(spawner.user.name, safe='')}/{quote(server, safe='')}"
+    return f"{quote(owner, safe='')}/{quote(server, safe='')}"
 
 
 @cache

@@ -49,7 +49,7 @@ def render(
     else:
         view = replace(ViewBuilder(offers, rows, chosen, told).view(live), usage=usage)
         cards, sizes = _drawn(view)
-    template = _environment().get_template("form.html")
+    template = environment().get_template("form.html")
     return template.render(
         view=view,
         cards=cards,
@@ -62,7 +62,7 @@ def render(
 
 def render_refusal(told: OnForm, live: LiveAddresses | None) -> str:
     """Render a refusal of a profile, with a button for each alternative, above a form of others."""
-    template = _environment().get_template("refusal.html")
+    template = environment().get_template("refusal.html")
     wait = would_be(told.place) if told.place else ""
     view = RefusedView(told.message.html, _of_profiles(told), wait, live)
     return template.render(view=view, style=_style(live), language_tag=language_tag)
@@ -70,7 +70,7 @@ def render_refusal(told: OnForm, live: LiveAddresses | None) -> str:
 
 def render_line(view: LineView) -> str:
     """Render the page of somebody who waits in line."""
-    template = _environment().get_template("line.html")
+    template = environment().get_template("line.html")
     return template.render(view=view, style=_style(view.live), language_tag=language_tag)
 
 
@@ -86,7 +86,7 @@ def _of_profiles(told: OnForm) -> tuple[Button, ...]:
 
 def render_usage(usage: LeftByPolicies, live: LiveAddresses | None) -> str:
     """Render what policies leave to the user, above a form of others."""
-    template = _environment().get_template("usage_alone.html")
+    template = environment().get_template("usage_alone.html")
     view = UsageView(usage, live)
     return template.render(view=view, style=_style(live), language_tag=language_tag)
 
@@ -102,8 +102,8 @@ def _untried(
 
 def _drawn(view: View) -> tuple[Markup, Markup]:
     """Draw the accelerators, and the fields below them."""
-    cards = _environment().get_template("cards.html").render(view=view, most_lamps=MOST_LAMPS)
-    sizes = _environment().get_template("sizes.html").render(view=view)
+    cards = environment().get_template("cards.html").render(view=view, most_lamps=MOST_LAMPS)
+    sizes = environment().get_template("sizes.html").render(view=view)
     return Markup(cards), Markup(sizes)  # noqa: S704, they are escaped
 
 
@@ -111,7 +111,7 @@ def _drawn(view: View) -> tuple[Markup, Markup]:
 def _words(_language: str) -> Markup:
     """Render what the script may have to say in the language of the current request."""
     words = (
-        _environment()
+        environment()
         .get_template("words.html")
         .render(
             not_free=not_free,
@@ -125,8 +125,9 @@ def _words(_language: str) -> Markup:
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Return the templates of all pages, in the language of the current request."""
+    made = Environment(
         loader=PackageLoader("gpuspawner.form"),
         autoescape=True,
         extensions=["jinja2.ext.i18n"],
@@ -135,8 +136,8 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         auto_reload=False,
     )
-    environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
-    return environment
+    made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
+    return made
 
 
 def _style(live: LiveAddresses | None) -> Markup:
@@ -146,6 +147,6 @@ def _style(live: LiveAddresses | None) -> Markup:
 @cache
 def _style_at(address: str | None) -> Markup:
     """Return the element that brings the style; None has no address."""
-    style, _, _ = PackageLoader("gpuspawner.form", "static").get_source(_environment(), "form.css")
-    element = _environment().get_template("style.html")
+    style, _, _ = PackageLoader("gpuspawner.form", "static").get_source(environment(), "form.css")
+    element = environment().get_template("style.html")
     return Markup(element.render(address=address, style=Markup(style)))  # noqa: S704, it is ours

@@ -42,7 +42,7 @@ def denied_in_short(denial: object, names: DisplayNames) -> str:
             return _("it isn't offered to you")
         case OverLimit(Standing(limit=limit)):
             text = _("the limit is {most}")
-            return text.format(most=_amount(limit.measure, limit.most, names))
+            return text.format(most=amount_of(limit.measure, limit.most, names))
         case _:
             return ""
 
@@ -63,7 +63,7 @@ def limit_reached(standing: Standing, names: DisplayNames) -> str:
     limit = standing.limit
     used, most = (
         policy_figure(limit.measure, standing.used),
-        _amount(limit.measure, limit.most, names),
+        amount_of(limit.measure, limit.most, names),
     )
     if limit.measure.of in names:
         most = policy_figure(limit.measure, limit.most)
@@ -75,7 +75,7 @@ def limit_reached(standing: Standing, names: DisplayNames) -> str:
 
 def _standing(standing: Standing, names: DisplayNames) -> str:
     limit = standing.limit
-    most = _amount(limit.measure, limit.most, names)
+    most = amount_of(limit.measure, limit.most, names)
     used = policy_figure(limit.measure, standing.used)
     if limit.per is Per.GROUP:
         text = _("The group {group} uses {used} of its {most}.")
@@ -101,8 +101,8 @@ def _explanation(policy: Policy) -> tuple[str, ...]:
 def _over(denial: OverLimit, names: DisplayNames) -> str:
     standing = denial.standing
     limit = standing.limit
-    most = _amount(limit.measure, limit.most, names)
-    asked = _amount(limit.measure, denial.asked, names)
+    most = amount_of(limit.measure, limit.most, names)
+    asked = amount_of(limit.measure, denial.asked, names)
     match limit.per:
         case Per.SERVER:
             text = _("A server of yours can have at most {most}; this one would have {asked}.")
@@ -139,7 +139,7 @@ def _servers(names: Sequence[str]) -> str:
     return all_of([name or _("your default server") for name in names])
 
 
-def _amount(measure: Measure, amount: Amount, names: DisplayNames) -> str:
+def amount_of(measure: Measure, amount: Amount, names: DisplayNames) -> str:
     """Name an amount with what it counts: `2 GPUs`, `1 × Tesla T4`, `16 GiB of memory`."""
     match measure.what:
         case What.GPUS if measure.of:

@@ -75,7 +75,7 @@ class Census(msgspec.Struct, frozen=True):
     accelerators: tuple[AcceleratorGpus, ...] = ()
 
 
-class Selector(msgspec.Struct, frozen=True):
+class Selecting(msgspec.Struct, frozen=True):
     """Which nodes have an accelerator, and which taints its pods tolerate."""
 
     accelerator: Accelerator
@@ -90,12 +90,12 @@ class Selector(msgspec.Struct, frozen=True):
 
 def selectors(
     accelerators: Iterable[Accelerator], tolerations: Sequence[Any] = ()
-) -> tuple[Selector, ...]:
+) -> tuple[Selecting, ...]:
     """Return the selectors of accelerators; *tolerations* are those that every pod has."""
     return tuple(_selector(it, tolerations) for it in accelerators)
 
 
-def _selector(of: Accelerator, tolerations: Sequence[Any]) -> Selector:
+def _selector(of: Accelerator, tolerations: Sequence[Any]) -> Selecting:
     # The admission plugin ExtendedResourceToleration, which most clusters have, adds one.
     by_admission = {"key": of.resource, "operator": "Exists"}
     spec: dict[str, Any] = {
@@ -109,10 +109,12 @@ def _selector(of: Accelerator, tolerations: Sequence[Any]) -> Selector:
     pod = convert("Pod", {"metadata": {"name": "any"}, "spec": spec})
     if not isinstance(pod, Pod):  # an administrator's own toleration can't be read
         return _selector(of, ())
-    return Selector(of, node_choice(pod.spec), tuple(pod.spec.tolerations or ()))
+    return Selecting(of, node_choice(pod.spec), tuple(pod.spec.tolerations or ()))
 
 
-def node_gpus(node: NodeInfo, ours: Amounts, selecting: Sequence[Selector]) -> tuple[NodeGpus, ...]:
+def node_gpus(
+    node: NodeInfo, ours: Amounts, selecting: Sequence[Selecting]
+) -> tuple[NodeGpus, ...]:
     """Return the GPUs of a node, of which *ours* are this hub's servers'; promises come later."""
     offered = {it.accelerator.resource for it in selecting}
     named = sorted(
@@ -124,7 +126,7 @@ def node_gpus(node: NodeInfo, ours: Amounts, selecting: Sequence[Selector]) -> t
 
 
 def _of_resource(
-    node: NodeInfo, resource: str, ours: Amounts, selecting: Sequence[Selector]
+    node: NodeInfo, resource: str, ours: Amounts, selecting: Sequence[Selecting]
 ) -> NodeGpus | None:
     usable = node.allocatable.get(resource, 0)
     every = max(node.capacity.get(resource, 0), usable)
@@ -144,7 +146,7 @@ def _of_resource(
     )
 
 
-def _narrowest(found: list[Selector]) -> list[Selector]:
+def _narrowest(found: list[Selecting]) -> list[Selecting]:
     """Leave out what another one narrows down: a node of "any GPU" and of "T4" has T4s."""
     if len(found) == 1:
         return found
@@ -152,7 +154,7 @@ def _narrowest(found: list[Selector]) -> list[Selector]:
     return [it for it, own in zip(found, labels, strict=True) if not any(own < b for b in labels)]
 
 
-def _is_away(node: NodeInfo, meant: Sequence[Selector]) -> bool:
+def _is_away(node: NodeInfo, meant: Sequence[Selecting]) -> bool:
     if node.node is None or node.node.spec.unschedulable or node.taints != node.lasting_taints:
         return True
     if not node.taints or not meant:  # of GPUs that aren't offered, nobody knows who tolerates them
@@ -187,22 +189,18 @@ def census(
 
 
 def _placed(promised: Iterable[Demand], places: dict[tuple[str, str], NodeGpus]) -> Iterator[Kept]:
-    names: dict[int, Iterator[str]] = {}
-    last: dict[int, str] = {}
     resources = {resource for _, resource in places}
-    everywhere = sorted({node for node, _ in places})
+    left: dict[int, list[str]] = {}
     for it in promised:  # equal demands are the same object, and go on where the last one fitted
         asked = [(name, n) for name, n in it.requests.items() if n and name in resources]
-        if not asked:
-            continue
-        every = everywhere if it.nodes is None else it.nodes
-        left = names.setdefault(id(it), iter(sorted(every)))
-        node = last.get(id(it)) or next(left, None)
-        while node is not None and not all(_free(places, node, *one) for one in asked):
-            node = next(left, None)
-        if node is not None:
-            last[id(it)] = node
-            yield from ((node, *one) for one in asked)
+        if id(it) not in left:
+            every = {node for node, _ in places} if it.nodes is None else it.nodes
+            left[id(it)] = sorted(every, reverse=True)
+        nodes = left[id(it)] if asked else []
+        while nodes and not all(_free(places, nodes[-1], *one) for one in asked):
+            nodes.pop()
+        if nodes:
+            yield from ((nodes[-1], *one) for one in asked)
 
 
 def _free(places: dict[tuple[str, str], NodeGpus], node: str, resource: str, amount: int) -> bool:

@@ -2,20 +2,21 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from gpuspawner.compat.jupyterhub import announce_on
 from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime
-from gpuspawner.use import web
+from gpuspawner.use import page, web
 from gpuspawner.use.files import FactFiles, Writer
+from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.hub_events import HubEvents
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.prometheus import Prometheus
-from gpuspawner.use.record import MOST_FACTS, Record
+from gpuspawner.use.record import MOST_FACTS, Record, ServerName
 from gpuspawner.use.watching import UseWatch
 from gpuspawner.use.written import UseRules
 
@@ -26,6 +27,7 @@ class HubUse:
     """The record of one hub, and what reads it.
 
     Attributes:
+        running: What else the hub has once.
         rules: What is kept, and for how long.
         record: What has happened.
         census: Who has the GPUs.
@@ -35,6 +37,7 @@ class HubUse:
     def __init__(
         self, hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()
     ) -> None:
+        self.running = running
         self.rules = rules
         self.record = Record([Metrics().count, HubEvents(hub).emit])
         self._files = FactFiles(rules.directory, rules.days) if rules.directory else None
@@ -49,11 +52,17 @@ class HubUse:
 
     def _show(self, hub: Any, running: Runtime, watch: UseWatch) -> None:
         """Let the hub's pages warn owners, and the line know what is idle."""
-        for page in ("home", "spawn"):
-            announce_on(hub, page, or_nothing(partial(web.told, watch)))
+        for name in ("home", "spawn"):
+            announce_on(hub, name, or_nothing(partial(web.told, watch)))
         if running.line is not None:
             running.line.unused_for = watch.unused_for
         running.run(watch.run())
+
+    @property
+    def known(self) -> Mapping[ServerName, GPUUse | None]:
+        """What is known of the use of servers' GPUs."""
+        servers = self.watch.servers if self.watch is not None else {}
+        return {name: it.use for name, it in servers.items()}
 
     async def run(self) -> None:
         """Take over what earlier hubs have kept, and keep what happens. Never raises."""
@@ -73,4 +82,5 @@ def begin(hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any
     made = HubUse(hub, running, rules, tolerations)
     running.run(made.run())
     running.run(made.census.run())
+    page.serve(hub, made)
     return made

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from jupyterhub.handlers import BaseHandler
 from jupyterhub.scopes import needs_scope
+from jupyterhub.user import User
 from tornado import web
 
 from gpuspawner import runtime
@@ -64,11 +65,15 @@ class StopHandler(BaseHandler):  # type: ignore[misc]
             if spawner is not None and spawner.ready:
                 await self.stop_single_user(user, server_name)
                 await _until_not_counted(runtime.current(spawner), spawner)
-            form = self.get_query_argument("form", "")
-            names = [user.name, form] if form else [user.name]
-            path = "/".join(quote(name, safe="") for name in names)
-            # The fragment moves the focus to the figures, which have changed.
-            self.redirect(f"{self.hub.base_url}spawn/{path}#{USAGE}")
+            self.redirect(self.back(user))
+
+    def back(self, user: User) -> str:
+        """Return the address of the page whose button this is."""
+        form = self.get_query_argument("form", "")
+        names = [user.name, form] if form else [user.name]
+        path = "/".join(quote(name, safe="") for name in names)
+        # The fragment moves the focus to the figures, which have changed.
+        return f"{self.hub.base_url}spawn/{path}#{USAGE}"
 
 
 async def _until_not_counted(running: Runtime, spawner: Host) -> None:

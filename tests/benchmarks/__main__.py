@@ -15,6 +15,7 @@ PARTS = (
     "stalls",
     "form",
     "open_forms",
+    "gpus_page",
     "policies",
     "line",
     "looks",

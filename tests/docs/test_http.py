@@ -9,8 +9,10 @@ import pytest
 from jupyterhub.handlers import BaseHandler
 
 from gpuspawner.form.view_model import STATIC
+from gpuspawner.use import page
 from gpuspawner.web import handlers
 
+SERVED = (*handlers._HANDLERS, *page.HANDLERS)
 PAGE = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
 FOLDERS = [path.split("/")[2] for path, *_ in handlers._HANDLERS]
 
@@ -23,9 +25,7 @@ def test_every_address_is_in_the_reference(folder: str):
 ROWS = re.findall(r"^\| `\w+ /hub(/[^?`]+).*\| (.*) \|$", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "handler", [it for it in handlers._HANDLERS if issubclass(it[1], BaseHandler)]
-)
+@pytest.mark.parametrize("handler", [it for it in SERVED if issubclass(it[1], BaseHandler)])
 def test_an_address_that_takes_no_token_asks_for_a_cookie(handler: tuple[str, type[BaseHandler]]):
     told = [who for path, who in ROWS if re.fullmatch(handler[0], path)]
 

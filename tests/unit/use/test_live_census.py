@@ -126,18 +126,19 @@ async def test_a_census_that_fails_is_tried_again(
     living: Living, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(live_census, "_EVERY_SECONDS", 0.001)
-    take, calls = living.census.take, []
+    take, again = living.census.take, asyncio.Event()
+    calls: list[None] = []
 
     async def failing() -> Census:
-        calls.append(1)
+        calls.append(None)
         if len(calls) == 1:
             raise ValueError("no")
+        again.set()
         return await take()
 
     monkeypatch.setattr(living.census, "take", failing)
     task = asyncio.create_task(living.census.run())
-    while not living.census.version:  # noqa: ASYNC110, it has no event
-        await asyncio.sleep(0.001)
+    await again.wait()
     task.cancel()
 
     assert "Can't count GPUs right now" in caplog.text

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from gpuspawner.use import page
 from gpuspawner.web import handlers
 from gpuspawner.web.about_a_server import Questions
+
+SERVED = (*handlers._HANDLERS, *page.HANDLERS)
 
 
 def about_servers() -> Iterator[Any]:
     """Yield each method of ours that takes a user's name, with its handler."""
-    for _, handler, *_ in handlers._HANDLERS:
+    for _, handler, *_ in SERVED:
         for verb in ("get", "post"):
             method = inspect.unwrap(vars(handler).get(verb, len))
             if "user_name" in inspect.signature(method).parameters:
@@ -30,6 +33,6 @@ def test_each_address_about_one_users_servers_has_the_limit_per_user(
 
 
 def test_no_two_addresses_share_their_limit() -> None:
-    limits = [it._questions for _, it, *_ in handlers._HANDLERS if hasattr(it, "_questions")]
+    limits = [it._questions for _, it, *_ in SERVED if hasattr(it, "_questions")]
 
-    assert len(limits) == len(set(map(id, limits))) == 6
+    assert len(limits) == len(set(map(id, limits))) == 10

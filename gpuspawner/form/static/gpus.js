@@ -1,0 +1,63 @@
+/* Keeps the page of GPUs current while it is visible: the hub says when something has changed, and
+   the page asks for its parts again. It also works without this script. */
+"use strict";
+
+(() => {
+  const root = document.querySelector(".gpuspawner-gpus[data-stream]");
+  if (!root) return;
+  const REST = 500; /* milliseconds between two questions, whatever changes */
+  let known;
+  let asking;
+  let isOld = false;
+
+  const parts = (of) => [...of.querySelectorAll("[data-part]")];
+  const same = (element) => element.getAttribute("formaction") ?? element.getAttribute("href");
+
+  /* A part that looks the same stays, with what is selected in it; the focus stays on its button. */
+  function replace(part, made) {
+    if (part.innerHTML === made.innerHTML) return;
+    const focused = part.contains(document.activeElement) ? document.activeElement : null;
+    const scrolled = [...part.querySelectorAll(".gpus-wide")].map((wide) => wide.scrollLeft);
+    part.innerHTML = made.innerHTML;
+    part.querySelectorAll(".gpus-wide").forEach((wide, at) => { wide.scrollLeft = scrolled[at]; });
+    if (!focused) return;
+    const all = [...part.querySelectorAll("a, button, .gpus-wide")];
+    all.find((it) => it.tagName === focused.tagName && same(it) === same(focused))?.focus();
+  }
+
+  async function ask() {
+    const answer = await fetch(root.dataset.figures + location.search, { cache: "no-store" });
+    if (!answer.ok || answer.redirected) throw new Error(`${answer.status}`);
+    const text = await answer.text();
+    await gpuspawnerReleased();
+    const made = new Map(
+      parts(new DOMParser().parseFromString(text, "text/html")).map((it) => [it.dataset.part, it]),
+    );
+    for (const part of parts(root)) {
+      const its = made.get(part.dataset.part);
+      if (its) replace(part, its);
+      else part.remove(); /* somebody may not see it any more */
+    }
+    root.dataset.live = "";
+  }
+
+  /* One question at a time; what changes meanwhile is asked for after it. */
+  function renew() {
+    isOld = true;
+    asking ??= (async () => {
+      while (isOld) {
+        isOld = false;
+        await ask().catch(() => undefined);
+        await new Promise((resolve) => setTimeout(resolve, REST));
+      }
+      asking = undefined;
+    })();
+  }
+
+  function show({ is }) {
+    if (is !== known) renew();
+    known = is;
+  }
+
+  gpuspawnerFollow(root.dataset.stream, root.dataset.xsrf, show, async () => renew(), () => undefined);
+})();

@@ -1,0 +1,144 @@
+"""The servers of this hub that have GPUs: whose they are, where they run, and since when."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from gpuspawner.cluster.background import Turn
+from gpuspawner.compat.stored_servers import RunningServer, running_servers
+from gpuspawner.policies.charges import Charge
+from gpuspawner.policies.policies import Amount, Measure, What, names_resource
+from gpuspawner.runtime import Runtime
+from gpuspawner.use.gpu_use import GPUUse
+from gpuspawner.use.record import ServerName
+
+ALL_GPUS = Measure(What.GPUS)
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """A server that has GPUs.
+
+    Attributes:
+        accelerator: Its display name, or its resource.
+        node: "" until it has one.
+        since: When its node began to start it; None before that.
+        used: When somebody used it last; None if nobody has.
+        use: What is known of the use of its GPUs; None if nothing is.
+    """
+
+    owner: str
+    server: str
+    accelerator: str
+    gpus: Amount
+    node: str
+    since: datetime | None
+    used: datetime | None
+    use: GPUUse | None = None
+
+
+async def holders(
+    running: Runtime, database: Any, turn: Turn, use: Mapping[ServerName, GPUUse | None]
+) -> list[Holder]:
+    """Find all servers that have GPUs."""
+    if (accounts := running.accounts) is None:
+        return []
+    known: dict[tuple[int | str, str], RunningServer] = {}
+    for some in running_servers(database):
+        known.update({(it.owner_id, it.server): it for it in some})
+        await turn.end_if_long()
+    found: list[Holder] = []
+    names, bound = running.display_names, running.view.state.bound
+    for key, charge in list(accounts.usage.pods.items()):
+        await turn.end_if_long()
+        of = next((known.get((it, charge.server)) for it in charge.owners), None)
+        pod = accounts.ledger.pods.get(key)
+        if of is None or pod is None or not charge.has_gpus:
+            continue
+        there = bound.find("/".join(key))
+        accelerator = _accelerator(charge)
+        found.append(
+            Holder(
+                of.owner,
+                of.server,
+                names.get(accelerator, accelerator),
+                charge.of(ALL_GPUS),
+                there.node if there is not None else "",
+                _moment(pod.status.start_time),
+                of.used.replace(tzinfo=UTC) if of.used is not None else None,
+                use.get((of.owner, of.server)),
+            )
+        )
+    return found
+
+
+def _accelerator(charge: Charge) -> str:
+    keys = (it.of for it in charge.amounts if it.what is What.GPUS and it.of)
+    named = (it for it in keys if not names_resource(it))
+    return charge.accelerator or next(named, None) or charge.device or ""
+
+
+def _moment(written: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError:
+        return None
+
+
+# What a person has asked to see of them.
+
+_ORDERS: Mapping[str, Callable[[Holder], Any]] = {
+    "owner": lambda it: (it.owner, it.server),
+    "accelerator": lambda it: (it.accelerator, -it.gpus, it.node),
+    "node": lambda it: (it.node, it.owner),
+    "since": lambda it: it.since or _NEVER,
+    "used": lambda it: it.used or _NEVER,
+}
+ORDERS = tuple(_ORDERS)
+"""The columns by which they can be sorted, the default first."""
+PAGE = 100
+_LONGEST = 200
+
+
+class Query(msgspec.Struct, frozen=True):
+    """Which servers to show, and in which order.
+
+    Attributes:
+        text: A part of any name; "" for all.
+        order: One of `ORDERS`.
+        page: From 1 on.
+    """
+
+    text: str = ""
+    order: str = ORDERS[0]
+    page: int = 1
+
+    @classmethod
+    def read(cls, given: Callable[[str, str], str]) -> "Query":
+        """Read it from the arguments of a request; what makes no sense counts as left out."""
+        order, page = given("order", ""), given("page", "")
+        return cls(
+            given("text", "").strip()[:_LONGEST],
+            order if order in ORDERS else ORDERS[0],
+            max(1, int(page)) if page.isascii() and page.isdecimal() and len(page) < 7 else 1,
+        )
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of an address, without those that are as usual."""
+        page = "" if self.page == 1 else str(self.page)
+        order = "" if self.order == ORDERS[0] else self.order
+        named = {"text": self.text, "order": order, "page": page}
+        return {name: value for name, value in named.items() if value}
+
+    def chosen(self, found: Iterable[Holder]) -> list[Holder]:
+        """Return all that it selects, in its order."""
+        text = self.text.casefold()
+        selected = (it for it in found if not text or text in _names(it).casefold())
+        return sorted(selected, key=_ORDERS[self.order])
+
+
+def _names(it: Holder) -> str:
+    return f"{it.owner}\n{it.server}\n{it.accelerator}\n{it.node}"

@@ -1,0 +1,191 @@
+"""The page of who has the GPUs: numbers for everybody, and names for administrators."""
+
+import time
+from collections.abc import Hashable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from jupyterhub.handlers import BaseHandler
+from jupyterhub.user import User
+from tornado import web
+
+from gpuspawner.cluster.background import Turn
+from gpuspawner.compat.jupyterhub import add_handlers, add_templates, holds_for_all
+from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, gpus, path_of, static
+from gpuspawner.form.render import environment
+from gpuspawner.language import language_tag
+from gpuspawner.start.host import set_locale
+from gpuspawner.use import page_view
+from gpuspawner.use.census import Census
+from gpuspawner.use.holders import Query, holders
+from gpuspawner.use.page_view import ForAdministrators, ForAll
+from gpuspawner.web.about_a_server import Questions, counted
+from gpuspawner.web.handlers import StopHandler
+from gpuspawner.web.stream.handler import StreamHandler
+from gpuspawner.web.stream.open_form import OpenForm, Shown
+
+if TYPE_CHECKING:
+    from gpuspawner.use.hub_use import HubUse
+
+_PAGE = """{% extends "page.html" %}
+{% block title %}GPUs{% endblock title %}
+{% block main %}
+<main class="container">{{ gpuspawner_figures | safe }}</main>
+{% endblock %}
+"""
+_TURN_SECONDS = 0.002
+
+
+class OfHubUse:
+    """A handler that knows what the hub has once."""
+
+    def initialize(self, use: "HubUse") -> None:
+        """Take it from the application."""
+        self._use = use
+
+
+class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
+    """Serves the part of the page that changes."""
+
+    _questions = Questions()
+
+    def set_default_headers(self) -> None:
+        """Let nothing keep names after somebody has logged out."""
+        super().set_default_headers()
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+    @web.authenticated
+    async def get(self) -> None:
+        """Send what the caller may see."""
+        async with counted(self._questions, self.current_user.name):
+            set_locale(self.current_user.spawner, self)
+            await self.show(await self._figures())
+
+    async def show(self, figures: str) -> None:
+        """Send the figures."""
+        self.finish(figures)
+
+    async def _figures(self) -> str:
+        turn, taken = Turn(_TURN_SECONDS), await self._use.census.take()
+        base, page = self.hub.base_url, gpus(self.hub.base_url)
+        sees = holds_for_all(self, "admin:servers")
+        sees = sees or holds_for_all(self, "list:users", "read:servers")
+        more = await self._for_administrators(taken, page, turn) if sees else None
+        template = environment().get_template("gpus.html")
+        pieces = template.generate(
+            all=self._for_all(taken),
+            more=more,
+            page=page,
+            file=partial(static, base),
+            user=path_of(self.current_user.name, ""),
+            xsrf=self.xsrf_token.decode("ascii"),
+            language_tag=language_tag,
+        )
+        made = []
+        for piece in pieces:
+            made.append(piece)
+            await turn.end_if_long()
+        return "".join(made)
+
+    def _for_all(self, taken: Census) -> ForAll:
+        running, waiting = self._use.running, self._use.running.preflight.line
+        names = running.display_names
+        return ForAll(
+            page_view.said(len(waiting), running.view.health()),
+            page_view.states(),
+            page_view.accelerators(taken.accelerators, names, waiting.waiting()),
+            page_view.refusals(reversed(self._use.record.facts), time.time()),
+        )
+
+    async def _for_administrators(self, taken: Census, page: str, turn: Turn) -> ForAdministrators:
+        running = self._use.running
+        names, shares, nodes = running.display_names, [], []
+        if running.policies is not None:
+            accounts, given = running.policies.accounts, running.policies.given
+            for share in page_view.shares(given, accounts, self.db, names):
+                shares.append(share)
+                await turn.end_if_long()
+        for node in taken.nodes:
+            nodes.append(page_view.node(node, names))
+            await turn.end_if_long()
+        found = await holders(running, self.db, turn, self._use.known)
+        stops = holds_for_all(self, "delete:servers")
+        query, now = Query.read(self.get_query_argument), datetime.now(UTC)
+        servers = page_view.servers(found, query, page, now, stops=stops)
+        return ForAdministrators(tuple(nodes), tuple(shares), servers)
+
+
+class GpusHandler(FiguresHandler):
+    """Serves the page."""
+
+    _questions = Questions()
+
+    async def show(self, figures: str) -> None:
+        """Send the figures in the hub's own frame."""
+        template = self.settings["jinja2_env"].from_string(_PAGE)
+        names = self.template_namespace
+        self.finish(await template.render_async(**names, gpuspawner_figures=figures))
+
+
+class GpusStreamHandler(OfHubUse, StreamHandler):
+    """Tells an open page that something has changed, but not what."""
+
+    _questions = Questions()
+
+    async def _form(self, user_name: str, server_name: str) -> OpenForm:  # noqa: ARG002
+        return OpenFigures(self._use)
+
+
+class OpenFigures:
+    """As `OpenForm`."""
+
+    may_change = False
+
+    def __init__(self, use: "HubUse") -> None:
+        self._use = use
+
+    async def renew(self) -> None:
+        """As `OpenForm.renew`."""
+
+    def question(self) -> Hashable:
+        """As `OpenForm.question`: all show the same."""
+        return OpenFigures
+
+    async def answer(self) -> Shown:
+        """As `OpenForm.answer`."""
+        use, running = self._use, self._use.running
+        await use.census.take()
+        used = running.accounts.usage.version if running.accounts is not None else 0
+        last = use.record.facts[-1].at if use.record.facts else 0.0
+        line, live = len(running.preflight.line), type(running.view.health())
+        return Shown({"is": str(hash((use.census.version, used, last, line, live)))})
+
+
+class StopHolderHandler(OfHubUse, StopHandler):
+    """Stops a server for a button of the page."""
+
+    _questions = Questions()
+
+    def back(self, user: User) -> str:  # noqa: ARG002, for other pages
+        """As `StopHandler.back`: what was asked for before."""
+        fields = Query.read(self.get_body_argument).fields
+        page = gpus(self.hub.base_url)
+        return f"{page}?{urlencode(fields)}#servers" if fields else f"{page}#servers"
+
+
+HANDLERS = (
+    (GPUS, GpusHandler),
+    (FIGURES, FiguresHandler),
+    (GPUS_STREAM, GpusStreamHandler),
+    (GPUS_STOP, StopHolderHandler),
+)
+
+
+def serve(hub: Any, use: "HubUse") -> None:
+    """Add the page to a hub, and a link to it to the hub's navigation."""
+    add_handlers(hub, [(path, handler, {"use": use}) for path, handler in HANDLERS])
+    add_templates(hub, str(Path(__file__).parent / "templates"))

@@ -1,0 +1,114 @@
+"""The page of GPUs, as administrators and others see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from localcluster import LocalCluster
+from tests.browser.accessibility import findings_in, overflow
+from tests.browser.use_stage import PAGE, a_hub_in_use, open_the_page
+from tests.browser.visiting import LOOKS, SCRIPT, Theme, Visit, picture
+from tests.hub.running import RunningHub
+
+
+@pytest.fixture(scope="module")
+def hub(running_cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
+    with a_hub_in_use(running_cluster, folder) as running:
+        yield running
+
+
+def opened(
+    visit: Visit, hub: RunningHub, user: str = "admin", query: str = "", **looks: object
+) -> Page:
+    page = visit(hub, user, **looks)  # type: ignore[arg-type]
+    open_the_page(page, hub, query)
+    return page
+
+
+def row(page: Page, name: str) -> list[str]:
+    """Return the cells of the first row of this name."""
+    return page.get_by_role("row", name=name).first.get_by_role("cell").all_inner_texts()
+
+
+@LOOKS
+@pytest.mark.parametrize("user", ["admin", "eve"])
+def test_the_page_is_accessible_and_no_wider_than_its_window(
+    hub: RunningHub, visit: Visit, user: str, theme: Theme, size: ViewportSize
+) -> None:
+    page = opened(visit, hub, user, theme=theme, size=size)
+
+    assert findings_in(page, PAGE) == []
+    assert overflow(page) == 0
+    picture(page, f"gpus-{user}-{theme}")
+
+
+@SCRIPT
+def test_an_administrator_finds_a_server_and_stops_it(
+    hub: RunningHub, visit: Visit, script: bool
+) -> None:
+    if not hub.server("ann"):
+        hub.start_until_ready("ann", {"accelerator": "a100", "gpus": 4})
+    page = opened(visit, hub, script=script)
+    page.get_by_label("Owner, server, accelerator or node").fill("ann")
+    page.get_by_role("button", name="Find").click()
+    servers = page.get_by_role("region", name="Servers")
+    expect(servers.get_by_role("button", name="Stop")).to_have_count(1)
+
+    servers.get_by_role("button", name="Stop ann").click()
+
+    expect(servers.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(page.get_by_label("Owner, server, accelerator or node")).to_have_value("ann")
+    assert not hub.server("ann")
+
+
+def test_figures_follow_the_cluster_within_a_second_and_keep_the_focus(
+    hub: RunningHub, visit: Visit
+) -> None:
+    page = opened(visit, hub)
+    page.locator(f"{PAGE}[data-live]").wait_for()
+    before = row(page, "NVIDIA T4")
+    button = page.get_by_role("button", name="Stop bob")
+    button.focus()
+
+    hub.start_until_ready("finn", {"accelerator": "t4", "gpus": 1})
+
+    t4 = page.get_by_role("row", name="NVIDIA T4").first
+    expect(t4.get_by_role("cell").nth(2)).to_have_text(str(int(before[2]) + 1), timeout=2000)
+    expect(page.get_by_role("button", name="Stop finn")).to_be_visible()
+    expect(button).to_be_focused()
+    hub.stop("finn")
+    expect(page.get_by_role("button", name="Stop finn")).to_have_count(0)
+
+
+def test_columns_are_sorted_by_the_keyboard_alone(hub: RunningHub, visit: Visit) -> None:
+    page = opened(visit, hub)
+    link = page.get_by_role("link", name="Node", exact=True)
+    link.focus()
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_role("columnheader", name="Node", exact=True).first).to_have_attribute(
+        "aria-sort", "ascending"
+    )
+    assert "order=node" in page.url
+
+
+def test_on_paper_there_are_the_figures_and_no_buttons(hub: RunningHub, visit: Visit) -> None:
+    page = opened(visit, hub)
+    page.emulate_media(media="print")
+
+    expect(page.get_by_role("button", name="Stop bob")).to_be_hidden()
+    expect(page.locator("nav").first).to_be_hidden()
+    assert row(page, "NVIDIA T4")
+    picture(page, "gpus-print")
+
+
+def test_each_page_leads_to_it(hub: RunningHub, visit: Visit) -> None:
+    page = visit(hub, "eve")
+    page.get_by_role("link", name="GPUs", exact=True).click()
+
+    expect(page.locator(PAGE)).to_be_visible()
+    expect(page.get_by_role("region")).to_have_count(1)

@@ -1,0 +1,161 @@
+"""What the page of GPUs shows, from what is known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+
+from gpuspawner.cluster.health import Live, Stale, Unreachable
+from gpuspawner.use import page_view
+from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
+from gpuspawner.use.gpu_use import GPUUse
+from gpuspawner.use.holders import PAGE, Holder, Query
+from tests.unit.use.facts import fact
+
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+AT = "/hub/gpuspawner/gpus"
+
+
+def holder(owner: str = "ann", **more: object) -> Holder:
+    known = {"server": "", "accelerator": "A100", "gpus": 1, "node": "gpu-1", "since": NOW - HOUR}
+    return Holder(owner, **{**known, "used": NOW, **more})  # type: ignore[arg-type]
+
+
+def owners(found: list[Holder], **asked: str) -> list[str]:
+    query = Query.read(asked.get)  # type: ignore[arg-type]
+    return [it.owner for it in page_view.servers(found, query, AT, NOW, stops=False).rows]
+
+
+def test_an_accelerator_has_its_name_its_nodes_its_states_and_who_waits() -> None:
+    found = [
+        AcceleratorGpus("a100", "", 3, Held(1, 2, 3, 4, 5, 6)),
+        AcceleratorGpus("x/y", "slice", 1, Held(1)),
+    ]
+
+    a100, slices = page_view.accelerators(found, {"a100": "NVIDIA A100"}, {"a100": 7})
+
+    assert (a100.name, a100.about, a100.cells, a100.line) == (
+        "NVIDIA A100",
+        "3",
+        (1, 2, 3, 4, 5, 6, 21),
+        7,
+    )
+    assert (slices.name, slices.part, slices.about, slices.line) == ("x/y", "slices", "1", 0)
+    assert list(page_view.states()) == [*Held._fields, "all"]
+
+
+def test_a_bar_shows_each_state_as_wide_as_its_part() -> None:
+    (row,) = page_view.accelerators([AcceleratorGpus("a", "", 1, Held(1, 2, 0, 0, 0, 1))], {}, {})
+
+    assert list(row.bars) == [("free", 0, 25), ("ours", 25, 50), ("away", 75, 25)]
+
+
+def test_a_node_names_its_accelerators_or_else_its_resource() -> None:
+    both = NodeGpus("n", "nvidia.com/gpu", ("a", "b"), "share", Held(2))
+    none = NodeGpus("n", "nvidia.com/gpu", (), "", Held(2))
+
+    assert page_view.node(both, {"a": "A"}).about == "A, b"
+    assert page_view.node(both, {}).part == "shares"
+    assert page_view.node(none, {}).about == "nvidia.com/gpu"
+
+
+def test_old_figures_say_so() -> None:
+    assert page_view.said(0, Live(0.1)) == ()
+    assert page_view.said(2, Live(0.1)) == ("2 servers wait in line.",)
+    assert "The figures are 2 minutes old." in page_view.said(0, Stale(120, "no"))[0]
+    assert page_view.said(0, Unreachable("no")) == ("The hub can't read the cluster right now.",)
+
+
+def test_refusals_of_the_last_day_are_counted_by_reason() -> None:
+    last = 1_000_000.0
+    facts = [
+        fact("refused", last, reason="busy"),
+        fact("granted", last - 1),
+        fact("refused", last - 2, reason="limit"),
+        fact("refused", last - 86_000, reason="busy"),
+        fact("refused", last - 87_000, reason="busy"),
+    ]
+
+    assert page_view.refusals(facts, last) == (("busy", 2), ("limit", 1))
+
+
+def test_servers_are_sorted_by_what_is_asked_for() -> None:
+    found = [
+        holder("cleo", node="b", since=NOW - 3 * HOUR, used=None),
+        holder("ann", node="c", since=None, used=NOW - HOUR, accelerator="T4"),
+        holder("bob", node="a", since=NOW - HOUR, used=NOW - 2 * HOUR, gpus=2),
+    ]
+
+    assert owners(found) == ["ann", "bob", "cleo"]
+    assert owners(found, order="accelerator") == ["bob", "cleo", "ann"]
+    assert owners(found, order="node") == ["bob", "cleo", "ann"]
+    assert owners(found, order="since") == ["cleo", "bob", "ann"]
+    assert owners(found, order="used") == ["bob", "ann", "cleo"]
+
+
+@pytest.mark.parametrize("order", ["", "password", "__class__", "OWNER"])
+def test_an_order_that_there_is_not_is_that_of_owners(order: str) -> None:
+    assert owners([holder("bob"), holder("ann")], order=order) == ["ann", "bob"]
+
+
+@pytest.mark.parametrize("text", ["THESIS", "t4", "gpu-7", "cleo", " cleo "])
+def test_a_text_finds_a_part_of_any_name(text: str) -> None:
+    sought = holder("cleo", server="thesis", accelerator="T4", node="gpu-7")
+
+    assert owners([holder(), sought], text=text) == ["cleo"]
+
+
+def test_pages_have_a_hundred_servers_and_lead_to_each_other() -> None:
+    found = [holder(f"u{it:03}") for it in range(2 * PAGE + 50)]
+    query = Query("u", "node", 2)
+
+    page = page_view.servers(found, query, AT, NOW, stops=False)
+
+    assert (len(page.rows), page.rows[0].owner, page.said) == (PAGE, "u100", "101 to 200 of 250")
+    assert page.before == f"{AT}?text=u&order=node"
+    assert page.after == f"{AT}?text=u&order=node&page=3"
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "99", "٣", "9" * 30, "1e3"])
+def test_a_page_that_there_is_not_is_the_next_one_there_is(page: str) -> None:
+    assert owners([holder()], page=page) == ["ann"]
+
+
+def test_a_server_says_what_it_has_and_since_when() -> None:
+    known = [
+        holder(gpus=2, server="thesis", use=GPUUse(7200, 0.0)),
+        holder("bob", gpus=Fraction(1, 7), since=None, used=None, use=GPUUse(7200, 0.42)),
+    ]
+
+    ann, bob = page_view.servers(known, Query(), AT, NOW, stops=True).rows
+
+    assert (ann.accelerator, ann.since, ann.used, ann.use) == (
+        "2 × A100",
+        "1 hour",
+        "0 minutes ago",
+        "unused for 2 hours",
+    )
+    assert (bob.accelerator, bob.since, bob.used, bob.use) == (
+        "0.143 × A100",
+        "starting",
+        "",
+        "up to 42 % in 2 hours",
+    )
+    assert (ann.stop, bob.stop) == (f"{AT}/stop/ann/thesis", f"{AT}/stop/bob/")
+
+
+def test_names_in_addresses_are_quoted() -> None:
+    odd = holder('a/b"<>', server="ü?x")
+
+    (row,) = page_view.servers([odd], Query(), AT, NOW, stops=True).rows
+
+    assert row.stop == f"{AT}/stop/a%2Fb%22%3C%3E/%C3%BC%3Fx"
+
+
+def test_somebody_who_may_not_has_no_button() -> None:
+    (row,) = page_view.servers([holder()], Query(), AT, NOW, stops=False).rows
+
+    assert row.stop == ""
