@@ -133,10 +133,9 @@ def _keep_record(hub: Any, running: runtime.Runtime, settings: Any) -> None:
     from gpuspawner.use.written import read_use
 
     if (rules := read_use(settings.gpu_use)) is not None:
-        any_taint = [
-            {"operator": "Exists"}
-        ]  # which ones a profile tolerates is known for each user
-        tolerations = any_taint if settings.profile_list else settings.tolerations
+        # Which taints a profile tolerates is only known for a user, so with profiles none counts.
+        every = [{"operator": "Exists"}]
+        tolerations = every if settings.profile_list else settings.tolerations
         hub_use.begin(hub, running, rules, tolerations)
 
 

@@ -41,7 +41,7 @@ _AT_ONCE = 100
 """How many rows are read at once, in about a millisecond."""
 
 
-class RunningServer(msgspec.Struct, frozen=True):
+class RunningServer(msgspec.Struct, gc=False, frozen=True):
     """A server that runs, as the hub knows it.
 
     Attributes:

@@ -41,7 +41,7 @@ class Held(NamedTuple):
     away: int = 0
 
 
-class NodeGpus(msgspec.Struct, frozen=True):
+class NodeGpus(msgspec.Struct, gc=False, frozen=True):
     """The GPUs of one resource of a node.
 
     Attributes:

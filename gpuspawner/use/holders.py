@@ -18,7 +18,7 @@ ALL_GPUS = Measure(What.GPUS)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-class Holder(msgspec.Struct, frozen=True):
+class Holder(msgspec.Struct, gc=False, frozen=True):
     """A server that has GPUs.
 
     Attributes:

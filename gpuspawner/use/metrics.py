@@ -10,7 +10,7 @@ from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.record import Fact, Happened
 from gpuspawner.runtime import Runtime
-from gpuspawner.use.census import AcceleratorGpus, Census, Held
+from gpuspawner.use.census import Census, Held
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.watching import UseWatch
 
@@ -136,12 +136,9 @@ def _name(name: str) -> str:
 
 
 def _listed(census: Census) -> Iterator[tuple[str, Held]]:
-    def gpus(it: AcceleratorGpus) -> int:
-        return sum(it.held)
-
     found: dict[str, Held] = {}
-    listed = sorted(census.accelerators, key=gpus, reverse=True)
-    for number, it in enumerate(listed):
+    most_first = sorted(census.accelerators, key=lambda it: -sum(it.held))
+    for number, it in enumerate(most_first):
         key = it.key if number < MOST_ACCELERATORS else _OTHERS
         found[key] = Held(*map(sum, zip(found.get(key, Held()), it.held, strict=True)))
     yield from found.items()

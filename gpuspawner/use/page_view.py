@@ -25,7 +25,7 @@ DAY = 24 * 3600.0
 _NO_SERVER = ("", "")
 
 
-class GpuRow(msgspec.Struct, frozen=True):
+class GpuRow(msgspec.Struct, gc=False, frozen=True):
     """A row of GPUs.
 
     Attributes:
@@ -44,7 +44,7 @@ class GpuRow(msgspec.Struct, frozen=True):
     @property
     def bars(self) -> Iterator[tuple[str, float, float]]:
         """Yield the states that it has, where each begins, and how wide it is, in percent."""
-        begin, *_, every = 0, *self.cells
+        begin, every = 0, self.cells[-1]
         for state, amount in zip(Held._fields, self.cells, strict=False):
             if amount:
                 yield state, 100 * begin / every, 100 * amount / every

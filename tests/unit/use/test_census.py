@@ -64,11 +64,13 @@ def test_a_taint_for_gpus_and_one_that_is_tolerated_keep_nobody_away() -> None:
     assert row.held.free == 8
 
 
-def test_what_every_server_tolerates_keeps_nobody_away() -> None:
+@pytest.mark.parametrize(
+    "tolerated", [{"key": "team", "operator": "Equal", "value": "vision"}, {"operator": "Exists"}]
+)
+def test_what_every_server_tolerates_keeps_nobody_away(tolerated: Plain) -> None:
     (there,) = cluster(a100(**RESERVED)).nodes.values()
-    every = ({"key": "team", "operator": "Equal", "value": "vision"},)
 
-    (row,) = node_gpus(there, {}, selectors((A100,), every))
+    (row,) = node_gpus(there, {}, selectors((A100,), (tolerated,)))
 
     assert row.held.free == 8
 

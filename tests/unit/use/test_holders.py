@@ -1,0 +1,104 @@
+"""The servers that have GPUs are found with their owners, their nodes and their use."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuspawner.cluster.background import Turn
+from gpuspawner.kube.objects import convert
+from gpuspawner.policies.charges import Charge
+from gpuspawner.use.holders import Holder, holders
+from tests.unit.makers.hub_database import HubDatabase
+from tests.unit.makers.hubs import A100, StillHub
+from tests.unit.makers.policy_pods import container, plain, read
+from tests.unit.makers.worlds import labelled, node
+from tests.unit.use.facts import fact
+
+if TYPE_CHECKING:
+    from gpuspawner.record import Fact
+    from gpuspawner.runtime import Runtime
+
+TRAITS: dict[str, Any] = {"accelerators": {"a100": A100}, "autoscaling": "none", "gpu_use": True}
+STARTED = {"startTime": "2026-11-27T06:30:00Z"}
+ON_A = {"nodeName": "a", "nodeSelector": {"gpu": "a100"}}
+
+
+class Holding:
+    """A hub with a node, its database, and what is known of the use of GPUs."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        hub = StillHub(patch, ("Node", labelled(node("a", 4), {"gpu": "a100"})))
+        self.running: Runtime = hub.runtime(hub.spawner(**TRAITS))
+        self.database = HubDatabase()
+        self.use: dict[tuple[str, str], Fact] = {}
+
+    def add(self, pod: dict[str, Any], owner: int, server: str = "") -> None:
+        """Let a server of this owner's have a pod."""
+        accounts = self.running.accounts
+        assert accounts is not None
+        metadata = pod["metadata"]
+        accounts.ledger.claims.pods[metadata["uid"]] = Charge(frozenset({owner}), server)
+        accounts.ledger.put(read(pod))
+        self.running.view.state.put(convert("Pod", pod))
+
+    async def found(self) -> list[Holder]:
+        return await holders(self.running, self.database.session, Turn(1), self.use)
+
+
+@pytest.fixture
+def holding(monkeypatch: pytest.MonkeyPatch) -> Holding:
+    return Holding(monkeypatch)
+
+
+async def test_a_server_has_its_owner_its_accelerator_its_node_and_its_times(
+    holding: Holding,
+) -> None:
+    ann = holding.database.user("ann")
+    row = holding.database.server(ann, "thesis")
+    row.last_activity = datetime(2026, 11, 27, 7, 0)  # noqa: DTZ001, as the hub stores it
+    holding.database.session.commit()
+    holding.use["ann", "thesis"] = idle = fact("idle", seconds=60)
+    holding.add({**plain("ann", "thesis", **ON_A), "status": STARTED}, ann.id, "thesis")
+
+    assert await holding.found() == [
+        Holder(
+            "ann",
+            "thesis",
+            "A100",
+            1,
+            "a",
+            datetime(2026, 11, 27, 6, 30, tzinfo=UTC),
+            datetime(2026, 11, 27, 7, 0, tzinfo=UTC),
+            idle,
+        )
+    ]
+
+
+async def test_a_server_whose_pod_has_no_node_yet_has_no_times(holding: Holding) -> None:
+    ann = holding.database.user("ann")
+    holding.database.server(ann)
+    holding.add(plain("ann"), ann.id)
+
+    (found,) = await holding.found()
+
+    assert (found.owner, found.accelerator, found.node, found.since, found.used) == (
+        "ann",
+        "nvidia.com/gpu",
+        "",
+        None,
+        None,
+    )
+
+
+async def test_servers_without_gpus_and_pods_of_nobody_are_left_out(holding: Holding) -> None:
+    ann = holding.database.user("ann")
+    holding.database.server(ann)
+    holding.database.server(ann, "stopped", runs=False)
+    holding.add(plain("ann", containers=[container(cpu=1)]), ann.id)
+    holding.add(plain("ann", "stopped", **ON_A), ann.id, "stopped")
+    holding.add(plain("eve", **ON_A), 666)
+
+    assert await holding.found() == []
