@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from gpuspawner.offers.offers import Offers
+from tests.docs.platforms import OF_THE_CHART
 from tests.helm.chart import CLOUDS, VALUES, WAYS, Chart, Values, read
 
 K3S = Path(__file__).parents[1] / "k3s" / "mine.yaml"
@@ -85,6 +86,11 @@ def test_the_chart_accepts_the_culler_of_idle_gpu_servers(chart: Chart):
     [values] = re.findall(r"```yaml\n(.*?)```", IDLE_GPU_SERVERS.read_text(), re.DOTALL)
 
     assert chart.faults(read("base"), yaml.safe_load(values)) == []
+
+
+@pytest.mark.parametrize("example", OF_THE_CHART)
+def test_the_chart_accepts_the_values_of_the_how_tos_for_clouds(chart: Chart, example: str):
+    assert chart.faults(read("base"), OF_THE_CHART[example]) == []
 
 
 def test_the_chart_accepts_the_values_of_the_test_on_k3s(chart: Chart):
