@@ -130,5 +130,5 @@ def _own(spawner: Host, name: str) -> OwnServer:
 
 def _lines(lines: Iterable[Markup]) -> Markup:
     """Join them; the last words of a server may be longer than a phone is wide."""
-    joined = Markup("<br>").join(filter(None, lines))
+    joined = messages.in_language(Markup("<br>").join(filter(None, lines)))
     return joined and Markup('<span class="text-break">{}</span>').format(joined)
