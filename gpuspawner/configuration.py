@@ -100,7 +100,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         running = runtime.current(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
-            announcements.announce(JupyterHub.instance(), running)
+            announcements.announce(JupyterHub.instance(), running, settings.language)
             if running.line is not None:
                 running.run(running.line.resume(running.view))
         tornado_settings = c.JupyterHub.get("tornado_settings")
