@@ -109,7 +109,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         running = runtime.configured(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
-            announcements.announce(JupyterHub.instance(), running)
+            announcements.announce(JupyterHub.instance(), running, settings.language)
             _keep_record(JupyterHub.instance(), running, settings)
             if running.line is not None:
                 running.run(running.line.resume(running.view))

@@ -4,6 +4,7 @@ Read in ``jupyterhub/handlers/base.py`` (``spawn_single_user``), ``handlers/page
 and ``app.py`` of 5.5.0 and 6.1.1, and checked by running both.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from markupsafe import Markup
 from sqlalchemy import event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from tornado import web
+from tornado.httputil import HTTPServerRequest
 from traitlets.config import Application
 
 from gpuspawner.compat.database import database_of
@@ -279,6 +281,9 @@ def _joined(*texts: Markup) -> Markup:
     return Markup("<br>").join(text for text in texts if text)
 
 
+_UNTIL_SERVED = 0.05
+"""How often to look whether the hub has its web application, in seconds."""
+
 Handler = tuple[Any, ...]
 """A path, its handler, and perhaps the handler's arguments, as tornado takes them."""
 
@@ -318,3 +323,19 @@ def add_templates(hub: Any, folder: str) -> None:
 def holds_for_all(handler: Any, *names: str) -> bool:
     """Whether the caller of a request has these scopes for everybody, and not only for some."""
     return all(handler.parsed_scopes.get(it) is Scope.ALL for it in names)
+
+
+async def hear(hub: Any, heard: Callable[[HTTPServerRequest], object]) -> None:
+    """Call *heard* for each request to a hub, in the context in which the hub answers it.
+
+    The hub makes its web application late in its start, and gives no request to the functions of
+    `announce`.
+    """
+
+    class Hearing(web.OutputTransform):
+        def __init__(self, request: HTTPServerRequest) -> None:
+            heard(request)
+
+    while getattr(hub, "tornado_application", None) is None:  # noqa: ASYNC110, it tells nobody
+        await asyncio.sleep(_UNTIL_SERVED)
+    hub.tornado_application.add_transform(Hearing)

@@ -20,7 +20,7 @@ from gpuspawner.form.view_model import (
     UsageView,
     View,
 )
-from gpuspawner.language import gettext, language_tag, ngettext
+from gpuspawner.language import direction, gettext, language_tag, ngettext
 from gpuspawner.messages import OnForm, no_download, stale, would_be
 from gpuspawner.messages.corrections import replaced
 from gpuspawner.offers.offers import Offers
@@ -56,7 +56,6 @@ def render(
         sizes=sizes,
         words=_words(language_tag()),
         style=_style(live),
-        language_tag=language_tag,
     )
 
 
@@ -65,13 +64,13 @@ def render_refusal(told: OnForm, live: LiveAddresses | None) -> str:
     template = environment().get_template("refusal.html")
     wait = would_be(told.place) if told.place else ""
     view = RefusedView(told.message.html, _of_profiles(told), wait, live)
-    return template.render(view=view, style=_style(live), language_tag=language_tag)
+    return template.render(view=view, style=_style(live))
 
 
 def render_line(view: LineView) -> str:
     """Render the page of somebody who waits in line."""
     template = environment().get_template("line.html")
-    return template.render(view=view, style=_style(view.live), language_tag=language_tag)
+    return template.render(view=view, style=_style(view.live))
 
 
 def buttons_instead(told: OnForm, offers: Offers) -> tuple[Button, ...]:
@@ -88,7 +87,7 @@ def render_usage(usage: LeftByPolicies, live: LiveAddresses | None) -> str:
     """Render what policies leave to the user, above a form of others."""
     template = environment().get_template("usage_alone.html")
     view = UsageView(usage, live)
-    return template.render(view=view, style=_style(live), language_tag=language_tag)
+    return template.render(view=view, style=_style(live))
 
 
 @lru_cache(64)
@@ -137,6 +136,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
+    made.globals.update(language_tag=language_tag, direction=direction)
     return made
 
 

@@ -21,7 +21,7 @@ from gpuspawner.form.view_model import (
     View,
 )
 from gpuspawner.language import gettext as _
-from gpuspawner.language import sentence
+from gpuspawner.language import sentence, sentences
 from gpuspawner.messages import OnForm, button, state_text, would_be
 from gpuspawner.messages.availability import sharing
 from gpuspawner.offers.offers import Offers
@@ -127,12 +127,13 @@ class ViewBuilder:
     def _texts(self, choices: Choices) -> list[TextField]:
         """Return the fields for values that aren't listed; accelerators don't affect them."""
         image, memory = choices.unlisted_image, choices.unlisted_memory
+        unneeded = _("Leave it empty to use the list.")
         return [
             TextField(
                 option=name,
                 name=f"{UNLISTED}{name}",
                 label=unlisted_name(unlisted),
-                hint=sentence(unlisted_hint(unlisted)),
+                hint=sentences(sentence(unlisted_hint(unlisted)), unneeded),
                 value=self._written.get(name, ""),
                 error=self._error(name) if name in self._written else "",
             )
@@ -160,7 +161,7 @@ class ViewBuilder:
 
     def _error(self, name: str) -> str:
         errors = self._told.errors if self._told else ()
-        return " ".join(sentence(error.text) for error in errors if error.field == name)
+        return sentences(*(sentence(error.text) for error in errors if error.field == name))
 
 
 def lamps(gpus: ResourceRoom | None) -> tuple[bool, ...]:

@@ -11,8 +11,9 @@ from datetime import timedelta
 from typing import Any
 
 from markupsafe import Markup
+from tornado.httputil import HTTPServerRequest
 
-from gpuspawner import messages
+from gpuspawner import language, messages
 from gpuspawner.compat import jupyterhub, people
 from gpuspawner.form.addresses import line, stop
 from gpuspawner.form.view_model import LeftByPolicies, OwnServer, WithheldCard
@@ -32,13 +33,20 @@ _NEWS = timedelta(days=1)
 """How long pages say that a server has ended; the form says it until the next start."""
 
 
-def announce(hub: Any, running: Runtime) -> None:
-    """Let the hub's pages tell of the user's servers."""
+def announce(hub: Any, running: Runtime, spoken: str) -> None:
+    """Let the hub's pages tell of the user's servers, in the language of who reads them.
+
+    *spoken* is the one language for everybody; "" if browsers decide.
+    """
 
     def at_home(user: Any) -> Markup:
         return told_at_home(running, user)
 
+    def heard(request: HTTPServerRequest) -> None:
+        language.set_locale(spoken or request.headers.get("Accept-Language", ""))
+
     jupyterhub.announce(hub, or_nothing(told_everywhere), or_nothing(at_home))
+    running.run(jupyterhub.hear(hub, heard))
 
 
 def or_nothing(told: jupyterhub.Told) -> jupyterhub.Told:
@@ -130,5 +138,5 @@ def _own(spawner: Host, name: str) -> OwnServer:
 
 def _lines(lines: Iterable[Markup]) -> Markup:
     """Join them; the last words of a server may be longer than a phone is wide."""
-    joined = Markup("<br>").join(filter(None, lines))
+    joined = messages.in_language(Markup("<br>").join(filter(None, lines)))
     return joined and Markup('<span class="text-break">{}</span>').format(joined)

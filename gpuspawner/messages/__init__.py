@@ -76,13 +76,22 @@ from gpuspawner.messages.refusals import (
     unreachable,
 )
 from gpuspawner.messages.starts import ends_after, node_comes, node_still_comes, preview, progress
-from gpuspawner.messages.words import Message, device, no_download, profile_choice, profile_named
+from gpuspawner.messages.words import (
+    Message,
+    about,
+    device,
+    in_language,
+    no_download,
+    profile_choice,
+    profile_named,
+)
 
 __all__ = [
     "Message",
     "OnForm",
     "ProfileButton",
     "StateText",
+    "about",
     "already_started",
     "button",
     "choices_changed",
@@ -111,6 +120,7 @@ __all__ = [
     "gone_at_start",
     "gone_from_form",
     "hitch",
+    "in_language",
     "in_line",
     "in_queue",
     "last_server_ended",

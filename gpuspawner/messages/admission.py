@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from gpuspawner.language import gettext as _
-from gpuspawner.language import ngettext
+from gpuspawner.language import ngettext, sentences
 from gpuspawner.messages import words
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.rejection import (
@@ -115,9 +115,9 @@ def _within_range(breaches: tuple[Breach, ...], of: Of) -> str:
     return _("Please choose more, or ask your administrator.")
 
 
-def _each(sentences: Iterable[str]) -> str:
+def _each(said: Iterable[str]) -> str:
     """Join different sentences: requests and limits often give the same one."""
-    return " ".join(dict.fromkeys(sentences))
+    return sentences(*dict.fromkeys(said))
 
 
 def _may_be_freed(uses: tuple[Use, ...]) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from gpuspawner.language import gettext as _
-from gpuspawner.language import sentence
-from gpuspawner.messages.words import Message
+from gpuspawner.language import listed, sentence
+from gpuspawner.messages.words import Message, about
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import Gone
 from gpuspawner.offers.wording import label
@@ -12,10 +12,8 @@ from gpuspawner.offers.wording import label
 
 def correction(errors: Sequence[FieldError]) -> Message:
     """Name each wrong option as a request names it, and what is allowed there."""
-    sentences = [
-        f"{error.field}: {error.text}" if error.field else sentence(error.text) for error in errors
-    ]
-    return Message.of(_lead(), *sentences)
+    said = [about(it.field, it.text) if it.field else sentence(it.text) for it in errors]
+    return Message.of(_lead(), *said)
 
 
 def correction_at_fields(errors: Sequence[FieldError]) -> Message:
@@ -45,7 +43,7 @@ def replaced(gone: Gone) -> str:
 
 def gone_from_form(gone: Sequence[Gone]) -> Message:
     """Name the choices of the last start that the form can't select."""
-    choices = ", ".join(f"{label(it.field)} {it.value}" for it in gone)
+    choices = listed(f"{label(it.field)} {it.value}" for it in gone)
     return Message.of(
         _("Some of your last choices are no longer offered: {choices}.").format(choices=choices),
         _("Please check your choices before you start."),

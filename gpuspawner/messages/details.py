@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import gettext as _
-from gpuspawner.messages.words import Message
+from gpuspawner.messages.words import Message, in_language
 
 _LONGEST = 2000
 """Of a quoted text, in characters."""
@@ -69,9 +69,8 @@ def with_way_back(message: Message, address: str) -> Message:
     link = Markup(
         '<div class="gpuspawner-again">{}<a class="btn btn-primary" href="{}">{}</a></div>'
     )
-    return Message(
-        message.text, message.html + link.format(_FAILED_STYLE, address, _("Start again"))
-    )
+    label = in_language(escape(_("Start again")))
+    return Message(message.text, message.html + link.format(_FAILED_STYLE, address, label))
 
 
 def with_line_page(message: Message, advice: str, address: str) -> Message:
@@ -82,8 +81,9 @@ def with_line_page(message: Message, advice: str, address: str) -> Message:
     below = Markup(
         '<div class="gpuspawner-line">{}{}<a class="btn btn-secondary" href="{}">{}</a></div>'
     )
-    label = _("Leave the line, or take something else")
-    return Message(message.text, message.html + below.format(_LINE_STYLE, advice, address, label))
+    label = in_language(escape(_("Leave the line, or take something else")))
+    said = below.format(_LINE_STYLE, in_language(escape(advice)), address, label)
+    return Message(message.text, message.html + said)
 
 
 def with_details(message: Message, texts: Iterable[str]) -> Message:
@@ -101,7 +101,8 @@ def _with(message: Message, texts: Iterable[str], classes: str) -> Message:
     lines = [one_line(line, _LONGEST) for text in newest for line in text.splitlines()]
     if not lines:
         return message
+    label = in_language(escape(_("What Kubernetes says")))
     details = Markup('<details class="{}">{}<summary>{}</summary><code>{}</code></details>').format(
-        classes, _STYLE, _("What Kubernetes says"), Markup("<br>").join(lines)
+        classes, _STYLE, label, Markup("<br>").join(lines)
     )
     return Message(message.text, message.html + details)

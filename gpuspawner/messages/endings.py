@@ -4,7 +4,7 @@ from datetime import datetime
 
 from markupsafe import Markup, escape
 
-from gpuspawner.language import N_
+from gpuspawner.language import N_, sentences
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.causes import way_out
@@ -50,24 +50,28 @@ def ends_in(server: str, seconds: int) -> Markup:
 def last_server_ended(ending: Ending, now: datetime) -> str:
     """Say how the last server ended, on the form for the next one; "" if its owner ended it."""
     lead = _lead(ending)
-    rest = _rest(ending, now)
-    return " ".join([lead.format(server=_("Your last server")), *rest]) if lead else ""
+    said = lead.format(server=_("Your last server"))
+    return sentences(said, *_rest(ending, now)) if lead else ""
 
 
 def server_ended(ending: Ending, now: datetime, server: str) -> Markup:
     """Say the same of a server by its name, on other pages; the default server's name is ""."""
     if not (lead := _lead(ending)):
         return Markup()
-    said = escape(lead).format(server=server_named(server))
-    return Markup(" ").join([said, *map(escape, _rest(ending, now))])
+    return _of(server, lead, *_rest(ending, now))
 
 
 def mishap(found: Mishap, server: str, now: datetime) -> Markup:
     """Say what has happened to a server that is up."""
     lead, way = _happened(found)
-    ago = (_ago(found.moment, now),) if found.moment else ()
-    said = escape(lead).format(server=server_named(server), memory=words.memory(found.memory))
-    return Markup(" ").join([said, *map(escape, filter(None, (*ago, way)))])
+    lead = lead.replace("{memory}", words.memory(found.memory))
+    return _of(server, lead, _ago(found.moment, now) if found.moment else "", way)
+
+
+def _of(server: str, lead: str, *rest: str) -> Markup:
+    """Put the server's name into the first of these sentences."""
+    following = sentences(lead, *rest)[len(lead) :]
+    return escape(lead).format(server=server_named(server)) + following
 
 
 def _lead(ending: Ending) -> str:
@@ -81,11 +85,10 @@ def _lead(ending: Ending) -> str:
     return _(_CAUSES[ending.kind]) if ending.kind in _CAUSES else ""
 
 
-def _rest(ending: Ending, now: datetime) -> list[str]:
+def _rest(ending: Ending, now: datetime) -> tuple[str, ...]:
     # The kernel ends what takes too much memory, so the last words don't say why.
     quoted = words.last_words(ending.last_words) if ending.kind is Kind.CRASHED else ""
-    parts = quoted, _ago(ending.moment, now), _way_out(ending.kind)
-    return [it for it in parts if it]
+    return quoted, _ago(ending.moment, now), _way_out(ending.kind)
 
 
 def _way_out(kind: Kind) -> str:

@@ -2,7 +2,7 @@
 
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import gettext as _
-from gpuspawner.language import ngettext
+from gpuspawner.language import ngettext, sentences
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
 from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
@@ -111,7 +111,7 @@ def _use(line: PlaceInQueue) -> str:
     use = text.format(
         pool=pool, used=_figure(line.resource, used), nominal=_amount(line.resource, nominal)
     )
-    return " ".join([use, _("Others have borrowed the rest.")]) if line.is_lent else use
+    return sentences(use, _("Others have borrowed the rest.") if line.is_lent else "")
 
 
 def _amount(resource: str, count: int) -> str:

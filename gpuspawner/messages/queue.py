@@ -62,7 +62,9 @@ def waits_for_a_limit(why: str) -> Message:
 def waits_in_line(server: str, address: str) -> Markup:
     """Say that a server waits, and lead to the page of the line."""
     said = escape(_("{server} waits in line.")).format(server=server_named(server))
-    return said + Markup(' <a href="{}">{}</a>').format(address, _("Your place in line"))
+    # The colour of the hub's announcements suits their text, but not its links.
+    link = Markup(' <a class="text-reset" href="{}">{}</a>')
+    return said + link.format(address, _("Your place in line"))
 
 
 def stay_here(seconds: float) -> str:

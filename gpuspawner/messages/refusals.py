@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.language import all_of, ngettext, one_of
+from gpuspawner.language import all_of, listed_apart, ngettext, one_of, sentences
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import admission, kueue, words
 from gpuspawner.messages.scaling import may_pass, no_more
@@ -41,7 +41,7 @@ def profile_refused(decision: Refuse, profile: str, others: Sequence[str]) -> Me
         instead = _("You can start {profile} instead.").format(profile=others[0])
     else:
         text = _("You can start one of these instead: {profiles}.")
-        instead = text.format(profiles="; ".join(others))
+        instead = text.format(profiles=listed_apart(others))
     return Message.of(lead, why(decision), no_more(decision.obstacles), instead)
 
 
@@ -128,7 +128,7 @@ def _apart(grant: Grant, apart: Apart) -> str:
     what = words.gpus(grant) if grant.accelerator else _("your server")
     here, there = (_place(names, apart) for names in (apart.files, apart.room))
     rule = _("A server runs where its files are.")
-    return f"{text.format(what=what, here=here, there=there)} {rule}"
+    return sentences(text.format(what=what, here=here, there=there), rule)
 
 
 def _place(names: Sequence[str], apart: Apart) -> str:
@@ -172,7 +172,7 @@ def _busy(decision: Refuse) -> str:
     most = _most(shortage.resource, shortage.most_free) or _(
         "None is left with your other choices."
     )
-    return f"{_needed(text, grant, shortage)} {most}"
+    return sentences(_needed(text, grant, shortage), most)
 
 
 def _gpus_busy(grant: Grant, gpus: ResourceRoom) -> str:
@@ -229,7 +229,7 @@ def _impossible(decision: Refuse) -> str:
         else _("No machine here has the {asked} that your server needs.")
     )
     most = _most(shortage.resource, shortage.most)
-    return " ".join(filter(None, (_needed(text, grant, shortage), most)))
+    return sentences(_needed(text, grant, shortage), most)
 
 
 def _no_machine(decision: Refuse) -> str:

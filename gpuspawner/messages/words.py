@@ -1,11 +1,18 @@
 """The parts of sentences: amounts, devices and profiles in words, and the message they make."""
 
 import msgspec
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from gpuspawner.kube.quantity import format_bytes
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.language import all_of, ngettext
+from gpuspawner.language import (
+    ENGLISH,
+    direction,
+    language_tag,
+    listed,
+    ngettext,
+    sentences,
+)
 from gpuspawner.language import gettext as _
 from gpuspawner.offers.grant import Grant
 
@@ -21,9 +28,17 @@ class Message(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, lead: str, *rest: str) -> "Message":
         """Make a message of plain sentences; the first one is the most important."""
-        following = [sentence for sentence in rest if sentence]
-        html = Markup("<strong>{}</strong>").format(lead)
-        return cls(" ".join([lead, *following]), Markup(" ").join([html, *map(escape, following)]))
+        text = sentences(lead, *rest)
+        html = Markup("<strong>{}</strong>{}").format(lead, text[len(lead) :])
+        return cls(text, in_language(html))
+
+
+def in_language(html: Markup) -> Markup:
+    """Name the language of a part of the hub's own pages, which are in English."""
+    if language_tag() == ENGLISH or not html:
+        return html
+    part = Markup('<span lang="{}" dir="{}">{}</span>')
+    return part.format(language_tag(), direction(), html)
 
 
 def memory(count: int) -> str:
@@ -98,14 +113,12 @@ def minutes(count: float) -> str:
 
 def duration(seconds: int) -> str:
     """Name an exact duration: `8 hours`, `1 hour and 30 minutes`."""
-    hours, minutes = divmod(round(seconds / 60), 60)
-    parts = [
-        ngettext("{count} hour", "{count} hours", hours).format(count=hours) if hours else "",
-        ngettext("{count} minute", "{count} minutes", minutes).format(count=minutes)
-        if minutes or not hours
-        else "",
-    ]
-    return all_of([part for part in parts if part])
+    whole, rest = divmod(round(seconds / 60), 60)
+    hours = ngettext("{count} hour", "{count} hours", whole).format(count=whole)
+    minutes = ngettext("{count} minute", "{count} minutes", rest).format(count=rest)
+    if whole and rest:
+        return _("{hours} and {minutes}").format(hours=hours, minutes=minutes)
+    return hours if whole else minutes
 
 
 def so_far(elapsed: int, usual: str = "") -> str:
@@ -137,9 +150,14 @@ def device(resource: str) -> str:
 def profile_named(profile: str, *choices: str) -> str:
     """Name a profile, and the choices within it if there are any."""
     if choices:
-        chosen = ", ".join(_("“{choice}”").format(choice=choice) for choice in choices)
+        chosen = listed(_("“{choice}”").format(choice=choice) for choice in choices)
         return _("“{profile}” with {choices}").format(profile=profile, choices=chosen)
     return _("“{profile}”").format(profile=profile)
+
+
+def about(name: str, said: str) -> str:
+    """Say something of what a name stands for: a request's option, or a state."""
+    return _("{name}: {said}").format(name=name, said=said)
 
 
 def profile_choice(choice: str, state: str) -> str:

@@ -10,6 +10,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from gpuspawner.language import sentences
 from gpuspawner.offers import wording
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import Memory
@@ -117,7 +118,7 @@ class Option(msgspec.Struct, Generic[T], frozen=True):
         else:
             problem = wording.not_offered_with(given, accelerator)
         offered = [str(self.write(choice)) for choice in listed]
-        return f"{problem} {wording.choose(offered, unlisted.hint if unlisted else '')}"
+        return sentences(problem, wording.choose(offered, unlisted.hint if unlisted else ""))
 
 
 def _nothing_else(_choices: Choices) -> None:

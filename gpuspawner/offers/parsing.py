@@ -9,6 +9,7 @@ from msgspec import convert
 from msgspec.structs import asdict
 
 from gpuspawner.kube.quoting import quote
+from gpuspawner.language import sentences
 from gpuspawner.offers import wording
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import ACCELERATOR, GPUS, NAMES, OPTIONS, FieldError, Written
@@ -151,7 +152,7 @@ def _accelerator(raw: Mapping[object, object], offers: Offers) -> Accelerator | 
     keys = offers.accelerators
     is_text = isinstance(given, str)
     problem = wording.not_offered(given, keys) if is_text else wording.not_text(given)
-    return FieldError(ACCELERATOR, f"{problem} {wording.choose_accelerator(keys)}")
+    return FieldError(ACCELERATOR, sentences(problem, wording.choose_accelerator(keys)))
 
 
 def _unnamed(gpus: object, offers: Offers) -> Accelerator | FieldError | None:

@@ -6,7 +6,7 @@ Each function returns whole sentences as plain text, not yet escaped for HTML.
 from collections.abc import Iterable, Sequence
 
 from gpuspawner.kube.quoting import nearest, quote
-from gpuspawner.language import N_, all_of, ngettext, one_of
+from gpuspawner.language import N_, all_of, ngettext, one_of, sentences
 from gpuspawner.language import gettext as _
 from gpuspawner.offers.types import UnlistedImage, UnlistedMemory
 
@@ -46,12 +46,11 @@ def unknown_options(unknown: Sequence[object], names: Sequence[str]) -> str:
     if more := len(unknown) - len(named):
         named.append(ngettext("{count} more", "{count} more", more).format(count=more))
     near = nearest(unknown[0], names) if isinstance(unknown[0], str) else ""
-    sentences = (
+    text = sentences(
         ngettext("There is no option {names}.", "There are no options {names}.", len(unknown)),
         _("Did you mean {word}?") if near else "",
         _("The options are {options}."),
     )
-    text = " ".join(filter(None, sentences))
     return text.format(names=all_of(named), word=near, options=all_of(names))
 
 
@@ -107,7 +106,7 @@ def choose_accelerator(keys: Iterable[str]) -> str:
 def accelerator_missing(keys: Iterable[str]) -> str:
     """Say that GPUs need an accelerator, and list the accelerators."""
     problem = _("You asked for GPUs, but didn't choose an accelerator.")
-    return f"{problem} {choose_accelerator(keys)}"
+    return sentences(problem, choose_accelerator(keys))
 
 
 def unlisted_name(unlisted: UnlistedImage | UnlistedMemory) -> str:

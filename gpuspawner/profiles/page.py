@@ -17,6 +17,7 @@ from gpuspawner.form.view_model import LiveAddresses
 from gpuspawner.language import language_tag
 from gpuspawner.messages import (
     Message,
+    about,
     choices_changed,
     no_download,
     profile_choice,
@@ -269,4 +270,4 @@ def _state(row: Availability, slug: str) -> Markup:
 
 def _words(row: Availability) -> str:
     words = state_text(row)
-    return f"{words.word}: {words.detail}" if words.detail else words.word
+    return about(words.word, words.detail) if words.detail else words.word

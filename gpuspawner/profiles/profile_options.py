@@ -10,7 +10,7 @@ import msgspec
 
 from gpuspawner.kube.quoting import quote
 from gpuspawner.language import gettext as _
-from gpuspawner.language import sentence
+from gpuspawner.language import sentence, sentences
 from gpuspawner.offers import patterns, wording
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.types import ScaleUp
@@ -138,8 +138,8 @@ def _profile(given: object, profiles: Sequence[Profile]) -> Profile | FieldError
     by_slug = {profile.slug: profile for profile in profiles}
     if isinstance(given, str) and given in by_slug:
         return by_slug[given]
-    text = f"{wording.not_offered(given, by_slug)} {wording.choose(list(by_slug))}"
-    return FieldError(PROFILE, text)
+    problem = wording.not_offered(given, by_slug)
+    return FieldError(PROFILE, sentences(problem, wording.choose(list(by_slug))))
 
 
 def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]:
@@ -155,10 +155,11 @@ def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]
             if text:
                 yield FieldError(option.name + WRITTEN_IN, text)
         elif given and not any(_is(given, choice) for choice in option.choices):
-            yield FieldError(option.name, f"{wording.not_offered(given)} {_allowed(option)}")
+            problem = wording.not_offered(given)
+            yield FieldError(option.name, sentences(problem, _allowed(option)))
         elif not given and not option.choices:
             problem = _("Nothing is chosen.")
-            yield FieldError(option.name, f"{problem} {_allowed(option)}")
+            yield FieldError(option.name, sentences(problem, _allowed(option)))
 
 
 def _is(given: object, choice: ListedChoice) -> bool:
@@ -172,14 +173,14 @@ def _wrong_write_in(written: object, option: ProfileOption) -> str:
         TooLongError: Checking the value takes too long.
     """
     if option.write_in is None:
-        return f"{wording.not_offered(written)} {_allowed(option)}"
+        return sentences(wording.not_offered(written), _allowed(option))
     if not isinstance(written, str):
         return wording.not_text(written)
     # As in KubeSpawner, the match begins at the start, but needn't reach the end.
     if patterns.begins(option.write_in.pattern, written):
         return ""
     problem = _("{value} isn't allowed.").format(value=wording.quoted(written))
-    return f"{problem} {_advice(option.write_in)}"
+    return sentences(problem, _advice(option.write_in))
 
 
 def _unchecked(written: object) -> str:

@@ -56,7 +56,7 @@ class Host(Settings, Protocol):
     kueue_queue: str | None
     kueue_priority_class: str
     language: str
-    messages_url: str
+    messages_url: str | Mapping[str, str]
     api: Any
     k8s_api_request_timeout: int
 

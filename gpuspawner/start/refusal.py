@@ -10,6 +10,7 @@ from tornado import web
 from gpuspawner import messages, runtime
 from gpuspawner.compat import failure_count, jupyterhub
 from gpuspawner.compat.database import is_fault
+from gpuspawner.language import ENGLISH, language_tag
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
@@ -131,7 +132,7 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
         if not refusal.is_reported:
             refusal.is_reported = True
             shown = refusal.on_form
-            if page := setting(spawner, "messages_url"):
+            if page := _page(setting(spawner, "messages_url")):
                 shown = shown.leading_to(f"{page}#{refusal.slug}")
             drafts.refuse(shown)
             failure_count.forgive(spawner)
@@ -139,6 +140,13 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
             _log(spawner, refusal)
             runtime.current(spawner).note(ends, spawner, refusal.grant, reason=refusal.slug)
         raise
+
+
+def _page(pages: str | Mapping[str, str]) -> str:
+    """Return the address of the page in the reader's language, or else in English."""
+    if isinstance(pages, str):
+        return pages
+    return pages.get(language_tag()) or pages.get(ENGLISH, "")
 
 
 def _log(spawner: Host, refusal: Refusal) -> None:

@@ -1,6 +1,6 @@
 """How the hub decides about a start, and in which language it answers."""
 
-from gpuspawner.traits.trait_types import Enum, Float, List, Unicode
+from gpuspawner.traits.trait_types import Dict, Enum, Float, List, Unicode, Union
 
 ENFORCE, WARN, OFF = "enforce", "warn", "off"
 
@@ -105,7 +105,7 @@ language = Unicode(
     help="""
     Sets the language of the form and messages.
 
-    A language tag, such as ``"de"``. By default it is the first language in the preferences of a
+    A language tag, such as ``"zh-CN"``. By default it is the first language in the preferences of a
     user's browser that is English or has a compiled catalogue in ``gpuspawner/locale``; if there is
     none, English. The hub's own pages and logs stay in English; the log quotes refusals as users
     read them.
@@ -114,14 +114,23 @@ language = Unicode(
     """,
 ).tag(config=True)
 
-messages_url = Unicode(
-    "",
+messages_url = Union(
+    [Unicode(), Dict(value_trait=Unicode(), key_trait=Unicode())],
+    default_value="",
     help="""
     The address of a page that says what each message means.
 
     After a refusal, the form leads to it, with the reason as anchor: ``messages_url#busy``. The
     page for users of gpuspawner's documentation has these anchors; so can a page of yours. By
     default there is no link.
+
+    If there are pages in several languages, it is a dictionary by language tag. Who reads a
+    language that isn't in it gets the page in English, if there is one::
+
+        c.GPUSpawner.messages_url = {
+            "en": "https://docs.example.org/users.html",
+            "zh-CN": "https://docs.example.org/users.zh-CN.html",
+        }
 
     .. versionadded:: 0.1
     """,

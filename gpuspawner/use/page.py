@@ -17,7 +17,6 @@ from gpuspawner.cluster.background import Turn
 from gpuspawner.compat.jupyterhub import add_handlers, add_templates, holds_for_all
 from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, gpus, path_of, static
 from gpuspawner.form.render import environment
-from gpuspawner.language import language_tag
 from gpuspawner.start.host import set_locale
 from gpuspawner.use import page_view
 from gpuspawner.use.census import Census
@@ -84,7 +83,6 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
             file=partial(static, base),
             user=path_of(self.current_user.name, ""),
             xsrf=self.xsrf_token.decode("ascii"),
-            language_tag=language_tag,
         )
         made = []
         for piece in pieces:

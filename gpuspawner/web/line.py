@@ -61,7 +61,6 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
             if place is None or not place.is_on:
                 self.redirect(spawn(spawner))
                 return
-            set_locale(spawner, self)
             if self.current_user == spawner.user:
                 place.see()
             token = self.xsrf_token.decode("ascii")
@@ -107,11 +106,16 @@ class LineHandler(BaseHandler):  # type: ignore[misc]
             self.redirect(f"{spawn(spawner)}?{query}" if query else spawn(spawner))
 
     def _spawner(self, user_name: str, server_name: str) -> Any:
-        """Return a server, or raise 404; each user has a default server."""
+        """Return a server, or raise 404; each user has a default server.
+
+        From here on, this request is answered in its sender's language, also for who leaves.
+        """
         user = self.find_user(user_name)
         if user is None or (server_name and server_name not in user.spawners):
             raise web.HTTPError(404, "No such server")
-        return user.spawners[server_name]
+        spawner = user.spawners[server_name]
+        set_locale(spawner, self)
+        return spawner
 
 
 def _wait(spawner: Any) -> "InLine | None":

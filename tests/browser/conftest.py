@@ -18,6 +18,7 @@ from tests.browser.visiting import Visit
 from tests.fixtures.cluster import ensure_namespace
 from tests.hub.running import RunningHub
 from tests.waiting import PATIENCE
+from tools import pseudo
 from tools.chromium import on_path
 
 # Without internet, Chromium's own requests to it would only slow the tests.
@@ -52,7 +53,8 @@ def hub(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RunningHub]:
     folder = tmp_path_factory.mktemp("forms")
-    with a_hub(reporting_cluster, folder, reporting_cluster.kubeconfig) as running:
+    languages = pseudo.write(folder / "locale")
+    with a_hub(reporting_cluster, folder, reporting_cluster.kubeconfig, languages) as running:
         running.until_it_sees_the_cluster()
         yield running
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Page
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.browser.held_hubs import a_held_hub, held_back
 from tests.hub.running import RunningHub
+from tools import pseudo
 
 NAMESPACE = "launches"
 GPU = "nvidia.com/gpu"
@@ -104,7 +105,8 @@ NODES = Fleet(
 @contextmanager
 def a_hub_of_launches(cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
     """Run a hub with these profiles, on a cluster that runs pods."""
-    with a_held_hub(cluster, folder, NAMESPACE, NODES, CONFIGURATION) as hub:
+    configuration = pseudo.write(folder.parent / "locale") + CONFIGURATION
+    with a_held_hub(cluster, folder, NAMESPACE, NODES, configuration) as hub:
         yield hub
 
 

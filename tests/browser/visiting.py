@@ -46,12 +46,14 @@ class Visit:
         size: ViewportSize = DESKTOP,
         theme: Theme = "light",
         shown: str = ".gpuspawner",
+        language: str = "en",
     ) -> Page:
         context = self._browser.new_context(
             viewport=size,
             color_scheme=theme,
             java_script_enabled=script,
             reduced_motion="reduce",
+            extra_http_headers={"Accept-Language": language},
         )
         context.set_default_timeout(1000 * PATIENCE)
         for cookie in Person(hub, name).log_in().session.cookies:

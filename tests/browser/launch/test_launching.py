@@ -9,8 +9,15 @@ import pytest
 from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from localcluster import LocalCluster
+from tests.browser import languages
 from tests.browser.accessibility import findings_in, overflow
-from tests.browser.launch_stage import FAILURES, OTHERS, a_hub_of_launches, follow
+from tests.browser.launch_stage import (
+    CONFIGURATION,
+    FAILURES,
+    OTHERS,
+    a_hub_of_launches,
+    follow,
+)
 from tests.browser.visiting import LOOKS, PHONE, Theme, Visit, picture
 from tests.hub.running import RunningHub
 
@@ -196,3 +203,21 @@ def watch_the_bar(page: Page) -> None:
 def bars(page: Page) -> list[int]:
     found: list[int] = page.evaluate("JSON.parse(localStorage.bars)")
     return found
+
+
+@pytest.mark.parametrize(("language", "theme"), [("zxx", "dark"), ("ar-XB", "light")])
+def test_a_failed_start_is_told_in_the_reader_s_language(
+    visit: Visit, hub: RunningHub, folder: Path, language: str, theme: Theme
+) -> None:
+    user = f"reads-{language}".lower()
+    page = visit(hub, user, theme=theme, size=PHONE, language=language, shown="#spawn_form")
+    follow(page, folder, "missing-image")
+    until_it_has_failed(page)
+    picture(page, f"failed-{language}")
+
+    place = "#progress-message, .progress-log-event"
+    assert (
+        languages.english(page, place, [CONFIGURATION, "Spawn failed Server requested", user]) == []
+    )
+    assert languages.cut_off(page, "#progress-message") == []
+    assert overflow(page) <= 0

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from localcluster import LocalCluster
+from tests.browser import languages
 from tests.browser.accessibility import findings, findings_in, overflow
 from tests.browser.line_stage import (
     LEAVE,
@@ -21,6 +22,7 @@ from tests.browser.line_stage import (
 from tests.browser.visiting import LOOKS, Theme, Visit, live, picture, start
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
+from tools import pseudo
 
 ONE_FOR_THE_COURSE = f"""{OF_ACCELERATORS}
 c.GPUSpawner.policies["course"] = {{"groups": ["course"], "gpus_per_group": 1}}
@@ -34,7 +36,8 @@ OTHERS = "In the last day, eight of ten people who waited for this waited 10 to 
 @pytest.fixture(scope="module")
 def whole_hub(running_cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
     queue = {"minutes_away": 1}
-    with a_hub_with_a_line(running_cluster, folder, ONE_FOR_THE_COURSE, queue) as running:
+    configuration = pseudo.write(folder.parent / "locale") + ONE_FOR_THE_COURSE
+    with a_hub_with_a_line(running_cluster, folder, configuration, queue) as running:
         yield running
 
 
@@ -244,3 +247,36 @@ def test_axe_finds_no_problem_of_ours(
     page.wait_for_url(f"**/hub/spawn/{user}")
     picture(page, f"{user}-left")
     assert findings(page) == []
+
+
+@languages.LOOKS
+def test_the_line_is_in_the_reader_s_language_and_has_room_for_it(
+    visit: Visit, hub: RunningHub, language: str, theme: Theme, size: ViewportSize
+) -> None:
+    user = f"{language}-{theme}".lower()
+    page = refused(visit, hub, user, theme=theme, size=size, language=language)
+
+    def check(place: str, name: str) -> None:
+        picture(page, f"{name}-{user}")
+        if language in languages.PSEUDO:
+            assert languages.english(page, place, [OF_ACCELERATORS, user]) == []
+        assert languages.cut_off(page, place) == []
+        assert overflow(page) <= 0
+        assert findings_in(page, place) == []
+
+    live(page)
+    check(".gpuspawner", "line-refused")
+    page.locator("button[name=wait]").click()
+    page.wait_for_url("**/hub/spawn-pending/**")
+    said = message(page).locator(f"[lang='{language}']").first
+    expect(said).to_contain_text("1 × NVIDIA A100")
+    check("#progress-message", "line-waiting")
+    page.goto(f"{hub.url}/hub/home")
+    check(f"[lang='{language}']", "line-home")
+    page.go_back()
+    message(page).locator(".gpuspawner-line a").click()
+    page.locator(".gpuspawner-leave").wait_for()
+    check(".gpuspawner", "line-page")
+    page.locator(".gpuspawner-leave button").click()
+    page.wait_for_url(f"**/hub/spawn/{user}")
+    check(".gpuspawner", "line-left")

@@ -10,11 +10,13 @@ from playwright.sync_api import Page, expect
 
 from gpuspawner.preflight.availability import State
 from localcluster import LocalCluster
-from tests.browser.accessibility import findings_in
+from tests.browser import languages
+from tests.browser.accessibility import findings_in, overflow
 from tests.browser.states import NAMESPACE, Case, Scene
-from tests.browser.visiting import Theme, Visit, is_a_start, picture
+from tests.browser.visiting import PHONE, Theme, Visit, is_a_start, picture
 from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub
+from tools import pseudo
 
 A100 = Case("pf-a100", State.FREE, "", nodes=1, gpus=4, held=(2,))
 GPU: dict[str, Any] = {
@@ -61,7 +63,8 @@ def hub(
     environment = {"KUBECONFIG": str(reporting_cluster.kubeconfig)}
     folder = tmp_path_factory.mktemp("profiles")
     pods = Pods(reporting_cluster, NAMESPACE)
-    with running_hub(folder, CONFIGURATION, environment=environment, pods=pods) as running:
+    configuration = pseudo.write(folder / "locale") + CONFIGURATION
+    with running_hub(folder, configuration, environment=environment, pods=pods) as running:
         running.until_it_sees_the_cluster()
         yield running
     reporting_cluster.remove_nodes(names)
@@ -129,3 +132,32 @@ def test_an_alternative_starts_with_one_click(
     # No server runs on this cluster, so the start ends with its pod.
     hub.pods.delete(name)
     hub.events_end(name)
+
+
+@pytest.mark.parametrize(("language", "theme"), [("zxx", "light"), ("ar-XB", "dark")])
+def test_profiles_and_a_refusal_are_in_the_reader_s_language(
+    language: str, theme: Theme, hub: RunningHub, visit: Visit
+) -> None:
+    place = "[data-gpuspawner-profile], .gpuspawner, .gpuspawner-profiles"
+    name = f"reads-{language}".lower()
+    page = visit(
+        hub,
+        name,
+        theme=theme,
+        size=PHONE,
+        language=language,
+        shown="#kubespawner-profiles-list",
+    )
+    live(page)
+    page.locator("input[value=gpu]").check()
+    page.locator("select[name='profile-option-gpu--gpus']").select_option("4")
+    with page.expect_response(is_a_start) as refused:
+        page.locator("#spawn_form button.btn-jupyter").click()
+    assert refused.value.status == 409
+    page.locator(".gpuspawner-message").wait_for()
+    live(page)
+    picture(page, f"profiles-{language}")
+
+    assert languages.english(page, place, CONFIGURATION) == []
+    assert languages.cut_off(page, ".gpuspawner") == []
+    assert overflow(page) <= 0

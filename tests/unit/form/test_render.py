@@ -366,3 +366,21 @@ def test_a_stored_value_that_is_no_longer_allowed_is_dropped(image):
 
     assert Page(html).one("input", name="unlisted_image")["value"] == ""
     assert html.encode()
+
+
+@pytest.mark.parametrize(
+    "state", [it for it in State if it is not State.WITHHELD]
+)  # no card has it
+def test_only_a_card_has_the_class_of_a_state(state):
+    """Each state's class has rules of its own in the style sheet."""
+    folder = Path(form_package.__file__).parent / "templates"
+    drawn_by = "".join(path.read_text() for path in folder.glob("*.html"))
+    written = re.findall(r'class="[^"]*"', drawn_by)
+
+    assert [it for it in written if re.search(rf"gpuspawner-{state}\b(?!-)", it)] == []
+
+
+def test_names_of_an_administrator_are_kept_apart_from_a_text_in_the_other_direction():
+    html = render(OFFERS, rows_of(OFFERS))
+
+    assert "<bdi>NVIDIA A100</bdi>" in html

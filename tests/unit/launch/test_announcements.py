@@ -1,5 +1,6 @@
 """What the hub's pages tell of a user's servers, beside the hub's own announcements."""
 
+import asyncio
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +9,12 @@ from unittest.mock import Mock
 import pytest
 from markupsafe import Markup
 from sqlalchemy.exc import PendingRollbackError
+from tornado import web
+from tornado.httpclient import AsyncHTTPClient
+from tornado.httpserver import HTTPServer
+from tornado.testing import bind_unused_port
 
+from gpuspawner import language
 from gpuspawner.compat import jupyterhub
 from gpuspawner.launch.announcements import announce, told_at_home, told_everywhere, told_on_form
 from gpuspawner.troubles.ending import Ending, utc_now, written
@@ -89,7 +95,7 @@ def test_a_bug_of_ours_breaks_no_page(monkeypatch) -> None:
 
     monkeypatch.setattr("gpuspawner.launch.announcements._ended", fails)
     hub = SimpleNamespace(template_vars={"announcement": "Maintenance on Monday"})
-    announce(hub, None)
+    announce(hub, Mock(), "")
     told: Any = hub.template_vars["announcement"]
 
     assert told(person()) == "Maintenance on Monday"
@@ -137,5 +143,44 @@ def test_the_home_page_leads_to_the_line_of_each_server_that_waits(hub_with, mon
 
     assert told_at_home(runtime, user) == (
         '<span class="text-break"><strong>train</strong> waits in line. '
-        '<a href="/hub/gpuspawner/line/ann/train">Your place in line</a></span>'
+        '<a class="text-reset" href="/hub/gpuspawner/line/ann/train">Your place in line</a></span>'
     )
+
+
+class Page(web.RequestHandler):
+    async def get(self) -> None:
+        await asyncio.sleep(0.01)  # others are answered meanwhile
+        self.write(told_everywhere(person(train=state())))
+
+
+@pytest.mark.parametrize(
+    ("spoken", "accepted", "expected"),
+    [
+        ("", "zh-CN", "已结束，因为其所在机器失联。"),
+        ("", "en", LOST),
+        ("", "fr", LOST),
+        ("zh", "en", "已结束，因为其所在机器失联。"),
+    ],
+)
+async def test_every_page_tells_it_in_the_language_of_its_reader(spoken, accepted, expected):
+    hub = SimpleNamespace(template_vars={})
+    tasks = []
+    announce(hub, SimpleNamespace(run=lambda it: tasks.append(asyncio.create_task(it))), spoken)
+    await asyncio.sleep(0)  # the hub makes its application later
+    hub.tornado_application = web.Application([("/", Page)])
+    await asyncio.gather(*tasks)
+    socket, port = bind_unused_port()
+    serving = HTTPServer(hub.tornado_application)
+    serving.add_sockets([socket])
+
+    def fetch(tag: str) -> Any:
+        return AsyncHTTPClient().fetch(
+            f"http://127.0.0.1:{port}/", headers={"Accept-Language": tag}
+        )
+
+    other, mine = await asyncio.gather(fetch("en"), fetch(accepted))
+    serving.stop()
+
+    assert expected in mine.body.decode()
+    assert (LOST in other.body.decode()) is (spoken == "")
+    assert language.language_tag() == "en"

@@ -11,6 +11,7 @@ from gpuspawner import language
 from gpuspawner.offers.options import NAMES
 from gpuspawner.profiles.profile_list import WRITTEN_IN
 from tools.catalogue import POT
+from tools.pseudo import accented
 
 SENTENCES = {
     text
@@ -24,7 +25,7 @@ class Pseudo(NullTranslations):
 
     def gettext(self, message: str) -> str:
         assert message in SENTENCES
-        return re.sub(r"(\{\w+\})", r"⟧\1⟦", f"⟦{message}⟧")
+        return accented(message)
 
     def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
         return self.gettext(msgid1 if n == 1 else msgid2)

@@ -104,6 +104,6 @@ def test_who_has_all_places_reads_how_many() -> None:
 def test_names_and_addresses_stay_text_on_the_home_page() -> None:
     assert waits_in_line("<b>", '/hub/"onclick=') == (
         "<strong>&lt;b&gt;</strong> waits in line. "
-        '<a href="/hub/&#34;onclick=">Your place in line</a>'
+        '<a class="text-reset" href="/hub/&#34;onclick=">Your place in line</a>'
     )
     assert "Your default server" in waits_in_line("", "/hub/line")

@@ -1,6 +1,8 @@
 """Where a refusal is logged and shown; tests/hub/gates/test_refusals.py tests it in a hub."""
 
 import logging
+import re
+from gettext import NullTranslations
 
 import pytest
 from jupyterhub import orm
@@ -9,6 +11,7 @@ from gpuspawner.messages import Message, OnForm
 from gpuspawner.start import drafts
 from gpuspawner.start import refusal as module
 from gpuspawner.start.refusal import Refusal, reporting
+from tests.unit.makers.translating import speaking
 
 
 @pytest.fixture
@@ -119,6 +122,31 @@ async def test_the_form_leads_to_the_page_that_explains_the_reason(refusal, hub_
 
     assert draft.refused.message.text == refusal.text
     assert 'href="https://docs.example.org/users.html?&#34;#busy"' in draft.refused.message.html
+
+
+PAGES = {"en": "/users.html", "zh-CN": "/users.zh-CN.html"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "pages", "expected"),
+    [
+        ("zh-CN", PAGES, "/users.zh-CN.html#busy"),
+        ("en", PAGES, "/users.html#busy"),
+        ("de", PAGES, "/users.html#busy"),
+        ("de", {"zh-CN": "/users.zh-CN.html"}, None),
+        ("zh-CN", "/users.html", "/users.html#busy"),
+    ],
+)
+async def test_the_page_is_in_the_reader_s_language_or_in_english(
+    tag, pages, expected, refusal, hub_with
+) -> None:
+    spawner, draft = hub_with().spawner(), drafts.keep({})
+    spawner.messages_url = pages
+
+    with speaking(tag, NullTranslations()), pytest.raises(Refusal), reporting(spawner):
+        raise refusal
+
+    assert re.findall('href="(.*?)"', draft.refused.message.html) == [expected] * bool(expected)
 
 
 def test_other_exceptions_are_not_reported(hub_with, caplog) -> None:
