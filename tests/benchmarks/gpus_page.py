@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 import requests
@@ -32,6 +33,12 @@ from tests.waiting import wait_for
 NODES, SERVERS = 1_000, 5_000
 TIMES = 15
 PLAIN = "/hub/token"
+FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+LOADED = """
+[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+    .filter((it) => it.name.includes('gpus') || it.name.includes('follow'))
+    .reduce((sum, it) => sum + it.transferSize, 0)
+"""
 OPTIONS = {
     f"model-{number}": {"node_selector": {"nvidia.com/gpu.product": model}}
     for number, model in enumerate(MODELS)
@@ -123,6 +130,36 @@ def measure(hub: RunningHub, cluster: LocalCluster, servers: int) -> None:
     print(f"\nOur part of a scrape: {statistics.median(collected[-TIMES:]):.2f} ms")
     late = [follow(hub, admin, cluster, number) for number in range(5)]
     print("Until an open page has a change:", ", ".join(f"{it:.2f} s" for it in late))
+    if find_spec("playwright"):
+        print(painted(hub, admin, page))
+
+
+def painted(hub: RunningHub, person: Person, path: str) -> str:
+    """Say when a browser that knows nothing yet has painted a page, and how much it has loaded."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.conftest import ARGUMENTS
+    from tools.chromium import on_path
+
+    cookies = [
+        {"name": it.name, "value": it.value or "", "domain": "127.0.0.1", "path": it.path}
+        for it in person.session.cookies
+    ]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=on_path(), args=ARGUMENTS)
+        paints, loaded = [], 0
+        for _ in range(TIMES):
+            context = browser.new_context()
+            context.add_cookies(cookies)
+            opened = context.new_page()
+            opened.goto(f"{hub.url}{path}")
+            opened.wait_for_function(FIRST_PAINT)
+            paints.append(opened.evaluate(FIRST_PAINT))
+            loaded = opened.evaluate(LOADED)
+            context.close()
+        browser.close()
+    first = f"{statistics.median(paints):.0f} ms, at most {max(paints):.0f} ms"
+    return f"First paint: {first}; the page and its own files: {loaded:,} bytes"
 
 
 def row(hub: RunningHub, name: str, ask: Callable[[], requests.Response]) -> str:
