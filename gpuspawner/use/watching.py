@@ -41,11 +41,13 @@ class Watched(msgspec.Struct, frozen=True):
     Attributes:
         use: Over the time of its rule; None if it isn't known.
         rule: When it is given back; None for never.
+        uid: Its pod's.
         gpus: How many devices it has.
     """
 
     spawner: Any
     key: Key
+    uid: str
     accelerator: str
     gpus: int
     began: datetime | None
@@ -96,8 +98,16 @@ class UseWatch:
 
     @property
     def servers(self) -> Mapping[ServerName, Watched]:
-        """What is known of servers; empty if the last look is too long ago."""
-        return self._servers if self._clock() - self._looked_at < 3 * SECONDS else {}
+        """What is known of servers that run still; empty if the last look is too long ago."""
+        if self._clock() - self._looked_at >= 3 * SECONDS:
+            return {}
+        return {name: it for name, it in self._servers.items() if self._runs(it)}
+
+    def _runs(self, it: Watched) -> bool:
+        """Whether a server has its pod still; a later one of its name may have another."""
+        accounts = self._running.accounts
+        pod = accounts.ledger.pods.get(it.key) if accounts is not None else None
+        return pod is not None and pod.metadata.uid == it.uid
 
     async def run(self) -> None:
         """Look again and again. Never raises."""
@@ -117,6 +127,7 @@ class UseWatch:
             windows.setdefault(it.seconds(it.accelerator in awaited), None)
         for seconds in windows:
             windows[seconds] = await self._window(seconds)
+        found = [it for it in found if self._runs(it)]  # Prometheus may have taken long
         self._pause = min([SECONDS, *(it / 12 for it in windows)])
         for number, it in enumerate(found):
             if number % _AT_ONCE == _AT_ONCE - 1:
@@ -163,7 +174,7 @@ class UseWatch:
         granted = spawner.gpuspawner_gates.endings.granted
         began = moment(pod.status.start_time) if pod.status.start_time else None
         key, rule = pod.metadata.key, granted.idle
-        return Watched(spawner, key, granted.accelerator, gpus, began, rule)
+        return Watched(spawner, key, pod.metadata.uid, granted.accelerator, gpus, began, rule)
 
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
@@ -177,7 +188,7 @@ class UseWatch:
             )
             return replace(it, use=use, standing=IdleStanding(state))
         known = self._servers.get(it.server)
-        is_same = known is not None and known.began == it.began
+        is_same = known is not None and known.uid == it.uid
         before = known.standing if known is not None and is_same else it.standing
         standing, happened = after(before, use, it.rule, self._clock())
         made = replace(it, use=use, standing=standing)
