@@ -19,6 +19,7 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.record import Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
+from gpuspawner.use.aside import aside
 from gpuspawner.use.giving_back import IdleStanding, UseState, after, keep, may_keep
 from gpuspawner.use.gpu_use import GPUUse, Window, use_of
 from gpuspawner.use.prometheus import UseSource, UseUnknownError
@@ -33,6 +34,8 @@ _SHOWN_SECONDS = 3600
 """Over how long the page shows the use of servers that no policy gives back."""
 _AT_ONCE = 200
 """How many servers are looked at before others may use the hub."""
+_NOTICES = 10
+"""How many owners are told at once, each in a thread."""
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -90,6 +93,7 @@ class UseWatch:
         self._source = source
         self._notify = notify
         self._clock = clock
+        self._notices = asyncio.Semaphore(_NOTICES)
         self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[ServerName, Watched] = {}
         self._looked_at = -1e9
@@ -209,7 +213,7 @@ class UseWatch:
             user, server = it.server
             told = {"user": user, "server": server, **has}
             told |= {"idle_seconds": unused, "stops_in_seconds": rule.warning}
-            self._running.run(_notify(self._notify, told))
+            self._running.run(_notify(self._notify, told, self._notices))
 
     def keep(self, server: ServerName) -> bool:
         """Keep a server for a while, if its owner may; return whether it is kept."""
@@ -240,11 +244,12 @@ class UseWatch:
         return by_activity | unused
 
 
-async def _notify(notify: Notify, told: Mapping[str, Any]) -> None:
+async def _notify(notify: Notify, told: Mapping[str, Any], turn: asyncio.Semaphore) -> None:
     """Tell the owner of a warning; the administrator's function may fail, or take long."""
     try:
-        done = await asyncio.to_thread(notify, told)  # it may send mail
-        if inspect.isawaitable(done):
-            await done
+        async with turn:
+            done = await aside(notify, told)  # it may send mail
+            if inspect.isawaitable(done):
+                await done
     except Exception:
         log.exception("gpu_use.notify failed")

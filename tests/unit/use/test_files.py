@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -112,6 +113,24 @@ async def test_what_waits_is_written_when_the_hub_ends(tmp_path: Path) -> None:
         await running
 
     assert kept(tmp_path) == ["ann"]
+
+
+async def test_a_disk_that_hangs_holds_up_neither_the_hub_nor_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_LAST_SECONDS", 0.01)
+    writer = Writer(FactFiles(tmp_path, 30))
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        writing = asyncio.create_task(writer.run())
+        await asyncio.sleep(0)
+        writer.write(fact("granted", time.time(), "ann"))
+
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+
+        assert not kept(tmp_path)
 
 
 def test_a_directory_that_can_not_be_written_is_named_once(

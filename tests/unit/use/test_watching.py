@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from threading import Event
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -254,6 +256,30 @@ async def test_a_notice_that_fails_is_logged_and_the_hub_goes_on(
 
     assert "no mail" in caplog.text
     assert stands(stage)["ann"] == ("unused", 600)
+
+
+async def test_notices_that_hang_take_no_thread_of_the_hubs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The hub looks up addresses in these threads, for its proxy and for servers that start."""
+    stage = Stage(monkeypatch)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    asked, ends = Event(), Event()
+
+    def hangs(_: object) -> None:
+        asked.set()
+        ends.wait()
+
+    stage.watch._notify = hangs
+    stage.source.used = {"ann": 0.0, "bob": 0.0}
+
+    await stage.watch.look()
+
+    try:
+        assert await asyncio.wait_for(asyncio.to_thread(asked.wait, 9), 9)
+    finally:
+        ends.set()
+    await asyncio.gather(*stage.tasks)
 
 
 async def test_the_line_counts_as_idle_who_does_not_use_a_gpu_and_else_who_is_inactive(
