@@ -123,7 +123,7 @@ def _facts(lines: bytes) -> Iterator[Fact]:
     for line in lines.splitlines():
         try:
             yield msgspec.json.decode(line, type=Fact)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
 
 

@@ -48,7 +48,16 @@ def test_a_torn_last_line_loses_only_itself(tmp_path: Path) -> None:
     assert kept(tmp_path) == ["ann", "eve"]
 
 
-@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"[]\n", b'{"happened": "hmm"}\n', b"\0" * 50])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\xff\xfe\n",
+        b"[]\n",
+        b'{"happened": "hmm"}\n',
+        b"\0" * 50,
+        pytest.param(b'{"more": ' + b"[" * 20_000 + b"\n", id="deep"),
+    ],
+)
 def test_lines_that_nobody_can_read_are_left_out(line: bytes, tmp_path: Path) -> None:
     writing, now = FactFiles(tmp_path, 30), time.time()
     writing.append([fact("granted", now, "ann")])
