@@ -19,7 +19,7 @@ async def aside(call: Callable[..., Any], *args: object) -> Any:
     def run() -> None:
         try:
             done.set_result(call(*args))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001, whoever waits raises it again
             done.set_exception(error)
 
     Thread(target=run, daemon=True).start()
