@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 _NAME, _PATTERN = "facts-%Y-%m-%d.jsonl", "facts-*.jsonl"
 _MOST_BYTES = 32 * 2**20
 """The most of one day, some 150,000 facts: a script that is refused in a loop fills no disk."""
+_MODE = 0o600
 _SECONDS = 1.0
 """How long a fact waits for others before it is written."""
 _LAST_SECONDS = 2.0
@@ -87,6 +88,7 @@ class FactFiles:
                 if len(left := b"".join(kept)) < len(before):
                     removed += before.count(b"\n") - left.count(b"\n")
                     new = path.with_suffix(".new")
+                    new.touch(_MODE)
                     new.write_bytes(left)
                     new.replace(path)
         return removed
@@ -110,7 +112,7 @@ class FactFiles:
 
 def _append(path: Path, lines: bytes) -> None:
     with path.open("ab") as file:
-        path.chmod(0o600)
+        path.chmod(_MODE)
         size = file.tell()
         if size + len(lines) > _MOST_BYTES:
             log.warning("%s is full; the rest of its day isn't kept", path)

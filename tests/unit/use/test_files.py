@@ -105,8 +105,11 @@ def test_a_full_day_keeps_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_only_the_hub_can_read_them(tmp_path: Path) -> None:
     FactFiles(tmp_path / "use", 30).append([fact("granted", time.time())])
+    FactFiles(tmp_path / "use", 30).append([fact("granted", time.time(), "bob")])
 
     (file,) = (tmp_path / "use").glob("*.jsonl")
+    assert file.stat().st_mode & 0o077 == 0
+    assert FactFiles(tmp_path / "use", 30).forget("bob") == 1
     assert file.stat().st_mode & 0o077 == 0
     assert (tmp_path / "use").stat().st_mode & 0o077 == 0
 
