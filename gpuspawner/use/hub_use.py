@@ -74,6 +74,8 @@ class HubUse:
             self.record.restore(await aside(self._files.read, MOST_FACTS))
         except OSError as error:
             log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
+        if self.watch is not None:
+            self.watch.restore(self.record.facts)
         await writer.run()
 
 

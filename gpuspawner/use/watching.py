@@ -5,7 +5,7 @@ import inspect
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from gpuspawner.compat.activity import unused_for
 from gpuspawner.compat.jupyterhub import hub, running
 from gpuspawner.kube.meta import Key, moment
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.record import Happened
+from gpuspawner.record import Fact, Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.use.aside import aside
@@ -96,6 +96,7 @@ class UseWatch:
         self._notices = asyncio.Semaphore(_NOTICES)
         self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[ServerName, Watched] = {}
+        self._kept_until: dict[ServerName, float] = {}  # from before the hub's start
         self._looked_at = -1e9
         self._pause = SECONDS
         self._why = ""
@@ -193,7 +194,8 @@ class UseWatch:
             return replace(it, use=use, standing=IdleStanding(state))
         known = self._servers.get(it.server)
         is_same = known is not None and known.uid == it.uid
-        before = known.standing if known is not None and is_same else it.standing
+        anew = IdleStanding(kept_until=self._kept_until.get(it.server, 0.0))
+        before = known.standing if known is not None and is_same else anew
         standing, happened = after(before, use, it.rule, self._clock())
         made = replace(it, use=use, standing=standing)
         for each in happened:
@@ -224,6 +226,17 @@ class UseWatch:
         self._servers[server] = replace(it, standing=standing)
         self._note(it, Happened.KEPT, it.rule)
         return True
+
+    def restore(self, facts: Iterable[Fact]) -> None:
+        """Take over until when owners keep their servers, from what earlier hubs have noted."""
+        ends: dict[ServerName, float] = {}
+        for it in facts:
+            if it.happened is Happened.KEPT:
+                ends[it.user, it.server] = it.at + it.seconds
+            elif it.happened in (Happened.GRANTED, Happened.ENDED):
+                ends.pop((it.user, it.server), None)
+        passed = time.time() - self._clock()
+        self._kept_until = {server: end - passed for server, end in ends.items()}
 
     def stops_in(self, it: Watched) -> float | None:
         """Return in how many seconds a server may be stopped; None if its owner isn't warned."""

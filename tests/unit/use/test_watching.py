@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from threading import Event
@@ -19,6 +20,7 @@ from gpuspawner.use.giving_back import UseState
 from gpuspawner.use.gpu_use import DeviceUse, Window
 from gpuspawner.use.prometheus import UseUnknownError
 from gpuspawner.use.watching import UseWatch
+from tests.unit.use.facts import fact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -155,6 +157,20 @@ async def test_an_owner_keeps_the_server_as_often_as_the_policy_says(
     assert stands(stage)["ann"] == ("unused", 600)
     assert not stage.watch.keep(ANN)
     assert [it for it, _ in stage.noted].count("kept") == 1
+
+
+async def test_a_server_stays_for_as_long_as_its_owner_kept_it_also_if_the_hub_restarts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage, now = Stage(monkeypatch), time.time()
+    kept = [fact("kept", now - 600, it, seconds=1800) for it in ("ann", "bob")]
+
+    stage.watch.restore([*kept, fact("ended", now - 500, "bob")])
+    await stage.look(60, ann=0.0, bob=0.0)
+    assert stands(stage) == {"ann": ("unused", None), "bob": ("unused", 600)}
+
+    await stage.look(1200, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 600)
 
 
 async def test_while_prometheus_is_away_nobody_is_warned_or_stopped(
