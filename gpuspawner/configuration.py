@@ -89,7 +89,7 @@ def _define_scopes(c: Config) -> None:
     """Define our scopes beside the administrator's, before the hub reads the roles."""
     from gpuspawner.use.written import SCOPES  # only hubs that keep a record load it
 
-    c.JupyterHub.custom_scopes = {**SCOPES, **c.JupyterHub.get("custom_scopes", {})}
+    c.JupyterHub.custom_scopes.update(SCOPES)
 
 
 def _put_in_front(change: Bunch) -> None:
@@ -127,7 +127,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
 
 def _keep_record(hub: Any, running: runtime.Runtime, settings: Any) -> None:
     """Keep the record of the use of GPUs; only hubs that keep one load it."""
-    if settings.gpu_use is False:
+    if settings.gpu_use is False or running.record is not None:  # it is configured twice
         return
     from gpuspawner.use import hub_use
     from gpuspawner.use.written import read_use

@@ -125,7 +125,7 @@ class Runtime:
         self.record: Callable[[Fact], None] | None = None
         self.accounts: Accounts | None = None
         self.policies: HubPolicies | None = None
-        self._shows_use = bool(settings.gpu_use)
+        self._shows_use = settings.gpu_use is not False
         if policies or self.line is not None or self._shows_use:
             self._count_servers(policies, settings, load)
         self._discovered = self._configured

@@ -6,22 +6,29 @@ A hub that is killed leaves at most one torn line, and loses what it noted in th
 import asyncio
 import fcntl
 import logging
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 
 import msgspec
 
 from gpuspawner.record import Fact
+from gpuspawner.use.aside import aside
+from gpuspawner.use.record import MOST_FACTS
 
 log = logging.getLogger(__name__)
 
 _NAME, _PATTERN = "facts-%Y-%m-%d.jsonl", "facts-*.jsonl"
 _MOST_BYTES = 32 * 2**20
 """The most of one day, some 150,000 facts: a script that is refused in a loop fills no disk."""
+_MODE = 0o600
 _SECONDS = 1.0
 """How long a fact waits for others before it is written."""
+_LAST_SECONDS = 2.0
+"""How long the hub's end waits for a disk."""
 
 
 class FactFiles:
@@ -81,6 +88,7 @@ class FactFiles:
                 if len(left := b"".join(kept)) < len(before):
                     removed += before.count(b"\n") - left.count(b"\n")
                     new = path.with_suffix(".new")
+                    new.touch(_MODE)
                     new.write_bytes(left)
                     new.replace(path)
         return removed
@@ -104,7 +112,7 @@ class FactFiles:
 
 def _append(path: Path, lines: bytes) -> None:
     with path.open("ab") as file:
-        path.chmod(0o600)
+        path.chmod(_MODE)
         size = file.tell()
         if size + len(lines) > _MOST_BYTES:
             log.warning("%s is full; the rest of its day isn't kept", path)
@@ -117,7 +125,7 @@ def _facts(lines: bytes) -> Iterator[Fact]:
     for line in lines.splitlines():
         try:
             yield msgspec.json.decode(line, type=Fact)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
 
 
@@ -130,7 +138,7 @@ class Writer:
 
     def __init__(self, files: FactFiles) -> None:
         self._files = files
-        self._waiting: list[Fact] = []
+        self._waiting = deque[Fact](maxlen=MOST_FACTS)  # a disk may hang
         self._has_failed = False
 
     def write(self, fact: Fact) -> None:
@@ -143,11 +151,17 @@ class Writer:
             while True:
                 await asyncio.sleep(_SECONDS)
                 if self._waiting:
-                    facts, self._waiting = self._waiting, []
-                    await asyncio.to_thread(self._append, facts)
+                    await aside(self._append, self._taken())
         finally:
             if self._waiting:
-                self._append(self._waiting)
+                last = Thread(target=self._append, args=(self._taken(),), daemon=True)
+                last.start()
+                last.join(_LAST_SECONDS)
+
+    def _taken(self) -> list[Fact]:
+        facts = list(self._waiting)
+        self._waiting.clear()
+        return facts
 
     def _append(self, facts: list[Fact]) -> None:
         try:

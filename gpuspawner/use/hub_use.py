@@ -1,6 +1,5 @@
 """What a hub has once that keeps a record of the use of GPUs."""
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -10,6 +9,7 @@ from gpuspawner.compat.jupyterhub import announce_on
 from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime
 from gpuspawner.use import page, web
+from gpuspawner.use.aside import aside
 from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.hub_events import HubEvents
@@ -71,9 +71,11 @@ class HubUse:
         writer = Writer(self._files)
         self.record.read_by(writer.write)
         try:
-            self.record.restore(await asyncio.to_thread(self._files.read, MOST_FACTS))
+            self.record.restore(await aside(self._files.read, MOST_FACTS))
         except OSError as error:
             log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
+        if self.watch is not None:
+            self.watch.restore(self.record.facts)
         await writer.run()
 
 

@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Protocol
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from tornado.httpclient import AsyncHTTPClient, HTTPError
@@ -101,8 +101,10 @@ class Prometheus:
             )
             # In a thread: there may be megabytes of it.
             read = await asyncio.to_thread(msgspec.json.decode, answer.body, type=_Answer)
-        except (HTTPError, OSError, ValueError, msgspec.MsgspecError) as error:
-            raise UseUnknownError(f"{self._address}: {error}") from error
+        except (HTTPError, OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+            # Without the password that an address may have: this is for the log.
+            host = urlsplit(self._address).netloc.rpartition("@")[2]
+            raise UseUnknownError(f"{host}: {error}") from error
         return read.data.result
 
 
@@ -117,7 +119,8 @@ def _devices(
         share = memories.get(whose)
         known = min(1.0, counts.get(whose, 0.0) / steps)
         is_part = share is not None and 0 <= share <= 1
-        yield pod, DeviceUse(name, number, known, share if is_part else None)
+        # An exporter may say anything: more than all of a GPU is all of it.
+        yield pod, DeviceUse(name, min(number, 1.0), known, share if is_part else None)
 
 
 def _value(sample: _Sample) -> tuple[tuple[Key | None, tuple[str, str]], float]:

@@ -5,7 +5,7 @@ import inspect
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,9 +16,10 @@ from gpuspawner.compat.activity import unused_for
 from gpuspawner.compat.jupyterhub import hub, running
 from gpuspawner.kube.meta import Key, moment
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.record import Happened
+from gpuspawner.record import Fact, Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
+from gpuspawner.use.aside import aside
 from gpuspawner.use.giving_back import IdleStanding, UseState, after, keep, may_keep
 from gpuspawner.use.gpu_use import GPUUse, Window, use_of
 from gpuspawner.use.prometheus import UseSource, UseUnknownError
@@ -33,6 +34,8 @@ _SHOWN_SECONDS = 3600
 """Over how long the page shows the use of servers that no policy gives back."""
 _AT_ONCE = 200
 """How many servers are looked at before others may use the hub."""
+_NOTICES = 10
+"""How many owners are told at once, each in a thread."""
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -41,11 +44,13 @@ class Watched(msgspec.Struct, frozen=True):
     Attributes:
         use: Over the time of its rule; None if it isn't known.
         rule: When it is given back; None for never.
+        uid: Its pod's.
         gpus: How many devices it has.
     """
 
     spawner: Any
     key: Key
+    uid: str
     accelerator: str
     gpus: int
     began: datetime | None
@@ -88,16 +93,26 @@ class UseWatch:
         self._source = source
         self._notify = notify
         self._clock = clock
+        self._notices = asyncio.Semaphore(_NOTICES)
         self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[ServerName, Watched] = {}
+        self._kept_until: dict[ServerName, float] = {}  # from before the hub's start
         self._looked_at = -1e9
         self._pause = SECONDS
         self._why = ""
 
     @property
     def servers(self) -> Mapping[ServerName, Watched]:
-        """What is known of servers; empty if the last look is too long ago."""
-        return self._servers if self._clock() - self._looked_at < 3 * SECONDS else {}
+        """What is known of servers that run still; empty if the last look is too long ago."""
+        if self._clock() - self._looked_at >= 3 * SECONDS:
+            return {}
+        return {name: it for name, it in self._servers.items() if self._runs(it)}
+
+    def _runs(self, it: Watched) -> bool:
+        """Whether a server has its pod still; a later one of its name may have another."""
+        accounts = self._running.accounts
+        pod = accounts.ledger.pods.get(it.key) if accounts is not None else None
+        return pod is not None and pod.metadata.uid == it.uid
 
     async def run(self) -> None:
         """Look again and again. Never raises."""
@@ -117,6 +132,7 @@ class UseWatch:
             windows.setdefault(it.seconds(it.accelerator in awaited), None)
         for seconds in windows:
             windows[seconds] = await self._window(seconds)
+        found = [it for it in found if self._runs(it)]  # Prometheus may have taken long
         self._pause = min([SECONDS, *(it / 12 for it in windows)])
         for number, it in enumerate(found):
             if number % _AT_ONCE == _AT_ONCE - 1:
@@ -163,7 +179,7 @@ class UseWatch:
         granted = spawner.gpuspawner_gates.endings.granted
         began = moment(pod.status.start_time) if pod.status.start_time else None
         key, rule = pod.metadata.key, granted.idle
-        return Watched(spawner, key, granted.accelerator, gpus, began, rule)
+        return Watched(spawner, key, pod.metadata.uid, granted.accelerator, gpus, began, rule)
 
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
@@ -177,8 +193,9 @@ class UseWatch:
             )
             return replace(it, use=use, standing=IdleStanding(state))
         known = self._servers.get(it.server)
-        is_same = known is not None and known.began == it.began
-        before = known.standing if known is not None and is_same else it.standing
+        is_same = known is not None and known.uid == it.uid
+        anew = IdleStanding(kept_until=self._kept_until.get(it.server, 0.0))
+        before = known.standing if known is not None and is_same else anew
         standing, happened = after(before, use, it.rule, self._clock())
         made = replace(it, use=use, standing=standing)
         for each in happened:
@@ -198,7 +215,7 @@ class UseWatch:
             user, server = it.server
             told = {"user": user, "server": server, **has}
             told |= {"idle_seconds": unused, "stops_in_seconds": rule.warning}
-            self._running.run(_notify(self._notify, told))
+            self._running.run(_notify(self._notify, told, self._notices))
 
     def keep(self, server: ServerName) -> bool:
         """Keep a server for a while, if its owner may; return whether it is kept."""
@@ -209,6 +226,17 @@ class UseWatch:
         self._servers[server] = replace(it, standing=standing)
         self._note(it, Happened.KEPT, it.rule)
         return True
+
+    def restore(self, facts: Iterable[Fact]) -> None:
+        """Take over until when owners keep their servers, from what earlier hubs have noted."""
+        ends: dict[ServerName, float] = {}
+        for it in facts:
+            if it.happened is Happened.KEPT:
+                ends[it.user, it.server] = it.at + it.seconds
+            elif it.happened in (Happened.GRANTED, Happened.ENDED):
+                ends.pop((it.user, it.server), None)
+        passed = time.time() - self._clock()
+        self._kept_until = {server: end - passed for server, end in ends.items()}
 
     def stops_in(self, it: Watched) -> float | None:
         """Return in how many seconds a server may be stopped; None if its owner isn't warned."""
@@ -229,11 +257,12 @@ class UseWatch:
         return by_activity | unused
 
 
-async def _notify(notify: Notify, told: Mapping[str, Any]) -> None:
+async def _notify(notify: Notify, told: Mapping[str, Any], turn: asyncio.Semaphore) -> None:
     """Tell the owner of a warning; the administrator's function may fail, or take long."""
     try:
-        done = await asyncio.to_thread(notify, told)  # it may send mail
-        if inspect.isawaitable(done):
-            await done
+        async with turn:
+            done = await aside(notify, told)  # it may send mail
+            if inspect.isawaitable(done):
+                await done
     except Exception:
         log.exception("gpu_use.notify failed")

@@ -10,7 +10,7 @@ from tornado import web
 
 from gpuspawner.compat.jupyterhub import add_handlers
 from gpuspawner.form.addresses import KEEP, REPORT, USED, keep
-from gpuspawner.messages import idle
+from gpuspawner.messages import idle, in_language
 from gpuspawner.start.host import set_locale
 from gpuspawner.use.giving_back import UseState, may_keep
 from gpuspawner.use.record import Record
@@ -155,7 +155,7 @@ def told(watch: UseWatch, user: Any) -> Markup:
     if user is None:
         return Markup()
     its = (it for (owner, _), it in sorted(watch.servers.items()) if owner == user.name)
-    return Markup("<br>").join(said for it in its if (said := _told(watch, it)))
+    return in_language(Markup("<br>").join(said for it in its if (said := _told(watch, it))))
 
 
 def _told(watch: UseWatch, it: Watched) -> Markup:

@@ -259,6 +259,8 @@ CASES = {
         NO_QUOTA, 4, (2, 0, 2), 0, 0, a_quota_of_the_cloud, why="quota", autoscaler=CA
     ),
 }
+EACH_TIME = {"all fit", "two lack a GPU", "new nodes"}
+MANY = pytest.mark.nightly("each fleet is a cluster of its own, and these differ in one thing only")
 OF_KARPENTER = {
     "Karpenter": Case(karpenter("8"), 4, (1, 3, 0), 3, 3, a_node_was_needed),
     "Karpenter's limit": Case(karpenter("3"), 5, (1, 2, 2), 2, 2, a_node_was_needed, why="limit"),
@@ -268,7 +270,10 @@ OF_KARPENTER = {
 @pytest.mark.parametrize(
     "case",
     [
-        *(pytest.param(case, id=name) for name, case in CASES.items()),
+        *(
+            pytest.param(case, id=name, marks=() if name in EACH_TIME else MANY)
+            for name, case in CASES.items()
+        ),
         *(
             pytest.param(replace(case, autoscaler="karpenter"), id=name, marks=KARPENTER)
             for name, case in OF_KARPENTER.items()

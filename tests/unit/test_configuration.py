@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from jupyterhub.app import JupyterHub
 from kubespawner import KubeSpawner
 from traitlets.config import Config
 
@@ -308,3 +309,30 @@ def test_nothing_is_said_of_a_hub_that_sets_none() -> None:
     c = _c(KubeSpawner={"pre_spawn_hook": print, "profile_list": [{"display_name": "A"}]})
 
     assert not [*configuration.shared_names(check(c), GPUSpawner)]
+
+
+_OWN = {"custom:course:grade": {"description": "Grade"}}
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+def test_our_scope_stands_beside_the_administrators_however_those_are_given(is_set) -> None:
+    c = _c(GPUSpawner={"gpu_use": True})
+    if is_set:
+        c.JupyterHub.custom_scopes = dict(_OWN)
+    else:
+        c.JupyterHub.custom_scopes.update(_OWN)
+
+    configure(c)
+
+    scopes = JupyterHub(config=c).custom_scopes
+    assert set(scopes) == {"custom:course:grade", "custom:gpuspawner:read:use"}
+
+
+def test_a_hub_that_is_configured_twice_keeps_one_record() -> None:
+    settings = check(_c(GPUSpawner={"gpu_use": True}))
+    running = runtime.Runtime(settings)
+    running.record = kept = list[object]().append
+
+    configuration._keep_record(object(), running, settings)
+
+    assert running.record is kept

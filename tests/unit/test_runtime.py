@@ -102,6 +102,11 @@ async def test_servers_are_counted_only_if_somebody_is_judged(set_aside, monkeyp
     assert started == ([] if set_aside else ["counting"])
 
 
+@pytest.mark.parametrize("gpu_use", [True, {}])
+def test_servers_are_counted_where_the_use_of_gpus_is_kept(gpu_use) -> None:
+    assert runtime(gpu_use=gpu_use).accounts is not None
+
+
 def test_accelerators_are_discovered_again_only_when_a_node_has_changed(monkeypatch) -> None:
     view, seen = StillView(("Node", node("a", 1))), []
     found = runtime_module.discover

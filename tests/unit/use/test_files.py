@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -47,7 +48,16 @@ def test_a_torn_last_line_loses_only_itself(tmp_path: Path) -> None:
     assert kept(tmp_path) == ["ann", "eve"]
 
 
-@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"[]\n", b'{"happened": "hmm"}\n', b"\0" * 50])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\xff\xfe\n",
+        b"[]\n",
+        b'{"happened": "hmm"}\n',
+        b"\0" * 50,
+        pytest.param(b'{"more": ' + b"[" * 20_000 + b"\n", id="deep"),
+    ],
+)
 def test_lines_that_nobody_can_read_are_left_out(line: bytes, tmp_path: Path) -> None:
     writing, now = FactFiles(tmp_path, 30), time.time()
     writing.append([fact("granted", now, "ann")])
@@ -95,8 +105,11 @@ def test_a_full_day_keeps_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_only_the_hub_can_read_them(tmp_path: Path) -> None:
     FactFiles(tmp_path / "use", 30).append([fact("granted", time.time())])
+    FactFiles(tmp_path / "use", 30).append([fact("granted", time.time(), "bob")])
 
     (file,) = (tmp_path / "use").glob("*.jsonl")
+    assert file.stat().st_mode & 0o077 == 0
+    assert FactFiles(tmp_path / "use", 30).forget("bob") == 1
     assert file.stat().st_mode & 0o077 == 0
     assert (tmp_path / "use").stat().st_mode & 0o077 == 0
 
@@ -112,6 +125,24 @@ async def test_what_waits_is_written_when_the_hub_ends(tmp_path: Path) -> None:
         await running
 
     assert kept(tmp_path) == ["ann"]
+
+
+async def test_a_disk_that_hangs_holds_up_neither_the_hub_nor_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_LAST_SECONDS", 0.01)
+    writer = Writer(FactFiles(tmp_path, 30))
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        writing = asyncio.create_task(writer.run())
+        await asyncio.sleep(0)
+        writer.write(fact("granted", time.time(), "ann"))
+
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+
+        assert not kept(tmp_path)
 
 
 def test_a_directory_that_can_not_be_written_is_named_once(

@@ -52,6 +52,17 @@ def test_a_kept_server_is_warned_again_after_its_time_and_not_sooner() -> None:
     assert (later.stops_at, happened) == (2500, (Happened.IDLE, Happened.WARNED))
 
 
+def test_a_kept_server_stays_for_its_time_whatever_window_counts_meanwhile() -> None:
+    """Nobody waits in line for a while, so the longer time counts, in which it was used."""
+    kept = keep(looks((0, IDLE))[0], RULE, 100)
+
+    used, _ = after(kept, BUSY, RULE, 400)
+    during, nothing = after(used, IDLE, RULE, 1899)
+
+    assert (during.stops_at, nothing) == (None, ())
+    assert after(during, IDLE, RULE, 1900)[0].stops_at == 2500
+
+
 def test_it_can_be_kept_so_many_times_until_it_is_used_again() -> None:
     standing, _ = looks((0, IDLE))
     for moment in (10_000, 20_000):

@@ -119,6 +119,16 @@ async def test_what_is_no_number_says_nothing(value: object, played) -> None:
     assert not (await prometheus.window(3600)).devices
 
 
+@pytest.mark.parametrize("value", ["+Inf", 1e300, 1.5])
+async def test_more_than_all_of_a_gpu_is_all_of_it(value: object, played) -> None:
+    playing, prometheus = played
+    playing.samples = {("max_over_time", ENGINE): [(ANN, value)]}
+
+    (device,) = (await prometheus.window(3600)).devices[KEY]
+
+    assert device.used == 1
+
+
 async def test_gpus_without_a_pod_are_nobodys(played) -> None:
     playing, prometheus = played
     playing.samples = {("max_over_time", ENGINE): [({"UUID": "GPU-9", "pod": ""}, 0.0)]}
@@ -137,13 +147,22 @@ async def test_a_window_is_looked_at_in_steps_of_at_least_five_seconds(played) -
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[]", b"null", b'{"data": {"result": [{"metric": 1}]}}', b"\xff"]
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b"null",
+        b'{"data": {"result": [{"metric": 1}]}}',
+        b"\xff",
+        pytest.param(b'{"more": ' + b"[" * 20_000, id="deep"),
+    ],
 )
 async def test_an_answer_that_nobody_can_read_is_not_known(body: bytes, played) -> None:
     playing, prometheus = played
     playing.body = body
 
-    with pytest.raises(UseUnknownError, match=r"http://127\.0\.0\.1"):
+    with pytest.raises(UseUnknownError, match=r"127\.0\.0\.1"):
         await prometheus.window(3600)
 
 
@@ -155,3 +174,14 @@ async def test_an_error_or_no_answer_is_not_known(played) -> None:
 
     with pytest.raises(UseUnknownError):
         await Prometheus("http://127.0.0.1:1").window(3600)
+
+
+async def test_a_password_in_the_address_is_in_no_log(played) -> None:
+    playing, prometheus = played
+    playing.status = 401
+    named = Prometheus(prometheus._address.replace("//", "//hub:secret@"))
+
+    with pytest.raises(UseUnknownError, match="401") as caught:
+        await named.window(3600)
+
+    assert "secret" not in str(caught.value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.language import language_tag
+from gpuspawner.language import language_tag, set_locale
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.use import web
 from tests.unit.use.test_watching import RULE, Stage
@@ -51,3 +51,15 @@ async def test_nothing_is_said_of_a_server_that_is_used_or_of_somebody_elses(
 ) -> None:
     assert await said(monkeypatch, rule, 0.7) == ""
     assert web.told(Stage(monkeypatch, rule).watch, None) == ""
+
+
+async def test_the_hubs_pages_name_the_language_of_what_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    set_locale("zh-CN")
+    try:
+        text = await said(monkeypatch, None, 0.0)
+    finally:
+        set_locale("en")
+
+    assert text.startswith('<span lang="zh-CN" dir="ltr">')

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from threading import Event
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +20,10 @@ from gpuspawner.use.giving_back import UseState
 from gpuspawner.use.gpu_use import DeviceUse, Window
 from gpuspawner.use.prometheus import UseUnknownError
 from gpuspawner.use.watching import UseWatch
+from tests.unit.use.facts import fact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 NOW = 1_800_000_000.0
 RULE = WhenIdle(after=3600, after_if_others_wait=1200, warning=600, keeps=1, kept=1800)
@@ -33,9 +37,11 @@ class PlayedSource:
         self.used: dict[str, float] = {}
         self.asked: list[float] = []
         self.is_away = False
+        self.meanwhile: Callable[[], object] = lambda: None
 
     async def window(self, seconds: float) -> Window:
         self.asked.append(seconds)
+        self.meanwhile()
         if self.is_away:
             raise UseUnknownError("http://prometheus: refused")
         devices = {
@@ -56,8 +62,8 @@ class Stage:
         self.waiting: dict[str, int] = {}
         self.tasks: list[asyncio.Task[None]] = []
         began = datetime.fromtimestamp(NOW - 9 * 3600, UTC).isoformat()
-        pods = {("hub", f"jupyter-{it}"): server_pod(it, began) for it in ("ann", "bob")}
-        ledger = SimpleNamespace(pods=pods, devices=lambda _: 1)
+        self.pods = {("hub", f"jupyter-{it}"): server_pod(it, began) for it in ("ann", "bob")}
+        ledger = SimpleNamespace(pods=self.pods, devices=lambda _: 1)
         running: Any = SimpleNamespace(
             accounts=SimpleNamespace(ledger=ledger),
             preflight=SimpleNamespace(line=SimpleNamespace(waiting=lambda: self.waiting)),
@@ -69,6 +75,11 @@ class Stage:
         users = {it: user(it, rule) for it in ("ann", "bob")}
         patch.setattr(watching, "hub", lambda: SimpleNamespace(users=users))
         self.watch = UseWatch(running, self.source, self.told.append, lambda: self.now)
+
+    def replace_pod(self, name: str, seconds: float) -> None:
+        """Let a server have a pod that has run for so many seconds."""
+        began = datetime.fromtimestamp(NOW - seconds, UTC).isoformat()
+        self.pods["hub", f"jupyter-{name}"] = server_pod(name, began)
 
     async def look(self, seconds_later: float = 60, **used: float) -> None:
         self.now += seconds_later
@@ -96,7 +107,7 @@ def user(name: str, rule: WhenIdle | None) -> SimpleNamespace:
 
 def server_pod(name: str, began: str) -> ServerPod:
     pod = ServerPod(status=Started(began))
-    vars_ = {"namespace": "hub", "name": f"jupyter-{name}"}
+    vars_ = {"namespace": "hub", "name": f"jupyter-{name}", "uid": f"{name} {began}"}
     return ServerPod(metadata=type(pod.metadata)(**vars_), status=pod.status)
 
 
@@ -146,6 +157,20 @@ async def test_an_owner_keeps_the_server_as_often_as_the_policy_says(
     assert stands(stage)["ann"] == ("unused", 600)
     assert not stage.watch.keep(ANN)
     assert [it for it, _ in stage.noted].count("kept") == 1
+
+
+async def test_a_server_stays_for_as_long_as_its_owner_kept_it_also_if_the_hub_restarts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage, now = Stage(monkeypatch), time.time()
+    kept = [fact("kept", now - 600, it, seconds=1800) for it in ("ann", "bob")]
+
+    stage.watch.restore([*kept, fact("ended", now - 500, "bob")])
+    await stage.look(60, ann=0.0, bob=0.0)
+    assert stands(stage) == {"ann": ("unused", None), "bob": ("unused", 600)}
+
+    await stage.look(1200, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 600)
 
 
 async def test_while_prometheus_is_away_nobody_is_warned_or_stopped(
@@ -200,13 +225,38 @@ async def test_without_a_policy_the_use_is_known_and_nobody_is_warned(
 async def test_a_new_pod_of_the_same_name_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch)
     await stage.look(ann=0.0)
-    ledger = stage.watch._running.accounts.ledger  # type: ignore[union-attr]
-    began = datetime.fromtimestamp(NOW - 3700, UTC).isoformat()
-    ledger.pods["hub", "jupyter-ann"] = server_pod("ann", began)
+    stage.replace_pod("ann", seconds=3700)
 
     await stage.look(700, ann=0.0)
 
     assert stands(stage)["ann"] == ("unused", 600)
+
+
+async def test_a_server_that_starts_again_has_no_warning_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also not until the next look: the culler may ask before it."""
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+    await stage.look(600, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 0)
+
+    stage.replace_pod("ann", seconds=30)
+
+    assert ANN not in stage.watch.servers
+    assert not stage.watch.keep(ANN)
+
+
+async def test_nobody_is_warned_of_a_server_that_ended_while_prometheus_was_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    stage.source.meanwhile = lambda: stage.replace_pod("ann", seconds=1)
+
+    await stage.look(ann=0.0)
+
+    assert not stage.noted
+    assert list(stage.watch.servers) == [BOB]
 
 
 async def test_a_notice_that_fails_is_logged_and_the_hub_goes_on(
@@ -222,6 +272,30 @@ async def test_a_notice_that_fails_is_logged_and_the_hub_goes_on(
 
     assert "no mail" in caplog.text
     assert stands(stage)["ann"] == ("unused", 600)
+
+
+async def test_notices_that_hang_take_no_thread_of_the_hubs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The hub looks up addresses in these threads, for its proxy and for servers that start."""
+    stage = Stage(monkeypatch)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    asked, ends = Event(), Event()
+
+    def hangs(_: object) -> None:
+        asked.set()
+        ends.wait()
+
+    stage.watch._notify = hangs
+    stage.source.used = {"ann": 0.0, "bob": 0.0}
+
+    await stage.watch.look()
+
+    try:
+        assert await asyncio.wait_for(asyncio.to_thread(asked.wait, 9), 9)
+    finally:
+        ends.set()
+    await asyncio.gather(*stage.tasks)
 
 
 async def test_the_line_counts_as_idle_who_does_not_use_a_gpu_and_else_who_is_inactive(
@@ -241,7 +315,7 @@ async def test_the_line_counts_as_idle_who_does_not_use_a_gpu_and_else_who_is_in
 async def test_a_stopped_server_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch)
     await stage.look(ann=0.0)
-    del stage.watch._running.accounts.ledger.pods["hub", "jupyter-ann"]  # type: ignore[union-attr]
+    del stage.pods["hub", "jupyter-ann"]
 
     await stage.look()
 

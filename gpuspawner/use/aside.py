@@ -1,0 +1,26 @@
+"""Calls that may hang, in threads that nobody waits for."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any
+
+
+async def aside(call: Callable[..., Any], *args: object) -> Any:
+    """Call a function in a thread of its own, and return what it returns.
+
+    `asyncio.to_thread` has a handful of threads for the whole hub, which also looks up addresses
+    in them, and the hub's process waits for them before it ends.
+    """
+    done: Future[Any] = Future()
+    done.set_running_or_notify_cancel()  # from here on, it can't be cancelled
+
+    def run() -> None:
+        try:
+            done.set_result(call(*args))
+        except Exception as error:  # noqa: BLE001, whoever waits raises it again
+            done.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(done)
