@@ -6,7 +6,7 @@ from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.kube.meta import BareMeta, KubeStruct
 
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
-_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _PATIENCE = 5.0
 
 
@@ -31,7 +31,7 @@ async def runtime_classes(client: Client) -> frozenset[str]:
 
 async def claim_drivers(client: Client) -> frozenset[tuple[str, str]]:
     """Return the nodes on which drivers serve claims, each with a driver, if they are told."""
-    return frozenset((it.spec.node_name, it.spec.driver) for it in await _listed(client, _SLICES))
+    return frozenset((it.spec.node_name, it.spec.driver) for it in await _listed(client, SLICES))
 
 
 async def _listed(client: Client, path: str) -> tuple[_Object, ...]:

@@ -75,7 +75,9 @@ class Capacity(FromFiles):
     async def ask(self, hub: Hub) -> int:
         """Print the tables, or what becomes of the servers."""
         if bool(self.servers) != bool(self.profile) or (self.groups and not self.servers):
-            raise UsageError("--servers, --profile and --group belong together")
+            raise UsageError(
+                "give both --servers, which is 1 or more, and --profile; --group needs them, too"
+            )
         if self.servers:
             return await self._of_servers(hub)
         try:

@@ -4,6 +4,7 @@ import os
 import time
 from datetime import UTC, datetime
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -49,9 +50,11 @@ class RecordReport(Command):
         rules = read_use(check(config, spawner_class(config)).gpu_use)
         if rules is None:
             raise UsageError("GPUSpawner.gpu_use is off, so nothing is kept")
+        if rules.directory is not None and not rules.directory.is_dir():
+            raise UsageError(f"gpu_use.directory: there is no directory {rules.directory}")
         if self.forget:
             return self._forget(rules)
-        counted = self._of_files(rules) if rules.directory else _of_hub()
+        counted = _of_hub() if rules.directory is None else self._of_files(rules, rules.directory)
         if self.output == "json":
             terminal.say_json(msgspec.to_builtins(counted))
         else:
@@ -65,12 +68,10 @@ class RecordReport(Command):
         terminal.say(f"Removed {removed} entries. The hub's memory has them until it restarts.")
         return 0
 
-    def _of_files(self, rules: UseRules) -> RefusalReport:
-        if rules.directory is None or not rules.directory.is_dir():
-            raise UsageError(f"gpu_use.directory: there is no directory {rules.directory}")
+    def _of_files(self, rules: UseRules, directory: Path) -> RefusalReport:
         since = time.time() - self.days * 24 * 3600
         try:
-            facts = FactFiles(rules.directory, rules.days).read(_MOST)
+            facts = FactFiles(directory, rules.days).read(_MOST)
         except OSError as error:
             raise UsageError(f"gpu_use.directory: {error}") from error
         return report(it for it in facts if it.at >= since)

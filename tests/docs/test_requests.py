@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpuspawner.cluster.asked_once import RUNTIME_CLASSES, SLICES
 from gpuspawner.cluster.kinds import KINDS, KUEUE_KINDS, SCALING_KINDS, pod_events, servers_of
 from localcluster.rbac import CHART_RULES
 
@@ -27,6 +28,11 @@ def test_the_table_has_what_the_hub_follows(path: str) -> None:
     written = re.sub(IN_ANY_VERSION, r"\1VERSION/", path)
 
     assert any(it == written and verbs == ["list", "watch"] for verbs, it, _ in ROWS)
+
+
+@pytest.mark.parametrize("path", [RUNTIME_CLASSES, SLICES])
+def test_the_table_has_what_is_asked_once(path: str) -> None:
+    assert any(it == path and verbs == ["list"] for verbs, it, _ in ROWS)
 
 
 def rules(granted_by: str) -> list[dict[str, list[str]]]:

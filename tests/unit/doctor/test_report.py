@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
 from gpuspawner.doctor.application import main
 from gpuspawner.use.files import FactFiles
 from tests.unit.use.facts import fact
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -83,3 +81,16 @@ def test_without_a_record_it_says_what_is_missing(
         assert main(["report", "--config", str(file)]) == 3
 
         assert missing in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--forget", "ann"]])
+def test_a_directory_that_does_not_exist_is_named(
+    configured: str, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    directory = Path(configured).parent / "use"
+    rmtree(directory)
+
+    assert main(["report", "--config", configured, *arguments]) == 3
+
+    said = capsys.readouterr().err
+    assert said == f"gpuspawner report: gpu_use.directory: there is no directory {directory}\n"
