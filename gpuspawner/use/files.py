@@ -111,13 +111,14 @@ class FactFiles:
 
 
 def _append(path: Path, lines: bytes) -> None:
-    with path.open("ab") as file:
+    with path.open("a+b") as file:
         path.chmod(_MODE)
         size = file.tell()
         if size + len(lines) > _MOST_BYTES:
             log.warning("%s is full; the rest of its day isn't kept", path)
             return
-        is_torn = size and path.read_bytes()[-1:] != b"\n"
+        file.seek(max(0, size - 1))
+        is_torn = size and file.read() != b"\n"
         file.write(b"\n" + lines if is_torn else lines)
 
 
