@@ -111,13 +111,14 @@ class FactFiles:
 
 
 def _append(path: Path, lines: bytes) -> None:
-    with path.open("ab") as file:
+    with path.open("a+b") as file:
         path.chmod(_MODE)
         size = file.tell()
         if size + len(lines) > _MOST_BYTES:
             log.warning("%s is full; the rest of its day isn't kept", path)
             return
-        is_torn = size and path.read_bytes()[-1:] != b"\n"
+        file.seek(max(0, size - 1))
+        is_torn = size and file.read() != b"\n"
         file.write(b"\n" + lines if is_torn else lines)
 
 
@@ -153,10 +154,10 @@ class Writer:
                 if self._waiting:
                     await aside(self._append, self._taken())
         finally:
-            if self._waiting:
-                last = Thread(target=self._append, args=(self._taken(),), daemon=True)
-                last.start()
-                last.join(_LAST_SECONDS)
+            # By the lock, this also waits for what is being written right now.
+            last = Thread(target=self._append, args=(self._taken(),), daemon=True)
+            last.start()
+            last.join(_LAST_SECONDS)
 
     def _taken(self) -> list[Fact]:
         facts = list(self._waiting)
