@@ -320,6 +320,11 @@ def configured(settings: Settings) -> Runtime:
     return made
 
 
+def known(settings: Settings) -> Runtime | None:  # noqa: ARG001, as `current`
+    """Return this process's runtime; None if nothing has made one, as for another's spawner."""
+    return _runtime
+
+
 def running() -> Runtime:
     """Return this process's runtime.
 

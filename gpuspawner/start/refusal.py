@@ -138,7 +138,8 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
             failure_count.forgive(spawner)
             _quieten(spawner.log)
             _log(spawner, refusal)
-            runtime.current(spawner).note(ends, spawner, refusal.grant, reason=refusal.slug)
+            if (made := runtime.known(spawner)) is not None:
+                made.note(ends, spawner, refusal.grant, reason=refusal.slug)
         raise
 
 

@@ -16,7 +16,7 @@ _OFFERS = Offers.parse(**OFFERS)
 _OURS = re.compile(r"</?strong>")
 _TAGS = frozenset({
     "style", "div", "p", "fieldset", "legend", "input", "label", "span", "svg", "path", "circle",
-    "i", "select", "option", "button", "strong", "link", "script", "symbol", "use",
+    "bdi", "i", "select", "option", "button", "strong", "link", "script", "symbol", "use",
 })  # fmt: skip
 """The elements of our templates; they contain no `img` and no `iframe`."""
 _ALWAYS = {"terminationMessagePolicy": "FallbackToLogsOnError"}

@@ -103,7 +103,8 @@ class StillHub:
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, *objects: tuple[str, dict[str, object]]
     ) -> None:
-        monkeypatch.setattr(runtime, "current", _of_its_hub)
+        for name in ("current", "known"):
+            monkeypatch.setattr(runtime, name, _of_its_hub)
         self.view = StillView(*objects)
         self.view.state.mark_known("DeviceClass")
         self.admission = Script()
