@@ -218,6 +218,8 @@ class RunningHub:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # Whoever runs the tests in the background may ignore Ctrl-C, and children inherit that.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
 
     def person(self, name: str) -> Person:
