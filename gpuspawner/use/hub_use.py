@@ -28,7 +28,6 @@ class HubUse:
 
     Attributes:
         running: What else the hub has once.
-        rules: What is kept, and for how long.
         record: What has happened.
         census: Who has the GPUs.
         watch: Whether GPUs are used; None if nobody can say.
@@ -38,7 +37,6 @@ class HubUse:
         self, hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()
     ) -> None:
         self.running = running
-        self.rules = rules
         self.record = Record([Metrics().count, HubEvents(hub).emit])
         self._files = FactFiles(rules.directory, rules.days) if rules.directory else None
         self.census = LiveCensus(hub, running, tolerations)

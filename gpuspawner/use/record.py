@@ -81,10 +81,6 @@ class Record:
                 pass
         return fact
 
-    def has_started(self, server: ServerName) -> bool:
-        """Whether a server has been up since its last start."""
-        return server in self._started
-
 
 def _as_granted(fact: Fact, begun: Fact) -> Fact:
     """Say what a server has, if only its start knew."""

@@ -104,9 +104,13 @@ class UseWatch:
     @property
     def servers(self) -> Mapping[ServerName, Watched]:
         """What is known of servers that run still; empty if the last look is too long ago."""
-        if self._clock() - self._looked_at >= 3 * SECONDS:
-            return {}
-        return {name: it for name, it in self._servers.items() if self._runs(it)}
+        return {name: it for name in self._servers if (it := self.find(name))}
+
+    def find(self, server: ServerName) -> Watched | None:
+        """Return what is known of a server that runs still; None if the last look is too old."""
+        it = self._servers.get(server)
+        is_late = self._clock() - self._looked_at >= 3 * SECONDS
+        return None if it is None or is_late or not self._runs(it) else it
 
     def _runs(self, it: Watched) -> bool:
         """Whether a server has its pod still; a later one of its name may have another."""
@@ -184,14 +188,7 @@ class UseWatch:
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
         if it.rule is None:
-            state = (
-                UseState.UNKNOWN
-                if use is None
-                else UseState.USED
-                if use.is_used
-                else UseState.UNUSED
-            )
-            return replace(it, use=use, standing=IdleStanding(state))
+            return replace(it, use=use, standing=IdleStanding(UseState.of(use)))
         known = self._servers.get(it.server)
         is_same = known is not None and known.uid == it.uid
         anew = IdleStanding(kept_until=self._kept_until.get(it.server, 0.0))
@@ -219,7 +216,7 @@ class UseWatch:
 
     def keep(self, server: ServerName) -> bool:
         """Keep a server for a while, if its owner may; return whether it is kept."""
-        it = self.servers.get(server)
+        it = self.find(server)
         if it is None or it.rule is None or not may_keep(it.standing, it.rule):
             return False
         standing = keep(it.standing, it.rule, self._clock())

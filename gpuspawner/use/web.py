@@ -8,7 +8,7 @@ from jupyterhub.scopes import needs_scope
 from markupsafe import Markup
 from tornado import web
 
-from gpuspawner.compat.jupyterhub import add_handlers
+from gpuspawner.compat.jupyterhub import add_handlers, running
 from gpuspawner.form.addresses import KEEP, REPORT, USED, keep
 from gpuspawner.messages import idle, in_language
 from gpuspawner.start.host import set_locale
@@ -111,7 +111,7 @@ class KeepHandler(BaseHandler):  # type: ignore[misc]
             self.redirect(self.request.uri or "")
 
     async def _show(self, user_name: str, server_name: str) -> None:
-        it = self._watch.servers.get((user_name, server_name))
+        it = self._watch.find((user_name, server_name))
         if it is None:
             raise web.HTTPError(404, "No such server with a GPU")
         set_locale(it.spawner, self)
@@ -154,8 +154,9 @@ def told(watch: UseWatch, user: Any) -> Markup:
     """Tell a user of servers that don't use their GPUs, and where those are kept that will stop."""
     if user is None:
         return Markup()
-    its = (it for (owner, _), it in sorted(watch.servers.items()) if owner == user.name)
-    return in_language(Markup("<br>").join(said for it in its if (said := _told(watch, it))))
+    # Only the user's own: each page asks, and there may be thousands of others.
+    its = (watch.find((user.name, name)) for name in sorted(running(user)))
+    return in_language(Markup("<br>").join(said for it in its if it and (said := _told(watch, it))))
 
 
 def _told(watch: UseWatch, it: Watched) -> Markup:

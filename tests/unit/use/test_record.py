@@ -65,7 +65,6 @@ def test_a_server_of_a_hub_with_no_earlier_record_is_open_from_its_first_fact() 
     record.note(fact("started", 10.0))
 
     assert record.open["ann", ""].at == 10
-    assert record.has_started(("ann", ""))
 
 
 def test_a_reader_that_fails_keeps_nothing_from_the_others() -> None:

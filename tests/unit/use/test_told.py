@@ -13,7 +13,7 @@ from gpuspawner.use import web
 from tests.unit.use.test_watching import RULE, Stage
 
 UNUSED = "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
-ANN: Any = SimpleNamespace(name="ann")
+ANN: Any = SimpleNamespace(name="ann", spawners={"": SimpleNamespace(ready=True)})
 
 
 async def said(patch: pytest.MonkeyPatch, rule: WhenIdle | None, used: float) -> str:
