@@ -82,7 +82,7 @@ def test_nobody_else_can_put_code_into_the_hub_by_a_name_on_an_index():
     variables = {it["name"]: it["value"] for it in container["env"]}
     (command,) = container["command"][2:]
 
-    assert variables == {"PIP_INDEX_URL": "https://INDEX/simple"}
+    assert variables == {"PIP_INDEX_URL": "https://ADDRESS/simple"}
     assert "--require-hashes" in command
     assert "index-url" not in command
     found = requirements()

@@ -268,7 +268,7 @@ def test_without_an_image_from_a_package_index(
         project.mkdir(parents=True)
         shutil.move(wheel, project)
     index = administrator.address.removeprefix("http://")
-    installation.upgrade("install-from-index", INDEX=index, HASH=hash_, https="http")
+    installation.upgrade("install-from-index", ADDRESS=index, HASH=hash_, https="http")
 
     installation.passes_the_strictest_standard_for_pods()
     installation.fits_the_quota_of_the_stock_hub()
