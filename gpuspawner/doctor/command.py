@@ -4,7 +4,8 @@ import asyncio
 import logging
 import traceback
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import Any, ClassVar
 
 from traitlets import Enum, Unicode
 from traitlets.config import Application, Config
@@ -57,6 +58,8 @@ class Command(Application):
 
     aliases: Any = COMMON_ALIASES
     flags: Any = NO_FLAGS
+    takes_words: ClassVar[bool] = False
+    """Whether words beside the options mean anything."""
 
     def start(self) -> None:
         """Run, and end with the exit status."""
@@ -64,6 +67,7 @@ class Command(Application):
         try:
             # Outside of an event loop, so that `configure` in the file starts nothing.
             with terminal.reserved():
+                self._refuse_unknown()
                 status = self.run()
         except (ConfigurationError, OfferError, FileError, UsageError) as error:
             terminal.complain(f"gpuspawner {self.name}: {error}")
@@ -76,6 +80,12 @@ class Command(Application):
             traceback.print_exc()
             status = MISUSED
         self.exit(status)
+
+    def _refuse_unknown(self) -> None:
+        if self.extra_args and not self.takes_words:
+            unknown = " ".join(map(quote, self.extra_args))
+            advice = f"`gpuspawner {self.name} --help` lists all options"
+            raise UsageError(f"it takes no {unknown}; {advice}")
 
     def run(self) -> int:
         """Do the work; return the exit status."""

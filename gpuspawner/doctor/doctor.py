@@ -93,6 +93,8 @@ class Doctor(Command):
     def _findings(self) -> list[Finding]:
         groups = frozenset(self.groups)
         owner = Owner(self.user, groups, frozenset({"user"})) if self.user else NOBODY
+        if not self.starts and (self.accelerator or self.profile):
+            raise UsageError("--accelerator and --profile need --start")
         api = self._api() if self.starts else None
         try:
             return asyncio.run(self._examined(load(self.path), owner, api))

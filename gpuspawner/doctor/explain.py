@@ -37,6 +37,7 @@ class Explain(FromFiles):
 
     name = "explain"
     description = __doc__
+    takes_words = True
     examples = cleandoc("""
         gpuspawner explain a100
         gpuspawner explain '{"accelerator": "a100", "gpus": 4}'

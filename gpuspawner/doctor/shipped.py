@@ -34,6 +34,7 @@ class Rbac(Command):
 
     name = "rbac"
     description = __doc__
+    takes_words = True
     examples = cleandoc("""
         gpuspawner rbac --namespace jhub | kubectl apply --filename -
         gpuspawner rbac minimal --namespace jhub --service-account hub
@@ -67,6 +68,7 @@ class Values(Command):
 
     name = "values"
     description = __doc__
+    takes_words = True
     examples = cleandoc("""
         gpuspawner values gke install-image > gpuspawner.yaml
         gpuspawner values on-premises install-from-configmap --chart 4.3.5

@@ -45,6 +45,21 @@ def test_an_unknown_value_is_refused(arguments) -> None:
     assert main(arguments) == 3
 
 
+@pytest.mark.parametrize("name", ["doctor", "capacity", "report", "warm"])
+def test_a_word_that_means_nothing_is_refused_by_name(capsys, name) -> None:
+    assert main([name, "t4", "two words"]) == 3
+
+    told = f"gpuspawner {name}: it takes no t4 'two words'; `gpuspawner {name} --help` lists"
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--accelerator", "--profile"])
+def test_the_doctor_refuses_to_name_what_it_would_not_start(capsys, option) -> None:
+    assert main(["doctor", option, "t4"]) == 3
+
+    assert "gpuspawner doctor: --accelerator and --profile need --start" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
