@@ -30,8 +30,9 @@ gpu_use = Union(
     ``notify``
         A function that tells an owner that a server will be stopped, for example by mail. It gets a
         dictionary with ``user``, ``server``, ``accelerator``, ``gpus``, ``idle_seconds`` and
-        ``stops_in_seconds``; it may be asynchronous. It is called once for each warning. No start
-        waits for it, and the hub logs its errors.
+        ``stops_in_seconds``; it may be asynchronous. It is called once for each warning, and at
+        most once in the time of ``after`` for a server that isn't kept meanwhile. No start waits
+        for it, and the hub logs its errors.
 
     .. versionadded:: 0.1
     """,

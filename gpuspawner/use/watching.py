@@ -97,6 +97,7 @@ class UseWatch:
         self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[ServerName, Watched] = {}
         self._kept_until: dict[ServerName, float] = {}  # from before the hub's start
+        self._told_at: dict[str, float] = {}  # by the pod's uid
         self._looked_at = -1e9
         self._pause = SECONDS
         self._why = ""
@@ -146,6 +147,8 @@ class UseWatch:
             self._servers[it.server] = self._stands(it, window)
         present = {it.server for it in found}
         self._servers = {name: it for name, it in self._servers.items() if name in present}
+        uids = {it.uid for it in found}
+        self._told_at = {uid: at for uid, at in self._told_at.items() if uid in uids}
         self._count_idle(self._clock() - self._looked_at)
         self._looked_at = self._clock()
 
@@ -208,11 +211,19 @@ class UseWatch:
         }[happened]
         has: dict[str, Any] = {"accelerator": it.accelerator, "gpus": it.gpus}
         self._running.note(happened, it.spawner, seconds=seconds, **has)
-        if happened is Happened.WARNED and self._notify is not None:
+        if happened is Happened.KEPT:
+            self._told_at.pop(it.uid, None)
+        if happened is Happened.WARNED and self._notify is not None and self._is_news(it, rule):
+            self._told_at[it.uid] = self._clock()
             user, server = it.server
             told = {"user": user, "server": server, **has}
             told |= {"idle_seconds": unused, "stops_in_seconds": rule.warning}
             self._running.run(_notify(self._notify, told, self._notices))
+
+    def _is_news(self, it: Watched, rule: WhenIdle) -> bool:
+        """Whether its owner wasn't told lately: each look that fails ends a warning."""
+        told_at = self._told_at.get(it.uid)
+        return told_at is None or self._clock() >= told_at + rule.after
 
     def keep(self, server: ServerName) -> bool:
         """Keep a server for a while, if its owner may; return whether it is kept."""

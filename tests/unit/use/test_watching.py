@@ -259,6 +259,38 @@ async def test_nobody_is_warned_of_a_server_that_ended_while_prometheus_was_aske
     assert list(stage.watch.servers) == [BOB]
 
 
+async def test_an_owner_gets_one_notice_though_prometheus_fails_every_other_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+
+    for minute in range(58):
+        stage.source.is_away = minute % 2 == 0
+        await stage.look(ann=0.0)
+
+    assert stage.noted.count(("warned", "ann")) > 1
+    assert [it["user"] for it in stage.told] == ["ann"]
+
+    stage.source.is_away = True
+    await stage.look(3600 - 58 * 60)
+    stage.source.is_away = False
+    await stage.look(ann=0.0)
+    assert [it["user"] for it in stage.told] == ["ann", "ann"]
+
+
+async def test_an_owner_who_keeps_a_server_gets_a_notice_of_the_next_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+    assert stage.watch.keep(ANN)
+
+    await stage.look(1800, ann=0.0)
+
+    assert [it["user"] for it in stage.told] == ["ann", "ann"]
+
+
 async def test_a_notice_that_fails_is_logged_and_the_hub_goes_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
