@@ -98,7 +98,7 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
             page_view.said(len(waiting), running.view.health()),
             page_view.states(),
             page_view.accelerators(taken.accelerators, names, waiting.waiting()),
-            page_view.refusals(reversed(self._use.record.facts), time.time()),
+            self._use.record.refusals.by_reason(time.time()),
         )
 
     async def _for_administrators(self, taken: Census, page: str, turn: Turn) -> ForAdministrators:

@@ -1,6 +1,5 @@
 """What the page of GPUs shows: plain texts and numbers, with nothing left to decide."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -16,12 +15,10 @@ from gpuspawner.messages import words
 from gpuspawner.messages.policies import amount_of, policy_figure
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.policies import Per, Policies
-from gpuspawner.record import Fact, Happened
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
 from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.holders import ALL_GPUS, ORDERS, PAGE, Holder, Query
 
-DAY = 24 * 3600.0
 _NO_SERVER = ("", "")
 
 
@@ -162,20 +159,6 @@ def said(line: int, health: Health) -> tuple[str, ...]:
         text = ngettext("{count} server waits in line.", "{count} servers wait in line.", line)
         told.append(text.format(count=line))
     return tuple(told)
-
-
-def refusals(facts: Iterable[Fact], now: float) -> tuple[tuple[str, int], ...]:
-    """Return how many starts were refused in the last day, by reason.
-
-    *facts* begin with the last one.
-    """
-    found: Counter[str] = Counter()
-    for fact in facts:
-        if fact.at < now - DAY:
-            break
-        if fact.happened is Happened.REFUSED:
-            found[fact.reason] += 1
-    return tuple(found.most_common())
 
 
 def shares(

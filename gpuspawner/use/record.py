@@ -1,7 +1,7 @@
 """The one record of what has happened to servers, and who is told of each fact."""
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
@@ -13,8 +13,34 @@ log = logging.getLogger(__name__)
 MOST_FACTS = 50_000
 """How many facts a hub has in memory, some 20 MB; older ones are only in the files."""
 
+_DAY = 24 * 3600.0
+
 ServerName = tuple[str, str]
 """The names of its owner and of a server."""
+
+
+class Refusals:
+    """How many starts were refused in the last day, by reason."""
+
+    def __init__(self) -> None:
+        self._refused = deque[Fact]()
+        self._counts = Counter[str]()
+
+    def count(self, fact: Fact) -> None:
+        """Count a refusal."""
+        if len(self._refused) == MOST_FACTS:
+            self._forget_first()
+        self._refused.append(fact)
+        self._counts[fact.reason] += 1
+
+    def by_reason(self, now: float) -> tuple[tuple[str, int], ...]:
+        """Return each reason with how many it refused, the most frequent first."""
+        while self._refused and self._refused[0].at < now - _DAY:
+            self._forget_first()
+        return tuple((+self._counts).most_common())
+
+    def _forget_first(self) -> None:
+        self._counts[self._refused.popleft().reason] -= 1
 
 
 class Record:
@@ -23,11 +49,13 @@ class Record:
     Attributes:
         facts: What has happened, the oldest first.
         open: The first fact since its start of each server that starts or runs.
+        refusals: How many starts were refused lately.
     """
 
     def __init__(self, readers: Iterable[Callable[[Fact], None]] = ()) -> None:
         self.facts = deque[Fact](maxlen=MOST_FACTS)
         self.open: dict[ServerName, Fact] = {}
+        self.refusals = Refusals()
         self._started: set[ServerName] = set()
         self._readers = list(readers)
 
@@ -40,6 +68,7 @@ class Record:
         facts = [*earlier, *self.facts]
         for known in (self.facts, self.open, self._started):
             known.clear()
+        self.refusals = Refusals()
         self.facts.extend(filter(None, map(self._take, facts)))
 
     def note(self, fact: Fact) -> None:
@@ -77,6 +106,8 @@ class Record:
                     return None
                 lasted = max(0.0, fact.at - begun_or_none.at)  # clocks may be set back
                 return replace(_as_granted(fact, begun_or_none), seconds=lasted)
+            case Happened.REFUSED:
+                self.refusals.count(fact)
             case _:
                 pass
         return fact

@@ -12,7 +12,6 @@ from gpuspawner.use import page_view
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
 from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.holders import PAGE, Holder, Query
-from tests.unit.use.facts import fact
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -67,19 +66,6 @@ def test_old_figures_say_so() -> None:
     assert page_view.said(2, Live(0.1)) == ("2 servers wait in line.",)
     assert "The figures are 2 minutes old." in page_view.said(0, Stale(120, "no"))[0]
     assert page_view.said(0, Unreachable("no")) == ("The hub can't read the cluster right now.",)
-
-
-def test_refusals_of_the_last_day_are_counted_by_reason() -> None:
-    last = 1_000_000.0
-    facts = [
-        fact("refused", last, reason="busy"),
-        fact("granted", last - 1),
-        fact("refused", last - 2, reason="limit"),
-        fact("refused", last - 86_000, reason="busy"),
-        fact("refused", last - 87_000, reason="busy"),
-    ]
-
-    assert page_view.refusals(facts, last) == (("busy", 2), ("limit", 1))
 
 
 def test_servers_are_sorted_by_what_is_asked_for() -> None:

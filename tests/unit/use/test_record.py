@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from gpuspawner.use import record as record_module
 from gpuspawner.use.record import Record
 from tests.unit.use.facts import fact
 
@@ -87,3 +90,34 @@ def test_what_was_kept_is_not_told_again() -> None:
 
     assert not heard
     assert len(record.facts) == 1
+
+
+def test_refusals_of_the_last_day_are_counted_by_reason() -> None:
+    record, last = Record(), 1_000_000.0
+    record.note(fact("refused", last - 87_000, reason="busy"))
+    record.note(fact("refused", last - 86_000, reason="busy"))
+    record.note(fact("refused", last - 2, reason="limit"))
+    record.note(fact("granted", last - 1))
+    record.note(fact("refused", last, reason="busy"))
+
+    assert record.refusals.by_reason(last) == (("busy", 2), ("limit", 1))
+    assert record.refusals.by_reason(last + 86_399) == (("busy", 1),)
+
+
+def test_refusals_that_an_earlier_hub_has_kept_count_once() -> None:
+    record = Record()
+    record.note(fact("refused", 1_000.0, reason="busy"))
+
+    record.restore([fact("refused", 900.0, reason="limit")])
+
+    assert record.refusals.by_reason(1_000.0) == (("limit", 1), ("busy", 1))
+
+
+def test_no_more_refusals_are_counted_than_facts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_module, "MOST_FACTS", 2)
+    record = Record()
+
+    for reason in ("busy", "limit", "limit"):
+        record.note(fact("refused", reason=reason))
+
+    assert record.refusals.by_reason(1_000_000.0) == (("limit", 2),)
