@@ -118,6 +118,8 @@ class Doctor(Command):
             written = Path(self.token_file).read_text() if self.token_file else ""
         except (OSError, ValueError) as unread:
             raise UsageError(f"the file of --token-file can't be read: {unread}") from unread
+        if self.token_file and not written.strip():
+            raise UsageError("the file of --token-file is empty")
         token = written.strip() or os.environ.get("JUPYTERHUB_API_TOKEN", "")
         if not token:
             raise UsageError("--start needs a token of the hub, in JUPYTERHUB_API_TOKEN")

@@ -24,6 +24,10 @@ class HubApiError(Exception):
         self.status = status
 
 
+class NoHubError(HubApiError):
+    """Nothing answers at this address as a hub does."""
+
+
 class HubApi:
     """Calls the REST API with a token.
 
@@ -48,7 +52,7 @@ class HubApi:
             return json.loads(answer) if answer else None
         except ValueError as error:
             text = f"{self._url} isn't the address of a hub's REST API"
-            raise HubApiError(HTTPStatus.BAD_GATEWAY, text) from error
+            raise NoHubError(HTTPStatus.BAD_GATEWAY, text) from error
 
     async def follow(self, path: str, tell: Callable[[str], None]) -> Mapping[str, Any]:
         """Tell each message of a progress stream, and return its last event, if there was any.
@@ -92,7 +96,7 @@ class HubApi:
             raise HubApiError(error.code, f"HTTP {error.code}: {said}") from error
         except (OSError, ValueError) as error:
             text = f"{self._url} doesn't answer: {error}"
-            raise HubApiError(HTTPStatus.SERVICE_UNAVAILABLE, text) from error
+            raise NoHubError(HTTPStatus.SERVICE_UNAVAILABLE, text) from error
 
 
 def _message(body: bytes) -> str:

@@ -17,7 +17,7 @@ from traitlets.config import Config
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.doctor.hub import Hub, watching
-from gpuspawner.doctor.hub_api import HubApi, HubApiError
+from gpuspawner.doctor.hub_api import HubApi, HubApiError, NoHubError
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.kube.startup import StartingPod
@@ -174,6 +174,8 @@ def _not_started(user: str, refused: HubApiError) -> Finding:
             f"Give the token the scope servers!user={user}, which has read:servers and "
             "delete:servers in it, and look whether the hub knows the user."
         )
+    if isinstance(refused, NoHubError):
+        advice = "Look whether the hub is up, and whether --hub-api names its REST API."
     return error("start", f"{user}'s server didn't start: {refused}", advice)
 
 

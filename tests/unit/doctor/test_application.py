@@ -87,6 +87,7 @@ def test_a_configuration_that_stops_a_hub_is_an_error(tmp_path, capsys, text, to
         ([], "--start needs --user"),
         (["--user", "alice"], "--start needs a token of the hub, in JUPYTERHUB_API_TOKEN"),
         (["--user", "alice", "--token-file", "/no/file"], "--token-file can't be read"),
+        (["--user", "alice", "--token-file", os.devnull], "the file of --token-file is empty"),
     ],
 )
 def test_a_start_without_a_user_or_a_token_is_a_misuse(

@@ -8,12 +8,12 @@ from threading import Thread
 
 import pytest
 
-from gpuspawner.doctor.hub_api import HubApi, HubApiError
+from gpuspawner.doctor.hub_api import HubApi, HubApiError, NoHubError
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/hub/api", "hub:8081", "ftp://hub/hub/api"])
 async def test_an_address_without_a_server_is_named(url: str) -> None:
-    with pytest.raises(HubApiError, match=f"{url} doesn't answer: "):
+    with pytest.raises(NoHubError, match=f"{url} doesn't answer: "):
         await HubApi(url, "a-token").ask("GET", "/users/alice")
 
 
@@ -40,7 +40,7 @@ def another() -> Iterator[str]:
 
 
 async def test_an_address_of_another_program_is_named(another: str) -> None:
-    with pytest.raises(HubApiError, match="isn't the address of a hub's REST API"):
+    with pytest.raises(NoHubError, match="isn't the address of a hub's REST API"):
         await HubApi(another, "a-token").ask("GET", "/users/alice")
 
 

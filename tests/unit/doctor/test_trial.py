@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from gpuspawner.doctor.trial import _facts
+import pytest
+
+from gpuspawner.doctor.hub_api import HubApiError, NoHubError
+from gpuspawner.doctor.trial import _facts, _not_started
 from tests.unit.makers.starts import CLOUD_METADATA, IMAGE, NOTEBOOK, TOOLS, event, start
 
 
@@ -18,3 +21,19 @@ def test_it_says_on_which_node_and_how_long_each_image_was_pulled() -> None:
         f"The image {TOOLS} was on the node.",
         f"The image {IMAGE} was pulled in 63.2 s.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("refused", "advised"),
+    [
+        (HubApiError(403, "no"), "Give the token the scope servers!user=ann,"),
+        (HubApiError(404, "no"), "Give the token the scope servers!user=ann,"),
+        (HubApiError(503, "no"), "Read the hub's log,"),
+        (NoHubError(503, "no"), "Look whether the hub is up, and whether --hub-api names its"),
+    ],
+)
+def test_the_advice_is_about_what_went_wrong(refused: HubApiError, advised: str) -> None:
+    found = _not_started("ann", refused)
+
+    assert found.text == "ann's server didn't start: no"
+    assert found.advice.startswith(advised)
