@@ -46,6 +46,7 @@ class Watched(msgspec.Struct, frozen=True):
         rule: When it is given back; None for never.
         uid: Its pod's.
         gpus: How many devices it has.
+        told_at: When its owner was told last of a warning since it was kept; None if never.
     """
 
     spawner: Any
@@ -57,6 +58,7 @@ class Watched(msgspec.Struct, frozen=True):
     rule: WhenIdle | None
     use: GPUUse | None = None
     standing: IdleStanding = IdleStanding()
+    told_at: float | None = None
 
     @property
     def server(self) -> ServerName:
@@ -97,7 +99,6 @@ class UseWatch:
         self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[ServerName, Watched] = {}
         self._kept_until: dict[ServerName, float] = {}  # from before the hub's start
-        self._told_at: dict[str, float] = {}  # by the pod's uid
         self._looked_at = -1e9
         self._pause = SECONDS
         self._why = ""
@@ -147,8 +148,6 @@ class UseWatch:
             self._servers[it.server] = self._stands(it, window)
         present = {it.server for it in found}
         self._servers = {name: it for name, it in self._servers.items() if name in present}
-        uids = {it.uid for it in found}
-        self._told_at = {uid: at for uid, at in self._told_at.items() if uid in uids}
         self._count_idle(self._clock() - self._looked_at)
         self._looked_at = self._clock()
 
@@ -192,15 +191,15 @@ class UseWatch:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
         if it.rule is None:
             return replace(it, use=use, standing=IdleStanding(UseState.of(use)))
-        known = self._servers.get(it.server)
-        is_same = known is not None and known.uid == it.uid
-        anew = IdleStanding(kept_until=self._kept_until.get(it.server, 0.0))
-        before = known.standing if known is not None and is_same else anew
-        standing, happened = after(before, use, it.rule, self._clock())
-        made = replace(it, use=use, standing=standing)
+        before = self._servers.get(it.server)
+        if before is None or before.uid != it.uid:
+            kept_until = self._kept_until.get(it.server, 0.0)
+            before = replace(it, standing=IdleStanding(kept_until=kept_until))
+        standing, happened = after(before.standing, use, it.rule, self._clock())
+        made = replace(it, use=use, standing=standing, told_at=before.told_at)
         for each in happened:
             self._note(made, each, it.rule)
-        return made
+        return self._tell(made, it.rule) if Happened.WARNED in happened else made
 
     def _note(self, it: Watched, happened: Happened, rule: WhenIdle) -> None:
         unused = it.use.seconds if it.use else 0.0
@@ -209,21 +208,23 @@ class UseWatch:
             Happened.WARNED: float(rule.warning),
             Happened.KEPT: float(rule.kept),
         }[happened]
-        has: dict[str, Any] = {"accelerator": it.accelerator, "gpus": it.gpus}
-        self._running.note(happened, it.spawner, seconds=seconds, **has)
-        if happened is Happened.KEPT:
-            self._told_at.pop(it.uid, None)
-        if happened is Happened.WARNED and self._notify is not None and self._is_news(it, rule):
-            self._told_at[it.uid] = self._clock()
-            user, server = it.server
-            told = {"user": user, "server": server, **has}
-            told |= {"idle_seconds": unused, "stops_in_seconds": rule.warning}
-            self._running.run(_notify(self._notify, told, self._notices))
+        self._running.note(
+            happened, it.spawner, seconds=seconds, accelerator=it.accelerator, gpus=it.gpus
+        )
 
-    def _is_news(self, it: Watched, rule: WhenIdle) -> bool:
-        """Whether its owner wasn't told lately: each look that fails ends a warning."""
-        told_at = self._told_at.get(it.uid)
-        return told_at is None or self._clock() >= told_at + rule.after
+    def _tell(self, it: Watched, rule: WhenIdle) -> Watched:
+        """Tell its owner of a warning, unless that was done lately.
+
+        Each look that fails ends a warning, and the next one begins anew.
+        """
+        now, unused = self._clock(), it.use.seconds if it.use else 0.0
+        if self._notify is None or (it.told_at is not None and now < it.told_at + rule.after):
+            return it
+        user, server = it.server
+        told = {"user": user, "server": server, "accelerator": it.accelerator, "gpus": it.gpus}
+        told |= {"idle_seconds": unused, "stops_in_seconds": rule.warning}
+        self._running.run(_notify(self._notify, told, self._notices))
+        return replace(it, told_at=now)
 
     def keep(self, server: ServerName) -> bool:
         """Keep a server for a while, if its owner may; return whether it is kept."""
@@ -231,7 +232,7 @@ class UseWatch:
         if it is None or it.rule is None or not may_keep(it.standing, it.rule):
             return False
         standing = keep(it.standing, it.rule, self._clock())
-        self._servers[server] = replace(it, standing=standing)
+        self._servers[server] = replace(it, standing=standing, told_at=None)
         self._note(it, Happened.KEPT, it.rule)
         return True
 
