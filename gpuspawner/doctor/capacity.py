@@ -7,19 +7,26 @@ import msgspec
 from msgspec.structs import asdict
 from traitlets import Int, List, Unicode
 
-from gpuspawner.doctor import headroom, terminal
+from gpuspawner.cluster.background import Turn
+from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import PROFILE_HELP, FromFiles, UsageError
-from gpuspawner.doctor.hub import NOBODY, Hub
+from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
-from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
+from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.gates import capacity
+from gpuspawner.gates.tried import NOBODY, Tried, UnusableError
+from gpuspawner.messages.capacity import outcomes, remarks
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.policies.owner import Owner
 from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import Refuse, Start, Wait
+from gpuspawner.preflight.headroom import Headroom
 from gpuspawner.scheduling import NodeInfo
 from gpuspawner.scheduling.requests import CPU, MEMORY
 
+_TURN_SECONDS = 1.0
+"""There is no hub in this process that waits."""
 _MOST_GROUPS = 30
 """How many groups of nodes fit on a screen."""
 
@@ -96,14 +103,33 @@ class Capacity(FromFiles):
         return 0
 
     async def _of_servers(self, hub: Hub) -> int:
-        found = await headroom.look(hub, self.profile, self.servers)
+        told = await capacity.capacity(hub, self.profile, self.servers, Turn(_TURN_SECONDS))
         if self.output == "json":
-            terminal.say_json(headroom.plain(found))
+            terminal.say_json(_of_many(told))
         else:
-            headroom.tell(self.profile, found)
+            _tell_of_many(self.profile, told)
             if hub.policies and not self.groups:
                 terminal.say("GPUSpawner.policies aren't judged; to judge them, add --group NAME.")
-        return headroom.status(found)
+        return _status(told.found)
+
+
+def _of_many(told: capacity.ManyServers) -> dict[str, Any]:
+    found = told.found
+    plain: dict[str, Any] = msgspec.to_builtins(found)
+    more = {"queue": told.queue, "unjudged_quotas": told.unjudged_quotas}
+    return {**plain, "on_new_nodes": found.on_new_nodes, "lacking": found.lacking, **more}
+
+
+def _tell_of_many(name: str, told: capacity.ManyServers) -> None:
+    terminal.say(f"{told.found.servers} servers with {name}:")
+    terminal.table(("SERVERS", "WHAT BECOMES OF THEM"), outcomes(told.found))
+    for remark in remarks(told.found, told.queue, told.unjudged_quotas):
+        terminal.say(remark)
+
+
+def _status(found: Headroom) -> int:
+    """Return 0 if all can start, 1 if some can't, 2 if that is unknown."""
+    return 1 if found.lacking else 2 if found.perhaps else 0
 
 
 def _row(hub: Hub, tried: Tried) -> Row:

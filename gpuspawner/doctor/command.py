@@ -15,7 +15,8 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.log import explain_health
 from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.hub import NOBODY, Hub, of_files, watching
+from gpuspawner.doctor.hub import Hub, of_files, watching
+from gpuspawner.gates.tried import NOBODY, UnusableError
 from gpuspawner.kube.files import FileError
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.owner import Owner
@@ -69,7 +70,7 @@ class Command(Application):
             with terminal.reserved():
                 self._refuse_unknown()
                 status = self.run()
-        except (ConfigurationError, OfferError, FileError, UsageError) as error:
+        except (ConfigurationError, OfferError, FileError, UnusableError, UsageError) as error:
             terminal.complain(f"gpuspawner {self.name}: {error}")
             status = MISUSED
         except KeyboardInterrupt:

@@ -15,9 +15,9 @@ from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.checks import examine
 from gpuspawner.doctor.command import COMMON_ALIASES, Command, UsageError
-from gpuspawner.doctor.hub import NOBODY
 from gpuspawner.doctor.hub_api import HubApi
 from gpuspawner.doctor.trial import try_start
+from gpuspawner.gates.tried import NOBODY
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.owner import Owner

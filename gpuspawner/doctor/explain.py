@@ -10,11 +10,11 @@ from gpuspawner import messages
 from gpuspawner.doctor import judged, terminal
 from gpuspawner.doctor.checks.labels import of_every_server
 from gpuspawner.doctor.command import FromFiles, UsageError
-from gpuspawner.doctor.hub import NOBODY, Hub
+from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.judged import UNCOUNTED, JudgedByPolicies, judge
 from gpuspawner.doctor.nodes import names
 from gpuspawner.doctor.reasons import SharedReason, reasons
-from gpuspawner.doctor.servers import OfferedServer, asked_for, try_out
+from gpuspawner.gates.tried import NOBODY, OfferedServer, asked_for, try_out
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import did_you_mean, quote
 from gpuspawner.policies.owner import Owner

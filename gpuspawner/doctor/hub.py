@@ -7,17 +7,15 @@ of their own: no hub has to run.
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from urllib.parse import quote
 
-import msgspec
 from traitlets.config import Config
 
 from gpuspawner import runtime
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.configuration import check, spawner_class
 from gpuspawner.doctor.recorded import Recorded, RecordedPods
+from gpuspawner.gates.tried import NOBODY, Asking, imagined
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.charges import Who
@@ -32,27 +30,20 @@ from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits.settings import scheduling_rules
 
-NOBODY = Owner("gpuspawner")
-"""The owner of the servers that the commands try if they ask for nobody in particular."""
-
 FIRST_LIST_PATIENCE = 60.0
 """How long a command waits for the first list, in seconds."""
 
 
-class Hub(msgspec.Struct, frozen=True):
+class Hub(Asking, frozen=True):
     """What the commands ask.
 
     Attributes:
         config: The configuration file's content.
-        spawner: A spawner as the hub would make one, for the owner's server.
-        admission: The API server's dry runs; without a cluster, they have no answer.
         written: The policies as configured, if any; nobody in particular is judged by them.
     """
 
-    config: Config
     spawner: GPUSpawner
-    runtime: Runtime
-    admission: Admission
+    config: Config
     written: HubPolicies | None = None
     owner: Owner = NOBODY
 
@@ -143,25 +134,10 @@ def _hub(config: Config, made: Runtime, admission: Admission, owner: Owner) -> H
     if owner == NOBODY:
         made.policies = None
     runtime.use(made)
-    return Hub(config, spawner_of(config, owner), made, admission, written, owner)
+    return Hub(spawner_of(config, owner), made, admission, config, written, owner)
 
 
 def spawner_of(config: Config, owner: Owner) -> GPUSpawner:
-    """Make a spawner without a hub; KubeSpawner builds its pod from these attributes."""
-    escaped = quote(owner.name, safe="@~")
-    user = SimpleNamespace(
-        name=owner.name, escaped_name=escaped, id=0, admin="admin" in owner.roles,
-        url=f"/user/{escaped}/", groups=[*map(_named, owner.groups)],
-        roles=[*map(_named, owner.roles)], db=None, spawners={},
-    )  # fmt: skip
-    address = "http://hub:8081/hub/"
-    hub = SimpleNamespace(base_url="/hub/", url=address, api_url=f"{address}api", public_host="")
-    row = SimpleNamespace(name=owner.server, server=None)
-    spawner = spawner_class(config)(config=config, user=user, hub=hub, orm_spawner=row)
-    user.spawners[owner.server] = spawner
-    return spawner
-
-
-def _named(name: str) -> SimpleNamespace:
-    """Make a group or role, whose own roles aren't known."""
-    return SimpleNamespace(name=name, roles=[])
+    """Make a spawner without a hub."""
+    made: GPUSpawner = imagined(spawner_class(config), config, owner)
+    return made

@@ -1,16 +1,12 @@
 """What the policies say to one user about one server, and how far each limit is used."""
 
-import dataclasses
-
 import msgspec
-from msgspec.structs import replace
 
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.messages.policies import policy_figure
 from gpuspawner.messages.words import duration
-from gpuspawner.policies.denial import OverLimit, Uncounted, Withheld
 from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Per
@@ -76,37 +72,6 @@ async def judge(hub: Hub, choice: Choice) -> JudgedByPolicies:
         uncounted,
         refusal,
     )
-
-
-async def left_to_members(
-    hub: Hub, choice: Choice, servers: int
-) -> tuple[int, Withheld | OverLimit | None]:
-    """Return how many servers others like the owner can have, one each, and what denies the next.
-
-    Raises:
-        UsageError: The administrator's function fails, or the pods can't be counted.
-    """
-    policies = hub.runtime.policies
-    if policies is None:
-        return servers, None
-    try:
-        applying = await ByPolicies(hub.spawner, hub.runtime, policies).applying(START_PATIENCE)
-    except Refusal as failed:
-        raise UsageError(failed.details or failed.text) from failed
-    charge, (namespace, name) = applying.charge(choice.proposal), choice.proposal.key
-    granted = applying.granted(choice.proposal, charge)
-    for number in range(servers):
-        key, member = (namespace, f"{name}-{number}"), f"{hub.owner.name}-{number}"
-        owner = replace(applying.owner, name=member)
-        its = replace(applying, owner=owner, owners=frozenset({member}))
-        taken = dataclasses.replace(charge, owners=its.owners)
-        denial = its.denial(choice.proposal, choice.profile, taken, its.counts(key))
-        if isinstance(denial, Uncounted):
-            raise UsageError(f"the servers can't be counted: {denial.why}")
-        if denial is not None:
-            return number, denial
-        policies.accounts.usage.reserve(key, taken.by(granted))
-    return servers, None
 
 
 def tell(name: str, judged: JudgedByPolicies) -> None:

@@ -10,7 +10,7 @@ from traitlets import Int, Unicode
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import PROFILE_HELP, FromFiles, UsageError
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.doctor.servers import proposed
+from gpuspawner.gates.tried import proposed
 from gpuspawner.kube.nodes import PriorityClass
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod

@@ -8,7 +8,14 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Who
-from gpuspawner.policies.denial import PolicyDenial, Uncounted, Wanted, over_limits, withheld
+from gpuspawner.policies.denial import (
+    PolicyDenial,
+    Uncounted,
+    Wanted,
+    left_to_members,
+    over_limits,
+    withheld,
+)
 from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.limits import Counts, Members, Standing, standings
 from gpuspawner.policies.owner import Owner
@@ -84,6 +91,21 @@ class Applying(msgspec.Struct, frozen=True):
         if self._counts_others_for(charge) and (why := self.hub.accounts.trouble()):
             return Uncounted(why)
         return next(over_limits(self.policies, self.owner, counts, charge), None)
+
+    def left_to_members(
+        self, proposal: Proposal, profile: str, servers: int
+    ) -> tuple[int, PolicyDenial | None]:
+        """Return how many such servers others like the owner can have, one each.
+
+        The second is what denies the next one; None if all are allowed.
+
+        Raises:
+            UNDECODABLE: As `charge`.
+        """
+        charge, counts = self.charge(proposal), self.counts(proposal.key)
+        if denial := self.denial(proposal, profile, charge, counts):
+            return 0, denial
+        return left_to_members(self.policies, self.owner, counts, charge, servers)
 
     def granted(self, proposal: Proposal, charge: Charge | None) -> Granted:
         """Return what the pod says of its grant."""

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.limits import Counts, Standing, broken
+from gpuspawner.policies.limits import Counts, Standing, broken, standings
 from gpuspawner.policies.owner import Owner
-from gpuspawner.policies.policies import Amount, Policy
+from gpuspawner.policies.policies import Amount, Per, Policy
 
 
 class OfferKind(StrEnum):
@@ -105,3 +106,28 @@ def over_limits(
     ]
     yield from (it for it in found if not it.may_pass)
     yield from (it for it in found if it.may_pass)
+
+
+def left_to_members(
+    policies: Iterable[Policy], owner: Owner, counts: Counts, charge: Charge, servers: int
+) -> tuple[int, OverLimit | None]:
+    """Return how many owners like this one can have such a server each, if this one can.
+
+    The second is what the next one would break; None if all can. Only a group's limits count the
+    servers of several owners.
+    """
+    shared = (
+        OverLimit(it, charge.of(it.limit.measure))
+        for it in standings(policies, owner, counts)
+        if it.limit.per is Per.GROUP and charge.of(it.limit.measure)
+    )
+    first = min(shared, key=_still, default=None)
+    if first is None or (left := _still(first)) >= servers:
+        return servers, None
+    used = first.standing.used + left * first.asked
+    return left, replace(first, standing=replace(first.standing, used=used))
+
+
+def _still(limited: OverLimit) -> int:
+    """Return how many servers that ask for so much the limit still allows."""
+    return int(limited.standing.left // limited.asked)

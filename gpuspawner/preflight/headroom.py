@@ -1,15 +1,17 @@
 """How many more servers of one kind the cluster can hold: on its nodes, and on those to come.
 
 The servers are placed one after another on a copy of the state, each by the verdict that a start
-would get. Pods that wait already are placed before them.
+would get. Pods that wait already are placed before them. In a cluster of a thousand nodes this
+takes part of a second, so it takes turns with everything else on the event loop.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
+from gpuspawner.cluster.background import Turn
 from gpuspawner.kube.objects import Undecodable, strict_convert
 from gpuspawner.kube.pods import ClaimSource
 from gpuspawner.kube.storage import PersistentVolumeClaim
@@ -35,12 +37,12 @@ class ServerLimit(msgspec.Struct, frozen=True):
     """A limit on servers, whatever the nodes have.
 
     Attributes:
-        by: The policy or the quota.
+        policy: Whose it is; "" for a quota of the namespace.
         allows: How many of the servers.
         message: What it says to the next one.
     """
 
-    by: str
+    policy: str
     allows: int
     message: str
 
@@ -115,11 +117,12 @@ class Headroom(msgspec.Struct, frozen=True):
         return self.servers - self.allowed + self.without_room
 
 
-def headroom(
+async def headroom(
     state: ClusterState,
     to_come: NodesToCome,
     proposal: Proposal,
     servers: int,
+    turn: Turn,
     limits: Sequence[ServerLimit] = (),
 ) -> Headroom:
     """Return what becomes of so many servers like the proposed one. Changes nothing."""
@@ -127,18 +130,26 @@ def headroom(
     if isinstance(server, Undecodable):
         return replace(found, perhaps=found.allowed, unknown=(server.problem,))
     images = tuple(dict.fromkeys(str(it.get("image")) for it in containers(proposal.pod)))
-    trial = _Trial(state.copy(), server, state.images.nodes(*images) if images else frozenset())
+    at_hand = state.images.nodes(*images) if images else frozenset[str]()
+    trial = _Trial(await _copy(state, turn), server, at_hand, turn)
     if unknown := trial.unknown(server):
         return replace(found, perhaps=found.allowed, unknown=unknown)
-    waiting = trial.place_pending()
-    nodes = [*trial.place(found.allowed)]
+    waiting = await trial.place_pending()
+    nodes = [it async for it in trial.place(found.allowed)]
     found = replace(found, fits_now=len(nodes), preempted=trial.preempted, ahead=trial.ahead)
     if found.without_room:
-        found = _on_new_nodes(found, trial, to_come, proposal, waiting)
+        found = await _on_new_nodes(found, trial, to_come, proposal, waiting)
     new = sum(it.nodes for it in found.new_nodes)
     lacking = {it: len(set(nodes) - state.images.nodes(it)) + new for it in images}
     pulls = (Pull(it, number, state.images.size(it)) for it, number in lacking.items() if number)
     return replace(found, pulls=tuple(pulls))
+
+
+async def _copy(state: ClusterState, turn: Turn) -> ClusterState:
+    made = state
+    for made in state.copies():  # noqa: B007, the last one is whole
+        await turn.end_if_long()
+    return made
 
 
 class _Trial:
@@ -151,11 +162,14 @@ class _Trial:
         ahead, preempted: As in `Headroom`, so far.
     """
 
-    def __init__(self, state: ClusterState, server: Subject, at_hand: frozenset[str]) -> None:
+    def __init__(
+        self, state: ClusterState, server: Subject, at_hand: frozenset[str], turn: Turn
+    ) -> None:
         known = state.known("PriorityClass")
         self._priority = priority_of(server.pod, state.storage, all_known=known)
         self._server = server
         self._at_hand = at_hand
+        self.turn = turn
         self.state = state
         self.verdicts = Verdicts(state)
         self.ahead = self.preempted = 0
@@ -183,11 +197,12 @@ class _Trial:
         is_known = verdict.outcome is not Outcome.UNKNOWN
         return () if is_known else tuple(f"{it.why}: {it.detail}" for it in verdict.unknown)
 
-    def place_pending(self) -> list[Subject]:
+    async def place_pending(self) -> list[Subject]:
         """Place the pods that wait and that no server preempts; return those without room."""
         waiting = []
         judged = Judged.of(self.state, self._server)
         for pod in list(self.state.unbound_pods.values()):
+            await self.turn.end_if_long()
             verdict = self.verdicts.verdict(Subject(pod))
             if not may_be_bound(pod) or judged.may_preempt(pod) or verdict.rejected is not None:
                 continue
@@ -198,9 +213,10 @@ class _Trial:
             self.ahead += 1
         return waiting
 
-    def place(self, servers: int) -> Iterator[str]:
+    async def place(self, servers: int) -> AsyncIterator[str]:
         """Place servers until one finds no room; yield their nodes."""
         for number in range(servers):
+            await self.turn.end_if_long()
             server = self.server(number)
             if (node := self._free_node(server) or self._node_to_clear(server)) is None:
                 return
@@ -230,7 +246,7 @@ class _Trial:
         self.state.put(replace(pod, spec=replace(pod.spec, node_name=node)))
 
 
-def _on_new_nodes(
+async def _on_new_nodes(
     found: Headroom,
     trial: _Trial,
     to_come: NodesToCome,
@@ -245,7 +261,9 @@ def _on_new_nodes(
     futures = to_come.futures(server, pool, rest + len(waiting))
     if any(it.slots for it in futures) and not is_simple(server.pod):
         return replace(found, perhaps=rest, unknown=(_APART,))
-    found = replace(found, new_nodes=tuple(_packed(futures, others, pod, rest)))
+    await trial.turn.end_if_long()
+    packed = _packed(futures, others, pod, rest, trial.turn)
+    found = replace(found, new_nodes=(*[it async for it in packed],))
     if not found.without_room:
         return found
     outlook, after = to_come.outlook(proposal.key, server, pool), [it.after(pod) for it in futures]
@@ -259,9 +277,9 @@ def _on_new_nodes(
     )
 
 
-def _packed(
-    futures: Sequence[Future], waiting: Iterable[Judged], pod: Judged, servers: int
-) -> Iterator[NewNodes]:
+async def _packed(
+    futures: Sequence[Future], waiting: Iterable[Judged], pod: Judged, servers: int, turn: Turn
+) -> AsyncIterator[NewNodes]:
     """Pack the pods that wait, and then servers, on the nodes that pools can bring."""
     # The further nodes of a pool are one and the same object.
     pools = [
@@ -270,21 +288,22 @@ def _packed(
     ]
     slots = [slot for pool in pools for slot in pool]
     for other in waiting:
-        _fill(slots, other, 1)
+        await _fill(slots, other, 1, turn)
     for future, pool in zip(futures, pools, strict=True):
-        taken = _fill(pool, pod, servers)
+        taken = await _fill(pool, pod, servers, turn)
         servers -= taken.total()
         if taken:
             growth = future.growth
             yield NewNodes(growth.pool, len(taken), taken.total(), growth.minutes)
 
 
-def _fill(slots: Sequence[Slot], pod: Judged, most: int) -> Counter[int]:
+async def _fill(slots: Sequence[Slot], pod: Judged, most: int, turn: Turn) -> Counter[int]:
     """Give so many pods room on the first nodes that hold them; return how many each has got."""
     taken = Counter[int]()
     for place, slot in enumerate(slots):
         free = slot.node.free
         while taken.total() < most and (demand := pod.demand({"": slot})).nodes:
+            await turn.end_if_long()
             for resource, amount in demand.requests.items():
                 free[resource] = free.get(resource, 0) - amount
             taken[place] += 1

@@ -105,8 +105,11 @@ class ClusterState:
                     state.put(convert(kind, plain))
         return state
 
-    def copy(self) -> "ClusterState":
-        """Return a state with the same objects, to try changes on; it knows no images of nodes."""
+    def copies(self) -> Iterator["ClusterState"]:
+        """Copy this state as it is now, object by object, to try changes on; the last one is whole.
+
+        This state may change meanwhile. A copy knows no images of nodes.
+        """
         made = ClusterState(self.rules)
         made._known = set(self._known)
         made._places.expect(self._places.startup_taints)
@@ -114,11 +117,15 @@ class ClusterState:
             it for kind in KINDS if kind not in ("Node", "Pod") for it in self.all(kind).values()
         )
         nodes = (it.node for it in self.nodes.values() if it.node is not None)
-        for thing in chain(nodes, others, self._unbound.values(), self._undecodable):
+        things = [*nodes, *others, *self._unbound.values(), *self._undecodable]
+        bound = [*self.bound.items()]
+        yield made
+        for thing in things:
             made.put(thing)
-        for key, pod in self.bound.items():
+            yield made
+        for key, pod in bound:
             made._put_bound(key, pod)
-        return made
+            yield made
 
     @property
     def lasting_version(self) -> int:

@@ -21,8 +21,9 @@ from gpuspawner.doctor.checks import (
     settings,
     storage,
 )
-from gpuspawner.doctor.hub import NOBODY, Hub, NoAdmission, spawner_of, watching
-from gpuspawner.doctor.servers import Tried, UnusableError, listed, trying
+from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_of, watching
+from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.gates.tried import NOBODY, Tried, UnusableError
 from gpuspawner.messages.administrators import Finding, error
 from gpuspawner.policies.owner import Owner
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gpuspawner.doctor.checks import labels
 from gpuspawner.doctor.checks.labels import Selectors, Wrong
 from gpuspawner.doctor.nodes import count, names, selected
-from gpuspawner.doctor.servers import OfferedServer, Tried
+from gpuspawner.gates.tried import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing, nearest
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.messages.words import amount, figure

@@ -10,7 +10,7 @@ from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.schedulers import UnknownScheduler
 from gpuspawner.cluster.view import server_version
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.doctor.servers import Tried
+from gpuspawner.gates.tried import Tried
 from gpuspawner.messages.administrators import Finding, error, fine, warning
 from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER, NEWEST_MINOR, minor_version
 from gpuspawner.traits.settings import known_schedulers, scheduler_version

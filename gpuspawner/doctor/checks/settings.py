@@ -11,7 +11,8 @@ from traitlets.utils.importstring import import_item
 from gpuspawner import configuration
 from gpuspawner.compat import hub_limits
 from gpuspawner.configuration import SAME_NAME, shared_names
-from gpuspawner.doctor.hub import NOBODY, Hub
+from gpuspawner.doctor.hub import Hub
+from gpuspawner.gates.tried import NOBODY
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.quoting import listing
 from gpuspawner.kube.servers import KARPENTER

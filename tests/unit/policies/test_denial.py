@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpuspawner.policies.denial import OfferKind, OverLimit, Wanted, Withheld, over_limits, withheld
+from gpuspawner.policies.denial import (
+    OfferKind,
+    OverLimit,
+    Wanted,
+    Withheld,
+    left_to_members,
+    over_limits,
+    withheld,
+)
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Limit, Per, Policy
 from gpuspawner.policies.usage import Usage
@@ -27,6 +38,7 @@ from tests.unit.makers.policy_worlds import (
 )
 
 ANN = Owner("ann", frozenset({"course"}))
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EVERYTHING = Wanted("t4", "pytorch", "large")
 
 
@@ -182,3 +194,30 @@ def test_a_named_server_of_the_owner_is_told_only_if_it_takes_part_of_the_limit(
     found = over_limits([policy], ANN, counts(usage, ANN), charge(ANN, {GPUS: 1}))
 
     assert [it.standing.servers for it in found] == [("gpu",), ("gpu",)]
+
+
+@given(policies, servers, amounts, st.sampled_from([frozenset({"course"}), frozenset({"staff"})]))
+def test_so_many_members_can_have_one_each_as_would_get_one_after_another(
+    every, running, taken, groups
+) -> None:
+    usage = usage_of(running)
+
+    def ask(number: int) -> tuple[Owner, tuple[Policy, ...], OverLimit | None]:
+        owner = Owner(f"new-{number}", groups)
+        theirs = tuple(it for it in every if it.applies(owner, NOW))
+        new = charge(owner, taken)
+        return owner, theirs, next(over_limits(theirs, owner, counts(usage, owner), new), None)
+
+    owner, theirs, denied = ask(0)
+    assume(denied is None)
+    left, told = left_to_members(theirs, owner, counts(usage, owner), charge(owner, taken), 5)
+
+    for number in range(left):
+        owner, theirs, denied = ask(number)
+        assert denied is None
+        grant = frozenset(it.name for it in theirs)
+        usage.put(key(owner), dataclasses.replace(charge(owner, taken), policies=grant))
+    denied = ask(left)[2]
+    assert (told is None) == (left == 5)
+    if told is not None:
+        assert denied == told

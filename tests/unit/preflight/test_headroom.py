@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuspawner.cluster.background import Turn
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.preflight.headroom import Headroom, NewNodes, Pull, ServerLimit, headroom
@@ -51,7 +53,8 @@ def look(
     known: ClusterState | Cluster, asked: Proposal, servers: int, *limits: ServerLimit
 ) -> Headroom:
     cluster = known if isinstance(known, Cluster) else Cluster(known)
-    found = headroom(cluster.state, cluster.to_come, asked, servers, limits)
+    looking = headroom(cluster.state, cluster.to_come, asked, servers, Turn(0), limits)
+    found = asyncio.run(looking)
     total = found.fits_now + found.on_new_nodes + found.perhaps + found.lacking
     assert total == servers
     return found
@@ -65,6 +68,25 @@ def test_those_fit_that_the_evaluation_lets_on_a_node_and_the_rest_lack_it() -> 
     assert (found.fits_now, found.lacking) == (3, 2)
     assert found.short_of is not None
     assert (found.short_of.resource, found.short_of.asked, found.short_of.most_free) == (GPU, 1, 0)
+
+
+async def test_everything_else_runs_between_two_servers() -> None:
+    cluster, rounds, ended = Cluster(state(node("a", 8, "512Gi"))), 0, asyncio.Event()
+
+    async def others() -> None:
+        nonlocal rounds
+        while not ended.is_set():
+            rounds += 1
+            await asyncio.sleep(0)
+
+    running = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    found = await headroom(cluster.state, cluster.to_come, server(), 8, Turn(0))
+    ended.set()
+    await running
+
+    assert found.fits_now == 8
+    assert rounds > 8
 
 
 NODES = st.lists(

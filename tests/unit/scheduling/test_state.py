@@ -186,7 +186,7 @@ def test_a_copy_has_the_same_objects_and_changes_alone():
         pods=[pod(), pod("waits", node=""), pod("lost", node="gone"), {"metadata": {"name": 1}}],
         priorityClasses=[{"metadata": {"name": "low"}, "value": -10}],
     )
-    copy = state.copy()
+    [*_, copy] = state.copies()
 
     assert copy.nodes["gpu-1"].free == state.nodes["gpu-1"].free
     assert dict(copy.pods) == dict(state.pods)
@@ -203,8 +203,23 @@ def test_a_copy_has_the_same_objects_and_changes_alone():
     assert "low" in state.all("PriorityClass")
 
 
+def test_a_copy_is_of_the_moment_when_it_began_whatever_changes_meanwhile():
+    state = ClusterState.from_objects(nodes=[NODE], pods=[pod(), pod("another")])
+    copies = state.copies()
+    next(copies)
+    state.remove("Pod", "default", "another")
+    put(state, "Pod", pod("later"))
+    state.remove("Node", "", "gpu-1")
+
+    [*_, copy] = copies
+
+    assert sorted(it.name for it in copy.nodes["gpu-1"].pods.values()) == ["another", "p"]
+
+
 def test_a_copy_takes_the_same_taints_for_temporary():
     state = ClusterState.from_objects(nodes=[NODE])
     state.expect(frozenset({"gpu"}))
 
-    assert state.copy().nodes["gpu-1"].lasting_taints == ()
+    [*_, copy] = state.copies()
+
+    assert copy.nodes["gpu-1"].lasting_taints == ()

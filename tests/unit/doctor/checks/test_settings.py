@@ -13,7 +13,8 @@ from traitlets.config import Config
 from gpuspawner import GPUSpawner
 from gpuspawner.configuration import check, load
 from gpuspawner.doctor.checks import settings
-from gpuspawner.doctor.hub import NOBODY, of_files, spawner_of
+from gpuspawner.doctor.hub import of_files, spawner_of
+from gpuspawner.gates.tried import NOBODY
 from gpuspawner.policies.owner import Owner
 from tests.unit.makers.files import Files
 

@@ -136,7 +136,7 @@ def test_it_says_that_the_quota_of_a_queue_is_not_judged(files, capsys) -> None:
     files.configuration.write_text(f"{T4}c.KubeSpawner.extra_labels = {labels}\n")
 
     assert ask(files, 2, "--profile", "t4") == 0
-    assert "The servers wait in gpus; Kueue's quota isn't judged." in capsys.readouterr().err
+    assert "The servers wait in gpus; Kueue's quota isn't judged." in capsys.readouterr().out
 
 
 class Quotas:
@@ -170,5 +170,5 @@ def test_quotas_are_judged_by_the_api_server(
 
     printed = capsys.readouterr()
     assert told in printed.out
-    assert ("Quotas can't be judged" in printed.err) == (servers > 100)
+    assert ("Quotas can't be judged" in printed.out) == (servers > 100)
     assert ("A ResourceQuota allows" in printed.out) == (gpus < servers <= 100)
