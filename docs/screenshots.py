@@ -169,6 +169,8 @@ def take_the_gpus(browser: Browser, folder: Path) -> None:
         admin = log_in(window(browser), hub.url, "admin")
         use_stage.open_the_page(admin, hub)
         in_both_colours(admin, "gpus")
+        use_stage.ask_about_a_course(admin)
+        in_both_colours(admin, "gpus-capacity")
         eve = log_in(window(browser, PHONE), hub.url, "eve")
         use_stage.open_the_page(eve, hub)
         picture(eve, "gpus-phone")

@@ -49,6 +49,11 @@ def label_of(name: str) -> str:
     return label
 
 
+def has_group(database: Any, name: str) -> bool:
+    """Whether the hub's database has a group of this name."""
+    return orm.Group.find(database, name) is not None
+
+
 def members(database: Any, group: str) -> Iterator[Person]:
     """Read the members of a group in the hub's database; none if there is no such group."""
     # Only names, in three queries: objects of a thousand members take a fifth of a second.

@@ -30,6 +30,7 @@ GPUS = rf"/{_PREFIX}/gpus"
 FIGURES = rf"{GPUS}/figures"
 GPUS_STREAM = rf"{GPUS}/stream/{_SERVER}"
 GPUS_STOP = rf"{GPUS}/stop/{_SERVER}"
+CAPACITY = rf"{GPUS}/capacity"
 FILES = rf"/{_PREFIX}/static/((?:form|gpus)\.css|(?:follow|form|profiles|line|gpus)\.js)"
 
 USAGE = "gpuspawner-usage"

@@ -8,7 +8,7 @@ from typing import Any
 from gpuspawner.compat.jupyterhub import announce_on
 from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime
-from gpuspawner.use import page, web
+from gpuspawner.use import capacity, page, web
 from gpuspawner.use.aside import aside
 from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.gpu_use import GPUUse
@@ -27,6 +27,7 @@ class HubUse:
     """The record of one hub, and what reads it.
 
     Attributes:
+        hub: The `JupyterHub`.
         running: What else the hub has once.
         record: What has happened.
         census: Who has the GPUs.
@@ -36,6 +37,7 @@ class HubUse:
     def __init__(
         self, hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()
     ) -> None:
+        self.hub = hub
         self.running = running
         self.record = Record([Metrics().count, HubEvents(hub).emit])
         self._files = FactFiles(rules.directory, rules.days) if rules.directory else None
@@ -83,4 +85,5 @@ def begin(hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any
     running.run(made.run())
     running.run(made.census.run())
     page.serve(hub, made)
+    capacity.serve(hub, made)
     return made

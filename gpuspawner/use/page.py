@@ -36,7 +36,14 @@ _PAGE = """{% extends "page.html" %}
 <main class="container">{{ gpuspawner_figures | safe }}</main>
 {% endblock %}
 """
-_TURN_SECONDS = 0.002
+TURN_SECONDS = 0.002
+"""How long a page may hold the event loop."""
+
+
+def sees_names(handler: BaseHandler) -> bool:
+    """Whether the caller may see whose servers run."""
+    may_change = holds_for_all(handler, "admin:servers")
+    return may_change or holds_for_all(handler, "list:users", "read:servers")
 
 
 class OfHubUse:
@@ -44,7 +51,7 @@ class OfHubUse:
 
     def initialize(self, use: "HubUse") -> None:
         """Take it from the application."""
-        self._use = use
+        self.use = use
 
 
 class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
@@ -63,18 +70,19 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         """Send what the caller may see."""
         async with counted(self._questions, self.current_user.name):
             set_locale(self.current_user.spawner, self)
-            await self.show(await self._figures())
+            figures = await self.figures()
+            await asyncio.sleep(0)  # what the hub does with it takes as long as a turn
+            await self.show(figures)
 
     async def show(self, figures: str) -> None:
         """Send the figures."""
         self.finish(figures)
 
-    async def _figures(self) -> str:
-        turn, taken = Turn(_TURN_SECONDS), await self._use.census.take()
+    async def figures(self) -> str:
+        """Return what the page shows, as HTML."""
+        turn, taken = Turn(TURN_SECONDS), await self.use.census.take()
         base, page = self.hub.base_url, gpus(self.hub.base_url)
-        sees = holds_for_all(self, "admin:servers")
-        sees = sees or holds_for_all(self, "list:users", "read:servers")
-        more = await self._for_administrators(taken, page, turn) if sees else None
+        more = await self._for_administrators(taken, page, turn) if sees_names(self) else None
         template = environment().get_template("gpus.html")
         pieces = template.generate(
             all=self._for_all(taken),
@@ -88,21 +96,20 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         for piece in pieces:
             made.append(piece)
             await turn.end_if_long()
-        await asyncio.sleep(0)  # what the hub does with it takes as long as a turn
         return "".join(made)
 
     def _for_all(self, taken: Census) -> ForAll:
-        running, waiting = self._use.running, self._use.running.preflight.line
+        running, waiting = self.use.running, self.use.running.preflight.line
         names = running.display_names
         return ForAll(
             page_view.said(len(waiting), running.view.health()),
             page_view.states(),
             page_view.accelerators(taken.accelerators, names, waiting.waiting()),
-            self._use.record.refusals.by_reason(time.time()),
+            self.use.record.refusals.by_reason(time.time()),
         )
 
     async def _for_administrators(self, taken: Census, page: str, turn: Turn) -> ForAdministrators:
-        running = self._use.running
+        running = self.use.running
         names, shares, nodes = running.display_names, [], []
         if running.policies is not None:
             accounts, given = running.policies.accounts, running.policies.given
@@ -112,7 +119,7 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         for node in taken.nodes:
             nodes.append(page_view.node(node, names))
             await turn.end_if_long()
-        found = await holders(running, self.db, turn, self._use.known)
+        found = await holders(running, self.db, turn, self.use.known)
         await asyncio.sleep(0)  # sorting takes as long as a turn
         stops = holds_for_all(self, "delete:servers")
         query, now = Query.read(self.get_query_argument), datetime.now(UTC)
@@ -139,7 +146,7 @@ class GpusStreamHandler(OfHubUse, StreamHandler):
     _questions = Questions()
 
     async def _form(self, user_name: str, server_name: str) -> OpenForm:  # noqa: ARG002
-        return OpenFigures(self._use)
+        return OpenFigures(self.use)
 
 
 class OpenFigures:
@@ -148,7 +155,7 @@ class OpenFigures:
     may_change = False
 
     def __init__(self, use: "HubUse") -> None:
-        self._use = use
+        self.use = use
 
     async def renew(self) -> None:
         """As `OpenForm.renew`."""
@@ -159,7 +166,7 @@ class OpenFigures:
 
     async def answer(self) -> Shown:
         """As `OpenForm.answer`."""
-        use, running = self._use, self._use.running
+        use, running = self.use, self.use.running
         await use.census.take()
         used = running.accounts.usage.version if running.accounts is not None else 0
         last = use.record.facts[-1].at if use.record.facts else 0.0

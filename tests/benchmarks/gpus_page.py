@@ -40,7 +40,10 @@ LOADED = """
     .reduce((sum, it) => sum + it.transferSize, 0)
 """
 OPTIONS = {
-    f"model-{number}": {"node_selector": {"nvidia.com/gpu.product": model}}
+    f"model-{number}": {
+        "node_selector": {"nvidia.com/gpu.product": model},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+    }
     for number, model in enumerate(MODELS)
 }
 CONFIGURATION = f"""
@@ -122,6 +125,8 @@ def measure(hub: RunningHub, cluster: LocalCluster, servers: int) -> None:
         ("the page, administrator", admin, page),
         ("its figures, administrator", admin, f"{page}/figures"),
         ("sorted and filtered", admin, f"{page}/figures?order=used&text=user1"),
+        ("fifty servers, asked for", admin, f"{page}/capacity?offer=model-1&servers=50"),
+        ("a thousand servers", admin, f"{page}/capacity?offer=model-1&servers=1000"),
         ("the page, somebody", somebody, page),
         ("/hub/metrics", somebody, "/hub/metrics"),
     ):

@@ -61,3 +61,13 @@ def open_the_page(page: Page, hub: RunningHub, query: str = "") -> None:
     """Open the page of GPUs."""
     page.goto(f"{hub.url}/hub/gpuspawner/gpus{query}")
     page.locator(PAGE).wait_for()
+
+
+def ask_about_a_course(page: Page) -> None:
+    """Ask on the page of GPUs for more servers than a group may have."""
+    page.get_by_role("link", name="How many servers can start now?").click()
+    page.get_by_label("Server", exact=True).select_option("1 × NVIDIA T4")
+    page.get_by_label("How many").fill("9")
+    page.get_by_label("For the group (optional)").fill("vision-course")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("region", name="Answer").wait_for()

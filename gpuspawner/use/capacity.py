@@ -1,0 +1,164 @@
+"""The page on which administrators ask how many servers can start now."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from tornado import web
+
+from gpuspawner.cluster.background import Turn
+from gpuspawner.compat import people
+from gpuspawner.compat.jupyterhub import add_handlers
+from gpuspawner.form.addresses import CAPACITY, gpus, static
+from gpuspawner.form.render import environment
+from gpuspawner.gates import capacity
+from gpuspawner.gates.tried import NOBODY, Asking, UnusableError, imagined, resolved
+from gpuspawner.language import gettext as _
+from gpuspawner.messages.capacity import outcomes, remarks
+from gpuspawner.messages.words import gpus as named
+from gpuspawner.offers.grant import Grant
+from gpuspawner.policies.owner import Owner
+from gpuspawner.profiles.choice import ProfileChoice
+from gpuspawner.use import page_view
+from gpuspawner.use.page import TURN_SECONDS, GpusHandler, sees_names
+from gpuspawner.web.about_a_server import Questions
+
+if TYPE_CHECKING:
+    from gpuspawner.use.hub_use import HubUse
+
+MOST = 1000
+"""The most servers that the page judges: each takes part of a millisecond, or some."""
+_LONGEST = 1000
+_USUAL = "20"
+
+
+class CapacityQuestion(msgspec.Struct, frozen=True):
+    """What somebody asks, as sent.
+
+    Attributes:
+        offer: The accelerator or the profile, as in `asked_for`; "" for nothing yet.
+        group: The servers are for its members; "" for users without a group.
+    """
+
+    offer: str = ""
+    servers: str = _USUAL
+    group: str = ""
+
+    @classmethod
+    def read(cls, given: Callable[[str, str], str]) -> "CapacityQuestion":
+        """Read it from the arguments of a request."""
+        offer, servers, group = (
+            given(name, "").strip()[:_LONGEST] for name in cls.__struct_fields__
+        )
+        return cls(offer, servers or _USUAL, group)
+
+    @property
+    def count(self) -> int:
+        """How many servers.
+
+        Raises:
+            UnusableError: It isn't a number that the page judges.
+        """
+        text = self.servers
+        count = int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 0
+        if not 1 <= count <= MOST:
+            told = _("How many: a number from 1 to {most} is allowed.")
+            raise UnusableError(told.format(most=MOST))
+        return count
+
+    @property
+    def owner(self) -> Owner:
+        """Somebody of the group, with the role that JupyterHub gives to every user."""
+        groups = frozenset({self.group} if self.group else ())
+        return Owner(NOBODY.name, groups, frozenset({"user"}))
+
+
+class CapacityAnswer(msgspec.Struct, frozen=True):
+    """What becomes of how many servers, and what else there is to know."""
+
+    outcomes: tuple[tuple[int, str], ...]
+    remarks: tuple[str, ...]
+
+
+class CapacityHandler(GpusHandler):
+    """Serves the page."""
+
+    _questions = Questions()
+
+    async def figures(self) -> str:
+        """As `FiguresHandler.figures`."""
+        if not sees_names(self):
+            raise web.HTTPError(403, "Only who may see all servers may ask")
+        question, problem = CapacityQuestion.read(self.get_query_argument), ""
+        turn = Turn(TURN_SECONDS)
+        offered: list[tuple[str, str]] = []
+        answer = None
+        try:
+            asking = self._asking(question.owner)
+            await turn.end_if_long()
+            offered = [it async for it in _offered(asking)]
+            await turn.end_if_long()
+            if question.offer:
+                answer = await self._answer(asking, question, turn)
+        except UnusableError as error:
+            problem = str(error)
+        return (
+            environment()
+            .get_template("capacity.html")
+            .render(
+                question=question,
+                offered=offered,
+                judges_groups=self.use.running.policies is not None,
+                most=MOST,
+                answer=answer,
+                problem=problem,
+                page=gpus(self.hub.base_url),
+                style=static(self.hub.base_url, "gpus.css"),
+            )
+        )
+
+    def _asking(self, owner: Owner) -> Asking:
+        hub, running = self.use.hub, self.use.running
+        spawner = imagined(hub.spawner_class, hub.config, owner, self.db)
+        return Asking(spawner, running, running.dry_runs.for_page(self.current_user.name))
+
+    async def _answer(
+        self, asking: Asking, question: CapacityQuestion, turn: Turn
+    ) -> CapacityAnswer:
+        told = await capacity.capacity(asking, question.offer, question.count, turn)
+        await asyncio.sleep(0)  # to forget what has been tried takes as long as a turn
+        said = (
+            *page_view.said(0, asking.runtime.view.health()),
+            *self._of_group(question.group),
+            *remarks(told.found, told.queue, told.unjudged_quotas),
+        )
+        return CapacityAnswer((*outcomes(told.found),), said)
+
+    def _of_group(self, group: str) -> Iterable[str]:
+        if group and not people.has_group(self.db, group):
+            yield _("This hub knows no group “{group}”.").format(group=group)
+
+
+async def _offered(asking: Asking) -> AsyncIterator[tuple[str, str]]:
+    """Yield what to choose from: the field's value, and its name.
+
+    Raises:
+        UnusableError: The profiles can't be listed.
+    """
+    if asking.spawner.gpuspawner_gates.sources.accelerators is None:
+        choice = await resolved(asking, {})
+        for profile in choice.listed.profiles if isinstance(choice, ProfileChoice) else ():
+            yield profile.slug, profile.name
+        return
+    for accelerator in asking.runtime.offers.accelerators.values():
+        for count in sorted(set(accelerator.counts)):
+            chosen = {"accelerator": accelerator.key, "gpus": count}
+            yield json.dumps(chosen), named(Grant(accelerator, count))
+    yield json.dumps({"accelerator": None}), named(Grant())
+
+
+def serve(hub: Any, use: "HubUse") -> None:
+    """Add the page to a hub."""
+    add_handlers(hub, [(CAPACITY, CapacityHandler, {"use": use})])

@@ -1,0 +1,147 @@
+"""The page that says what becomes of many servers: who may ask, and what it answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+import requests
+
+from localcluster import LocalCluster
+from tests.fixtures.cluster import AddNodes
+from tests.hub.conftest import StartGPUHub
+from tests.hub.kept import LendHub
+from tests.hub.people import Person
+from tests.hub.running import API_TOKEN, RunningHub
+from tests.hub.use.test_gpus_page import CONFIGURATION, NODES, PEOPLE, SEES_NAMES
+from tests.waiting import wait_for
+
+ONE = {"accelerator": "t4", "gpus": 1}
+
+
+@pytest.fixture
+def hub(
+    kept_hub: LendHub,
+    add_nodes: AddNodes,
+    cluster: LocalCluster,  # noqa: ARG001
+) -> Iterator[RunningHub]:
+    """A hub in which ann has 2 of 4 GPUs."""
+    add_nodes(NODES)
+    hub = kept_hub(CONFIGURATION)
+    hub.api("POST", "/groups/vision-course", {"users": []})
+    hub.start_until_ready("ann", {"accelerator": "t4", "gpus": 2})
+    yield hub
+    hub.api("DELETE", "/groups/vision-course/users", {"users": ["ann"]})
+
+
+def ask(person: Person, **fields: object) -> requests.Response:
+    page = f"{person.hub.url}/hub/gpuspawner/gpus/capacity"
+    return person.session.get(page, params=fields)
+
+
+def answer(hub: RunningHub, offer: object, servers: object, group: str = "") -> list[str]:
+    """Return the rows and the remarks of an answer to an administrator."""
+    sent = ask(hub.person("admin"), offer=json.dumps(offer), servers=servers, group=group)
+    assert sent.status_code == 200, sent.text
+    html = sent.content.decode()
+    html = html[html.index("</form>") :]
+    rows = re.findall(r'<td class="gpus-number">(\d+)</td><td>(.*?)</td>', html)
+    said = re.findall(r"<p(?: [^>]*)?>(.*?)</p>", html[: html.rindex("</main>")])
+    return [unescape(it) for it in (*(" ".join(row) for row in rows), *said)]
+
+
+@pytest.mark.each_hub
+def test_it_says_how_many_start_and_what_the_others_lack(hub: RunningHub) -> None:
+    found = answer(hub, ONE, 3)
+
+    assert found[:2] == [
+        "2 start on the nodes that exist",
+        "1 find no room: each asks for 1 of nvidia.com/gpu, and no node has more than 0",
+    ]
+    assert answer(hub, {"accelerator": "t4", "gpus": 2}, 1)[0] == "1 start on the nodes that exist"
+    assert answer(hub, {"accelerator": None}, 4)[0] == "4 start on the nodes that exist"
+
+
+def test_the_limits_of_a_group_count_one_server_for_each_member(hub: RunningHub) -> None:
+    hub.api("POST", "/groups/vision-course/users", {"users": ["ann"]})
+
+    expected = ["1 start on the nodes that exist", "4 aren't allowed"]
+    # The hub reads members anew after some seconds.
+    wait_for(lambda: answer(hub, ONE, 5, "vision-course")[:2] == expected)
+    found = answer(hub, ONE, 5, "vision-course")
+    assert "The policy course allows 1. It says: " in found[2]
+    assert "This hub knows no group" not in " ".join(found)
+    assert answer(hub, ONE, 2, "vision-curse")[1:2] == ["This hub knows no group “vision-curse”."]
+
+
+def test_who_asks_takes_nothing_from_anybody(hub: RunningHub) -> None:
+    for _ in range(3):
+        answer(hub, ONE, 1000, "vision-course")
+
+    admin = hub.person("admin")
+    uses_none = re.compile(r"vision-course</th><td>course</td><td>0</td>")
+    wait_for(lambda: uses_none.search(admin.open("/hub/gpuspawner/gpus").html))
+    hub.start_until_ready("bob", {"accelerator": "t4", "gpus": 2})
+    assert {user["name"] for user in hub.api("GET", "/users").json()} >= {"ann", "bob"}
+    assert "gpuspawner" not in {user["name"] for user in hub.api("GET", "/users").json()}
+
+
+def test_only_who_sees_names_may_ask(hub: RunningHub) -> None:
+    for name in PEOPLE:
+        person = hub.person(name)
+        person.open("/hub/home")
+        status = ask(person, offer=json.dumps(ONE), servers=1).status_code
+        assert status == (200 if name in SEES_NAMES else 403), name
+        link = "/hub/gpuspawner/gpus/capacity" in person.open("/hub/gpuspawner/gpus").html
+        assert link == (name in SEES_NAMES), name
+    for headers in ({}, {"Authorization": f"token {API_TOKEN}"}):
+        url = f"{hub.url}/hub/gpuspawner/gpus/capacity"
+        sent = requests.get(url, headers=headers, allow_redirects=False, timeout=10)
+        assert sent.headers["Location"].startswith("/hub/login?next=")
+
+
+@pytest.mark.parametrize("servers", ["0", "1001", "-1", "1e3", "٣", "99999999", "x"])
+def test_a_number_that_is_not_allowed_is_named(hub: RunningHub, servers: str) -> None:
+    assert answer(hub, ONE, servers) == ["How many: a number from 1 to 1000 is allowed."]
+
+
+@pytest.mark.parametrize(
+    "offer", ["<script>alert(1)</script>", "{", '{"accelerator": ["t4"]}', "[" * 1000, "\x1b[2J"]
+)
+def test_what_is_not_on_offer_is_said_and_escaped(hub: RunningHub, offer: str) -> None:
+    sent = ask(hub.person("admin"), offer=offer, servers=1, group='"><script>')
+
+    assert sent.status_code == 200
+    assert 'role="alert"' in sent.text
+    assert "<script>alert" not in sent.text
+    assert '"><script>' not in sent.text
+
+
+def test_a_hub_with_profiles_offers_them(start_gpu_hub: StartGPUHub, cluster: LocalCluster) -> None:  # noqa: ARG001
+    profiles = [
+        {"display_name": "R&D <b>", "slug": "small", "kubespawner_override": {"cpu_limit": 1}},
+        {"display_name": "Large", "kubespawner_override": {"extra_resource_limits": {"x/y": "1"}}},
+    ]
+    given = f"c.GPUSpawner.gpu_use = True\nc.KubeSpawner.profile_list = {profiles!r}\n"
+    with start_gpu_hub(given) as hub:
+        html = ask(hub.person("admin"), offer="large", servers=2).content.decode()
+
+    assert re.findall(r'<option value="(\w+)"( selected)?>(.*?)</option>', html) == [
+        ("small", "", "R&amp;D"),
+        ("large", " selected", "Large"),
+    ]
+    assert "2</td><td>find no room: " in html
+
+
+def test_profiles_that_cannot_be_listed_are_said(
+    start_gpu_hub: StartGPUHub,
+    cluster: LocalCluster,  # noqa: ARG001
+) -> None:
+    given = "c.GPUSpawner.gpu_use = True\nc.KubeSpawner.profile_list = lambda it: it.user.wrong\n"
+    with start_gpu_hub(given) as hub:
+        html = ask(hub.person("admin"), offer="large", servers=2).content.decode()
+
+    assert re.search('role="alert">.*profile_list.*</p>', html), html
