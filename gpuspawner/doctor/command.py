@@ -83,10 +83,16 @@ class Command(Application):
         self.exit(status)
 
     def _refuse_unknown(self) -> None:
-        if self.extra_args and not self.takes_words:
-            unknown = " ".join(map(quote, self.extra_args))
+        _, known = self.flatten_flags()
+        # traitlets reads `--name=value` of any name, and drops what it doesn't know.
+        given = (it.partition("=")[0] for it in self.argv if it.startswith("--") and "=" in it)
+        unknown = [it for it in given if "." not in it and it[2:] not in known]
+        if not self.takes_words:
+            unknown += self.extra_args
+        if unknown:
+            named = " ".join(map(quote, unknown))
             advice = f"`gpuspawner {self.name} --help` lists all options"
-            raise UsageError(f"it takes no {unknown}; {advice}")
+            raise UsageError(f"it takes no {named}; {advice}")
 
     def run(self) -> int:
         """Do the work; return the exit status."""
@@ -135,7 +141,7 @@ class FromFiles(Command):
 
 
 def _log_with(log: logging.Logger) -> None:
-    """Leave log lines to ``--log-level``: the commands themselves say what matters."""
+    """Leave log lines to ``--Application.log_level``: the commands themselves say what matters."""
     for name in ("gpuspawner", "kubernetes_asyncio"):
         logger = logging.getLogger(name)
         logger.parent = log

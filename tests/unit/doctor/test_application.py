@@ -53,6 +53,13 @@ def test_a_word_that_means_nothing_is_refused_by_name(capsys, name) -> None:
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_an_option_that_does_not_exist_is_refused_by_name(capsys, name) -> None:
+    assert main([name, "--severs=50"]) == 3
+
+    assert f"gpuspawner {name}: it takes no --severs; " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--accelerator", "--profile"])
 def test_the_doctor_refuses_to_name_what_it_would_not_start(capsys, option) -> None:
     assert main(["doctor", option, "t4"]) == 3
