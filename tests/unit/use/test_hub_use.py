@@ -1,0 +1,39 @@
+"""What a hub has once that keeps a record of the use of GPUs."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+from jupyterhub.app import JupyterHub
+
+from gpuspawner.record import Fact, Happened
+from gpuspawner.use.files import FactFiles
+from gpuspawner.use.hub_use import HubUse
+from gpuspawner.use.written import UseRules
+from tests.unit.makers.hubs import StillHub
+
+
+async def test_a_new_hub_takes_over_what_happened_and_who_keeps_a_server(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    now = time.time()
+    kept = Fact(Happened.KEPT, now, user="ann", server="", seconds=3600)
+    FactFiles(tmp_path, 30).append([kept])
+    rules = UseRules(directory=tmp_path, prometheus="http://127.0.0.1:1")
+    still = StillHub(monkeypatch)
+    running, begun = still.runtime(still.spawner(gpu_use=True)), list[Any]()
+    monkeypatch.setattr(running, "run", begun.append)
+    use = HubUse(JupyterHub(), running, rules)
+    assert use.watch is not None
+
+    keeping = asyncio.create_task(use.run())
+    while not use.watch._kept_until:  # noqa: ASYNC110, it tells nobody
+        await asyncio.sleep(0.01)
+    keeping.cancel()
+    for beside in begun:
+        beside.close()
+
+    assert list(use.record.facts) == [kept]
+    left = use.watch._kept_until["ann", ""] - use.watch._clock()
+    assert 3590 < left <= 3600
