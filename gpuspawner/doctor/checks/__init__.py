@@ -46,6 +46,7 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
             *await settings.check_slips(config, spawner_of(config, owner)),
             *policies.check(hub),
             *settings.check_limits(hub),
+            *await settings.check_use(hub),
             *cluster.check(hub.view.health()),
         ]
         if any(finding.id == cluster.UNREACHABLE for finding in found):

@@ -61,7 +61,9 @@ def _identity(user: str, namespace: str) -> Finding:
     text = f"These answers hold for {user or 'an unknown user'} and the namespace {namespace}."
     if user.startswith("system:serviceaccount:"):
         return fine("identity", text)
-    advice = "To check the hub's own rights, run this command in the hub's pod or with its KUBECONFIG."
+    advice = (
+        "To check the hub's own rights, run this command in the hub's pod or with its KUBECONFIG."
+    )
     return fine("identity", text, advice)
 
 

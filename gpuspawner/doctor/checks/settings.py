@@ -16,11 +16,16 @@ from gpuspawner.gates.tried import NOBODY
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.quoting import listing
 from gpuspawner.kube.servers import KARPENTER
-from gpuspawner.messages.administrators import Finding, error, find_conflict, warning
+from gpuspawner.messages.administrators import Finding, error, find_conflict, fine, warning
 from gpuspawner.profiles import slips
 from gpuspawner.runtime import DRY_RUN_PATIENCE
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits import ENFORCE, OFF
+from gpuspawner.use.prometheus import Prometheus, UseUnknownError
+from gpuspawner.use.written import read_use
+
+_LATELY = 300.0
+"""How far the doctor looks back for the use of GPUs, in seconds."""
 
 
 def check(hub: Hub) -> Iterator[Finding]:
@@ -71,6 +76,24 @@ def check_limits(hub: Hub) -> Iterator[Finding]:
     tornado_settings = hub.config.JupyterHub.get("tornado_settings")
     limits = hub_limits.Limits.of(hub.spawner, tornado_settings, DRY_RUN_PATIENCE)
     yield from map(find_conflict, hub_limits.conflicts(limits))
+
+
+async def check_use(hub: Hub) -> list[Finding]:
+    """Check that the Prometheus of `gpu_use` answers, and says which pods have which GPUs."""
+    rules = read_use(hub.spawner.gpu_use)
+    if rules is None or not rules.prometheus:
+        return []
+    effect = "so nobody knows whether GPUs are used, and idle ones aren't given back"
+    try:
+        window = await Prometheus(rules.prometheus).window(_LATELY)
+    except UseUnknownError as failed:
+        text = f"The hub can't read the use of GPUs, {effect}: {failed}."
+        advice = "Correct gpu_use.prometheus, or let this pod reach it."
+        return [warning("gpu-use", text, advice)]
+    if not window.devices:
+        text = f"Prometheus has no pod's GPU from DCGM exporter, {effect}, unless no pod has one."
+        return [warning("gpu-use", text, "Let Prometheus scrape DCGM exporter.")]
+    return [fine("gpu-use", f"Prometheus knows the GPUs of {len(window.devices)} pods.")]
 
 
 async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:

@@ -16,6 +16,8 @@ from gpuspawner.doctor.checks import settings
 from gpuspawner.doctor.hub import of_files, spawner_of
 from gpuspawner.gates.tried import NOBODY
 from gpuspawner.policies.owner import Owner
+from gpuspawner.use.gpu_use import DeviceUse, Window
+from gpuspawner.use.prometheus import Prometheus, UseUnknownError
 from tests.unit.makers.files import Files
 
 
@@ -141,3 +143,34 @@ async def test_servers_that_karpenter_may_consolidate_away_are_named(
 
     assert [it.id for it in found] == ids
     assert all("on nodes of gpu to consolidate" in it.text for it in found)
+
+
+@pytest.mark.parametrize(
+    ("trait", "answer", "expected"),
+    [
+        (False, None, []),
+        (True, None, []),
+        ({"prometheus": "http://x"}, UseUnknownError("x: refused"), ["warning"]),
+        ({"prometheus": "http://x"}, Window(300, 0, {}), ["warning"]),
+        (
+            {"prometheus": "http://x"},
+            Window(300, 0, {("jhub", "a"): [DeviceUse(("GPU-1", ""), 0, 1)]}),
+            ["fine"],
+        ),
+    ],
+)
+async def test_a_prometheus_that_says_nothing_of_gpus_is_found(
+    monkeypatch: pytest.MonkeyPatch, trait: Any, answer: Any, expected: list[str]
+) -> None:
+    async def window(*_: object) -> Window:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(Prometheus, "window", window)
+    hub: Any = SimpleNamespace(spawner=SimpleNamespace(gpu_use=trait))
+
+    found = await settings.check_use(hub)
+
+    assert [it.severity for it in found] == expected
+    assert {it.id for it in found} <= {"gpu-use"}
