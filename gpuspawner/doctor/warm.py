@@ -14,7 +14,7 @@ from gpuspawner.gates.tried import proposed
 from gpuspawner.kube.nodes import PriorityClass
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod
-from gpuspawner.kube.quoting import listing
+from gpuspawner.kube.quoting import did_you_mean, listing
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.scheduling.priority import priority_of
@@ -94,7 +94,7 @@ def _below(state: ClusterState, server: Pod, name: str) -> str:
     found = [it for it in values if (it == name if name else it.endswith(OF_THE_CHART))]
     if len(found) != 1:
         advice = "set scheduling.podPriority.enabled in the chart, or name one by --priority-class"
-        many = f": {listing(sorted(found))}" if found else ""
+        many = f": {listing(sorted(found))}" if found else did_you_mean(name, values)
         raise UsageError(f"the cluster has {len(found)} such PriorityClasses{many}; {advice}")
     priority = priority_of(server, state.storage, all_known=state.known("PriorityClass")).value
     if values[found[0]] >= priority:

@@ -90,7 +90,16 @@ def test_options_as_json_name_the_deployment_by_the_accelerator(files, capsys) -
     ("classes", "arguments", "told"),
     [
         ([], ("--profile", "t4"), "the cluster has 0 such PriorityClasses; set scheduling"),
-        ([LOW], ("--profile", "t4", "--priority-class", "lower"), "the cluster has 0 such"),
+        (
+            [LOW],
+            ("--profile", "t4", "--priority-class", "lower"),
+            "has 0 such PriorityClasses; set",
+        ),
+        (
+            [LOW],
+            ("--profile", "t4", "--priority-class", "jhub-user-placeholder"),
+            "has 0 such PriorityClasses (did you mean 'jhub-user-placeholder-priority'?); set",
+        ),
         (
             [LOW, {**LOW, "metadata": {"name": "b-user-placeholder-priority"}}],
             ("--profile", "t4"),
