@@ -121,7 +121,11 @@ class CapacityHandler(GpusHandler):
 
     def _asking(self, owner: Owner) -> Asking:
         hub, running = self.use.hub, self.use.running
-        spawner = imagined(hub.spawner_class, hub.config, owner, self.db)
+        try:
+            spawner = imagined(hub.spawner_class, hub.config, owner, self.db)
+        except Exception as error:  # an administrator's class may need a user who exists
+            self.log.exception("No spawner can be made for nobody in particular")
+            raise UnusableError(f"{hub.spawner_class.__name__}: {error!r}") from error
         return Asking(spawner, running, running.dry_runs.for_page(self.current_user.name))
 
     async def _answer(

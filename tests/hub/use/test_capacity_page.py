@@ -145,3 +145,23 @@ def test_profiles_that_cannot_be_listed_are_said(
         html = ask(hub.person("admin"), offer="large", servers=2).content.decode()
 
     assert re.search('role="alert">.*profile_list.*</p>', html), html
+
+
+OWN_CLASS = """
+from kubespawner import KubeSpawner
+class OurSpawner(KubeSpawner):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.mail = self.user and f"{self.user.orm_user.name}@example.org"
+c.JupyterHub.spawner_class = OurSpawner
+"""
+
+
+def test_a_class_that_needs_a_user_who_exists_is_said(
+    start_gpu_hub: StartGPUHub,
+    cluster: LocalCluster,  # noqa: ARG001
+) -> None:
+    with start_gpu_hub(f"c.GPUSpawner.gpu_use = True\n{OWN_CLASS}") as hub:
+        html = ask(hub.person("admin"), offer="t4", servers=2).content.decode()
+
+    assert re.search('role="alert">OurSpawner: AttributeError.*orm_user.*</p>', html), html
