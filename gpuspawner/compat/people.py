@@ -49,9 +49,10 @@ def label_of(name: str) -> str:
     return label
 
 
-def has_group(database: Any, name: str) -> bool:
-    """Whether the hub's database has a group of this name."""
-    return orm.Group.find(database, name) is not None
+def group_roles(database: Any, name: str) -> frozenset[str] | None:
+    """Return the roles of a group's members by the hub's database; None if it has no such group."""
+    group = orm.Group.find(database, name)
+    return None if group is None else frozenset(it.name for it in group.roles)
 
 
 def members(database: Any, group: str) -> Iterator[Person]:

@@ -85,8 +85,8 @@ class Command(Application):
     def _refuse_unknown(self) -> None:
         _, known = self.flatten_flags()
         # traitlets reads `--name=value` of any name, and drops what it doesn't know.
-        given = (it.partition("=")[0] for it in self.argv if it.startswith("--") and "=" in it)
-        unknown = [it for it in given if "." not in it and it[2:] not in known]
+        given = (it.partition("=")[0] for it in self.argv if it.startswith("-") and "=" in it)
+        unknown = [it for it in given if "." not in it and it.lstrip("-") not in known]
         if not self.takes_words:
             unknown += self.extra_args
         if unknown:

@@ -48,8 +48,10 @@ async def capacity(asking: Asking, what: str, servers: int, turn: Turn) -> ManyS
         limits.append(ServerLimit("", left, said))
     await turn.end_if_long()
     running = asking.runtime
+    preflight = running.preflight
+    promised = preflight.reservations.unshown()
     found = await headroom(
-        running.view.state, running.preflight.to_come, proposal, servers, turn, limits
+        running.view.state, preflight.to_come, proposal, servers, turn, limits, promised
     )
     return ManyServers(found, proposal.queue or "", said if left == servers else "")
 
@@ -82,7 +84,11 @@ async def _left_by_quotas(asking: Asking, proposal: Proposal, servers: int) -> t
     """
     left, text = servers, ""
     while left:
-        said = await asking.admission.admit(proposal.namespace, _together(proposal.pod, left))
+        try:
+            together = _together(proposal.pod, left)
+        except (*UNDECODABLE, AttributeError) as error:
+            return servers, str(error)
+        said = await asking.admission.admit(proposal.namespace, together)
         if not isinstance(said, Rejection):
             break
         text = said.text

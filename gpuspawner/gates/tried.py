@@ -133,7 +133,12 @@ async def resolved(asking: Asking, raw: object) -> Choice:
     except Refusal as error:
         raise UnusableError(one_line(error.details or error.text)) from error
     except web.HTTPError as error:  # an administrator's function forbids it
-        raise UnusableError(one_line(error.log_message or str(error))) from error
+        said = (error.log_message or "") % error.args or str(error)
+        raise UnusableError(one_line(said)) from error
+    except Exception as error:
+        if not hasattr(error, "jupyterhub_message"):  # the function's own words
+            raise
+        raise UnusableError(one_line(str(error.jupyterhub_message))) from error
 
 
 def asked_for(asking: Asking, what: str) -> dict[str, object]:

@@ -72,8 +72,8 @@ def remarks(found: Headroom, queue: str, unjudged_quotas: str) -> Iterator[str]:
         text = _("The servers wait in {queue}; Kueue's quota isn't judged.")
         yield text.format(queue=one_line(queue))
     if unjudged_quotas:
-        text = _("Quotas can't be judged, because the API server says: {said}")
-        yield text.format(said=one_line(unjudged_quotas))
+        text = _("Quotas can't be judged: {why}")
+        yield text.format(why=one_line(unjudged_quotas))
 
 
 def _limit(it: ServerLimit) -> str:

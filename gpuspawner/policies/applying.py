@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import strict_convert
@@ -102,7 +103,8 @@ class Applying(msgspec.Struct, frozen=True):
         Raises:
             UNDECODABLE: As `charge`.
         """
-        charge, counts = self.charge(proposal), self.counts(proposal.key)
+        nobody = replace(self, owners=frozenset())  # the next member has no other server
+        charge, counts = nobody.charge(proposal), nobody.counts(("", ""))
         if denial := self.denial(proposal, profile, charge, counts):
             return 0, denial
         return left_to_members(self.policies, self.owner, counts, charge, servers)

@@ -1,8 +1,9 @@
 """How many more servers of one kind the cluster can hold: on its nodes, and on those to come.
 
 The servers are placed one after another on a copy of the state, each by the verdict that a start
-would get. Pods that wait already are placed before them. In a cluster of a thousand nodes this
-takes part of a second, so it takes turns with everything else on the event loop.
+would get. Pods that wait already, and those that starts are about to send, are placed before them.
+In a cluster of a thousand nodes this takes part of a second, so it takes turns with everything else
+on the event loop. Only the copy is of one moment: pools and images are read when it is their turn.
 """
 
 from collections import Counter
@@ -124,8 +125,12 @@ async def headroom(
     servers: int,
     turn: Turn,
     limits: Sequence[ServerLimit] = (),
+    promised: Sequence[Subject] = (),
 ) -> Headroom:
-    """Return what becomes of so many servers like the proposed one. Changes nothing."""
+    """Return what becomes of so many servers like the proposed one. Changes nothing.
+
+    *promised* are pods with a promise of room that the state doesn't show yet.
+    """
     found, server = Headroom(servers, tuple(limits)), proposal.subject
     if isinstance(server, Undecodable):
         return replace(found, perhaps=found.allowed, unknown=(server.problem,))
@@ -134,7 +139,7 @@ async def headroom(
     trial = _Trial(await _copy(state, turn), server, at_hand, turn)
     if unknown := trial.unknown(server):
         return replace(found, perhaps=found.allowed, unknown=unknown)
-    waiting = await trial.place_pending()
+    waiting = await trial.place_pending(promised)
     nodes = [it async for it in trial.place(found.allowed)]
     found = replace(found, fits_now=len(nodes), preempted=trial.preempted, ahead=trial.ahead)
     if found.without_room:
@@ -197,21 +202,32 @@ class _Trial:
         is_known = verdict.outcome is not Outcome.UNKNOWN
         return () if is_known else tuple(f"{it.why}: {it.detail}" for it in verdict.unknown)
 
-    async def place_pending(self) -> list[Subject]:
+    async def place_pending(self, promised: Sequence[Subject]) -> list[Subject]:
         """Place the pods that wait and that no server preempts; return those without room."""
         waiting = []
         judged = Judged.of(self.state, self._server)
-        for pod in list(self.state.unbound_pods.values()):
+        pending = (Subject(it) for it in self.state.unbound_pods.values() if may_be_bound(it))
+        for pod in (*promised, *pending):
             await self.turn.end_if_long()
-            verdict = self.verdicts.verdict(Subject(pod))
-            if not may_be_bound(pod) or judged.may_preempt(pod) or verdict.rejected is not None:
+            verdict = self.verdicts.verdict(pod)
+            if judged.may_preempt(pod.pod) or verdict.rejected is not None:
                 continue
             if verdict.outcome is Outcome.FITS:
-                self._bind(Subject(pod), min(verdict.feasible))
+                self._bind(pod, min(verdict.feasible))
             elif verdict.outcome in NO_ROOM:
-                waiting.append(Subject(pod))
+                waiting.append(pod)
             self.ahead += 1
         return waiting
+
+    async def alike(self, pods: Iterable[Subject]) -> list[tuple[Judged, int]]:
+        """Return how many pods need the same of a new node, each kind once."""
+        kinds: dict[object, tuple[Judged, int]] = {}
+        for pod in pods:
+            await self.turn.end_if_long()
+            shape = self.verdicts.shape_of_needs(pod)
+            judged, number = kinds.get(shape) or (Judged.of(self.state, pod), 0)
+            kinds[shape] = judged, number + 1
+        return [*kinds.values()]
 
     async def place(self, servers: int) -> AsyncIterator[str]:
         """Place servers until one finds no room; yield their nodes."""
@@ -257,7 +273,7 @@ async def _on_new_nodes(
     rest, server, pool = found.without_room, trial.server(found.fits_now), proposal.declared_pool
     if unknown := trial.unknown(server):
         return replace(found, perhaps=rest, unknown=unknown)
-    pod, others = Judged.of(trial.state, server), [Judged.of(trial.state, it) for it in waiting]
+    pod, others = Judged.of(trial.state, server), await trial.alike(waiting)
     futures = to_come.futures(server, pool, rest + len(waiting))
     if any(it.slots for it in futures) and not is_simple(server.pod):
         return replace(found, perhaps=rest, unknown=(_APART,))
@@ -278,7 +294,11 @@ async def _on_new_nodes(
 
 
 async def _packed(
-    futures: Sequence[Future], waiting: Iterable[Judged], pod: Judged, servers: int, turn: Turn
+    futures: Sequence[Future],
+    waiting: Iterable[tuple[Judged, int]],
+    pod: Judged,
+    servers: int,
+    turn: Turn,
 ) -> AsyncIterator[NewNodes]:
     """Pack the pods that wait, and then servers, on the nodes that pools can bring."""
     # The further nodes of a pool are one and the same object.
@@ -287,8 +307,8 @@ async def _packed(
         for future in futures
     ]
     slots = [slot for pool in pools for slot in pool]
-    for other in waiting:
-        await _fill(slots, other, 1, turn)
+    for other, number in waiting:
+        await _fill(slots, other, number, turn)
     for future, pool in zip(futures, pools, strict=True):
         taken = await _fill(pool, pod, servers, turn)
         servers -= taken.total()
@@ -302,8 +322,10 @@ async def _fill(slots: Sequence[Slot], pod: Judged, most: int, turn: Turn) -> Co
     taken = Counter[int]()
     for place, slot in enumerate(slots):
         free = slot.node.free
-        while taken.total() < most and (demand := pod.demand({"": slot})).nodes:
+        while taken.total() < most:
             await turn.end_if_long()
+            if not (demand := pod.demand({"": slot})).nodes:
+                break
             for resource, amount in demand.requests.items():
                 free[resource] = free.get(resource, 0) - amount
             taken[place] += 1

@@ -291,6 +291,11 @@ class Reservations:
         """Return the other pods that wait for a node, and that the view doesn't show yet."""
         return [it.subject for key, it in self._of_new_nodes(besides) if not self._shows(key)]
 
+    def unshown(self) -> list[Subject]:
+        """Return the pods with room that the view doesn't show yet."""
+        self.look()
+        return [it.subject for key, it in self._rooms().items() if not self._shows(key)]
+
     def of_new_nodes(self, besides: Key) -> list[Subject]:
         """Return the other pods that wait for a node."""
         return [it.subject for _, it in self._of_new_nodes(besides)]

@@ -68,12 +68,6 @@ class CapacityQuestion(msgspec.Struct, frozen=True):
             raise UnusableError(told.format(most=MOST))
         return count
 
-    @property
-    def owner(self) -> Owner:
-        """Somebody of the group, with the role that JupyterHub gives to every user."""
-        groups = frozenset({self.group} if self.group else ())
-        return Owner(NOBODY.name, groups, frozenset({"user"}))
-
 
 class CapacityAnswer(msgspec.Struct, frozen=True):
     """What becomes of how many servers, and what else there is to know."""
@@ -96,7 +90,7 @@ class CapacityHandler(GpusHandler):
         offered: list[tuple[str, str]] = []
         answer = None
         try:
-            asking = self._asking(question.owner)
+            asking = self._asking(self._owner(question.group))
             await turn.end_if_long()
             offered = [it async for it in _offered(asking)]
             await turn.end_if_long()
@@ -110,14 +104,26 @@ class CapacityHandler(GpusHandler):
             .render(
                 question=question,
                 offered=offered,
-                judges_groups=self.use.running.policies is not None,
                 most=MOST,
+                notes=(*self._notes(question.group),),
                 answer=answer,
                 problem=problem,
                 page=gpus(self.hub.base_url),
                 style=static(self.hub.base_url, "gpus.css"),
             )
         )
+
+    def _owner(self, group: str) -> Owner:
+        """Return somebody of the group, with its roles and the one that every user has."""
+        roles = people.group_roles(self.db, group) or frozenset()
+        return Owner(NOBODY.name, frozenset({group} - {""}), roles | {"user"})
+
+    def _notes(self, group: str) -> Iterable[str]:
+        """Yield what holds whatever is asked."""
+        running = self.use.running
+        yield from page_view.said(len(running.preflight.line), running.view.health())
+        if group and people.group_roles(self.db, group) is None:
+            yield _("This hub knows no group “{group}”.").format(group=group)
 
     def _asking(self, owner: Owner) -> Asking:
         hub, running = self.use.hub, self.use.running
@@ -133,16 +139,8 @@ class CapacityHandler(GpusHandler):
     ) -> CapacityAnswer:
         told = await capacity.capacity(asking, question.offer, question.count, turn)
         await asyncio.sleep(0)  # to forget what has been tried takes as long as a turn
-        said = (
-            *page_view.said(0, asking.runtime.view.health()),
-            *self._of_group(question.group),
-            *remarks(told.found, told.queue, told.unjudged_quotas),
-        )
-        return CapacityAnswer((*outcomes(told.found),), said)
-
-    def _of_group(self, group: str) -> Iterable[str]:
-        if group and not people.has_group(self.db, group):
-            yield _("This hub knows no group “{group}”.").format(group=group)
+        said = remarks(told.found, told.queue, told.unjudged_quotas)
+        return CapacityAnswer((*outcomes(told.found),), (*said,))
 
 
 async def _offered(asking: Asking) -> AsyncIterator[tuple[str, str]]:

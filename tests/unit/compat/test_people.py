@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from jupyterhub.user import User
 
-from gpuspawner.compat.people import Person, label_of, member_ids, members, person
+from gpuspawner.compat.people import Person, group_roles, label_of, member_ids, members, person
 from gpuspawner.kube.servers import SERVER, USER
 from tests.unit.makers.hubs import StillHub
 
@@ -73,6 +73,16 @@ def test_the_ids_of_the_members_are_those_of_the_members(database) -> None:
     for group in ("course", "staff"):
         theirs = {it.id for it in members(database.session, group)}
         assert set(member_ids(database.session, group)) == theirs
+
+
+def test_the_roles_of_a_group_are_those_that_its_members_have_by_it(database) -> None:
+    row = database.user("ann", "course", "staff")
+    database.group("staff").roles.append(database.role("tutor"))
+    database.session.commit()
+
+    assert group_roles(database.session, "staff") == {"tutor"} <= person(row).roles
+    assert group_roles(database.session, "course") == frozenset()
+    assert group_roles(database.session, "nobody") is None
 
 
 def test_a_group_that_does_not_exist_has_no_members(database) -> None:

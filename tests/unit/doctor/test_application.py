@@ -53,11 +53,12 @@ def test_a_word_that_means_nothing_is_refused_by_name(capsys, name) -> None:
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--severs", "-x"])
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_an_option_that_does_not_exist_is_refused_by_name(capsys, name) -> None:
-    assert main([name, "--severs=50"]) == 3
+def test_an_option_that_does_not_exist_is_refused_by_name(capsys, name, option) -> None:
+    assert main([name, f"{option}=50"]) == 3
 
-    assert f"gpuspawner {name}: it takes no --severs; " in capsys.readouterr().err
+    assert f"gpuspawner {name}: it takes no {option}; " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--accelerator", "--profile"])

@@ -139,6 +139,33 @@ def test_it_says_that_the_quota_of_a_queue_is_not_judged(files, capsys) -> None:
     assert "The servers wait in gpus; Kueue's quota isn't judged." in capsys.readouterr().out
 
 
+def test_a_pod_that_cannot_be_read_is_no_fault_of_ours(files, capsys) -> None:
+    files.configuration.write_text(f'{T4}c.KubeSpawner.extra_resource_limits = {{"x/y": "abc"}}\n')
+
+    assert ask(files, 2, "--profile", "t4") == 2
+
+    out = capsys.readouterr().out
+    assert "2  may start, but nobody knows: " in out
+    assert "Quotas can't be judged: 'abc' " in out
+
+
+@pytest.mark.parametrize("raised", ["web.HTTPError(403, 'no %s', 'luck')", "Told()"])
+def test_what_an_administrators_function_says_is_passed_on(files, capsys, raised) -> None:
+    files.configuration.write_text(f"""
+from tornado import web
+c = get_config()
+class Told(Exception):
+    jupyterhub_message = "no luck"
+def listed(spawner):
+    raise {raised}
+c.KubeSpawner.profile_list = listed
+""")
+
+    assert ask(files, 2, "--profile", "t4") == 3
+
+    assert "gpuspawner capacity: no luck" in capsys.readouterr().err
+
+
 class Quotas:
     """An API server that allows so many GPUs, and no pod of more than 100."""
 

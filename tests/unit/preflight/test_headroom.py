@@ -10,12 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuspawner.cluster.background import Turn
+from gpuspawner.kube.objects import strict_convert
+from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.preflight.headroom import Headroom, NewNodes, Pull, ServerLimit, headroom
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
+from gpuspawner.scheduling.verdicts import Subject
 from tests.unit.makers.groups import status
 from tests.unit.makers.outlooks import (
     T4,
@@ -70,8 +73,10 @@ def test_those_fit_that_the_evaluation_lets_on_a_node_and_the_rest_lack_it() -> 
     assert (found.short_of.resource, found.short_of.asked, found.short_of.most_free) == (GPU, 1, 0)
 
 
-async def test_everything_else_runs_between_two_servers() -> None:
-    cluster, rounds, ended = Cluster(state(node("a", 8, "512Gi"))), 0, asyncio.Event()
+@pytest.mark.parametrize("asks", [1, 8])
+async def test_everything_else_runs_while_pods_and_servers_are_placed(asks: int) -> None:
+    waiting = [plain_pod(f"waits-{number}", asks, "1Gi") for number in range(20)]
+    cluster, rounds, ended = Cluster(state(node("a", 1), pods=tuple(waiting))), 0, asyncio.Event()
 
     async def others() -> None:
         nonlocal rounds
@@ -81,12 +86,25 @@ async def test_everything_else_runs_between_two_servers() -> None:
 
     running = asyncio.create_task(others())
     await asyncio.sleep(0)
-    found = await headroom(cluster.state, cluster.to_come, server(), 8, Turn(0))
+    found = await headroom(cluster.state, cluster.to_come, server(max_nodes=30), 20, Turn(0))
     ended.set()
     await running
 
-    assert found.fits_now == 8
-    assert rounds > 8
+    assert found.on_new_nodes > 0
+    # Each pod and each server is placed, and each node that can come is looked at.
+    assert rounds > 20 + 20 + 30
+
+
+def test_pods_that_are_promised_room_come_first_before_the_state_shows_them() -> None:
+    cluster = Cluster(state(node("a", 3, "64Gi")))
+    promised = [
+        Subject(strict_convert(plain_pod(f"promised-{number}", 1), Pod)) for number in range(2)
+    ]
+    looking = headroom(cluster.state, cluster.to_come, server(), 3, Turn(0), promised=promised)
+
+    found = asyncio.run(looking)
+
+    assert (found.ahead, found.fits_now, found.lacking) == (2, 1, 2)
 
 
 NODES = st.lists(
