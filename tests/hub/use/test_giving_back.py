@@ -23,7 +23,8 @@ c.JupyterHub.authenticate_prometheus = False
 c.GPUSpawner.gpu_use = {{
     "prometheus": {prometheus!r},
     "directory": {directory!r},
-    "notify": lambda told: print("NOTIFIED", told["user"], told["stops_in_seconds"], flush=True),
+    # One text: two threads that print several at once mix them.
+    "notify": lambda it: print(f"NOTIFIED {{it['user']}} {{it['stops_in_seconds']}}", flush=True),
 }}
 c.GPUSpawner.policies = {{"idle": {{"idle": {{"after": "1m", "warning": "1m", "keeps": 1}}}}}}
 c.JupyterHub.services.append({{"name": "idle-culler", "command": [
