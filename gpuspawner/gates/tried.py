@@ -47,7 +47,7 @@ class OfferedServer(msgspec.Struct, frozen=True):
 
     Attributes:
         offer: The accelerator or profile, as a sentence names it.
-        place: Where the configuration has it.
+        place: Where it stands in the configuration.
         options: As a user would send them.
         more: How it differs from the smallest server of the offer; "" if it is the smallest.
     """

@@ -224,7 +224,7 @@ class _Trial:
         kinds: dict[object, tuple[Judged, int]] = {}
         for pod in pods:
             await self.turn.end_if_long()
-            shape = self.verdicts.shape_of_needs(pod)
+            shape = self.verdicts.shape_on_new_nodes(pod)
             judged, number = kinds.get(shape) or (Judged.of(self.state, pod), 0)
             kinds[shape] = judged, number + 1
         return [*kinds.values()]

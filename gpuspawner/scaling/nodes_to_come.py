@@ -24,7 +24,7 @@ from gpuspawner.scheduling.contention import Demand, is_certain
 from gpuspawner.scheduling.device_claims import may_serve
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
-from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple
+from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 NO_ROOM = (Outcome.BUSY, Outcome.IMPOSSIBLE)
 
@@ -151,9 +151,7 @@ class NodesToCome:
         alike: dict[object, Judged] = {}
         judged = []
         for subject in waiting:
-            is_plain = is_simple(subject.pod)
-            judge = self._verdicts.shape_of_needs if is_plain else self._verdicts.shape
-            shape = judge(subject)
+            shape = self._verdicts.shape_on_new_nodes(subject)
             if shape not in alike:
                 alike[shape] = Judged.of(self._state, subject)
             judged.append(alike[shape])

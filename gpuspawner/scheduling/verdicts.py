@@ -150,6 +150,10 @@ class Verdicts:
             )
         )
 
+    def shape_on_new_nodes(self, subject: Subject) -> object:
+        """Return a key that is equal for pods to which new nodes are the same."""
+        return (self.shape_of_needs if is_simple(subject.pod) else self.shape)(subject)
+
     def _places(self, subject: Subject, volume: Volume) -> object:
         if volume.persistent_volume_claim is None:
             return structs.replace(volume, name="")

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -68,12 +68,9 @@ class CapacityQuestion(msgspec.Struct, frozen=True):
             raise UnusableError(told.format(most=MOST))
         return count
 
-
-class CapacityAnswer(msgspec.Struct, frozen=True):
-    """What becomes of how many servers, and what else there is to know."""
-
-    outcomes: tuple[tuple[int, str], ...]
-    remarks: tuple[str, ...]
+    def owner(self, roles: frozenset[str]) -> Owner:
+        """Return somebody of the group, with its roles and the one that every user has."""
+        return Owner(NOBODY.name, frozenset({self.group} - {""}), roles | {"user"})
 
 
 class CapacityHandler(GpusHandler):
@@ -86,16 +83,22 @@ class CapacityHandler(GpusHandler):
         if not sees_names(self):
             raise web.HTTPError(403, "Only who may see all servers may ask")
         question, problem = CapacityQuestion.read(self.get_query_argument), ""
-        turn = Turn(TURN_SECONDS)
-        offered: list[tuple[str, str]] = []
-        answer = None
+        turn, running = Turn(TURN_SECONDS), self.use.running
+        roles = people.group_roles(self.db, question.group) if question.group else frozenset()
+        notes = [*page_view.said(len(running.preflight.line), running.view.health())]
+        if roles is None:
+            notes.append(_("This hub knows no group “{group}”.").format(group=question.group))
+        offered, rows, said = list[tuple[str, str]](), list[tuple[int, str]](), list[str]()
         try:
-            asking = self._asking(self._owner(question.group))
+            asking = self._asking(question.owner(roles or frozenset()))
             await turn.end_if_long()
             offered = [it async for it in _offered(asking)]
             await turn.end_if_long()
             if question.offer:
-                answer = await self._answer(asking, question, turn)
+                told = await capacity.capacity(asking, question.offer, question.count, turn)
+                await asyncio.sleep(0)  # to forget what has been tried takes as long as a turn
+                rows = [*outcomes(told.found)]
+                said = [*remarks(told.found, told.queue, told.unjudged_quotas)]
         except UnusableError as error:
             problem = str(error)
         return (
@@ -105,25 +108,14 @@ class CapacityHandler(GpusHandler):
                 question=question,
                 offered=offered,
                 most=MOST,
-                notes=(*self._notes(question.group),),
-                answer=answer,
+                notes=notes,
+                outcomes=rows,
+                remarks=said,
                 problem=problem,
                 page=gpus(self.hub.base_url),
                 style=static(self.hub.base_url, "gpus.css"),
             )
         )
-
-    def _owner(self, group: str) -> Owner:
-        """Return somebody of the group, with its roles and the one that every user has."""
-        roles = people.group_roles(self.db, group) or frozenset()
-        return Owner(NOBODY.name, frozenset({group} - {""}), roles | {"user"})
-
-    def _notes(self, group: str) -> Iterable[str]:
-        """Yield what holds whatever is asked."""
-        running = self.use.running
-        yield from page_view.said(len(running.preflight.line), running.view.health())
-        if group and people.group_roles(self.db, group) is None:
-            yield _("This hub knows no group “{group}”.").format(group=group)
 
     def _asking(self, owner: Owner) -> Asking:
         hub, running = self.use.hub, self.use.running
@@ -133,14 +125,6 @@ class CapacityHandler(GpusHandler):
             self.log.exception("No spawner can be made for nobody in particular")
             raise UnusableError(f"{hub.spawner_class.__name__}: {error!r}") from error
         return Asking(spawner, running, running.dry_runs.for_page(self.current_user.name))
-
-    async def _answer(
-        self, asking: Asking, question: CapacityQuestion, turn: Turn
-    ) -> CapacityAnswer:
-        told = await capacity.capacity(asking, question.offer, question.count, turn)
-        await asyncio.sleep(0)  # to forget what has been tried takes as long as a turn
-        said = remarks(told.found, told.queue, told.unjudged_quotas)
-        return CapacityAnswer((*outcomes(told.found),), (*said,))
 
 
 async def _offered(asking: Asking) -> AsyncIterator[tuple[str, str]]:

@@ -46,7 +46,7 @@ class Watched(msgspec.Struct, frozen=True):
         rule: When it is given back; None for never.
         uid: Its pod's.
         gpus: How many devices it has.
-        told_at: When its owner was told last of a warning since it was kept; None if never.
+        told_at: When its owner was last told of a warning; None if never, or if it was kept since.
     """
 
     spawner: Any

@@ -108,6 +108,18 @@ def test_servers_with_homes_need_the_same_unless_a_home_is_for_one_pod_at_a_time
     assert (len(needs) == 1) is alike
 
 
+def test_new_nodes_are_the_same_to_servers_unless_these_keep_each_other_away() -> None:
+    verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
+    key = verdicts.shape_on_new_nodes
+
+    assert key(subject("ann")) == key(subject("bob"))
+    assert key(subject("ann")) != key(subject("bob", 2))
+    # Such terms are about the pod's own namespace and name.
+    ann, bob = (subject(name, affinity=ANTI_AFFINITY) for name in ("ann", "bob"))
+    assert key(ann) != key(bob)
+    assert verdicts.shape_of_needs(ann) == verdicts.shape_of_needs(bob)
+
+
 def test_labels_make_a_difference_if_a_running_pod_keeps_others_away() -> None:
     loner = pod("loner", 0, on="n", affinity=ANTI_AFFINITY)
     verdicts = Verdicts(StillView(named_node("n", 2), ("Pod", loner)).state)
