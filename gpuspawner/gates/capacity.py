@@ -8,6 +8,7 @@ from gpuspawner.cluster.background import Turn
 from gpuspawner.gates.tried import Asking, UnusableError, proposed
 from gpuspawner.kube.objects import UNDECODABLE, Manifest
 from gpuspawner.kube.quantity import parse_quantity
+from gpuspawner.language import gettext as _
 from gpuspawner.messages.policies import policy_denied
 from gpuspawner.policies.denial import Uncounted
 from gpuspawner.policies.policing import ByPolicies
@@ -67,9 +68,10 @@ async def _by_policies(asking: Asking, choice: Choice, servers: int) -> tuple[Se
     except Refusal as failed:
         raise UnusableError(failed.details or failed.text) from failed
     except UNDECODABLE as error:
-        raise UnusableError(f"nobody can tell what the pod takes: {error}") from error
+        text = _("nobody can tell what the pod takes: {error}")
+        raise UnusableError(text.format(error=error)) from error
     if isinstance(denial, Uncounted):
-        raise UnusableError(f"the servers can't be counted: {denial.why}")
+        raise UnusableError(_("the servers can't be counted: {why}").format(why=denial.why))
     if denial is None:
         return ()
     said = policy_denied(denial, asking.runtime.display_names).text

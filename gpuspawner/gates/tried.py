@@ -11,6 +11,7 @@ from tornado import web
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import one_line
+from gpuspawner.language import gettext as _
 from gpuspawner.policies.owner import Owner
 from gpuspawner.preflight.decision import Decision, Refuse, rejected
 from gpuspawner.preflight.dry_run import Admission
@@ -111,7 +112,7 @@ async def try_out(asking: Asking, server: OfferedServer) -> Tried:
         return Tried(server, problem=str(error))
     proposal = choice.proposal
     if proposal.pod.get("spec") is None:
-        return Tried(server, problem="KubeSpawner can't make a pod of its settings.")
+        return Tried(server, problem=_("KubeSpawner can't make a pod of its settings."))
     admitted = await asking.admission.admit(proposal.namespace, proposal.pod)
     if isinstance(admitted, Rejection):
         decision = rejected(proposal.grant, admitted)
@@ -153,7 +154,8 @@ def asked_for(asking: Asking, what: str) -> dict[str, object]:
     try:
         return dict(json.loads(what))
     except (ValueError, RecursionError) as error:
-        raise UnusableError(f"these options aren't JSON: {error}") from error
+        text = _("these options aren't JSON: {error}")
+        raise UnusableError(text.format(error=error)) from error
 
 
 async def proposed(asking: Asking, what: str) -> tuple[Proposal, Choice]:
@@ -165,7 +167,8 @@ async def proposed(asking: Asking, what: str) -> tuple[Proposal, Choice]:
     tried = await try_out(asking, OfferedServer(what, "", asked_for(asking, what)))
     rejection = tried.decision.rejection if isinstance(tried.decision, Refuse) else None
     if rejection is not None and not isinstance(rejection.cause, OverQuota):
-        raise UnusableError(f"the API server rejects the pod: {rejection.text}")
+        text = _("the API server rejects the pod: {why}")
+        raise UnusableError(text.format(why=rejection.text))
     if tried.proposal is None or tried.choice is None:
         raise UnusableError(tried.problem)
     return tried.proposal, tried.choice

@@ -120,6 +120,13 @@ def test_what_is_not_on_offer_is_said_and_escaped(hub: RunningHub, offer: str) -
     assert '"><script>' not in sent.text
 
 
+def test_why_there_is_no_answer_is_told_in_the_reader_s_language(hub: RunningHub) -> None:
+    admin = hub.person("admin")
+    admin.session.headers["Accept-Language"] = "zh-CN"
+
+    assert "这些选项不是 JSON：" in ask(admin, offer="{", servers=1).content.decode()
+
+
 def test_a_hub_with_profiles_offers_them(start_gpu_hub: StartGPUHub, cluster: LocalCluster) -> None:  # noqa: ARG001
     profiles = [
         {"display_name": "R&D <b>", "slug": "small", "kubespawner_override": {"cpu_limit": 1}},
