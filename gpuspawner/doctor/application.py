@@ -4,33 +4,53 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from traitlets.config import Application
 
 from gpuspawner import __version__
-from gpuspawner.doctor.capacity import Capacity
 from gpuspawner.doctor.command import MISUSED, NO_FLAGS, Command
-from gpuspawner.doctor.doctor import Doctor
-from gpuspawner.doctor.explain import Explain
-from gpuspawner.doctor.report import RecordReport
-from gpuspawner.doctor.shipped import Rbac, Values
-from gpuspawner.doctor.warm import Warm
 
 
-def _made(command: type[Command]) -> tuple[Callable[[Application], Command], str]:
-    """Make a command without making it a singleton, which would outlive a test."""
-    return lambda parent: command(parent=parent), (command.__doc__ or "").strip().splitlines()[0]
+def _command(module: str, name: str, what: str) -> tuple[Callable[[Application], Command], str]:
+    """Return how to make a command, and the first sentence of its help.
+
+    It isn't made as a singleton, which would outlive a test.
+    """
+
+    def make(parent: Application) -> Command:
+        made: Command = getattr(import_module(f"gpuspawner.doctor.{module}"), name)(parent=parent)
+        return made
+
+    return make, what
 
 
+# Each is imported when it is asked for: most of them need JupyterHub, which takes a second or more.
 SUBCOMMANDS = {
-    "doctor": _made(Doctor),
-    "capacity": _made(Capacity),
-    "explain": _made(Explain),
-    "report": _made(RecordReport),
-    "warm": _made(Warm),
-    "rbac": _made(Rbac),
-    "values": _made(Values),
+    "doctor": _command(
+        "doctor", "Doctor", "Check the configuration, the hub's rights and the cluster."
+    ),
+    "capacity": _command(
+        "capacity", "Capacity", "Show which GPUs are free, by accelerator or profile and by node."
+    ),
+    "explain": _command(
+        "explain", "Explain", "Explain why a server or a Pending pod has no room, node by node."
+    ),
+    "report": _command(
+        "report",
+        "RecordReport",
+        "Say which starts were refused, or would have been, and what became of them.",
+    ),
+    "warm": _command(
+        "warm", "Warm", "Print placeholder pods that keep room for servers, for kubectl."
+    ),
+    "rbac": _command(
+        "shipped", "Rbac", "Print the rights that a hub needs to read the cluster, for kubectl."
+    ),
+    "values": _command(
+        "shipped", "Values", "Print values for the Zero-to-JupyterHub chart, for Helm."
+    ),
 }
 
 

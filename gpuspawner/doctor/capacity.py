@@ -9,8 +9,9 @@ from traitlets import Int, List, Unicode
 
 from gpuspawner.cluster.background import Turn
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import PROFILE_HELP, FromFiles, UsageError
+from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
+from gpuspawner.doctor.hub_command import PROFILE_HELP, FromFiles
 from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
 from gpuspawner.doctor.servers import listed, trying
 from gpuspawner.gates import capacity
@@ -32,7 +33,7 @@ _MOST_GROUPS = 30
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One accelerator or profile, and the nodes that can take its smallest server."""
+    """One accelerator or profile, and the nodes that have its GPUs and may take its server."""
 
     offer: str
     resource: str
@@ -134,10 +135,11 @@ def _status(found: Headroom) -> int:
 
 def _row(hub: Hub, tried: Tried) -> Row:
     accelerator = tried.proposal.grant.accelerator if tried.proposal else None
-    nodes = counts.candidates(hub.state, tried.pod)
+    candidates = counts.candidates(hub.state, tried.pod)
     if accelerator is None:
-        return Row(tried.server.offer, "", len(nodes), 0, 0, 0, 0, _now(tried))
+        return Row(tried.server.offer, "", len(candidates), 0, 0, 0, 0, _now(tried))
     resource = accelerator.resource
+    nodes = [node for node in candidates if node.allocatable.get(resource)]
     there = amount(nodes, resource)
     room = counts.room(nodes, resource, 0)
     return Row(

@@ -14,8 +14,9 @@ from traitlets.config import Config
 from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.checks import examine
-from gpuspawner.doctor.command import COMMON_ALIASES, Command, UsageError
+from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub_api import HubApi
+from gpuspawner.doctor.hub_command import COMMON_ALIASES, HubCommand
 from gpuspawner.doctor.trial import try_start
 from gpuspawner.gates.tried import NOBODY
 from gpuspawner.messages.administrators import Finding, Severity
@@ -32,7 +33,7 @@ _IN_THE_POD = "http://127.0.0.1:8081/hub/api"
 """The hub's REST API in its own pod."""
 
 
-class Doctor(Command):
+class Doctor(HubCommand):
     """Check the configuration, the hub's rights and the cluster.
 
     Each finding says what is so and what to do. The exit status is 1 if one of them is an error.

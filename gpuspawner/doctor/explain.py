@@ -9,8 +9,9 @@ from traitlets import List, Unicode
 from gpuspawner import messages
 from gpuspawner.doctor import judged, terminal
 from gpuspawner.doctor.checks.labels import of_every_server
-from gpuspawner.doctor.command import FromFiles, UsageError
+from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
+from gpuspawner.doctor.hub_command import FromFiles
 from gpuspawner.doctor.judged import UNCOUNTED, JudgedByPolicies, judge
 from gpuspawner.doctor.nodes import names
 from gpuspawner.doctor.reasons import SharedReason, reasons
@@ -196,7 +197,9 @@ def _headline(verdict: Verdict) -> str:
         case Outcome.FITS_AFTER_PREEMPTION:
             return "a node has room once the scheduler has ended pods of lower priority."
         case Outcome.BUSY:
-            return "no node has room now; one will when other pods end, or when it is back."
+            busy = "when other pods end" if verdict.busy else ""
+            away = "when a node is back" if verdict.away else ""
+            return f"no node has room now; one will {' or '.join(filter(None, (busy, away)))}."
         case Outcome.IMPOSSIBLE:
             return f"none of the {verdict.nodes} nodes can ever hold it."
         case _:

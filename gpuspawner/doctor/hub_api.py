@@ -55,20 +55,22 @@ class HubApi:
             raise NoHubError(HTTPStatus.BAD_GATEWAY, text) from error
 
     async def follow(self, path: str, tell: Callable[[str], None]) -> Mapping[str, Any]:
-        """Tell each message of a progress stream, and return its last event, if there was any.
+        """Tell each new message of a progress stream, and return its last event, if there was any.
 
         Raises:
             HubApiError: There was no stream.
         """
-        rest, last = b"", {}
+        rest, last = b"", dict[str, Any]()
 
         def hear(chunk: bytes) -> None:
             nonlocal rest, last
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 if line.startswith(b"data:"):
-                    last = json.loads(line.removeprefix(b"data:"))
-                    tell(last["message"])
+                    event = json.loads(line.removeprefix(b"data:"))
+                    if event["message"] != last.get("message"):
+                        tell(event["message"])
+                    last = event
 
         await self._send("GET", path, None, hear)
         return last

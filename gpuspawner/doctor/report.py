@@ -13,7 +13,8 @@ from traitlets import Int, Unicode
 
 from gpuspawner.configuration import check, load, spawner_class
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import COMMON_ALIASES, Command, UsageError
+from gpuspawner.doctor.command import UsageError
+from gpuspawner.doctor.hub_command import COMMON_ALIASES, HubCommand
 from gpuspawner.messages import words
 from gpuspawner.use.files import FactFiles
 from gpuspawner.use.report import RefusalReport, report
@@ -23,7 +24,7 @@ _MOST = 2_000_000
 _PATIENCE = 30.0
 
 
-class RecordReport(Command):
+class RecordReport(HubCommand):
     """Say which starts were refused, or would have been, and what became of them.
 
     It reads the files of `gpu_use.directory`. Without a directory, it asks the running hub, which

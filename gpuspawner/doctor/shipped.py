@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from traitlets import Unicode
 
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import NO_FLAGS, Command, UsageError
-from gpuspawner.kube.quoting import did_you_mean, quote
+from gpuspawner.doctor.command import Command, UsageError
+from gpuspawner.kube.quoting import did_you_mean, listing, quote
 
-VALUES = (
-    *("gke", "eks", "aks", "on-premises", "choices", "profiles"),
-    *("install-image", "install-from-index", "install-from-configmap"),
-)
+WAYS = ("install-image", "install-from-index", "install-from-configmap")
+"""In which gpuspawner gets into the hub."""
+
+VALUES = ("gke", "eks", "aks", "on-premises", "choices", "profiles", *WAYS)
 """What can be added to base.yaml."""
 
 CHART = "4.4.0"
@@ -44,7 +44,6 @@ class Rbac(Command):
     service_account = Unicode("hub", help="The hub's service account.").tag(config=True)
 
     aliases: Any = {"namespace": "Rbac.namespace", "service-account": "Rbac.service_account"}  # noqa: RUF012, as traitlets has it
-    flags: Any = NO_FLAGS
 
     def run(self) -> int:
         """Print them."""
@@ -79,12 +78,13 @@ class Values(Command):
     )
 
     aliases: Any = {"chart": "Values.chart"}  # noqa: RUF012, as traitlets has it
-    flags: Any = NO_FLAGS
 
     def run(self) -> int:
         """Print them."""
         _check(self.chart, _VERSION, "a version of the chart")
         text = _shipped("base")
+        if len(ways := {*WAYS} & {*self.extra_args}) > 1:
+            raise UsageError(f"there is one way to install it: name {listing(sorted(ways))}")
         for name in self.extra_args:
             if name not in VALUES:
                 known = f"there are {', '.join(VALUES)}"

@@ -8,8 +8,9 @@ import yaml
 from traitlets import Int, Unicode
 
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import PROFILE_HELP, FromFiles, UsageError
+from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
+from gpuspawner.doctor.hub_command import PROFILE_HELP, FromFiles
 from gpuspawner.gates.tried import proposed
 from gpuspawner.kube.nodes import PriorityClass
 from gpuspawner.kube.objects import Manifest

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from gpuspawner.doctor.application import SUBCOMMANDS, main
+from gpuspawner.doctor.application import SUBCOMMANDS, GPUSpawnerApp, main
 from gpuspawner.doctor.explain import Explain
 from tests.unit.makers.files import T4, Files, of_fleet
 
@@ -26,6 +26,25 @@ def test_without_a_subcommand_it_names_them(capsys, arguments) -> None:
 
     out = capsys.readouterr().out
     assert all(f"\n{name}\n" in out for name in SUBCOMMANDS)
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_the_list_of_commands_has_the_first_sentence_of_their_help(name) -> None:
+    make, what = SUBCOMMANDS[name]
+
+    assert (make(GPUSpawnerApp()).__doc__ or "").splitlines()[0] == what
+
+
+@pytest.mark.parametrize("arguments", [["rbac"], ["values", "gke"], ["--help"], ["nonsense"]])
+def test_what_asks_no_hub_does_not_import_one(arguments) -> None:
+    program = f"""
+import sys
+from gpuspawner.doctor.application import main
+main({arguments!r})
+hub = {{"jupyterhub", "kubespawner", "kubernetes_asyncio"}} & sys.modules.keys()
+sys.exit(f"{{sorted(hub)}} were imported" if hub else 0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.each_python

@@ -72,6 +72,18 @@ def test_it_tells_what_a_start_would_get_now(decision, told) -> None:
     assert capacity._now(tried) == told
 
 
+def test_only_nodes_that_have_its_gpus_count_for_an_offer(tmp_path, capsys) -> None:
+    nodes = of_fleet("on-premises")
+    other = next(it for it in nodes if it["metadata"]["name"] == "t4-1")
+    del other["status"]["allocatable"]["nvidia.com/gpu"]
+    files = Files(tmp_path, nodes)
+
+    assert files.ask("capacity", "--output", "json") == 0
+
+    t4, _ = printed(capsys)["offers"]
+    assert (t4["nodes"], t4["total"]) == (1, 2)
+
+
 def test_a_thousand_nodes_fit_a_screen_and_take_less_than_a_second(
     tmp_path, capsys, monkeypatch
 ) -> None:

@@ -14,12 +14,23 @@ def test_it_says_why_each_node_has_no_room_and_what_users_read(tmp_path, capsys)
     assert files.ask("explain", "t4") == 1
 
     out = capsys.readouterr().out
-    assert "t4: no node has room now" in out
+    assert "t4: no node has room now; one will when other pods end.\n" in out
     assert "Users read: No NVIDIA T4 is free right now: all 4 are in use." in out
     assert "kube-scheduler says: 0/6 nodes are available: 2 Insufficient nvidia.com/gpu" in out
     assert "2  Insufficient nvidia.com/gpu: asks for 1, free 0 of 2" in out
     assert "when pods end  t4-0, t4-1" in out
     assert "no label nvidia.com/gpu.product=Tesla-T4" in out
+
+
+def test_a_node_that_is_away_is_room_when_it_is_back(tmp_path, capsys) -> None:
+    nodes = of_fleet("on-premises")
+    for it in nodes:
+        it["spec"]["unschedulable"] = it["metadata"]["name"] == "t4-1"
+    files = Files(tmp_path, nodes, [using("t4-0", 2)])
+
+    assert files.ask("explain", "t4") == 1
+    told = "no node has room now; one will when other pods end or when a node is back."
+    assert told in capsys.readouterr().out
 
 
 def test_a_server_that_fits_names_its_nodes(tmp_path, capsys) -> None:

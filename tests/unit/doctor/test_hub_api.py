@@ -17,14 +17,24 @@ async def test_an_address_without_a_server_is_named(url: str) -> None:
         await HubApi(url, "a-token").ask("GET", "/users/alice")
 
 
+EVENTS = b"""data: {"message": "Starting"}
+
+data: {"message": "Starting"}
+
+data: {"message": "Ready", "ready": true}
+
+"""
+
+
 class Page(BaseHTTPRequestHandler):
     """A page of another program."""
 
     def do_GET(self) -> None:
+        """Answer with a page, with an error, or with the events of a start."""
         status = 418 if self.path == "/teapot" else 200
         self.send_response(status)
         self.end_headers()
-        self.wfile.write(b"<html>")
+        self.wfile.write(EVENTS if self.path == "/progress" else b"<html>")
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
@@ -49,3 +59,10 @@ async def test_an_error_without_a_message_of_the_hub_has_that_of_its_status(anot
         await HubApi(another, "a-token").ask("GET", "/teapot")
 
     assert raised.value.status == 418
+
+
+async def test_a_message_that_comes_again_is_told_once(another: str) -> None:
+    told: list[str] = []
+
+    assert (await HubApi(another, "a-token").follow("/progress", told.append))["ready"]
+    assert told == ["Starting", "Ready"]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gpuspawner.doctor.application import main
-from gpuspawner.doctor.shipped import VALUES, merged
+from gpuspawner.doctor.shipped import VALUES, WAYS, merged
 from tests.helm import chart
 
 
@@ -48,6 +48,7 @@ def test_the_rights_go_to_the_service_account_in_its_namespace(capsys, namespace
         ["rbac", "--service-account", 'x"'],
         ["values", "gke", "../rbac"],
         ["values", "--chart", "latest"],
+        ["values", "install-image", "install-from-index"],
     ],
 )
 def test_what_it_cannot_print_is_a_mistake(capsys, arguments) -> None:
@@ -71,7 +72,10 @@ def test_every_values_file_can_be_named() -> None:
     assert {f"{it}.yaml" for it in (*VALUES, *others)} | {"hub.Dockerfile"} == every
 
 
-@pytest.mark.parametrize("names", [(), *permutations(VALUES, 2), VALUES], ids=" ".join)
+TOGETHER = [it for it in permutations(VALUES, 2) if not {*it} <= {*WAYS}]
+
+
+@pytest.mark.parametrize("names", [(), *TOGETHER, VALUES[:-2]], ids=" ".join)
 def test_files_are_merged_as_helm_merges_them(capsys, names) -> None:
     shown = yaml.safe_load(printed(capsys, "values", *names))
 
