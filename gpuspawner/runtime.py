@@ -45,7 +45,7 @@ from gpuspawner.troubles.usual import UsualSteps
 
 if TYPE_CHECKING:
     from gpuspawner.line.hub_line import HubLine
-    from gpuspawner.line.rules import QueueRules
+    from gpuspawner.line.written import QueueRules
     from gpuspawner.policies.accounts import Accounts
     from gpuspawner.policies.hub_policies import HubPolicies
     from gpuspawner.policies.policies import Policies

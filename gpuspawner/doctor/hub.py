@@ -19,10 +19,10 @@ from gpuspawner.gates.tried import NOBODY, Asking, imagined
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.charges import Who
-from gpuspawner.policies.claims import AsAnnotated
 from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.owner import Owner
+from gpuspawner.policies.pod_owners import AsAnnotated
 from gpuspawner.policies.policies import Policies, Policy
 from gpuspawner.preflight.dry_run import Admission, Answer
 from gpuspawner.runtime import Runtime

@@ -32,9 +32,9 @@ from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
 from gpuspawner.troubles.avoided import BROKEN
+from gpuspawner.troubles.giving_up import Course, GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.troubles.mishaps import is_lost
 from gpuspawner.troubles.steps import Step
-from gpuspawner.troubles.timeouts import Course, GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.troubles.trouble import Kind, Trouble
 
 _LONGEST = 10.0**8

@@ -11,8 +11,8 @@ from gpuspawner.messages import Message
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
+from gpuspawner.troubles.giving_up import Course
 from gpuspawner.troubles.steps import Stage, Step
-from gpuspawner.troubles.timeouts import Course
 from gpuspawner.troubles.trouble import VAGUE, Kind, Trouble
 from gpuspawner.troubles.usual import UsualSteps
 

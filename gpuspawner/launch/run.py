@@ -25,7 +25,7 @@ from gpuspawner.record import Happened
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name
-from gpuspawner.troubles.timeouts import StartPhase, late
+from gpuspawner.troubles.giving_up import StartPhase, late
 from gpuspawner.troubles.trouble import Trouble
 
 _running: ContextVar["Run | None"] = ContextVar("_running", default=None)

@@ -15,8 +15,8 @@ from gpuspawner.line.durations import Durations
 from gpuspawner.line.in_line import InLine
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.resuming import resume_all
-from gpuspawner.line.rules import QueueRules
 from gpuspawner.line.waiting_line import WaitingLine
+from gpuspawner.line.written import QueueRules
 from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime

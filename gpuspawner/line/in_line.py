@@ -17,8 +17,8 @@ from gpuspawner.line.fronts import STAYS, needs_a_place
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.resuming import resume
-from gpuspawner.line.rules import QueueRules
 from gpuspawner.line.waiting_line import Hostnames, WaitingLine
+from gpuspawner.line.written import QueueRules
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight.decision import Decision, Reason, Refuse
 from gpuspawner.preflight.proposal import Proposal

@@ -6,9 +6,9 @@ from gpuspawner.messages import unscheduled, words
 from gpuspawner.messages.causes import NOTHING, cause, way_out
 from gpuspawner.messages.words import Message, so_far
 from gpuspawner.offers.grant import Grant
+from gpuspawner.troubles.giving_up import GivenUp, StartPhase
 from gpuspawner.troubles.pulls import Pulled
 from gpuspawner.troubles.steps import Stage, Step
-from gpuspawner.troubles.timeouts import GivenUp, StartPhase
 from gpuspawner.troubles.trouble import Kind, Trouble
 
 

@@ -12,9 +12,9 @@ from gpuspawner.cluster.kinds import servers_of
 from gpuspawner.compat.people import Person
 from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Meter, Who
-from gpuspawner.policies.claims import Claims
 from gpuspawner.policies.ledger import Ledger
 from gpuspawner.policies.memberships import Memberships
+from gpuspawner.policies.pod_owners import Claims
 from gpuspawner.policies.shares import Shares
 from gpuspawner.policies.usage import Usage
 from gpuspawner.reservations.granted import Granted

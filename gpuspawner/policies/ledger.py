@@ -7,7 +7,7 @@ from gpuspawner.kube.objects import AnyObject, Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Meter
-from gpuspawner.policies.claims import Claims
+from gpuspawner.policies.pod_owners import Claims
 from gpuspawner.policies.usage import Usage
 
 

@@ -14,7 +14,7 @@ from gpuspawner.scheduling import Rules
 from gpuspawner.traits import OFFERS
 
 if TYPE_CHECKING:
-    from gpuspawner.line.rules import QueueRules
+    from gpuspawner.line.written import QueueRules
     from gpuspawner.policies.policies import Policies
 
 
@@ -89,7 +89,7 @@ def configured_queue(
     """
     if settings.queue is False:
         return None
-    from gpuspawner.line.rules import read_queue  # only hubs with a line load it
+    from gpuspawner.line.written import read_queue  # only hubs with a line load it
 
     listed = () if policies is None else None if callable(policies) else policies.policies
     names = None if listed is None else [it.name for it in listed]

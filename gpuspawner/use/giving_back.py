@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gpuspawner.record import Happened
 from gpuspawner.reservations.granted import WhenIdle
-from gpuspawner.use.gpu_use import GPUUse
+from gpuspawner.use.idle import GPUUse
 
 
 class UseState(StrEnum):

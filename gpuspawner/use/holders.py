@@ -11,7 +11,7 @@ from gpuspawner.compat.stored_servers import RunningServer, running_servers
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.policies import Amount, Measure, What, names_resource
 from gpuspawner.runtime import Runtime
-from gpuspawner.use.gpu_use import GPUUse
+from gpuspawner.use.idle import GPUUse
 from gpuspawner.use.record import ServerName
 
 ALL_GPUS = Measure(What.GPUS)

@@ -11,8 +11,8 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.use import capacity, page, web
 from gpuspawner.use.aside import aside
 from gpuspawner.use.files import FactFiles, Writer
-from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.hub_events import HubEvents
+from gpuspawner.use.idle import GPUUse
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.prometheus import Prometheus

@@ -21,7 +21,7 @@ from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.use.aside import aside
 from gpuspawner.use.giving_back import IdleStanding, UseState, after, keep, may_keep
-from gpuspawner.use.gpu_use import GPUUse, Window, use_of
+from gpuspawner.use.idle import GPUUse, Window, use_of
 from gpuspawner.use.prometheus import UseSource, UseUnknownError
 from gpuspawner.use.record import ServerName
 from gpuspawner.use.written import Notify

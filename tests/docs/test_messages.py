@@ -40,7 +40,7 @@ from gpuspawner.preflight.rejection import (
     Use,
 )
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
-from gpuspawner.troubles.timeouts import GivenUp, StartPhase
+from gpuspawner.troubles.giving_up import GivenUp, StartPhase
 from gpuspawner.troubles.trouble import About, Kind, Trouble
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from gpuspawner.record import Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.use.giving_back import IdleStanding, after, keep, may_keep
-from gpuspawner.use.gpu_use import DeviceUse, Window, use_of
+from gpuspawner.use.idle import DeviceUse, Window, use_of
 from tests.simulation.replay import Visit
 from tests.simulation.workloads import university
 

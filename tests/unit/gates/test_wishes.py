@@ -3,7 +3,7 @@
 import pytest
 
 from gpuspawner.gates.wishes import pressed, split, without
-from gpuspawner.line.rules import QueueRules
+from gpuspawner.line.written import QueueRules
 from gpuspawner.reservations.places import Wish
 from gpuspawner.start.refusal import Refusal
 

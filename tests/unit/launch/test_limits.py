@@ -13,7 +13,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.source import Choice
-from gpuspawner.troubles.timeouts import StartPhase
+from gpuspawner.troubles.giving_up import StartPhase
 
 SPAWNER: Any = SimpleNamespace(
     scheduling_timeout=60, preparing_timeout=600, http_timeout=30, preflight="enforce"

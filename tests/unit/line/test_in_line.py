@@ -14,7 +14,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.launch.endings import place_of
 from gpuspawner.line import in_line
 from gpuspawner.line.in_line import lets_join, lets_stay
-from gpuspawner.line.rules import QueueRules
+from gpuspawner.line.written import QueueRules
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decider import Decider

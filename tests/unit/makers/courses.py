@@ -12,7 +12,7 @@ from gpuspawner.cluster.health import Health, Live
 from gpuspawner.compat.people import person
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.accounts import Accounts
-from gpuspawner.policies.claims import Claims
+from gpuspawner.policies.pod_owners import Claims
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.refusal import Refusal

@@ -27,8 +27,8 @@ from tests.unit.makers.worlds import StillView, labelled, node, pod
 
 if TYPE_CHECKING:
     from gpuspawner.line.hub_line import HubLine
-    from gpuspawner.line.rules import QueueRules
     from gpuspawner.line.waiting_line import WaitingLine
+    from gpuspawner.line.written import QueueRules
 
 A100 = {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2]}
 

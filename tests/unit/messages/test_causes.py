@@ -8,7 +8,7 @@ from gpuspawner import messages
 from gpuspawner.messages.causes import cause
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.troubles.timeouts import GivenUp
+from gpuspawner.troubles.giving_up import GivenUp
 from gpuspawner.troubles.trouble import About, Exit, Kind, Trouble
 
 T4 = Accelerator("t4", "NVIDIA T4", "nvidia.com/gpu", counts=(1, 2))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.messages import failure, hitch, step, still
+from gpuspawner.troubles.giving_up import GivenUp, StartPhase
 from gpuspawner.troubles.pulls import Pulled, Pulling
 from gpuspawner.troubles.steps import Stage, Step
-from gpuspawner.troubles.timeouts import GivenUp, StartPhase
 from gpuspawner.troubles.trouble import About, Exit, Kind, Trouble
 
 

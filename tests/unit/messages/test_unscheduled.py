@@ -6,7 +6,7 @@ import pytest
 
 from gpuspawner.messages import failure
 from gpuspawner.messages.unscheduled import why
-from gpuspawner.troubles.timeouts import GivenUp, StartPhase
+from gpuspawner.troubles.giving_up import GivenUp, StartPhase
 from gpuspawner.troubles.trouble import Kind, Trouble
 
 GPUS = "No suitable machine has enough free resources of this kind: GPU."

@@ -14,7 +14,7 @@ from gpuspawner.cluster.health import Reading, Stale
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Charge, Meter
-from gpuspawner.policies.claims import AsAnnotated, Claims
+from gpuspawner.policies.pod_owners import AsAnnotated, Claims
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.reservations.reservations import COUNTED_SECONDS
 from gpuspawner.scheduling import Rules

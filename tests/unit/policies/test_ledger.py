@@ -16,8 +16,8 @@ from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 from gpuspawner.kube.servers import USER
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.charges import Meter, owner_names
-from gpuspawner.policies.claims import AsAnnotated
 from gpuspawner.policies.ledger import Ledger
+from gpuspawner.policies.pod_owners import AsAnnotated
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.policies.usage import Usage
 from gpuspawner.scheduling import Rules

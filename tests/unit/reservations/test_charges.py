@@ -10,7 +10,7 @@ from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Live
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Charge, Meter
-from gpuspawner.policies.claims import AsAnnotated
+from gpuspawner.policies.pod_owners import AsAnnotated
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.policies.usage import Usage
 from gpuspawner.reservations.reservations import COUNTED_SECONDS

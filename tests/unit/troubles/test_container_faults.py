@@ -23,7 +23,7 @@ from gpuspawner.troubles.container_faults import (
     of_waiting,
 )
 from gpuspawner.troubles.evidence import SeenContainer
-from gpuspawner.troubles.timeouts import hopeless
+from gpuspawner.troubles.giving_up import hopeless
 from gpuspawner.troubles.trouble import About, Fault, Kind, Trouble
 from gpuspawner.troubles.troubles import troubles
 from tests.unit.makers.starts import ended, waiting

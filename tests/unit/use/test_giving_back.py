@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpuspawner.record import Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.use.giving_back import IdleStanding, UseState, after, keep, may_keep
-from gpuspawner.use.gpu_use import GPUUse
+from gpuspawner.use.idle import GPUUse
 
 RULE = WhenIdle(after=3600, after_if_others_wait=1200, warning=600, keeps=2, kept=1800)
 IDLE, BUSY = GPUUse(3600, 0.0), GPUUse(3600, 0.5)

@@ -10,8 +10,8 @@ import pytest
 from gpuspawner.cluster.health import Live, Stale, Unreachable
 from gpuspawner.use import page_view
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
-from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.holders import PAGE, Holder, Query
+from gpuspawner.use.idle import GPUUse
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

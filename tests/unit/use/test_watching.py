@@ -17,7 +17,7 @@ from gpuspawner.kube.servers import ServerPod, Started
 from gpuspawner.reservations.granted import Granted, WhenIdle
 from gpuspawner.use import watching
 from gpuspawner.use.giving_back import UseState
-from gpuspawner.use.gpu_use import DeviceUse, Window
+from gpuspawner.use.idle import DeviceUse, Window
 from gpuspawner.use.prometheus import UseUnknownError
 from gpuspawner.use.watching import UseWatch
 from tests.unit.use.facts import fact

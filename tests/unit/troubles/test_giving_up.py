@@ -2,8 +2,8 @@
 
 import pytest
 
+from gpuspawner.troubles.giving_up import Course, GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.troubles.steps import Stage, Step
-from gpuspawner.troubles.timeouts import Course, GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.troubles.trouble import Exit, Kind, Trouble
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpuspawner.use.gpu_use import DeviceUse, GPUUse, Window, use_of
+from gpuspawner.use.idle import DeviceUse, GPUUse, Window, use_of
 
 ANN, BOB = ("hub", "jupyter-ann"), ("hub", "jupyter-bob")
 NOW, HOUR = 1_800_000_000.0, 3600.0
