@@ -40,7 +40,7 @@ from gpuspawner.start.source import Choice, Options, ServerSource, Stored
 
 @dataclass(frozen=True, kw_only=True)
 class AcceleratorChoice(Choice):
-    """Options that the policy has granted."""
+    """Options that are on offer."""
 
     builder: PodBuilder = field(repr=False)
     preflight: Preflight = field(repr=False)

@@ -115,7 +115,7 @@ class Gates:
             if not kubespawner.connect(self._spawner):
                 raise Refusal(messages.unreachable(), reason=UNREACHABLE)
             source.begin()
-            # Whoever leaves has left before the options are restored: both are commits.
+            # Here, too: whoever leaves has left before the options are restored. Both are commits.
             with restoring(self._spawner), self.turn.giving_up_kept_place():
                 requested = await source.requested()
                 options, wish = wishes.split(requested.options, self._runtime.line)

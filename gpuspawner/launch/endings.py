@@ -1,8 +1,8 @@
-"""How one spawner's server has ended, for the pages until its next start.
+"""How one spawner's last server has ended, and how far the next one has come, for its pages.
 
-The hub's database keeps it, in the state that the hub stores for each server. So it survives the
-hub, needs no room in memory, and goes when the server's row goes. The same state says that a start
-has begun: if a restarted hub finds that, its restart has cut the start.
+The hub's database keeps both, in the state that the hub stores for each server. So they survive the
+hub, need no room in memory, and go when the server's row goes. If a restarted hub finds a start
+that has begun, its restart has cut it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ _BEGAN = "began"
 
 
 class Endings:
-    """What is known of the end of one spawner's servers."""
+    """What the hub stores of one spawner's servers: a start that has begun, its grant, its end."""
 
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
         self._spawner = spawner

@@ -164,7 +164,7 @@ class Launching:
         except Exception:
             # A bug of ours must not keep users from getting servers.
             name = log_name(self._spawner)
-            self._spawner.log.exception("The preflight failed; %s's server starts unchecked", name)
+            self._spawner.log.exception("The preflight failed; %s's start goes on unchecked", name)
             self._question = refusal = None
         if refusal is not None:
             self._question = None

@@ -28,7 +28,7 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class DenialReason(StrEnum):
-    """Why policy denies a request, no matter what is free."""
+    """Why a request is denied, no matter what is free."""
 
     NOT_OFFERED = "not-offered"
 
@@ -41,7 +41,7 @@ class Denial(msgspec.Struct, frozen=True):
 
 
 def decide(request: GPURequest, offers: Offers) -> Grant | Denial:
-    """Grant a request that is on offer, else deny it; every user has the same offers.
+    """Grant a request that is on offer, else deny it.
 
     The request isn't trusted: it may have been parsed against other offers, or made by hand.
     """

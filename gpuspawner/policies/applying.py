@@ -42,7 +42,7 @@ class Applying(msgspec.Struct, frozen=True):
     @property
     def counts_others(self) -> bool:
         """Whether a limit counts other servers."""
-        return any(limit.per is not Per.SERVER for it in self.policies for limit in it.limits)
+        return any(limit.counts_others for it in self.policies for limit in it.limits)
 
     @property
     def lifetime(self) -> int | None:
@@ -126,7 +126,7 @@ class Applying(msgspec.Struct, frozen=True):
     def _counts_others_for(self, charge: Charge) -> bool:
         """Whether a limit counts other servers, of which this one takes something."""
         return any(
-            limit.per is not Per.SERVER and charge.of(limit.measure) > 0
+            limit.counts_others and charge.of(limit.measure) > 0
             for it in self.policies
             for limit in it.limits
         )

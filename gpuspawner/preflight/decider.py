@@ -359,7 +359,7 @@ def _reason(verdict: Verdict) -> Reason:
         return Reason.BUSY
     if verdict.away:
         return Reason.AWAY
-    return Reason.BUSY if verdict.outcome is Outcome.BUSY else Reason.IMPOSSIBLE
+    return Reason.IMPOSSIBLE
 
 
 def _texts(unknown: Sequence[Unknown]) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Attempt(msgspec.Struct, frozen=True):
     ends: float = math.inf
     starting: float = 0.0
 
-    def complete(self, pod: Any, change: Callable[[Manifest], Manifest] = dict) -> Any:
+    def complete(self, pod: Any, change: Callable[[Manifest], Manifest]) -> Any:
         """Write into KubeSpawner's pod what was granted, and then *change* it.
 
         Raises:

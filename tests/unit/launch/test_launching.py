@@ -234,4 +234,4 @@ async def test_a_pod_is_followed_on_if_asking_about_its_node_fails_by_itself(cap
 
     assert await seconds_until_failed(launching(NO_ROOM, question=question)) == SCHEDULING
     assert len(asked) == 1
-    assert "ann's server starts unchecked" in caplog.text
+    assert "ann's start goes on unchecked" in caplog.text
