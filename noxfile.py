@@ -224,7 +224,7 @@ def sbom(session: nox.Session) -> None:
     """List in build/sbom.cdx.json what pip installs with the wheel in dist/."""
     [wheel] = Path("dist").glob("*.whl")
     session.install("cyclonedx-bom")
-    installed = str(Path(session.create_tmp()).absolute() / "installed")
+    installed = str(_folder(session) / "installed")
     session.run("uv", "venv", "--quiet", "--clear", installed)
     session.run("uv", "pip", "install", "--quiet", "--python", installed, str(wheel))
     Path("build").mkdir(exist_ok=True)
@@ -426,8 +426,18 @@ def _source_date(session: nox.Session) -> str:
     return str(session.run(*command, external=True, silent=True)).strip()
 
 
+def _folder(session: nox.Session) -> Path:
+    """Return the session's own folder; temporary files stay where the machine has them.
+
+    A hub's sockets need paths of at most 107 characters.
+    """
+    folder = Path(session.create_tmp()).absolute()
+    session.env.pop("TMPDIR", None)  # nox sets it to this folder
+    return folder
+
+
 def _unpacked(session: nox.Session, sdist: Path) -> Path:
-    folder = Path(session.create_tmp()).absolute() / "sdist"
+    folder = _folder(session) / "sdist"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.unpack_archive(sdist, folder, filter="data")
     [root] = folder.iterdir()
@@ -452,7 +462,7 @@ def _hub_image(session: nox.Session) -> Path:
     """Make an environment with the packages of the chart's hub image."""
     folder = Path(os.environ["GPUSPAWNER_Z2JH_CHART"]).parent / "images" / "hub"
     base = re.search(r"^FROM python:(3\.\d+)", (folder / "Dockerfile").read_text(), re.MULTILINE)
-    image = Path(session.create_tmp()).absolute() / "image"
+    image = _folder(session) / "image"
     session.run("uv", "venv", "--quiet", "--clear", "--seed", "--python", base[1], str(image))
     # It has no wheel, and its headers are not on every machine; only PostgreSQL needs it.
     lines = (folder / "requirements.txt").read_text().splitlines()

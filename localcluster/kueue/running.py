@@ -21,7 +21,7 @@ _SECRETS = f"/api/v1/namespaces/{objects.NAMESPACE}/secrets"
 _FLAVORS = f"{objects.API}/resourceflavors"
 # In the version in which they are stored, so that no webhook has to convert them.
 _COLLECTIONS = [
-    f"/apis/{objects.GROUP}/v1beta1/{plural}"
+    f"/apis/{objects.GROUP}/v1beta2/{plural}"
     for plural in (
         "workloads",
         "localqueues",
