@@ -46,17 +46,16 @@ class HubUse:
         self.watch: UseWatch | None = None
         if rules.prometheus:
             self.watch = UseWatch(running, Prometheus(rules.prometheus), rules.notify)
-            self._show(hub, running, self.watch)
+            self._show(self.watch)
         Gauges(running, self.census, self.watch)
         web.serve(hub, self.record, self.watch)
 
-    def _show(self, hub: Any, running: Runtime, watch: UseWatch) -> None:
+    def _show(self, watch: UseWatch) -> None:
         """Let the hub's pages warn owners, and the line know what is idle."""
         for name in ("home", "spawn"):
-            announce_on(hub, name, or_nothing(partial(web.told, watch)))
-        if running.line is not None:
-            running.line.unused_for = watch.unused_for
-        running.run(watch.run())
+            announce_on(self.hub, name, or_nothing(partial(web.told, watch)))
+        if self.running.line is not None:
+            self.running.line.unused_for = watch.unused_for
 
     @property
     def known(self) -> Mapping[ServerName, GPUUse | None]:
@@ -65,18 +64,21 @@ class HubUse:
         return {name: it.use for name, it in servers.items()}
 
     async def run(self) -> None:
-        """Take over what earlier hubs have kept, and keep what happens. Never raises."""
-        if self._files is None:
-            return
-        writer = Writer(self._files)
-        self.record.read_by(writer.write)
-        try:
-            self.record.restore(await aside(self._files.read, MOST_FACTS))
-        except OSError as error:
-            log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
+        """Take over what earlier hubs have kept, watch, and keep what happens. Never raises."""
+        writer = None
+        if self._files is not None:
+            writer = Writer(self._files)
+            self.record.read_by(writer.write)
+            try:
+                self.record.restore(await aside(self._files.read, MOST_FACTS))
+            except OSError as error:
+                log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
         if self.watch is not None:
+            # First, so that nobody is warned of a server that its owner keeps.
             self.watch.restore(self.record.facts)
-        await writer.run()
+            self.running.run(self.watch.run())
+        if writer is not None:
+            await writer.run()
 
 
 def begin(hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()) -> HubUse:

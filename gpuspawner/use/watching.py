@@ -193,7 +193,7 @@ class UseWatch:
             return replace(it, use=use, standing=IdleStanding(UseState.of(use)))
         before = self._servers.get(it.server)
         if before is None or before.uid != it.uid:
-            kept_until = self._kept_until.get(it.server, 0.0)
+            kept_until = self._kept_until.pop(it.server, 0.0)  # not for the next of its name
             before = replace(it, standing=IdleStanding(kept_until=kept_until))
         standing, happened = after(before.standing, use, it.rule, self._clock())
         made = replace(it, use=use, standing=standing, told_at=before.told_at)

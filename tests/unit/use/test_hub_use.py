@@ -27,8 +27,10 @@ async def test_a_new_hub_takes_over_what_happened_and_who_keeps_a_server(
     use = HubUse(JupyterHub(), running, rules)
     assert use.watch is not None
 
+    assert not begun  # it looks only once it knows who keeps a server
+
     keeping = asyncio.create_task(use.run())
-    while not use.watch._kept_until:  # noqa: ASYNC110, it tells nobody
+    while not begun:  # noqa: ASYNC110, it tells nobody
         await asyncio.sleep(0.01)
     keeping.cancel()
     for beside in begun:

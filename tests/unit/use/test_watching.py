@@ -173,6 +173,19 @@ async def test_a_server_stays_for_as_long_as_its_owner_kept_it_also_if_the_hub_r
     assert stands(stage)["ann"] == ("unused", 600)
 
 
+async def test_what_its_owner_kept_before_the_hub_s_start_is_not_the_next_server_of_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    stage.watch.restore([fact("kept", time.time(), "ann", seconds=7200)])
+    await stage.look(60, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", None)
+
+    stage.replace_pod("ann", 3600)
+    await stage.look(3600, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 600)
+
+
 async def test_while_prometheus_is_away_nobody_is_warned_or_stopped(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
