@@ -427,7 +427,7 @@ def _source_date(session: nox.Session) -> str:
 
 
 def _folder(session: nox.Session) -> Path:
-    """Return the session's own folder; temporary files stay where the machine has them.
+    """Return the session's own folder, and leave temporary files in the machine's.
 
     A hub's sockets need paths of at most 107 characters.
     """

@@ -4,52 +4,46 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 from traitlets.config import Application
+from traitlets.utils.importstring import import_item
 
 from gpuspawner import __version__
 from gpuspawner.doctor.command import MISUSED, NO_FLAGS, Command
 
 
-def _command(module: str, name: str, what: str) -> tuple[Callable[[Application], Command], str]:
+def _command(path: str, what: str) -> tuple[Callable[[Application], Command], str]:
     """Return how to make a command, and the first sentence of its help.
 
-    It isn't made as a singleton, which would outlive a test.
+    It isn't made as a singleton, which would outlive a test. It is imported only when it is asked
+    for: most commands need JupyterHub, which takes a second or more.
     """
-
-    def make(parent: Application) -> Command:
-        made: Command = getattr(import_module(f"gpuspawner.doctor.{module}"), name)(parent=parent)
-        return made
-
-    return make, what
+    return lambda parent: import_item(f"gpuspawner.doctor.{path}")(parent=parent), what
 
 
-# Each is imported when it is asked for: most of them need JupyterHub, which takes a second or more.
 SUBCOMMANDS = {
     "doctor": _command(
-        "doctor", "Doctor", "Check the configuration, the hub's rights and the cluster."
+        "doctor.Doctor", "Check the configuration, the hub's rights and the cluster."
     ),
     "capacity": _command(
-        "capacity", "Capacity", "Show which GPUs are free, by accelerator or profile and by node."
+        "capacity.Capacity", "Show which GPUs are free, by accelerator or profile and by node."
     ),
     "explain": _command(
-        "explain", "Explain", "Explain why a server or a Pending pod has no room, node by node."
+        "explain.Explain", "Explain why a server or a Pending pod has no room, node by node."
     ),
     "report": _command(
-        "report",
-        "RecordReport",
+        "report.RecordReport",
         "Say which starts were refused, or would have been, and what became of them.",
     ),
     "warm": _command(
-        "warm", "Warm", "Print placeholder pods that keep room for servers, for kubectl."
+        "warm.Warm", "Print placeholder pods that keep room for servers, for kubectl."
     ),
     "rbac": _command(
-        "shipped", "Rbac", "Print the rights that a hub needs to read the cluster, for kubectl."
+        "shipped.Rbac", "Print the rights that a hub needs to read the cluster, for kubectl."
     ),
     "values": _command(
-        "shipped", "Values", "Print values for the Zero-to-JupyterHub chart, for Helm."
+        "shipped.Values", "Print values for the Zero-to-JupyterHub chart, for Helm."
     ),
 }
 

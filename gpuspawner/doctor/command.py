@@ -33,7 +33,7 @@ class Command(Application):
     takes_words: ClassVar[bool] = False
     """Whether words beside the options mean anything."""
     misuses: ClassVar[tuple[type[Exception], ...]] = (UsageError,)
-    """What is told in one line, because it is no fault of ours."""
+    """Errors that are the user's, and are told in one line without a traceback."""
 
     def start(self) -> None:
         """Run, and end with the exit status."""

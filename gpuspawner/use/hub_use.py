@@ -74,7 +74,7 @@ class HubUse:
             except OSError as error:
                 log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
         if self.watch is not None:
-            # First, so that nobody is warned of a server that its owner keeps.
+            # Before the first look, so that nobody is warned whose server is kept.
             self.watch.restore(self.record.facts)
             self.running.run(self.watch.run())
         if writer is not None:
