@@ -27,7 +27,6 @@ from gpuspawner.compat.pods import plain as plain_pod
 from gpuspawner.gates import administrators_form, elsewhere, wishes
 from gpuspawner.gates.at_once import at_once
 from gpuspawner.gates.form_gate import FormGate
-from gpuspawner.gates.gpu_check import checked
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.servers import UNDISRUPTED
@@ -37,6 +36,7 @@ from gpuspawner.launch.failures import explaining
 from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
+from gpuspawner.offers.gpu_check import shared_gpus, with_gpu_check
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Overruled, Start, Wait
 from gpuspawner.preflight.dry_run import Admission
@@ -174,8 +174,13 @@ class Gates:
         if setting(self._spawner, "do_not_disrupt"):
             made.metadata.annotations = {**UNDISRUPTED, **(made.metadata.annotations or {})}
         pod = model_in_queue(self._spawner, self._runtime.view.queues, made)
-        check = partial(checked, self._spawner, self._runtime.view.state)
-        return self.attempt.complete(pod, check) if self.attempt else pod
+        return self.attempt.complete(pod, self._checked) if self.attempt else pod
+
+    def _checked(self, pod: Manifest) -> Manifest:
+        """Return a pod with the check of its GPUs, if ``GPUSpawner.check_gpus`` is set."""
+        if not setting(self._spawner, "check_gpus"):
+            return pod
+        return with_gpu_check(pod, frozenset(shared_gpus(self._runtime.view.state, pod)))
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:
         """Judge the pod that is really sent, and send it."""

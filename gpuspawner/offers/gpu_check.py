@@ -7,13 +7,15 @@ GPUs, and takes none of its own.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.offers.manifest import server_limits
 from gpuspawner.offers.visible_gpus import CONTAINER, FEWER
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.state import ClusterState
 
 PRODUCT = "nvidia.com/gpu.product"
 """The node label that names a GPU's model as NVML does."""
@@ -96,3 +98,19 @@ def _check(
 def _least(resource: str, count: int, shared: Collection[str]) -> int:
     kind = _GPUS.fullmatch(resource)
     return 1 if resource in shared or (kind and kind["shared"]) else count
+
+
+def shared_gpus(state: ClusterState, pod: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the resources that may count one GPU several times; all if the hub sees no nodes.
+
+    GPU Feature Discovery labels a node with the shares of each GPU.
+    """
+    selector = (pod["spec"].get("nodeSelector") or {}).items()
+    nodes = [it for it in state.nodes.values() if selector <= it.labels.items()]
+    for resource in gpus(pod):
+        if not nodes or any(_shares(it, resource) for it in nodes):
+            yield resource
+
+
+def _shares(node: NodeInfo, resource: str) -> bool:
+    return node.labels.get(f"{resource}.replicas", "0") not in ("0", "1")

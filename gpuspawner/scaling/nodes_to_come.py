@@ -56,7 +56,7 @@ class NodesToCome:
         if self._verdicts.verdict(subject).rejected is not None:
             return CannotScaleUp()  # the reason holds for every node
         shape = self._verdicts.shape_of_needs(subject)
-        refused = self.pools.learned.obstacles(shape, self.pools.about())
+        refused = self.pools.refusals.obstacles(shape, self.pools.about())
         pod = Judged.of(self._state, subject)
         waiting = self._waiting(key, pod)
         growths = [_after(refused, growth) for growth in self.pools.seen(pod.exact)]
@@ -86,7 +86,7 @@ class NodesToCome:
         if self._verdicts.verdict(subject).rejected is not None:
             return ()
         shape = self._verdicts.shape_of_needs(subject)
-        refused = self.pools.learned.obstacles(shape, self.pools.about())
+        refused = self.pools.refusals.obstacles(shape, self.pools.about())
         pod = Judged.of(self._state, subject)
         seen = [Future.of(_after(refused, it), pod, most) for it in self.pools.seen(pod.exact)]
         slots = (slot for it in seen for slot in it.slots)
@@ -102,7 +102,7 @@ class NodesToCome:
     def remember(self, subject: Subject, source: Source | None, obstacle: Obstacle) -> None:
         """Remember why no node came for the pod, for pods with the same needs."""
         shape = self._verdicts.shape_of_needs(subject)
-        self.pools.learned.refused(shape, source, obstacle, self.pools.about())
+        self.pools.refusals.refused(shape, source, obstacle, self.pools.about())
 
     def _is_getting_ready(self, subject: Subject, pod: Judged) -> bool:
         """Whether a present node will hold the pod that is still starting, whoever has added it."""

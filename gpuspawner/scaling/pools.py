@@ -1,12 +1,10 @@
-"""All pools that may grow, from all sources, and what their autoscalers have answered."""
+"""All pools that may grow, from all sources."""
 
-import time
 from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 
 from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.objects import Undecodable
-from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling import declared
 from gpuspawner.scaling.cluster_autoscaler import NodeGroups
@@ -14,74 +12,13 @@ from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.karpenter import Karpenter, is_ready
 from gpuspawner.scaling.node_pool import Growth
 from gpuspawner.scaling.objects import AutoscalerObjects
-from gpuspawner.scaling.outlook import Obstacle, Source
+from gpuspawner.scaling.outlook import Source
+from gpuspawner.scaling.refusals import AutoscalerRefusals
 from gpuspawner.scaling.starting import is_starting
 from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS, SIGNS, Sign, signs
 from gpuspawner.scaling.usual import UsualTimes
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.state import ClusterState
-
-# What autoscalers have answered about pods, remembered for pods of the same kind.
-
-REMEMBERED_SECONDS = 600.0
-_MOST = 1024
-
-_Said = dict[Source | None, tuple[float, Obstacle]]
-"""Why no node comes and when that was said, by who said it."""
-
-
-class Learned:
-    """Refusals of autoscalers, by the shape of the pod, until nodes or pools change."""
-
-    def __init__(self, seconds: float = REMEMBERED_SECONDS) -> None:
-        self._seconds = seconds
-        self._version = 0
-        self._about: Hashable = None
-        self._said = Recent[Hashable, _Said](_MOST)
-
-    @property
-    def version(self) -> int:
-        """Changes with what is remembered, also by the passing of time."""
-        self._forget_old()
-        return self._version
-
-    def refused(
-        self, shape: Hashable, source: Source | None, obstacle: Obstacle, about: Hashable
-    ) -> None:
-        """Remember why no node comes for pods of this shape; *about* are the nodes and pools.
-
-        The *source* is the autoscaler that said no; None if none did, and still no node came.
-        """
-        self._forget_if_changed(about)
-        said = self._said.get(shape, {})
-        self._said[shape] = {**said, source: (time.monotonic(), obstacle)}
-        self._version += 1
-
-    def obstacles(self, shape: Hashable, about: Hashable) -> dict[Source | None, Obstacle]:
-        """Return why no node comes for pods of this shape, by who said it."""
-        self._forget_if_changed(about)
-        self._forget_old()
-        return {source: obstacle for source, (_, obstacle) in self._said.get(shape, {}).items()}
-
-    def _forget_if_changed(self, about: Hashable) -> None:
-        has_changed = self._about != about
-        self._about = about  # the very same object is compared at once
-        if has_changed and self._said:
-            self._said.clear()
-            self._version += 1
-
-    def _forget_old(self) -> None:
-        oldest = time.monotonic() - self._seconds
-        for shape, said in list(self._said.items()):
-            valid = {source: it for source, it in said.items() if it[0] >= oldest}
-            if len(valid) < len(said):
-                self._version += 1
-                self._said[shape] = valid
-                if not valid:
-                    del self._said[shape]
-
-
-# The pools, from all sources.
 
 DETECT, NONE, ALWAYS = "detect", "none", "always"
 """The values of ``GPUSpawner.autoscaling``."""
@@ -91,7 +28,7 @@ class Pools:
     """The pools of one cluster.
 
     Attributes:
-        learned: What autoscalers have answered.
+        refusals: Why no node comes, as autoscalers have answered.
         usual: How long new nodes took.
     """
 
@@ -105,7 +42,7 @@ class Pools:
         self._autoscaler = NodeGroups(state, objects)
         self._shown = UntilChanged[tuple[Sign, ...]]()
         self._nodes = UntilChanged[frozenset[str]]()
-        self.learned = Learned()
+        self.refusals = AutoscalerRefusals()
         self.usual = UsualTimes[str]()
 
     def seen(self, filters: Filters) -> list[Growth]:
@@ -173,8 +110,8 @@ class Pools:
 
     @property
     def version(self) -> object:
-        """Changes with what was read or learned of the autoscalers, also by the passing of time."""
-        return self._objects.version, self._autoscaler.is_old, self.learned.version
+        """Changes with what autoscalers show and have answered, and with the passing of time."""
+        return self._objects.version, self._autoscaler.is_old, self.refusals.version
 
     def about(self) -> Hashable:
         """Return what an autoscaler's answer depends on: the nodes, and the pools."""

@@ -8,7 +8,7 @@ from typing import Any
 from gpuspawner.compat.jupyterhub import announce_on
 from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime
-from gpuspawner.use import capacity, page, web
+from gpuspawner.use import capacity_page, gpus_page, idle_pages
 from gpuspawner.use.aside import aside
 from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.hub_events import HubEvents
@@ -48,12 +48,12 @@ class HubUse:
             self.watch = UseWatch(running, Prometheus(rules.prometheus), rules.notify)
             self._show(self.watch)
         Gauges(running, self.census, self.watch)
-        web.serve(hub, self.record, self.watch)
+        idle_pages.serve(hub, self.record, self.watch)
 
     def _show(self, watch: UseWatch) -> None:
         """Let the hub's pages warn owners, and the line know what is idle."""
         for name in ("home", "spawn"):
-            announce_on(self.hub, name, or_nothing(partial(web.told, watch)))
+            announce_on(self.hub, name, or_nothing(partial(idle_pages.told, watch)))
         if self.running.line is not None:
             self.running.line.unused_for = watch.unused_for
 
@@ -86,6 +86,6 @@ def begin(hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any
     made = HubUse(hub, running, rules, tolerations)
     running.run(made.run())
     running.run(made.census.run())
-    page.serve(hub, made)
-    capacity.serve(hub, made)
+    gpus_page.serve(hub, made)
+    capacity_page.serve(hub, made)
     return made

@@ -9,10 +9,10 @@ import pytest
 from jupyterhub.handlers import BaseHandler
 
 from gpuspawner.form.view_model import STATIC
-from gpuspawner.use import page
+from gpuspawner.use import gpus_page
 from gpuspawner.web import handlers
 
-SERVED = (*handlers._HANDLERS, *page.HANDLERS)
+SERVED = (*handlers._HANDLERS, *gpus_page.HANDLERS)
 PAGE = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
 FOLDERS = [path.split("/")[2] for path, *_ in handlers._HANDLERS]
 

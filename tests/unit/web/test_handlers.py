@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.use import page
+from gpuspawner.use import gpus_page
 from gpuspawner.web import handlers
 from gpuspawner.web.about_a_server import Questions
 
-SERVED = (*handlers._HANDLERS, *page.HANDLERS)
+SERVED = (*handlers._HANDLERS, *gpus_page.HANDLERS)
 
 
 def about_servers() -> Iterator[Any]:

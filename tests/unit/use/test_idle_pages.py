@@ -9,7 +9,7 @@ import pytest
 
 from gpuspawner.language import language_tag, set_locale
 from gpuspawner.reservations.granted import WhenIdle
-from gpuspawner.use import web
+from gpuspawner.use import idle_pages
 from tests.unit.use.test_watching import RULE, Stage
 
 UNUSED = "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
@@ -18,9 +18,9 @@ ANN: Any = SimpleNamespace(name="ann", spawners={"": SimpleNamespace(ready=True)
 
 async def said(patch: pytest.MonkeyPatch, rule: WhenIdle | None, used: float) -> str:
     stage = Stage(patch, rule)
-    patch.setattr(web, "keep", lambda _: "/hub/gpuspawner/keep/ann/")
+    patch.setattr(idle_pages, "keep", lambda _: "/hub/gpuspawner/keep/ann/")
     await stage.look(ann=used, bob=0.0)
-    return str(web.told(stage.watch, ANN))
+    return str(idle_pages.told(stage.watch, ANN))
 
 
 async def test_a_warning_says_when_and_why_and_leads_to_where_it_is_kept(
@@ -50,7 +50,7 @@ async def test_nothing_is_said_of_a_server_that_is_used_or_of_somebody_elses(
     monkeypatch: pytest.MonkeyPatch, rule: WhenIdle | None
 ) -> None:
     assert await said(monkeypatch, rule, 0.7) == ""
-    assert web.told(Stage(monkeypatch, rule).watch, None) == ""
+    assert idle_pages.told(Stage(monkeypatch, rule).watch, None) == ""
 
 
 async def test_the_hubs_pages_name_the_language_of_what_is_told(

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from gpuspawner.cluster.health import Live, Stale, Unreachable
-from gpuspawner.use import page_view
+from gpuspawner.use import gpus_view
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
 from gpuspawner.use.holders import PAGE, Holder, Query
 from gpuspawner.use.idle import GPUUse
@@ -25,7 +25,7 @@ def holder(owner: str = "ann", **more: object) -> Holder:
 
 def owners(found: list[Holder], **asked: str) -> list[str]:
     query = Query.read(asked.get)  # type: ignore[arg-type]
-    return [it.owner for it in page_view.servers(found, query, AT, NOW, stops=False).rows]
+    return [it.owner for it in gpus_view.servers(found, query, AT, NOW, stops=False).rows]
 
 
 def test_an_accelerator_has_its_name_its_nodes_its_states_and_who_waits() -> None:
@@ -34,7 +34,7 @@ def test_an_accelerator_has_its_name_its_nodes_its_states_and_who_waits() -> Non
         AcceleratorGpus("x/y", "slice", 1, Held(1)),
     ]
 
-    a100, slices = page_view.accelerators(found, {"a100": "NVIDIA A100"}, {"a100": 7})
+    a100, slices = gpus_view.accelerators(found, {"a100": "NVIDIA A100"}, {"a100": 7})
 
     assert (a100.name, a100.about, a100.cells, a100.line) == (
         "NVIDIA A100",
@@ -43,11 +43,11 @@ def test_an_accelerator_has_its_name_its_nodes_its_states_and_who_waits() -> Non
         7,
     )
     assert (slices.name, slices.part, slices.about, slices.line) == ("x/y", "slices", "1", 0)
-    assert list(page_view.states()) == [*Held._fields, "all"]
+    assert list(gpus_view.states()) == [*Held._fields, "all"]
 
 
 def test_a_bar_shows_each_state_as_wide_as_its_part() -> None:
-    (row,) = page_view.accelerators([AcceleratorGpus("a", "", 1, Held(1, 2, 0, 0, 0, 1))], {}, {})
+    (row,) = gpus_view.accelerators([AcceleratorGpus("a", "", 1, Held(1, 2, 0, 0, 0, 1))], {}, {})
 
     assert list(row.bars) == [("free", 0, 25), ("ours", 25, 50), ("away", 75, 25)]
 
@@ -56,16 +56,16 @@ def test_a_node_names_its_accelerators_or_else_its_resource() -> None:
     both = NodeGpus("n", "nvidia.com/gpu", ("a", "b"), "share", Held(2))
     none = NodeGpus("n", "nvidia.com/gpu", (), "", Held(2))
 
-    assert page_view.node(both, {"a": "A"}).about == "A, b"
-    assert page_view.node(both, {}).part == "shares"
-    assert page_view.node(none, {}).about == "nvidia.com/gpu"
+    assert gpus_view.node(both, {"a": "A"}).about == "A, b"
+    assert gpus_view.node(both, {}).part == "shares"
+    assert gpus_view.node(none, {}).about == "nvidia.com/gpu"
 
 
 def test_old_figures_say_so() -> None:
-    assert page_view.said(0, Live(0.1)) == ()
-    assert page_view.said(2, Live(0.1)) == ("2 servers wait in line.",)
-    assert "The figures are 2 minutes old." in page_view.said(0, Stale(120, "no"))[0]
-    assert page_view.said(0, Unreachable("no")) == ("The hub can't read the cluster right now.",)
+    assert gpus_view.said(0, Live(0.1)) == ()
+    assert gpus_view.said(2, Live(0.1)) == ("2 servers wait in line.",)
+    assert "The figures are 2 minutes old." in gpus_view.said(0, Stale(120, "no"))[0]
+    assert gpus_view.said(0, Unreachable("no")) == ("The hub can't read the cluster right now.",)
 
 
 def test_servers_are_sorted_by_what_is_asked_for() -> None:
@@ -98,7 +98,7 @@ def test_pages_have_a_hundred_servers_and_lead_to_each_other() -> None:
     found = [holder(f"u{it:03}") for it in range(2 * PAGE + 50)]
     query = Query("u", "node", 2)
 
-    page = page_view.servers(found, query, AT, NOW, stops=False)
+    page = gpus_view.servers(found, query, AT, NOW, stops=False)
 
     assert (len(page.rows), page.rows[0].owner, page.said) == (PAGE, "u100", "101 to 200 of 250")
     assert page.before == f"{AT}?text=u&order=node"
@@ -116,7 +116,7 @@ def test_a_server_says_what_it_has_and_since_when() -> None:
         holder("bob", gpus=Fraction(1, 7), since=None, used=None, use=GPUUse(7200, 0.42)),
     ]
 
-    ann, bob = page_view.servers(known, Query(), AT, NOW, stops=True).rows
+    ann, bob = gpus_view.servers(known, Query(), AT, NOW, stops=True).rows
 
     assert (ann.accelerator, ann.since, ann.used, ann.use) == (
         "2 × A100",
@@ -136,12 +136,12 @@ def test_a_server_says_what_it_has_and_since_when() -> None:
 def test_names_in_addresses_are_quoted() -> None:
     odd = holder('a/b"<>', server="ü?x")
 
-    (row,) = page_view.servers([odd], Query(), AT, NOW, stops=True).rows
+    (row,) = gpus_view.servers([odd], Query(), AT, NOW, stops=True).rows
 
     assert row.stop == f"{AT}/stop/a%2Fb%22%3C%3E/%C3%BC%3Fx"
 
 
 def test_somebody_who_may_not_has_no_button() -> None:
-    (row,) = page_view.servers([holder()], Query(), AT, NOW, stops=False).rows
+    (row,) = gpus_view.servers([holder()], Query(), AT, NOW, stops=False).rows
 
     assert row.stop == ""

@@ -18,10 +18,10 @@ from gpuspawner.compat.jupyterhub import add_handlers, add_templates, holds_for_
 from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, gpus, path_of, static
 from gpuspawner.form.render import environment
 from gpuspawner.start.host import set_locale
-from gpuspawner.use import page_view
+from gpuspawner.use import gpus_view
 from gpuspawner.use.census import Census
+from gpuspawner.use.gpus_view import ForAdministrators, ForAll
 from gpuspawner.use.holders import Query, holders
-from gpuspawner.use.page_view import ForAdministrators, ForAll
 from gpuspawner.web.about_a_server import Questions, counted
 from gpuspawner.web.handlers import StopHandler
 from gpuspawner.web.stream.handler import StreamHandler
@@ -102,9 +102,9 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         running, waiting = self.use.running, self.use.running.preflight.line
         names = running.display_names
         return ForAll(
-            page_view.said(len(waiting), running.view.health()),
-            page_view.states(),
-            page_view.accelerators(taken.accelerators, names, waiting.waiting()),
+            gpus_view.said(len(waiting), running.view.health()),
+            gpus_view.states(),
+            gpus_view.accelerators(taken.accelerators, names, waiting.waiting()),
             self.use.record.refusals.by_reason(time.time()),
         )
 
@@ -113,17 +113,17 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         names, shares, nodes = running.display_names, [], []
         if running.policies is not None:
             accounts, given = running.policies.accounts, running.policies.given
-            for share in page_view.shares(given, accounts, self.db, names):
+            for share in gpus_view.shares(given, accounts, self.db, names):
                 shares.append(share)
                 await turn.end_if_long()
         for node in taken.nodes:
-            nodes.append(page_view.node(node, names))
+            nodes.append(gpus_view.node(node, names))
             await turn.end_if_long()
         found = await holders(running, self.db, turn, self.use.known)
         await asyncio.sleep(0)  # sorting takes as long as a turn
         stops = holds_for_all(self, "delete:servers")
         query, now = Query.read(self.get_query_argument), datetime.now(UTC)
-        servers = page_view.servers(found, query, page, now, stops=stops)
+        servers = gpus_view.servers(found, query, page, now, stops=stops)
         await turn.end_if_long()
         return ForAdministrators(tuple(nodes), tuple(shares), servers)
 

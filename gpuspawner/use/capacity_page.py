@@ -21,8 +21,8 @@ from gpuspawner.messages.words import gpus as named
 from gpuspawner.offers.grant import Grant
 from gpuspawner.policies.owner import Owner
 from gpuspawner.profiles.choice import ProfileChoice
-from gpuspawner.use import page_view
-from gpuspawner.use.page import TURN_SECONDS, GpusHandler, sees_names
+from gpuspawner.use import gpus_view
+from gpuspawner.use.gpus_page import TURN_SECONDS, GpusHandler, sees_names
 from gpuspawner.web.about_a_server import Questions
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class CapacityHandler(GpusHandler):
         question, problem = CapacityQuestion.read(self.get_query_argument), ""
         turn, running = Turn(TURN_SECONDS), self.use.running
         roles = people.group_roles(self.db, question.group) if question.group else frozenset()
-        notes = [*page_view.said(len(running.preflight.line), running.view.health())]
+        notes = [*gpus_view.said(len(running.preflight.line), running.view.health())]
         if roles is None:
             notes.append(_("This hub knows no group “{group}”.").format(group=question.group))
         offered, rows, said = list[tuple[str, str]](), list[tuple[int, str]](), list[str]()
