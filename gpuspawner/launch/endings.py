@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gpuspawner.cluster.health import Live
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.meta import moment
@@ -227,9 +228,15 @@ class Endings:
         found = next(filter(None, told), None) or self._runtime.farewells.of(self._key)
         if found is None:
             return Ending(Kind.DELETED, now)
-        if found.kind is Kind.TAINTED and is_lost(self._runtime.view.state.nodes.get(found.node)):
+        if found.kind is Kind.TAINTED and self._has_lost(found.node):
             return replace(found, kind=Kind.NODE_LOST)
         return found
+
+    def _has_lost(self, node: str) -> bool:
+        """Whether a node doesn't answer, or is gone; a hub that sees no nodes doesn't know."""
+        view = self._runtime.view
+        known = view.state.nodes.get(node)
+        return is_lost(known) and (known is not None or isinstance(view.health(), Live))
 
     @property
     def _server(self) -> tuple[str, str]:

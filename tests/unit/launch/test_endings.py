@@ -11,6 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.orm import object_session
 
 from gpuspawner import GPUSpawner
+from gpuspawner.cluster.health import Forbidden, Reading
 from gpuspawner.launch.endings import last_of, place_of, without_place
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
@@ -172,6 +173,17 @@ def test_a_node_that_is_lost_is_told_from_one_that_is_drained(up, node, expected
     up.gpuspawner_gates.endings.polled(1, drained)
 
     assert stopped(up) is expected
+
+
+@pytest.mark.parametrize("seen", [Reading(1.0), Forbidden(("nodes",), "no")])
+def test_a_hub_that_sees_no_nodes_says_of_none_that_it_is_lost(up, seen) -> None:
+    drained = pod("DeletionByTaintManager")
+    drained["spec"]["nodeName"] = "gone"
+    up.hub.view.now = seen
+
+    up.gpuspawner_gates.endings.polled(1, drained)
+
+    assert stopped(up) is Kind.TAINTED
 
 
 def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(after_restart, up) -> None:
