@@ -74,7 +74,7 @@ async def _by_policies(asking: Asking, choice: Choice, servers: int) -> tuple[Se
         raise UnusableError(_("the servers can't be counted: {why}").format(why=denial.why))
     if denial is None:
         return ()
-    said = policy_denied(denial, asking.runtime.display_names).text
+    said = policy_denied(denial, {**asking.runtime.display_names, **choice.display_names}).text
     return (ServerLimit(denial.policy.name, left, said),)
 
 

@@ -10,7 +10,7 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Who
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Limit, Per, Policy
-from gpuspawner.policies.shares import Shares, covers, most
+from gpuspawner.policies.shares import Shares, most
 from gpuspawner.policies.usage import Charges, Usage
 
 Servers = Mapping[Key, Charges]
@@ -53,7 +53,7 @@ class Counts:
     def _own_of(self, policy: Policy, limit: Limit) -> Mapping[str, Amount]:
         found: dict[str, Amount] = {}
         for charges in self.own.values():
-            covered = [it for it in charges if covers(policy, it)]
+            covered = [it for it in charges if policy.covers(it.server)]
             if amount := most(covered, limit.measure):
                 name = covered[0].server
                 found[name] = found.get(name, 0) + amount

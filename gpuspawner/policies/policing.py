@@ -1,7 +1,7 @@
 """Judges one server by the policies, at each gate."""
 
 import inspect
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
@@ -144,23 +144,24 @@ class ByPolicies(Policing):
         proposal = choice.proposal
         counts = applying.counts(proposal.key)
         if denial := applying.denial(proposal, choice.profile, charge, counts):
-            raise self._refusal(denial)
+            raise _refusal(denial, {**self._runtime.display_names, **choice.display_names})
         granted = applying.granted(proposal, charge)
         if charge is None:
             return granted, None
         return granted, charge.by(granted)
 
-    def _refusal(self, denial: PolicyDenial) -> Refusal:
-        message = policy_denied(denial, self._runtime.display_names)
-        match denial:
-            case Uncounted(why):
-                refusal = Refusal(message, reason=UNCOUNTED, status=503, details=why)
-                refusal.headers = {"Retry-After": str(RETRY_SECONDS)}
-                return refusal
-            case OverLimit() if denial.may_pass:
-                return Refusal(message, reason=LIMIT, details=denial.policy.name)
-            case _:
-                return Refusal(message, reason="policy", status=403, details=denial.policy.name)
+
+def _refusal(denial: PolicyDenial, names: Mapping[str, str]) -> Refusal:
+    message = policy_denied(denial, names)
+    match denial:
+        case Uncounted(why):
+            refusal = Refusal(message, reason=UNCOUNTED, status=503, details=why)
+            refusal.headers = {"Retry-After": str(RETRY_SECONDS)}
+            return refusal
+        case OverLimit() if denial.may_pass:
+            return Refusal(message, reason=LIMIT, details=denial.policy.name)
+        case _:
+            return Refusal(message, reason="policy", status=403, details=denial.policy.name)
 
 
 def _readable(applying: Applying, proposal: Proposal) -> Charge | None:

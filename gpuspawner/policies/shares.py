@@ -49,7 +49,7 @@ class Share:
                 self._totals[measure] -= amount
         counted = [it for it in charges if self._counts(it)]
         if counted:
-            after = self._parts[key] = {it: most(charges, it) for it in self._measures}
+            after = self._parts[key] = {it: most(counted, it) for it in self._measures}
             for measure, amount in after.items():
                 self._totals[measure] += amount
 
@@ -58,7 +58,7 @@ class Share:
         return self._totals[measure] - self._parts.get(besides, {}).get(measure, 0)
 
     def _counts(self, charge: Charge) -> bool:
-        if not covers(self._policy, charge):
+        if not self._policy.covers(charge.server):
             return False
         is_charged = self._group in charge.groups and self._policy.name in charge.policies
         return is_charged or not self._members.isdisjoint(charge.owners)
@@ -87,11 +87,6 @@ class Shares:
     def _see(self, key: Key, charges: Charges) -> None:
         for share in self._shares.values():
             share.see(key, charges)
-
-
-def covers(policy: Policy, charge: Charge) -> bool:
-    """Whether a limit of the policy counts what a server takes."""
-    return policy.covers(charge.server)
 
 
 def most(charges: Iterable[Charge], measure: Measure) -> Amount:

@@ -1,7 +1,7 @@
 """A server that is chosen from KubeSpawner's profiles, and what can be had instead."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -79,6 +79,12 @@ class ProfileChoice(Choice):
     def profile(self) -> str:
         """As `Choice.profile`."""
         return self.chosen.slug
+
+    @property
+    def display_names(self) -> Mapping[str, str]:
+        """As `Choice.display_names`."""
+        profile = self.chosen.profile
+        return {self.chosen.slug: profile.name} if profile is not None else {}
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         """As `Choice.explain`."""

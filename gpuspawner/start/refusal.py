@@ -36,8 +36,8 @@ class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
 
     Args:
         reason: A short fixed slug, for metrics and logs (``"busy"``).
-        status: 400 to 499, so that the hub doesn't count a failure of its own. By default 409
-            (Conflict): the request conflicts with the cluster's current state.
+        status: 400 to 499, or 503 if nobody can judge right now. By default 409 (Conflict): the
+            request conflicts with the cluster's current state.
         details: For administrators; only the log shows them.
         on_form: What the redrawn form shows; by default the message alone.
 

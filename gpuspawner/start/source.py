@@ -4,7 +4,7 @@ Callers of a source don't know which of the two the administrator has configured
 """
 
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
@@ -48,6 +48,11 @@ class Choice:
     def profile(self) -> str:
         """The slug of its profile; "" without one."""
         return ""
+
+    @property
+    def display_names(self) -> Mapping[str, str]:
+        """The display names of what it was chosen from beside the hub's offers, by key."""
+        return {}
 
     def named(self, namespace: str, name: str, claims: tuple[Manifest, ...]) -> Self:
         """Return the same choice with the names by which its pod is sent, and with new claims."""

@@ -182,7 +182,7 @@ async def test_a_profile_that_is_withheld_is_refused_by_its_name(course) -> None
     refusal = await refused(spawner, profile="gpu")
 
     assert refusal.status_code == 403
-    assert "isn't offered to you" in refusal.text
+    assert "“GPU server” isn't offered to you" in refusal.text
 
 
 # What can't be counted

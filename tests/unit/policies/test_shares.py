@@ -47,3 +47,12 @@ def test_of_ever_new_policies_only_the_last_shares_are_followed(monkeypatch) -> 
     assert len(shares._shares) == 2
     for policy in made:
         assert shares.of(policy, "course", frozenset({"ann"})).used(GPUS, ("", "")) == 3
+
+
+def test_of_a_pod_and_a_start_of_its_name_a_share_counts_only_what_is_its_own() -> None:
+    policy = Policy("all", limits=(Limit(Per.GROUP, GPUS, 8),))
+    usage, ann, eve = Usage(), frozenset({"ann"}), frozenset({"eve"})
+    usage.put(("jhub", "jupyter-ann"), Charge(eve, "", {GPUS: 3}))
+    usage.reserve(("jhub", "jupyter-ann"), Charge(ann, "", {GPUS: 1}))
+
+    assert Shares(usage).of(policy, "course", ann).used(GPUS, ("", "")) == 1
