@@ -66,6 +66,11 @@ def when_options_are_set(call: Callable[[Any, object], object]) -> Callable[[Any
 def store_options(spawner: Spawner, options: object) -> None:
     """Store a server's options, for its next start and for the hub's answers about it."""
     spawner.user_options = options or {}  # as JupyterHub reads it
+    store_for_next_start(spawner, options)
+
+
+def store_for_next_start(spawner: Spawner, options: object) -> None:
+    """Store a server's options, and leave those of a start that goes on as they are."""
     row, kept, held = spawner.orm_spawner, spawner.user_options, list[object]()
 
     def change() -> None:

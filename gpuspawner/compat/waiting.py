@@ -66,16 +66,6 @@ async def begin_now(spawner: Any) -> None:
         await stores.written(begin)
 
 
-def stored_options(user_name: str, server_name: str) -> dict[str, object]:
-    """Return the options of a server as the hub has stored them.
-
-    Raises:
-        KeyError: There is no such user or server.
-    """
-    stored = hub().users[user_name].orm_spawners[server_name].user_options
-    return dict(stored or {})
-
-
 def stored_states(word: str) -> Iterator[tuple[tuple[str, str], object]]:
     """Yield the stored states that contain a word, by the names of user and server.
 

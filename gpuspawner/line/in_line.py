@@ -25,7 +25,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.record import Happened
 from gpuspawner.reservations.places import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import connection
+from gpuspawner.start import connection, stored_options
 from gpuspawner.start.admitting import Admitted, Admitting, TurnToStart
 from gpuspawner.start.decisions import TAKEN, may_wait
 from gpuspawner.start.host import Host, log_name
@@ -127,7 +127,8 @@ class InLine(TurnToStart):
         kept = self._kept.find(self._server)
         self._has_place = kept is not None
         if wish is not Wish.NOT:
-            self._place = KeptPlace(kept.since if kept else time.time(), wish)
+            since = kept.since if kept else time.time()
+            self._place = KeptPlace(since, wish, asked.options)
         return await jupyterhub.surviving(self._spawner, partial(self._admitted, asked))
 
     async def _admitted(self, asked: Choice) -> Admitted:
@@ -232,6 +233,8 @@ class InLine(TurnToStart):
         self._spawner.log.info("%s waits in line", log_name(self._spawner))
         given = proposal.grant
         self._runtime.note(Happened.JOINED, self._spawner, given)
+        # Nothing is granted yet: if the hub ends, its place has the options, and no other start.
+        stored_options.restore_for_next_start(self._spawner)
         self._endings.wait(place)
         self._choice, self._seen = choice, time.monotonic()
         self.is_on = self.has_waited = True

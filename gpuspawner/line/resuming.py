@@ -20,6 +20,10 @@ _STARTING_SECONDS = 0.25
 """How often a hub that is about to start is asked whether it answers."""
 _LOOK_SECONDS = 0.05
 _NEXT_SECONDS = 5.0
+_SLOWLY_SECONDS = 10.0
+"""How often, after the first minute, a start is made that the hub can't take yet."""
+_LONGEST_SECONDS = 3600.0
+"""For how long: a hub at its limits, or out of contact, says nothing about the server."""
 
 
 async def resume_all(kept: KeptPlaces, view: ClusterView) -> None:
@@ -85,20 +89,20 @@ async def resume(kept: KeptPlaces, server: Server) -> None:
 
 
 async def _last_answer(kept: KeptPlaces, server: Server) -> int:
-    """Start a server until it has its place, for a minute at most; return the last HTTP status.
+    """Start a server until it has its place, for an hour at most; return the last HTTP status.
 
-    The minute doesn't pass while the hub checks the server, stops it, or starts it for its owner.
+    The hour doesn't pass while the hub checks the server, stops it, or starts it for its owner.
+    Others don't wait that long (`KeptPlaces.are_awaited`).
     """
     status, tried = 0, 0.0
-    while (place := kept.find(server)) and tried < PATIENCE_SECONDS:
+    while (place := kept.find(server)) and tried < _LONGEST_SECONDS:
         if waiting.is_active(*server):
             await asyncio.sleep(_LOOK_SECONDS)
             continue
         begun = time.monotonic()
-        options = {**waiting.stored_options(*server), OPTION: place.wish.value}
-        status = await waiting.start(*server, options)
+        status = await waiting.start(*server, {**place.options, OPTION: place.wish.value})
         if status not in waiting.NOT_YET and not waiting.is_active(*server):
             break
-        await asyncio.sleep(_AGAIN_SECONDS)
+        await asyncio.sleep(_AGAIN_SECONDS if tried < PATIENCE_SECONDS else _SLOWLY_SECONDS)
         tried += time.monotonic() - begun
     return status

@@ -26,22 +26,30 @@ class Wish(StrEnum):
 
 
 class KeptPlace(msgspec.Struct, frozen=True):
-    """A place in line; *since* is when it was taken, in seconds since the epoch."""
+    """A place in line.
+
+    Attributes:
+        since: When it was taken, in seconds since the epoch.
+        options: What the server is, without the wish to wait.
+    """
 
     since: float
     wish: Wish
+    options: Mapping[str, object] = {}
 
     def written(self) -> dict[str, object]:
         """Return it as the hub stores it."""
-        return {"since": self.since, "wish": self.wish.value}
+        return {"since": self.since, "wish": self.wish.value, "options": dict(self.options)}
 
     @classmethod
     def read(cls, stored: object) -> "KeptPlace | None":
         """Read what the hub has stored; None if it is no place."""
         if not isinstance(stored, Mapping):
             return None
-        since, wish = stored.get("since"), stored.get("wish")
+        since, wish, options = map(stored.get, ("since", "wish", "options"))
         if wish not in (Wish.HERE, Wish.ANYWAY) or not isinstance(since, int | float):
             return None
+        if not isinstance(options, Mapping):
+            return None
         is_past = 0 <= since <= time.time() + _FUTURE_SECONDS
-        return cls(float(since), Wish(wish)) if is_past else None
+        return cls(float(since), Wish(wish), options) if is_past else None

@@ -1,8 +1,8 @@
 """The options that the hub stores for a server, for starts that send none.
 
 JupyterHub stores the options of a request before any gate checks them. So gpuspawner replaces them
-by the options that were granted; if the start is refused, it restores those stored before, by an
-earlier start or by PUT or PATCH without one.
+by the options that were granted; if the start is refused, or waits in line, it restores those
+stored before, by an earlier start or by PUT or PATCH without one.
 """
 
 import logging
@@ -64,7 +64,17 @@ def restoring(spawner: Host) -> Iterator[None]:
         yield
     except Refusal:
         if were_replaced():
-            before = _stored_before.get()
-            kept = before if request_options.is_within_bounds(before) else {}
-            jupyterhub.store_options(spawner, kept)
+            jupyterhub.store_options(spawner, _before())
         raise
+
+
+def restore_for_next_start(spawner: Host) -> None:
+    """Restore the options that this request replaced; the start goes on with those it sent."""
+    if were_replaced():
+        # In a context of its own: it is still the request that has replaced them.
+        copy_context().run(jupyterhub.store_for_next_start, spawner, _before())
+
+
+def _before() -> object:
+    before = _stored_before.get()
+    return before if request_options.is_within_bounds(before) else {}

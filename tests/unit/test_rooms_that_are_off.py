@@ -47,7 +47,8 @@ async def starts():
     set_pod(spawner, pod())
     spawner.gpuspawner_gates.endings.answers()
     spawner.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
-    spawner.load_state({"gpuspawner": {"granted": "{}", "place": {"since": 1, "wish": "here"}}})
+    place = {"since": 1, "wish": "here", "options": {}}
+    spawner.load_state({"gpuspawner": {"granted": "{}", "place": place}})
 
 asyncio.run(starts())
 """

@@ -90,3 +90,20 @@ def test_whose_choice_is_gone_after_a_restart_keep_nobody_waiting_and_start_at_n
     hub.reconfigure('c.GPUSpawner.accelerators["t4"] = c.GPUSpawner.accelerators["other"]')
     hub.start_until_ready("alice")
     assert not hub.server("bob")
+
+
+@pytest.mark.each_hub
+def test_who_leaves_after_a_restart_starts_next_with_what_was_granted_last(hub: RunningHub) -> None:
+    hub.start_until_ready("bob", {"accelerator": None})
+    hub.stop("bob")
+    wait_in_line(hub, "bob", NEXT)
+
+    hub.kill()
+    hub.begin()
+    hub.until_it_serves()
+    wait_for(lambda: is_back(hub, "bob"))
+    assert told(hub, "bob") == NEXT
+    hub.stop("bob")
+
+    hub.start_until_ready("bob")
+    assert hub.server("bob")["user_options"]["accelerator"] is None

@@ -22,7 +22,7 @@ BY_0_1 = """{"pod_name": "jupyter-ann", "namespace": "jhub", "gpuspawner": {
     "ending": {"kind": "out-of-memory", "moment": "2026-11-27T04:00:00Z", "seconds": 3600,
         "memory": 8589934592, "node": "gpu-1", "last_words": "Killed"},
     "began": "2026-11-27T03:59:00+00:00",
-    "place": {"since": 1764216000.5, "wish": "here"},
+    "place": {"since": 1764216000.5, "wish": "here", "options": {"gpus": 1}},
     "granted":
         "{\\"accelerator\\":\\"a100\\",\\"policies\\":[\\"course\\"],\\"groups\\":[\\"ml\\"],\\"lifetime\\":3600,\\"pod\\":\\"u1\\"}"
 }}"""  # fmt: skip
@@ -51,7 +51,7 @@ def test_all_that_0_1_stores_is_read(state: dict[str, Any]) -> None:
     assert endings.last_of(state) == Ending(
         Kind.OUT_OF_MEMORY, at, seconds=3600, memory=8 << 30, node="gpu-1", last_words="Killed"
     )
-    assert endings.place_of(state) == KeptPlace(1764216000.5, Wish.HERE)
+    assert endings.place_of(state) == KeptPlace(1764216000.5, Wish.HERE, {"gpus": 1})
     assert granted.stored(state["gpuspawner"]) == Granted("a100", ("course",), ("ml",), 3600, "u1")
 
 

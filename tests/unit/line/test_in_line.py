@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextvars import copy_context
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -366,8 +368,28 @@ async def test_who_joins_again_waits_as_wished_last(hub_with) -> None:
 
     await alice.begin()
 
-    assert place_of(row.state) == KeptPlace(1.0, Wish.HERE)
+    found = place_of(row.state)
+    assert found is not None
+    assert (found.since, found.wish) == (1.0, Wish.HERE)
     alice.start.cancel()
+
+
+async def test_who_waits_leaves_a_later_start_the_options_that_were_granted_last(hub_with) -> None:
+    alice, granted = Waiting(hub_with(*FULL), True), {"accelerator": "t4"}
+    row = copy_context().run(partial(alice.row, user_options=granted))
+    row.user_options = sent = alice.spawner.user_options  # as the hub does at a request
+    alice.spawner.user.db.commit()
+
+    await alice.begin()
+
+    found = place_of(row.state)
+    assert row.user_options == granted
+    assert alice.spawner.user_options == sent
+    assert found is not None
+    assert found.options["accelerator"] == "a100"
+    assert alice.place.leave()
+    assert (await alice.refused()).slug == "left-line"
+    assert row.user_options == alice.spawner.user_options == granted
 
 
 async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_next_hub(

@@ -14,6 +14,7 @@ from gpuspawner.reservations.places import KeptPlace, Wish
 
 pytestmark = pytest.mark.each_python
 
+PLACE = {"since": 1.0, "wish": "here", "options": {}}
 ANN, BOB, EVE = ("ann", ""), ("bob", "large"), ("eve", "")
 
 
@@ -23,7 +24,7 @@ def place(since: float) -> KeptPlace:
 
 @given(st.floats(0, 1e9), st.sampled_from((Wish.HERE, Wish.ANYWAY)))
 def test_a_place_is_read_as_it_was_written(since, wish) -> None:
-    written = KeptPlace(since, wish).written()
+    written = KeptPlace(since, wish, {"gpus": 1}).written()
 
     found = KeptPlace.read(written)
     assert found is not None
@@ -33,9 +34,10 @@ def test_a_place_is_read_as_it_was_written(since, wish) -> None:
 @pytest.mark.parametrize(
     "stored",
     [
-        *(None, "here", [], {}, {"since": 1.0}, {"wish": "here"}),
-        *({"since": it, "wish": "here"} for it in ("1", None, -1, nan, inf, 10**400)),
-        *({"since": 1.0, "wish": it} for it in ("not", "now", ["here"])),
+        *(None, "here", [], {}, {"since": 1.0}, {"wish": "here"}, {"options": {}}),
+        *({**PLACE, "since": it} for it in ("1", None, -1, nan, inf, 10**400)),
+        *({**PLACE, "wish": it} for it in ("not", "now", ["here"])),
+        *({**PLACE, "options": it} for it in (None, "gpus", [1])),
     ],
 )
 def test_what_is_no_place_isnt_one(stored) -> None:
@@ -45,8 +47,8 @@ def test_what_is_no_place_isnt_one(stored) -> None:
 def test_no_place_lies_in_the_future_beyond_what_clocks_differ_by(monkeypatch) -> None:
     monkeypatch.setattr(kept.time, "time", lambda: 1e9)
 
-    assert KeptPlace.read({"since": 1e9 + 60, "wish": "here"})
-    assert KeptPlace.read({"since": 1e9 + 61, "wish": "here"}) is None
+    assert KeptPlace.read({**PLACE, "since": 1e9 + 60})
+    assert KeptPlace.read({**PLACE, "since": 1e9 + 61}) is None
 
 
 def test_servers_come_back_in_the_order_of_their_places() -> None:

@@ -28,6 +28,7 @@ class Hub:
         self.states: dict[Server, object] = {}
         self.statuses: dict[str, list[int]] = {}
         self.asked: list[tuple[str, object]] = []
+        self.options: list[dict[str, object]] = []
         self.awaited: list[bool] = []
         self.stopping: set[str] = set()
 
@@ -36,11 +37,12 @@ class Hub:
         self.stopping.add(user)
 
     def stores(self, user: str, since: float, wish: Wish = Wish.ANYWAY) -> None:
-        place = KeptPlace(since, wish).written()
+        place = KeptPlace(since, wish, {"gpus": 1}).written()
         self.states[user, ""] = {"gpuspawner": {"place": place}}
 
     async def start(self, user: str, server: str, options: dict[str, object]) -> int:
         self.asked.append((user, options["wait"]))
+        self.options.append(options)
         self.awaited.append(self.kept.are_awaited)
         await asyncio.sleep(0)
         if user in self.stopping:
@@ -76,7 +78,6 @@ def hub(monkeypatch) -> Hub:
     monkeypatch.setattr(waiting, "answers", answers)
     monkeypatch.setattr(waiting, "start", hub.start)
     monkeypatch.setattr(waiting, "stored_states", lambda _word: list(hub.states.items()))
-    monkeypatch.setattr(waiting, "stored_options", lambda *_server: {"gpus": 1})
     monkeypatch.setattr(waiting, "is_active", lambda *server: server in hub.active)
     monkeypatch.setattr(waiting, "change_state", hub.change_state)
     return hub
@@ -89,6 +90,7 @@ async def test_they_are_started_in_the_order_of_their_places_with_their_wishes(h
     await resuming.resume_all(hub.kept, hub.view)
 
     assert hub.asked == [("ann", "anyway"), ("bob", "here")]
+    assert hub.options == [{"gpus": 1, "wait": "anyway"}, {"gpus": 1, "wait": "here"}]
     assert not hub.kept.are_awaited
 
 
@@ -186,6 +188,16 @@ async def test_a_start_that_is_given_up_isnt_made_by_the_next_restart(hub, answe
     assert hub.kept.find(("ann", "")) is None
 
 
+async def test_a_hub_at_its_limits_for_many_minutes_costs_nobody_the_place(hub) -> None:
+    hub.stores("ann", 10.0)
+    hub.statuses["ann"] = [429] * 200 + [202]
+
+    await resuming.resume_all(hub.kept, hub.view)
+
+    assert len(hub.asked) == 201
+    assert hub.has_stored("ann")
+
+
 async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
     hub, monkeypatch, caplog
 ) -> None:
@@ -203,7 +215,7 @@ async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(
     assert "no disk" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["stored_states", "stored_options", "start"])
+@pytest.mark.parametrize("name", ["stored_states", "start"])
 @pytest.mark.usefixtures("no_threads")
 async def test_a_database_that_fails_for_a_while_costs_nobody_the_place(
     hub, monkeypatch, name
