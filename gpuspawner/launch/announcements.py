@@ -117,7 +117,10 @@ def told_on_form(spawner: Host) -> str:
 
 
 def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> LeftByPolicies | None:
-    """Return what is left to the owner, with the owner's own servers; None without limits."""
+    """Return what is left to the owner, after what became of the last server.
+
+    None if there is nothing to say.
+    """
     failed, ended = failures.told_on_form(spawner, runtime.failed_starts), told_on_form(spawner)
     withheld = tuple(
         WithheldCard(it.display_name, it.description, explanation)

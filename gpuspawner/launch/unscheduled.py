@@ -323,7 +323,7 @@ class _Clock:
         self._hopeless_since, self.was_refused = None, False
 
     def is_over(self) -> bool:
-        """Whether its time is up, unless a node is about to be ready."""
+        """Whether its time is up."""
         return time.monotonic() >= self._deadline
 
     def is_at_end(self) -> bool:

@@ -72,7 +72,7 @@ class Collecting:
         """
         if ticket.key in self._nodes:
             return True
-        if not ticket.needs_several and ticket.waited(now) < PASSED_SECONDS:
+        if not ticket.needs_several and ticket.weighted_wait(now) < PASSED_SECONDS:
             return False
         reach = room.possible(ticket)
         if len(self._tickets.keys() & reach) >= max(1, int(self._part * len(reach))):

@@ -75,8 +75,8 @@ class Ticket(msgspec.Struct, frozen=True):
         """Whether it needs several devices of one node, so that others can pass it."""
         return self.device is not None and self.requests[self.device] > 1
 
-    def waited(self, now: float) -> float:
-        """Return for how many seconds it has waited; they count by weight."""
+    def weighted_wait(self, now: float) -> float:
+        """Return for how many seconds it has waited, times its weight."""
         return self.weight * max(0.0, now - self.since)
 
     def precedence(self, now: float) -> Precedence:
@@ -84,7 +84,7 @@ class Ticket(msgspec.Struct, frozen=True):
 
         Everybody is first at some time, because everybody's waiting time grows.
         """
-        return -self.waited(now), self.since, self.key
+        return -self.weighted_wait(now), self.since, self.key
 
 
 _ARRIVAL = attrgetter("arrival")

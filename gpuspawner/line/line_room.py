@@ -107,7 +107,7 @@ class LineRoom:
         return self._reaches.of(version, needs, find)
 
     def free(self, node: str) -> Amounts:
-        """As `Room.free`."""
+        """Return what nobody has."""
         info = self._state.nodes.get(node)
         return info.free if info else {}
 

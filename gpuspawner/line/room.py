@@ -25,9 +25,6 @@ class Room(Protocol):
     def possible(self, ticket: Ticket) -> frozenset[str]:
         """Return the nodes on which it would fit if other servers ended."""
 
-    def free(self, node: str) -> Amounts:
-        """Return what nobody has."""
-
     def unpromised(self, node: str) -> Amounts:
         """Return what nobody has, nor may get by a promise."""
 

@@ -14,7 +14,7 @@ _Said = dict[Source | None, tuple[float, Obstacle]]
 
 
 class AutoscalerRefusals:
-    """AutoscalerRefusals of autoscalers, by the shape of the pod, until nodes or pools change."""
+    """What autoscalers have refused, by the shape of the pod, until nodes or pools change."""
 
     def __init__(self, seconds: float = REMEMBERED_SECONDS) -> None:
         self._seconds = seconds

@@ -48,5 +48,8 @@ class UsualTimes(Generic[_Key]):
 
 
 def longest_wait(scale_up: CanScaleUp | MayScaleUp) -> float:
-    """Return how many seconds a start may wait for its node: at least twice the usual time."""
+    """Return how many seconds a start may wait for its node.
+
+    Twice the usual time, but no less than `LEAST_MINUTES`, and a minute for the pod to get there.
+    """
     return 60 * max(LEAST_MINUTES, 2 * (scale_up.minutes or 0)) + TRIAL_SECONDS
