@@ -15,6 +15,7 @@ from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configu
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.facts import Fact, Happened
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.servers import ServerPod
@@ -27,7 +28,6 @@ from gpuspawner.preflight.dry_run import DryRun
 from gpuspawner.preflight.dry_runs import CONNECTIONS, DryRuns
 from gpuspawner.preflight.nobody_waits import nobody_waits
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.record import Fact, Happened
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.traits import OFFERS
 from gpuspawner.traits.settings import (

@@ -132,7 +132,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     async def run_auth_state_hook(self, auth_state: Any) -> None:
         """Run the administrator's hook, and note it if a start begins."""
         await super().run_auth_state_hook(auth_state)
-        self.gpuspawner_gates.endings.begin()
+        self.gpuspawner_gates.server_state.begin()
 
     def run_pre_spawn_hook(self) -> Any:
         """Run gate 2, then the administrator's hook."""
@@ -192,17 +192,19 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     def start_polling(self) -> None:
         """Poll from now on: the hub takes the server as up."""
-        self.gpuspawner_gates.endings.answers()
+        self.gpuspawner_gates.server_state.answers()
         super().start_polling()
 
     def get_state(self) -> dict[str, Any]:
         """Return what the hub stores: KubeSpawner's state, and how the last server ended."""
-        return self.gpuspawner_gates.endings.stored(until_looked_for(self, super().get_state()))
+        return self.gpuspawner_gates.server_state.stored(
+            until_looked_for(self, super().get_state())
+        )
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Load what the hub has stored."""
         super().load_state(state)
-        self.gpuspawner_gates.endings.load(state)
+        self.gpuspawner_gates.server_state.load(state)
 
     def clear_state(self) -> None:
         """Forget the start that has ended."""

@@ -12,8 +12,8 @@ from gpuspawner.form.questions import never, not_free, over_limit
 from gpuspawner.form.view_builder import ViewBuilder, buttons
 from gpuspawner.form.view_model import (
     MOST_LAMPS,
+    AboveTheForm,
     Button,
-    LeftByPolicies,
     LineView,
     LiveAddresses,
     RefusedView,
@@ -34,7 +34,7 @@ def render(
     chosen: object = None,
     told: OnForm | None = None,
     live: LiveAddresses | None = None,
-    usage: LeftByPolicies | None = None,
+    usage: AboveTheForm | None = None,
 ) -> str:
     """Render the fields of the spawn form; JupyterHub puts its own `<form>` around them.
 
@@ -83,7 +83,7 @@ def _of_profiles(told: OnForm) -> tuple[Button, ...]:
     return tuple(Button(INSTEAD, profile_value(it.options), it.label, "") for it in told.profiles)
 
 
-def render_usage(usage: LeftByPolicies, live: LiveAddresses | None) -> str:
+def render_usage(usage: AboveTheForm, live: LiveAddresses | None) -> str:
     """Render what policies leave to the user, above a form of others."""
     template = environment().get_template("usage_alone.html")
     view = UsageView(usage, live)

@@ -127,11 +127,11 @@ class WithheldCard(msgspec.Struct, frozen=True):
     reason: str
 
 
-class LeftByPolicies(msgspec.Struct, frozen=True):
-    """What policies leave to the user.
+class AboveTheForm(msgspec.Struct, frozen=True):
+    """What became of the user's last server, and what policies leave to the user.
 
     Attributes:
-        lines: A sentence for each limit.
+        lines: A sentence for each.
         servers: The user's servers that take part of a limit.
         withheld: What isn't offered to the user, and yet shown.
     """
@@ -189,7 +189,7 @@ class LineView(msgspec.Struct, frozen=True):
 class UsageView(msgspec.Struct, frozen=True):
     """What policies leave, above a form that isn't ours; the attributes are those of `View`."""
 
-    usage: LeftByPolicies
+    usage: AboveTheForm
     live: LiveAddresses | None
 
 
@@ -216,4 +216,4 @@ class View(msgspec.Struct, frozen=True):
     notices: tuple[str, ...]
     error: str
     live: LiveAddresses | None
-    usage: LeftByPolicies | None = None
+    usage: AboveTheForm | None = None

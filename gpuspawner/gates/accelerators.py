@@ -13,7 +13,7 @@ from gpuspawner.compat.kubespawner import MAKING, Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.launch.announcements import usage
+from gpuspawner.launch.announcements import above_the_form
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import manifest, options, parsing
 from gpuspawner.offers.grant import Denial, Grant, decide
@@ -220,7 +220,7 @@ class Accelerators(ServerSource):
         rows = self._to_owner(await self._survey_for_form(entitlement), entitlement)
         draft = drafts.current() or self._untouched(entitlement)
         served = live(self.spawner)
-        left = usage(self.spawner, self.runtime, entitlement)
+        left = above_the_form(self.spawner, self.runtime, entitlement)
         return render(entitlement.offers, rows, draft.options, draft.refused, served, left)
 
     def _untouched(self, entitlement: Entitlement) -> Draft:

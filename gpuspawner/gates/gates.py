@@ -24,18 +24,20 @@ from gpuspawner.compat.database import database_of
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.pods import changed as changed_pod
 from gpuspawner.compat.pods import plain as plain_pod
-from gpuspawner.gates import administrators_form, elsewhere, wishes
+from gpuspawner.facts import Happened
+from gpuspawner.gates import administrators_form, wishes
 from gpuspawner.gates.at_once import at_once
+from gpuspawner.gates.avoiding import avoiding
 from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.servers import UNDISRUPTED
 from gpuspawner.launch import failures
-from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.failures import explaining
 from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
+from gpuspawner.launch.server_state import ServerState
 from gpuspawner.offers.gpu_check import shared_gpus, with_gpu_check
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Overruled, Start, Wait
@@ -43,7 +45,6 @@ from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Of
-from gpuspawner.record import Happened
 from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.start import connection, hooks
 from gpuspawner.start.admitting import Admitting, TurnToStart
@@ -66,7 +67,7 @@ class Gates:
     Attributes:
         sources: What the server is chosen from, and the form for it.
         form: The first gate.
-        endings: How the last server ended.
+        server_state: What the hub stores of its servers.
         turn: When the current start is admitted.
         attempt: The current start; None before its second gate and after its end.
     """
@@ -83,7 +84,7 @@ class Gates:
         self._sending = Sending(spawner, stock, self._reservations)
         self._begun = asyncio.Event()
         self._progress = Progress()
-        self.endings = Endings(spawner, stock, self._runtime)
+        self.server_state = ServerState(spawner, stock, self._runtime)
         self.attempt: Attempt | None = None
         self.turn = self._new_turn()
         self._run = self._new_run()
@@ -131,7 +132,7 @@ class Gates:
                     "Starting %s unchecked: %s", log_name(self._spawner), unknown
                 )
         self._spawner.user_options = dict(choice.options)
-        self.endings.forget()
+        self.server_state.forget()
         failures.forget(self._spawner, self._runtime.failed_starts)
         for message in self.attempt.news():
             self._progress.tell(message, 5)
@@ -198,12 +199,10 @@ class Gates:
         names = self._spawner.namespace, pod.metadata.name, home_of(self._spawner)
         choice = self._choice().named(*names).sending(sent)
         self._sending.rename(choice.proposal.key)
-        if avoiding := await elsewhere.avoiding(
-            self._spawner, self._runtime, choice, self._admission
-        ):
-            choice, pod = avoiding.choice, changed_pod(pod, sent, avoiding.choice.proposal.pod)
+        if kept_off := await avoiding(self._spawner, self._runtime, choice, self._admission):
+            choice, pod = kept_off.choice, changed_pod(pod, sent, kept_off.choice.proposal.pod)
             if self.attempt and not self.attempt.is_sent:
-                told = messages.elsewhere if avoiding.is_sure else messages.perhaps_the_same
+                told = messages.elsewhere if kept_off.is_sure else messages.perhaps_the_same
                 self._progress.tell(told(), 5)
         granted = await self._policing.take_sent(choice)
         if granted is not None:
@@ -222,7 +221,7 @@ class Gates:
         self._learn(sent)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, is_sent=True)
-        await self.endings.send(granted or Granted())
+        await self.server_state.send(granted or Granted())
         self._run.sent.set()
         async with refusing(Of.POD, self._spawner, choice, self._admission):
             return await self._sending.send(choice.proposal.key, pod, request_timeout)
@@ -305,7 +304,7 @@ class Gates:
         admitting = Admitting(self._spawner, self._runtime, self._policing)
         if self._runtime.line is None:
             return TurnToStart(self._spawner, admitting)
-        told = self.endings, self._progress, self._begun
+        told = self.server_state, self._progress, self._begun
         return self._runtime.line.turn(
             self._spawner, self._runtime, admitting, self._policing, *told
         )
@@ -318,12 +317,12 @@ class Gates:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
         await self._stock.kubespawner.stop(now)
         self._reservations.see_out(self._choice().proposal.key)
-        self.endings.store()
+        self.server_state.store()
 
     async def poll(self) -> int | None:
         """Poll as KubeSpawner does, and note why a server has ended."""
         before = self._stock.known_pod()
-        return self.endings.polled(await connection.poll(self._spawner, self._stock), before)
+        return self.server_state.polled(await connection.poll(self._spawner, self._stock), before)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Yield how far this start is, unless the administrator's class does."""
@@ -347,14 +346,14 @@ class Gates:
         """Start one of KubeSpawner's reflectors; that of events only if somebody reads it."""
         if kind == "events" and self._tells_progress and not hooks.reads_events(self._spawner):
             return None  # what we tell comes from a watch of our own
-        gone = self.endings.farewell
+        gone = self.server_state.farewell
         return await connection.start_reflector(self._stock, kind, gone, reflector_class, **kwargs)
 
     def clear(self) -> None:
         """Forget the start that has ended; the hub calls this after every start, failed or not."""
         self._stock.kubespawner.clear_state()
-        self._runtime.note(Happened.ENDED, self._spawner, reason=self.endings.why)
-        self.endings.clear()
+        self._runtime.note(Happened.ENDED, self._spawner, reason=self.server_state.why)
+        self.server_state.clear()
         if self.attempt is not None:
             self._reservations.end(self.attempt.choice.proposal.key)
         self.attempt = None

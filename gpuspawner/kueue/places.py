@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import ClusterQueue, LocalQueue, Order, Workload, order
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kueue.quota import amount
+from gpuspawner.kueue.queue_capacity import amount
 from gpuspawner.kueue.workloads import short
 from gpuspawner.preflight.queue import PlaceInQueue
 

@@ -15,7 +15,7 @@ from gpuspawner.kube.kueue_pods import tolerating
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kueue.places import ahead, inactive, is_stopped
-from gpuspawner.kueue.quota import CohortError, QueueCapacity
+from gpuspawner.kueue.queue_capacity import CohortError, QueueCapacity
 from gpuspawner.kueue.workloads import devices_first
 from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.scheduling.requests import PODS, pod_requests

@@ -16,11 +16,11 @@ from tornado.httputil import HTTPServerRequest
 from gpuspawner import language, messages
 from gpuspawner.compat import jupyterhub, people
 from gpuspawner.form.addresses import line, stop
-from gpuspawner.form.view_model import LeftByPolicies, OwnServer, WithheldCard
+from gpuspawner.form.view_model import AboveTheForm, OwnServer, WithheldCard
 from gpuspawner.kube.startup import read_pod
 from gpuspawner.language import gettext as _
 from gpuspawner.launch import failures
-from gpuspawner.launch.endings import last_of
+from gpuspawner.launch.server_state import last_of
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Entitlement
@@ -110,25 +110,27 @@ def _ends(running: Runtime, user: Any) -> list[Markup]:
     return [messages.ends_in(name, left) for left, name in ending]
 
 
-def told_on_form(spawner: Host) -> str:
+def last_ending(spawner: Host) -> str:
     """Say how the last server of this form ended; "" if there is nothing to say."""
     ending = last_of(jupyterhub.stored_state(spawner))
     return messages.last_server_ended(ending, utc_now()) if ending else ""
 
 
-def usage(spawner: Host, runtime: Runtime, entitlement: Entitlement) -> LeftByPolicies | None:
+def above_the_form(
+    spawner: Host, runtime: Runtime, entitlement: Entitlement
+) -> AboveTheForm | None:
     """Return what is left to the owner, after what became of the last server.
 
     None if there is nothing to say.
     """
-    failed, ended = failures.told_on_form(spawner, runtime.failed_starts), told_on_form(spawner)
+    failed, ended = failures.last_failure(spawner, runtime.failed_starts), last_ending(spawner)
     withheld = tuple(
         WithheldCard(it.display_name, it.description, explanation)
         for it, explanation in entitlement.withheld
     )
     servers = tuple(_own(spawner, name) for name in entitlement.servers)
     lines = tuple(filter(None, [failed, ended, *entitlement.lines]))
-    return LeftByPolicies(lines, servers, withheld) if lines or withheld else None
+    return AboveTheForm(lines, servers, withheld) if lines or withheld else None
 
 
 def _own(spawner: Host, name: str) -> OwnServer:

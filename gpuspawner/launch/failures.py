@@ -61,7 +61,7 @@ def forget(spawner: Host, failed: FailedStarts) -> None:
     failed.pop((spawner.user.name, spawner.name), None)
 
 
-def told_on_form(spawner: Host, failed: FailedStarts) -> str:
+def last_failure(spawner: Host, failed: FailedStarts) -> str:
     """Say why the last start failed; "" if it didn't, or if this form already says so."""
     draft = drafts.current()
     if draft is not None and draft.refused is not None:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from jupyterhub.utils import AnyTimeoutError
 
 from gpuspawner.compat.kubespawner import Stock, is_of_others
+from gpuspawner.facts import Happened
 from gpuspawner.launch.launching import (
     Decide,
     Launching,
@@ -21,7 +22,6 @@ from gpuspawner.launch.launching import (
 )
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.unscheduled import question
-from gpuspawner.record import Happened
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name

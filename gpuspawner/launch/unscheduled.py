@@ -243,8 +243,8 @@ class AwaitedNode:
         if isinstance(decision, Refuse) and clock.was_refused:
             return decision
         if isinstance(decision, Refuse) and not _is_taken(decision) and not clock.coming_by:
-            return decision if clock.without_hope() >= LASTING_SECONDS else None
-        clock.has_hope()
+            return decision if clock.lose_hope() >= LASTING_SECONDS else None
+        clock.regain_hope()
         if not clock.is_over():
             return None
         looks = clock.looked(self._to_come.pools.looks)
@@ -312,13 +312,13 @@ class _Clock:
         """Give the start some more time."""
         self._deadline = time.monotonic() + self._trial
 
-    def without_hope(self) -> float:
+    def lose_hope(self) -> float:
         """Note that no pool would help any more; return for how many seconds this has been so."""
         now = time.monotonic()
         self._hopeless_since = self._hopeless_since or now
         return now - self._hopeless_since
 
-    def has_hope(self) -> None:
+    def regain_hope(self) -> None:
         """Note that a node has room or can still come, even if an autoscaler has said no."""
         self._hopeless_since, self.was_refused = None, False
 

@@ -9,11 +9,11 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.activity import unused_for
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.progress import Progress
-from gpuspawner.line.durations import Durations
+from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.in_line import InLine
 from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.resuming import resume_all
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.line.written import QueueRules
@@ -36,14 +36,14 @@ class HubLine:
         rules: Who may wait.
         kept: The places of those who haven't come back yet since the hub started.
         unused_for: Returns the pods of servers that nobody has used for so many seconds.
-        durations: When servers end, and which are idle.
+        known_ends: When servers end, and which are idle.
     """
 
     def __init__(self, rules: QueueRules, pods: Callable[[], Mapping[Key, ServerPod]]) -> None:
         self.rules = rules
         self.kept = KeptPlaces()
         self.unused_for = unused_for
-        self.durations = Durations(pods, lambda: self.unused_for(rules.seconds_idle))
+        self.known_ends = KnownEnds(pods, lambda: self.unused_for(rules.seconds_idle))
         self._waiting: WaitingLine | None = None
 
     def waiting(
@@ -60,7 +60,7 @@ class HubLine:
             reservations,
             decide,
             self.kept,
-            self.durations,
+            self.known_ends,
             self.rules.part_kept_free,
         )
         self._waiting = made
@@ -69,7 +69,9 @@ class HubLine:
     @property
     def turn(
         self,
-    ) -> Callable[[Host, Runtime, Admitting, Policing, Endings, Progress, asyncio.Event], InLine]:
+    ) -> Callable[
+        [Host, Runtime, Admitting, Policing, ServerState, Progress, asyncio.Event], InLine
+    ]:
         """Makes the wait of one start of a spawner."""
         if self._waiting is None:
             raise RuntimeError("the preflight has not made the line yet")

@@ -9,10 +9,11 @@ from math import inf
 
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
+from gpuspawner.facts import Happened
 from gpuspawner.form.addresses import line
 from gpuspawner.launch import failures
-from gpuspawner.launch.endings import Endings
 from gpuspawner.launch.progress import Progress
+from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.fronts import STAYS, needs_a_place
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.line import Ticket
@@ -22,7 +23,6 @@ from gpuspawner.line.written import QueueRules
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight.decision import Decision, Reason, Refuse
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.record import Happened
 from gpuspawner.reservations.places import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, stored_options
@@ -83,14 +83,14 @@ class InLine(TurnToStart):
         runtime: Runtime,
         admitting: Admitting,
         policing: Policing,
-        endings: Endings,
+        server_state: ServerState,
         progress: Progress,
         begun: asyncio.Event,
     ) -> None:
         super().__init__(spawner, admitting)
         self._runtime = runtime
         self._policing = policing
-        self._endings = endings
+        self._server_state = server_state
         self._progress = progress
         self._begun = begun
         self._rules = rules
@@ -117,7 +117,7 @@ class InLine(TurnToStart):
             if not isinstance(end, Refusal) or end.slug not in PASSES:
                 self._kept.take(self._server)
                 if isinstance(end, Exception):  # else, the hub ends
-                    self._endings.wait_no_longer()
+                    self._server_state.wait_no_longer()
             raise
         self._kept.take(self._server)
         self._called = None  # nobody can leave any more
@@ -145,7 +145,7 @@ class InLine(TurnToStart):
                 choice = asked.kept_off_nodes(off)
             else:
                 if self._place is None:  # who was in line now starts without the wish to wait
-                    self._endings.wait_no_longer()
+                    self._server_state.wait_no_longer()
                 return admitted
 
     async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
@@ -169,7 +169,7 @@ class InLine(TurnToStart):
             yield
         except Exception as end:
             if self._place is None or not isinstance(end, Refusal) or end.slug not in TAKEN:
-                self._endings.wait_no_longer()
+                self._server_state.wait_no_longer()
                 raise
             self._kept.keep(self._server, self._place)
             self._runtime.run(resume(self._kept, self._server))
@@ -235,7 +235,7 @@ class InLine(TurnToStart):
         self._runtime.note(Happened.JOINED, self._spawner, given)
         # Nothing is granted yet: if the hub ends, its place has the options, and no other start.
         stored_options.restore_for_next_start(self._spawner)
-        self._endings.wait(place)
+        self._server_state.wait(place)
         self._choice, self._seen = choice, time.monotonic()
         self.is_on = self.has_waited = True
         self._begun.set()

@@ -6,7 +6,7 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.until_changed import UntilChanged
-from gpuspawner.line.durations import Durations
+from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.room import KnownEnd
 from gpuspawner.preflight.proposal import Proposal
@@ -35,14 +35,14 @@ class LineRoom:
         state: ClusterState,
         verdicts: Verdicts,
         reservations: Reservations,
-        durations: Durations,
+        known_ends: KnownEnds,
         proposal: Callable[[Key], Proposal],
         reserve: Callable[[Ticket, frozenset[str]], bool],
     ) -> None:
         self._state = state
         self._verdicts = verdicts
         self._reservations = reservations
-        self._durations = durations
+        self._known_ends = known_ends
         self._proposal = proposal
         self._reserve = reserve
         self._possible = UntilChanged[tuple[Proposal, frozenset[str]]](_KEPT)
@@ -122,7 +122,7 @@ class LineRoom:
     def ends(self, node: str) -> Sequence[KnownEnd]:
         """As `Room.ends`."""
         info = self._state.nodes.get(node)
-        return self._durations.ends(info) if info else ()
+        return self._known_ends.ends(info) if info else ()
 
     def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
         """As `Room.promise`."""

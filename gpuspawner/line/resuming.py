@@ -9,7 +9,7 @@ from functools import partial
 from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import waiting
-from gpuspawner.launch.endings import PLACE, place_of, without_place
+from gpuspawner.launch.server_state import PLACE, place_of, without_place
 from gpuspawner.line.kept import PATIENCE_SECONDS, KeptPlaces, Server
 from gpuspawner.reservations.places import OPTION
 

@@ -20,10 +20,10 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.line.collecting import PART
-from gpuspawner.line.durations import Durations
 from gpuspawner.line.fronts import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
 from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.serving import Serving
@@ -83,14 +83,14 @@ class WaitingLine:
         reservations: Reservations,
         decide: Callable[[Proposal], Decision],
         kept: KeptPlaces,
-        durations: Durations,
+        known_ends: KnownEnds,
         part: float = PART,
     ) -> None:
         self._view = view
         self._verdicts = verdicts
         self._reservations = reservations
         self._kept = kept
-        self._durations = durations
+        self._known_ends = known_ends
         self._waits = Waits()
         self._line = Line()
         self._serving = Serving(self._line, part)
@@ -99,7 +99,7 @@ class WaitingLine:
         self._asked: dict[Key, Proposal] = {}
         self._held_back = HeldBack(self._line, self._let_back)
         self._room = LineRoom(
-            view.state, verdicts, reservations, durations, self._proposal, self._promise
+            view.state, verdicts, reservations, known_ends, self._proposal, self._promise
         )
         self._task: asyncio.Task[None] | None = None
 
@@ -193,7 +193,7 @@ class WaitingLine:
         place = 1 + sum(count for _, count in ahead) + self._kept.before(ticket.since)
         usual = self._waits.usual(_kind(self._proposal(ticket.key)), time.time())
         possible, nodes = self._room.possible(ticket), self._view.state.nodes
-        idle = self._durations.idle(ticket, possible, nodes)
+        idle = self._known_ends.idle(ticket, possible, nodes)
         return PlaceInLine(place, usual, idle, self._kept_for(ticket))
 
     def _kept_for(self, ticket: Ticket) -> int:

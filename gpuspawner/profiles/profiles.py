@@ -17,7 +17,7 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render_refusal, render_usage
-from gpuspawner.launch.announcements import usage
+from gpuspawner.launch.announcements import above_the_form
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import availability, page
@@ -211,7 +211,7 @@ class Profiles(ServerSource):
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
         above = render_refusal(told, served) if told and told.profiles else ""
-        left = usage(spawner, self.runtime, entitlement)
+        left = above_the_form(spawner, self.runtime, entitlement)
         if left and left.lines:
             above += render_usage(left, served)
         is_quiet = all(it.is_quiet for it in rows)

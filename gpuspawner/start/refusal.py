@@ -10,11 +10,11 @@ from tornado import web
 from gpuspawner import messages, runtime
 from gpuspawner.compat import failure_count, jupyterhub
 from gpuspawner.compat.database import is_fault
+from gpuspawner.facts import Happened
 from gpuspawner.language import ENGLISH, language_tag
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
-from gpuspawner.record import Happened
 from gpuspawner.start import drafts
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.traits.trait_types import setting

@@ -15,7 +15,7 @@ from threading import Thread
 
 import msgspec
 
-from gpuspawner.record import Fact
+from gpuspawner.facts import Fact
 from gpuspawner.use.aside import aside
 from gpuspawner.use.record import MOST_FACTS
 

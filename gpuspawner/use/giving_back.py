@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
-from gpuspawner.record import Happened
+from gpuspawner.facts import Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.use.idle import GPUUse
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gpuspawner.record import Fact, Happened
+from gpuspawner.facts import Fact, Happened
 
 SCHEMA_ID = "https://schema.jupyter.org/gpuspawner/server"
 SCHEMA = {

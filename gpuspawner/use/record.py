@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from gpuspawner.record import Fact, Happened
+from gpuspawner.facts import Fact, Happened
 
 log = logging.getLogger(__name__)
 

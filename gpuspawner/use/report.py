@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gpuspawner.record import Fact, Happened
+from gpuspawner.facts import Fact, Happened
 
 
 class RefusalReport(msgspec.Struct, frozen=True):

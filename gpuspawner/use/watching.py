@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from gpuspawner.compat.activity import unused_for
 from gpuspawner.compat.jupyterhub import hub, running
+from gpuspawner.facts import Fact, Happened
 from gpuspawner.kube.meta import Key, moment
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.record import Fact, Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.use.aside import aside
@@ -182,7 +182,7 @@ class UseWatch:
             await asyncio.sleep(0)
 
     def _watched(self, spawner: Any, pod: ServerPod, gpus: int) -> Watched:
-        granted = spawner.gpuspawner_gates.endings.granted
+        granted = spawner.gpuspawner_gates.server_state.granted
         began = moment(pod.status.start_time) if pod.status.start_time else None
         key, rule = pod.metadata.key, granted.idle
         return Watched(spawner, key, pod.metadata.uid, granted.accelerator, gpus, began, rule)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from gpuspawner.record import Happened
+from gpuspawner.facts import Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.use.giving_back import IdleStanding, after, keep, may_keep
 from gpuspawner.use.idle import DeviceUse, Window, use_of

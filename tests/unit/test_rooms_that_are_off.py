@@ -45,8 +45,8 @@ async def starts():
         await begun
     await spawner.get_pod_manifest()
     set_pod(spawner, pod())
-    spawner.gpuspawner_gates.endings.answers()
-    spawner.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    spawner.gpuspawner_gates.server_state.answers()
+    spawner.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
     place = {"since": 1, "wish": "here", "options": {}}
     spawner.load_state({"gpuspawner": {"granted": "{}", "place": place}})
 

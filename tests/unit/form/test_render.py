@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gpuspawner import form as form_package
 from gpuspawner.form.render import render
-from gpuspawner.form.view_model import LeftByPolicies, LiveAddresses, WithheldCard
+from gpuspawner.form.view_model import AboveTheForm, LiveAddresses, WithheldCard
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
@@ -243,7 +243,7 @@ def test_a_card_says_how_a_gpu_is_shared():
 
 
 def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
-    usage = LeftByPolicies((), (), (WithheldCard("NVIDIA H100", "80 GB", "For <b>research</b>."),))
+    usage = AboveTheForm((), (), (WithheldCard("NVIDIA H100", "80 GB", "For <b>research</b>."),))
     page = drawn(usage=usage)
     shown = page.one("ul", **{"aria-label": "Not offered to you"})
 

@@ -35,7 +35,7 @@ async def has_its_turn(hub: MortalHub) -> None:
 async def loses_its_pod(hub: MortalHub) -> None:
     await has_its_turn(hub)
     assert hub.spawner.ready
-    hub.spawner.gpuspawner_gates.endings.farewell(pod("EvictionByEvictionAPI"))
+    hub.spawner.gpuspawner_gates.server_state.farewell(pod("EvictionByEvictionAPI"))
     hub.pods.clear()
     hub.facts.add("evicted")
     await hub.spawner.poll()

@@ -16,7 +16,7 @@ from tornado.testing import bind_unused_port
 
 from gpuspawner import language
 from gpuspawner.compat import jupyterhub
-from gpuspawner.launch.announcements import announce, told_at_home, told_everywhere, told_on_form
+from gpuspawner.launch.announcements import announce, last_ending, told_at_home, told_everywhere
 from gpuspawner.troubles.ending import Ending, utc_now, written
 from gpuspawner.troubles.trouble import Kind
 
@@ -55,7 +55,7 @@ def test_what_is_older_than_a_day_is_told_on_the_form_only() -> None:
     form: Any = SimpleNamespace(orm_spawner=SimpleNamespace(state=old))
 
     assert told_everywhere(person(train=old)) == ""
-    assert told_on_form(form) == f"Your last server {LOST} That was 25 hours ago. {AGAIN}"
+    assert last_ending(form) == f"Your last server {LOST} That was 25 hours ago. {AGAIN}"
 
 
 @pytest.mark.parametrize("user", [None, SimpleNamespace(name="a service")])

@@ -45,18 +45,18 @@ def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, failed) -> N
     assert refusal.jupyterhub_html_message.startswith("<strong>The disk is full.</strong> Please.")
     assert 'href="/base/hub/spawn/a%2Fb"' in refusal.jupyterhub_html_message
     told = "Your last start failed: The disk is full. Please."
-    assert failures.told_on_form(spawner, failed) == told
+    assert failures.last_failure(spawner, failed) == told
 
     failures.forget(spawner, failed)
-    assert failures.told_on_form(spawner, failed) == ""
+    assert failures.last_failure(spawner, failed) == ""
 
 
 async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawner, failed) -> None:
     fail(spawner, failed, Refusal(Message.of("The disk is full."), reason="disk-full"))
     drafts.keep({})
-    assert failures.told_on_form(spawner, failed)
+    assert failures.last_failure(spawner, failed)
     drafts.refuse(OnForm(Message.of("The disk is full.")))
-    assert failures.told_on_form(spawner, failed) == ""
+    assert failures.last_failure(spawner, failed) == ""
 
 
 def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner, failed) -> None:
@@ -64,7 +64,7 @@ def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner, failed) -> None
     with pytest.raises(Refusal), failures.explaining(spawner, failed, str):
         raise left
 
-    assert failures.told_on_form(spawner, failed) == "You have left the line."
+    assert failures.last_failure(spawner, failed) == "You have left the line."
 
 
 @pytest.mark.parametrize("error", [TimeoutError("pod x did not start"), ValueError("<b>")])
@@ -76,11 +76,11 @@ def test_an_unforeseen_error_is_explained_without_its_words(spawner, failed, err
         "Please tell your administrator. The hub's log has the details."
     )
     assert str(error) not in raised.jupyterhub_html_message
-    assert failures.told_on_form(spawner, failed)
+    assert failures.last_failure(spawner, failed)
 
 
 @pytest.mark.parametrize("error", [Said(), web.HTTPError(403, "Not today.")])
 def test_what_an_administrator_s_hook_says_stays(spawner, failed, error) -> None:
     raised = fail(spawner, failed, error)
     assert "jupyterhub_html_message" not in vars(raised)
-    assert failures.told_on_form(spawner, failed) == ""
+    assert failures.last_failure(spawner, failed) == ""

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuspawner.launch import endings
+from gpuspawner.launch import server_state
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.places import KeptPlace, Wish
@@ -48,10 +48,10 @@ def by_a_later_version() -> dict[str, Any]:
 def test_all_that_0_1_stores_is_read(state: dict[str, Any]) -> None:
     at = datetime(2026, 11, 27, 4, 0, tzinfo=UTC)
 
-    assert endings.last_of(state) == Ending(
+    assert server_state.last_of(state) == Ending(
         Kind.OUT_OF_MEMORY, at, seconds=3600, memory=8 << 30, node="gpu-1", last_words="Killed"
     )
-    assert endings.place_of(state) == KeptPlace(1764216000.5, Wish.HERE, {"gpus": 1})
+    assert server_state.place_of(state) == KeptPlace(1764216000.5, Wish.HERE, {"gpus": 1})
     assert granted.stored(state["gpuspawner"]) == Granted("a100", ("course",), ("ml",), 3600, "u1")
 
 
@@ -60,14 +60,14 @@ def test_what_a_later_version_stores_otherwise_is_nothing_to_this_one() -> None:
     state = by_0_1()
     state["gpuspawner"] |= {"ending": {"kind": "of-later"}, "place": ["later"], "granted": "[2]"}
 
-    assert endings.last_of(state) is None
-    assert endings.place_of(state) is None
+    assert server_state.last_of(state) is None
+    assert server_state.place_of(state) is None
     assert granted.stored(state["gpuspawner"]) == Granted()
 
 
 def test_0_1_reads_what_this_version_stores() -> None:
     ours = by_0_1()["gpuspawner"]
-    last, place = endings.last_of(by_0_1()), endings.place_of(by_0_1())
+    last, place = server_state.last_of(by_0_1()), server_state.place_of(by_0_1())
     assert last
     assert place
 

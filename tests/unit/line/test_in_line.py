@@ -13,7 +13,7 @@ from jupyterhub.utils import utcnow
 from sqlalchemy import inspect, text
 
 from gpuspawner import GPUSpawner
-from gpuspawner.launch.endings import place_of
+from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import in_line
 from gpuspawner.line.in_line import lets_join, lets_stay
 from gpuspawner.line.written import QueueRules
@@ -236,7 +236,7 @@ async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting, is
     """Even if this one ends before it has stored that the server has stopped."""
     alice = await waiting()
     row = alice.row(user_options={})
-    alice.spawner.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
 
     if is_hub_s_end:
         alice.start.cancel()
@@ -253,7 +253,7 @@ async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_h
 ) -> None:
     alice = await waiting()
     row = alice.row()
-    alice.spawner.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
     alice.hub.view.remove_pod("x")
     await alice.starts()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpuspawner.line.durations import Durations
+from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.preflight.proposal import Proposal
@@ -36,7 +36,7 @@ class Stage:
             self.view.state,
             self.verdicts,
             self.reservations,
-            Durations(dict),
+            KnownEnds(dict),
             self.proposals.__getitem__,
             self.promise,
         )

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
-from gpuspawner.launch.endings import place_of
+from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import resuming
 from gpuspawner.line.kept import PATIENCE_SECONDS, KeptPlaces, Server
 from gpuspawner.reservations.places import KeptPlace, Wish

@@ -79,12 +79,12 @@ class StillRuntime(Runtime):
         decide: DecidesAlone,
     ) -> "WaitingLine":
         """As `HubLine.waiting`, but nobody tells who is idle, and who comes back is not awaited."""
-        from gpuspawner.line.durations import Durations
         from gpuspawner.line.kept import KeptPlaces
+        from gpuspawner.line.known_ends import KnownEnds
         from gpuspawner.line.waiting_line import WaitingLine
 
         assert self.line is not None
-        made = WaitingLine(view, verdicts, reservations, decide, KeptPlaces(), Durations(dict))
+        made = WaitingLine(view, verdicts, reservations, decide, KeptPlaces(), KnownEnds(dict))
         self.line._waiting = made
         return made
 

@@ -18,7 +18,7 @@ from traitlets.config import Config
 from gpuspawner import GPUSpawner
 from gpuspawner.compat import waiting
 from gpuspawner.launch import run
-from gpuspawner.launch.endings import last_of, place_of
+from gpuspawner.launch.server_state import last_of, place_of
 from gpuspawner.reservations.places import KeptPlace
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import A100, StillHub

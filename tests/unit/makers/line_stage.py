@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.line.durations import Durations
 from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.preflight.nobody_waits import DecidesAlone
@@ -23,12 +23,12 @@ class Stage:
 
     def __init__(self, *objects: tuple[str, Any], kept: KeptPlaces | None = None) -> None:
         self.view = StillView(*objects)
-        kept, durations = kept or KeptPlaces(), Durations(dict)
+        kept, known_ends = kept or KeptPlaces(), KnownEnds(dict)
 
         def line(
             view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: DecidesAlone
         ) -> WaitingLine:
-            self.line = WaitingLine(view, verdicts, reservations, decide, kept, durations)
+            self.line = WaitingLine(view, verdicts, reservations, decide, kept, known_ends)
             return self.line
 
         self.preflight = Preflight(self.view, line=line)

@@ -7,7 +7,7 @@ from jupyterhub import orm
 from jupyterhub.utils import utcnow
 
 from gpuspawner import GPUSpawner
-from gpuspawner.launch.endings import last_of
+from gpuspawner.launch.server_state import last_of
 from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import StillHub

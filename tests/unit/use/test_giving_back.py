@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.record import Happened
+from gpuspawner.facts import Happened
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.use.giving_back import IdleStanding, UseState, after, keep, may_keep
 from gpuspawner.use.idle import GPUUse

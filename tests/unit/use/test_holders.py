@@ -18,7 +18,7 @@ from tests.unit.makers.worlds import labelled, node
 from tests.unit.use.facts import fact
 
 if TYPE_CHECKING:
-    from gpuspawner.record import Fact
+    from gpuspawner.facts import Fact
     from gpuspawner.runtime import Runtime
 
 TRAITS: dict[str, Any] = {"accelerators": {"a100": A100}, "autoscaling": "none", "gpu_use": True}

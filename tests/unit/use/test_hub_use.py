@@ -7,7 +7,7 @@ from typing import Any
 
 from jupyterhub.app import JupyterHub
 
-from gpuspawner.record import Fact, Happened
+from gpuspawner.facts import Fact, Happened
 from gpuspawner.use.files import FactFiles
 from gpuspawner.use.hub_use import HubUse
 from gpuspawner.use.written import UseRules

@@ -65,8 +65,8 @@ async def test_a_server_is_noted_from_its_grant_to_its_end(monkeypatch: pytest.M
 
     await noting.begin(1)
     set_pod(noting.spawner, pod())
-    noting.spawner.gpuspawner_gates.endings.answers()
-    noting.spawner.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    noting.spawner.gpuspawner_gates.server_state.answers()
+    noting.spawner.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
     noting.spawner.clear_state()
 
     assert noting.facts == [

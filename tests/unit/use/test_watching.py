@@ -90,7 +90,7 @@ class Stage:
 
 def user(name: str, rule: WhenIdle | None) -> SimpleNamespace:
     granted = Granted("a100", idle=rule)
-    gates = SimpleNamespace(endings=SimpleNamespace(granted=granted))
+    gates = SimpleNamespace(server_state=SimpleNamespace(granted=granted))
     owner = SimpleNamespace(name=name)
     owner.spawners = {
         "": SimpleNamespace(

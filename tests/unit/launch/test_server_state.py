@@ -12,7 +12,7 @@ from sqlalchemy.orm import object_session
 
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Forbidden, Reading
-from gpuspawner.launch.endings import last_of, place_of, without_place
+from gpuspawner.launch.server_state import last_of, place_of, without_place
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.places import KeptPlace, Wish
@@ -29,7 +29,7 @@ EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
 def up(after_restart) -> GPUSpawner:
     """A spawner whose server is up."""
     spawner = after_restart(runs=True)
-    spawner.gpuspawner_gates.endings.answers()
+    spawner.gpuspawner_gates.server_state.answers()
     return spawner
 
 
@@ -48,9 +48,9 @@ def up(after_restart) -> GPUSpawner:
 )
 def test_the_hub_stores_how_a_server_ended_that_was_up(up, farewell, polled, expected) -> None:
     if farewell:
-        up.gpuspawner_gates.endings.farewell(pod(farewell))
+        up.gpuspawner_gates.server_state.farewell(pod(farewell))
 
-    assert [up.gpuspawner_gates.endings.polled(1, it) for it in polled] == [1] * len(polled)
+    assert [up.gpuspawner_gates.server_state.polled(1, it) for it in polled] == [1] * len(polled)
     assert stopped(up) is expected
 
 
@@ -58,11 +58,11 @@ def test_an_ending_is_stored_before_the_hub_stores_that_the_server_has_stopped(
     after_restart, up
 ) -> None:
     """The hub may end in between, and the pod is gone then."""
-    up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    up.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
     assert kind(up) is Kind.EVICTED
 
     again = after_restart(runs=True)
-    again.gpuspawner_gates.endings.polled(1, None)
+    again.gpuspawner_gates.server_state.polled(1, None)
     assert stopped(again) is Kind.EVICTED
 
 
@@ -72,9 +72,9 @@ async def test_a_cut_start_that_never_comes_up_is_stored_so_before_the_hub_has_s
     async def gone(*_: object) -> None: ...
 
     monkeypatch.setattr(KubeSpawner, "stop", gone)
-    await after_restart(runs=True).gpuspawner_gates.endings.send(Granted())
+    await after_restart(runs=True).gpuspawner_gates.server_state.send(Granted())
     restarted = after_restart(runs=True)
-    assert restarted.gpuspawner_gates.endings.polled(None, pod()) is None
+    assert restarted.gpuspawner_gates.server_state.polled(None, pod()) is None
 
     await restarted.stop()
 
@@ -84,7 +84,7 @@ async def test_a_cut_start_that_never_comes_up_is_stored_so_before_the_hub_has_s
 def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up) -> None:
     set_pod(up, pod("EvictionByEvictionAPI"))
 
-    up.gpuspawner_gates.endings.polled(1, pod())
+    up.gpuspawner_gates.server_state.polled(1, pod())
 
     assert stopped(up) is Kind.EVICTED
 
@@ -94,11 +94,11 @@ async def test_a_locked_database_keeps_no_server_from_stopping_and_has_its_endin
 ) -> None:
     database = FileDatabase(tmp_path)
     up = restarting(hub_with(NODE), database)(runs=True)
-    up.gpuspawner_gates.endings.answers()
+    up.gpuspawner_gates.server_state.answers()
 
     with database.locked():
-        assert up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
-        up.gpuspawner_gates.endings.store()
+        assert up.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI")) == 1
+        up.gpuspawner_gates.server_state.store()
 
     await until(lambda: kind(up) is Kind.EVICTED)
     assert caplog.text.count("database is locked") == 1
@@ -110,28 +110,28 @@ def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
     def fails(*_: object) -> None:
         raise KeyError("a bug")
 
-    monkeypatch.setattr("gpuspawner.launch.endings.read_pod", fails)
+    monkeypatch.setattr("gpuspawner.launch.server_state.read_pod", fails)
     monkeypatch.setattr("gpuspawner.troubles.farewells.ending_of", fails)
 
-    assert up.gpuspawner_gates.endings.polled(None, pod()) is None
-    assert up.gpuspawner_gates.endings.polled(1, pod()) == 1
-    up.gpuspawner_gates.endings.farewell(pod("EvictionByEvictionAPI"))
+    assert up.gpuspawner_gates.server_state.polled(None, pod()) is None
+    assert up.gpuspawner_gates.server_state.polled(1, pod()) == 1
+    up.gpuspawner_gates.server_state.farewell(pod("EvictionByEvictionAPI"))
     assert "Can't note how a pod ended" in caplog.text
 
 
 def test_the_farewell_of_an_older_pod_is_not_that_of_the_server(up) -> None:
-    up.gpuspawner_gates.endings.farewell(pod("PreemptionByScheduler"))
-    up.gpuspawner_gates.endings.answers()
+    up.gpuspawner_gates.server_state.farewell(pod("PreemptionByScheduler"))
+    up.gpuspawner_gates.server_state.answers()
 
-    up.gpuspawner_gates.endings.polled(1, None)
+    up.gpuspawner_gates.server_state.polled(1, None)
 
     assert stopped(up) is Kind.DELETED
 
 
 def test_a_server_that_the_hub_stops_has_no_ending(up) -> None:
-    assert up.gpuspawner_gates.endings.polled(None, pod()) is None
+    assert up.gpuspawner_gates.server_state.polled(None, pod()) is None
     stop(up)
-    assert up.gpuspawner_gates.endings.polled(1, None) == 1
+    assert up.gpuspawner_gates.server_state.polled(1, None) == 1
 
     assert kind(up) is None
     assert "gpuspawner" not in up.get_state()
@@ -139,9 +139,9 @@ def test_a_server_that_the_hub_stops_has_no_ending(up) -> None:
 
 async def test_a_start_that_fails_is_no_ending(after_restart) -> None:
     spawner = after_restart()
-    await spawner.gpuspawner_gates.endings.send(Granted())
+    await spawner.gpuspawner_gates.server_state.send(Granted())
 
-    assert spawner.gpuspawner_gates.endings.polled(1, None) == 1
+    assert spawner.gpuspawner_gates.server_state.polled(1, None) == 1
 
     assert stopped(spawner) is None
     assert "gpuspawner" not in spawner.get_state()
@@ -150,7 +150,7 @@ async def test_a_start_that_fails_is_no_ending(after_restart) -> None:
 def test_without_a_connection_nobody_knows_that_a_server_has_ended(up) -> None:
     up.api = None
 
-    assert up.gpuspawner_gates.endings.polled(1, None) == 1
+    assert up.gpuspawner_gates.server_state.polled(1, None) == 1
 
     assert stopped(up) is None
 
@@ -160,7 +160,7 @@ def test_a_pod_that_should_be_gone_is_no_server(up, seconds, status) -> None:
     ended = datetime.now(UTC) - timedelta(seconds=seconds)
     deleted = pod("EvictionByEvictionAPI", deletionTimestamp=ended.isoformat())
 
-    assert up.gpuspawner_gates.endings.polled(None, deleted) == status
+    assert up.gpuspawner_gates.server_state.polled(None, deleted) == status
 
     assert stopped(up) is (Kind.EVICTED if status else None)
 
@@ -170,7 +170,7 @@ def test_a_node_that_is_lost_is_told_from_one_that_is_drained(up, node, expected
     drained = pod("DeletionByTaintManager")
     drained["spec"]["nodeName"] = node
 
-    up.gpuspawner_gates.endings.polled(1, drained)
+    up.gpuspawner_gates.server_state.polled(1, drained)
 
     assert stopped(up) is expected
 
@@ -181,19 +181,19 @@ def test_a_hub_that_sees_no_nodes_says_of_none_that_it_is_lost(up, seen) -> None
     drained["spec"]["nodeName"] = "gone"
     up.hub.view.now = seen
 
-    up.gpuspawner_gates.endings.polled(1, drained)
+    up.gpuspawner_gates.server_state.polled(1, drained)
 
     assert stopped(up) is Kind.TAINTED
 
 
 def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(after_restart, up) -> None:
-    up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    up.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
     stop(up)
     spawner = after_restart()
 
     stop(spawner)  # a start that the hub has refused
     assert kind(spawner) is Kind.EVICTED
-    spawner.gpuspawner_gates.endings.forget()
+    spawner.gpuspawner_gates.server_state.forget()
 
     assert stopped(spawner) is None
 
@@ -227,7 +227,7 @@ async def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with, ro
     spawner.orm_spawner = row
 
     spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}})
-    await spawner.gpuspawner_gates.endings.send(Granted())
+    await spawner.gpuspawner_gates.server_state.send(Granted())
 
     assert last_of(spawner.get_state()) == EVICTED
 
@@ -256,11 +256,11 @@ async def test_what_a_server_was_granted_and_its_pod_s_uid_are_stored_until_its_
 ) -> None:
     first = after_restart(runs=True, policies=POLICIES)
     given = Granted("t4", ("p",), ("course",))
-    await first.gpuspawner_gates.endings.send(given)
+    await first.gpuspawner_gates.server_state.send(given)
     assert noted(first) == given
 
     set_pod(first, pod())
-    first.gpuspawner_gates.endings.answers()
+    first.gpuspawner_gates.server_state.answers()
     stop(first)
     stopped_again = after_restart()
     stop(stopped_again)
@@ -268,7 +268,7 @@ async def test_what_a_server_was_granted_and_its_pod_s_uid_are_stored_until_its_
 
     await begin(stopped_again)
     assert noted(stopped_again) == replace(given, pod="1")  # it may still be there
-    await stopped_again.gpuspawner_gates.endings.send(given)
+    await stopped_again.gpuspawner_gates.server_state.send(given)
     assert noted(stopped_again) == given
 
 
@@ -280,9 +280,9 @@ async def test_a_server_that_is_up_counts_whatever_is_stored_of_it(after_restart
     where = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "1"}
     running.accounts.ledger.put(server_pod(metadata=where))
     if is_up:
-        spawner.gpuspawner_gates.endings.answers()
+        spawner.gpuspawner_gates.server_state.answers()
 
-    spawner.gpuspawner_gates.endings.polled(None, pod())
+    spawner.gpuspawner_gates.server_state.polled(None, pod())
 
     assert bool(running.accounts.usage.of_owner({spawner.user.id})) == is_up
 
@@ -295,7 +295,7 @@ def test_a_server_whose_state_an_administrator_s_class_cannot_tell_is_polled(
 
     monkeypatch.setattr(up, "get_state", fails)
 
-    assert up.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI")) == 1
+    assert up.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI")) == 1
     assert "no state" in caplog.text
 
 
@@ -303,8 +303,8 @@ async def test_a_pod_is_known_that_is_left_when_the_stop_of_a_failed_start_fails
     after_restart,
 ) -> None:
     spawner = after_restart(runs=True, policies=POLICIES)
-    await spawner.gpuspawner_gates.endings.send(Granted())
-    spawner.gpuspawner_gates.endings.polled(None, pod())  # the hub looks before it stops it
+    await spawner.gpuspawner_gates.server_state.send(Granted())
+    spawner.gpuspawner_gates.server_state.polled(None, pod())  # the hub looks before it stops it
     stop(spawner)
 
     assert noted(spawner) == Granted(pod="1")
@@ -324,10 +324,10 @@ def test_who_has_no_place_any_more_keeps_the_rest_of_the_state() -> None:
 
 
 async def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
-    await after_restart(runs=True).gpuspawner_gates.endings.send(Granted())
+    await after_restart(runs=True).gpuspawner_gates.server_state.send(Granted())
     restarted = after_restart(runs=True)
 
-    assert restarted.gpuspawner_gates.endings.polled(1, None) == 1
+    assert restarted.gpuspawner_gates.server_state.polled(1, None) == 1
 
     assert stopped(restarted) is Kind.HUB_RESTARTED
 
@@ -347,7 +347,7 @@ def test_a_start_that_has_not_begun_is_cut_too_and_nobody_has_deleted_its_pod(
     after_restart().orm_spawner.state = {"pod_name": "p", "gpuspawner": before}
     restarted = after_restart(runs=True, begun=False)
 
-    assert restarted.gpuspawner_gates.endings.polled(1, None) == 1
+    assert restarted.gpuspawner_gates.server_state.polled(1, None) == 1
 
     assert stopped(restarted) is Kind.HUB_RESTARTED
     ending = last_of(restarted.orm_spawner.state)
@@ -372,7 +372,7 @@ async def test_a_start_that_was_noted_when_it_began_writes_nothing_to_send_its_p
     session.commit()
     event.listen(session, "after_flush", lambda *_: written.append(True))
 
-    await spawner.gpuspawner_gates.endings.send(Granted())
+    await spawner.gpuspawner_gates.server_state.send(Granted())
 
     assert not written
 
@@ -393,7 +393,7 @@ async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(after_rest
     await begin(spawner)
     spawner.namespace = "of-a-hook"
 
-    await spawner.gpuspawner_gates.endings.send(Granted())
+    await spawner.gpuspawner_gates.server_state.send(Granted())
 
     assert row.state["namespace"] == "of-a-hook"
     assert row.state["gpuspawner"].keys() == {"began"}
@@ -415,7 +415,7 @@ async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_anothe
     after_restart,
 ) -> None:
     first = after_restart(runs=True, queue=True)
-    first.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    first.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
     resumed = after_restart(runs=True)
     await begin(resumed)
     assert stopped(after_restart(runs=True)) is None
@@ -425,7 +425,7 @@ async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after
     """The first restart finds that it waits; the second one finds it stopped by the first."""
     first = after_restart(runs=True, queue=True)
     kept, place = first.hub.runtime(first).line.kept, KeptPlace(1.0, Wish.ANYWAY)
-    first.gpuspawner_gates.endings.wait(place)
+    first.gpuspawner_gates.server_state.wait(place)
     resumed = after_restart(runs=False)
     kept.keep((first.user.name, ""), place)  # from the hub's database
 
@@ -441,7 +441,7 @@ async def test_an_owner_who_starts_before_the_hub_has_read_the_places_keeps_thei
 ) -> None:
     first = after_restart(runs=True, queue=True)
     kept, place = first.hub.runtime(first).line.kept, KeptPlace(1.0, Wish.ANYWAY)
-    first.gpuspawner_gates.endings.wait(place)
+    first.gpuspawner_gates.server_state.wait(place)
     owned: Any = after_restart(runs=False)
 
     owned.clear_state()
@@ -455,34 +455,34 @@ async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(afte
     spawner = after_restart(runs=True, queue=True)
     place = KeptPlace(1.0, Wish.ANYWAY)
     await begin(spawner)
-    spawner.gpuspawner_gates.endings.wait(place)
+    spawner.gpuspawner_gates.server_state.wait(place)
     assert stopped(after_restart(runs=True)) is None
 
-    spawner.gpuspawner_gates.endings.begin()
-    spawner.gpuspawner_gates.endings.wait(place)
-    await spawner.gpuspawner_gates.endings.send(Granted())
+    spawner.gpuspawner_gates.server_state.begin()
+    spawner.gpuspawner_gates.server_state.wait(place)
+    await spawner.gpuspawner_gates.server_state.send(Granted())
     assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
 
 
 def test_a_start_that_waits_is_cut_by_a_restart_that_ends_the_line(after_restart) -> None:
     first = after_restart(runs=True)
-    first.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    first.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
     restarted = after_restart(runs=True)
     assert restarted.hub.runtime(restarted).line is None
 
-    assert restarted.gpuspawner_gates.endings.polled(1, None) == 1
+    assert restarted.gpuspawner_gates.server_state.polled(1, None) == 1
 
     assert stopped(restarted) is Kind.HUB_RESTARTED
 
 
 async def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(after_restart) -> None:
-    await after_restart(runs=True).gpuspawner_gates.endings.send(Granted())
+    await after_restart(runs=True).gpuspawner_gates.server_state.send(Granted())
     restarted = after_restart(runs=True)
-    restarted.gpuspawner_gates.endings.answers()
+    restarted.gpuspawner_gates.server_state.answers()
     assert kind(restarted) is None
 
     again = after_restart(runs=True)
-    again.gpuspawner_gates.endings.polled(1, pod("EvictionByEvictionAPI"))
+    again.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
 
     assert stopped(again) is Kind.EVICTED
 
@@ -493,11 +493,11 @@ def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up
     """Its place was stored until it was up, and the hub ended in between."""
     first = after_restart(runs=True, queue=True)
     kept = first.hub.runtime(first).line.kept
-    first.gpuspawner_gates.endings.wait(KeptPlace(1.0, Wish.ANYWAY))
+    first.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
     restarted = after_restart(runs=True)
     assert kept.are_awaited
 
-    restarted.gpuspawner_gates.endings.answers()
+    restarted.gpuspawner_gates.server_state.answers()
 
     assert not kept.are_awaited
     after_restart(runs=True)
@@ -506,7 +506,7 @@ def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up
 
 async def test_a_start_that_ended_before_the_restart_is_not_cut(after_restart) -> None:
     spawner = after_restart(runs=True)
-    await spawner.gpuspawner_gates.endings.send(Granted())
+    await spawner.gpuspawner_gates.server_state.send(Granted())
 
     stop(after_restart(runs=False))
 

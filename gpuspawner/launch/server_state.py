@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.facts import Happened
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod, read_pod
-from gpuspawner.record import Happened
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.places import KeptPlace
@@ -34,7 +34,7 @@ _BEGAN = "began"
 """The key of when a start began."""
 
 
-class Endings:
+class ServerState:
     """What the hub stores of one spawner's servers: a start that has begun, its grant, its end."""
 
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.line import durations as measured
-from gpuspawner.line.durations import Durations
+from gpuspawner.line import known_ends as measured
+from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Ticket
 from gpuspawner.scheduling.node_info import NodeInfo
 from tests.unit.makers.policy_pods import container, read
@@ -62,7 +62,7 @@ def test_known_ends_come_in_order_and_count_the_time_that_a_pod_may_take_to_end(
         *(pod(it, 1, on="n", terminationGracePeriodSeconds=60) for it in ("a", "b", "c"))
     )
 
-    ends = Durations(lambda: pods).ends(place)
+    ends = KnownEnds(lambda: pods).ends(place)
 
     assert [round(it.seconds / 60) for it in ends] == [11, 51]
     assert ends[0].amounts[GPU] == 1
@@ -71,13 +71,13 @@ def test_known_ends_come_in_order_and_count_the_time_that_a_pod_may_take_to_end(
 def test_an_end_that_is_overdue_is_now() -> None:
     pods = known(a=server("a", -90, 3600))
     place = node_with(pod("a", 1, on="n", terminationGracePeriodSeconds=0))
-    assert [it.seconds for it in Durations(lambda: pods).ends(place)] == [0]
+    assert [it.seconds for it in KnownEnds(lambda: pods).ends(place)] == [0]
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "", "9999-99-99T00:00:00Z"])
 def test_a_beginning_that_nobody_can_read_gives_no_end(moment: str) -> None:
     pods = known(a=server("a", moment, 3600))
-    assert Durations(lambda: pods).ends(node_with(pod("a", 1, on="n"))) == []
+    assert KnownEnds(lambda: pods).ends(node_with(pod("a", 1, on="n"))) == []
 
 
 def ticket(gpus: int = 1) -> Ticket:
@@ -96,12 +96,12 @@ def view() -> StillView:
 
 def test_idle_servers_count_if_they_have_what_is_waited_for_where_it_is(view: StillView) -> None:
     unused = {(NAMESPACE, it) for it in ("a", "c", "cpu", "elsewhere")}
-    durations, nodes = Durations(dict, lambda: unused), view.state.nodes
+    known_ends, nodes = KnownEnds(dict, lambda: unused), view.state.nodes
 
-    assert durations.idle(ticket(), NODES, nodes) == 2
-    assert durations.idle(ticket(), frozenset({"n", "gone"}), nodes) == 1
-    assert durations.idle(ticket(0), NODES, nodes) == 0
-    assert Durations(dict).idle(ticket(), NODES, nodes) == 0
+    assert known_ends.idle(ticket(), NODES, nodes) == 2
+    assert known_ends.idle(ticket(), frozenset({"n", "gone"}), nodes) == 1
+    assert known_ends.idle(ticket(0), NODES, nodes) == 0
+    assert KnownEnds(dict).idle(ticket(), NODES, nodes) == 0
 
 
 def test_idle_servers_are_counted_once_in_a_while_for_all_who_wait_for_the_same(
@@ -113,11 +113,11 @@ def test_idle_servers_are_counted_once_in_a_while_for_all_who_wait_for_the_same(
         asked.append(1)
         return frozenset()
 
-    durations = Durations(dict, unused)
+    known_ends = KnownEnds(dict, unused)
     for _ in range(5):
-        durations.idle(ticket(), NODES, view.state.nodes)
+        known_ends.idle(ticket(), NODES, view.state.nodes)
     assert len(asked) == 1
 
     clock.now += 31
-    durations.idle(ticket(), NODES, view.state.nodes)
+    known_ends.idle(ticket(), NODES, view.state.nodes)
     assert len(asked) == 2

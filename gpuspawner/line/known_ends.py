@@ -18,7 +18,7 @@ _SURE_SECONDS = 30.0
 """For how long a number of idle servers is used again: many wait for the same."""
 
 
-class Durations:
+class KnownEnds:
     """What is known of servers in time.
 
     Args:

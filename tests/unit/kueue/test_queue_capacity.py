@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.kube.kueue import ClusterQueue, Cohort
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kueue.quota import CohortError, QueueCapacity
+from gpuspawner.kueue.queue_capacity import CohortError, QueueCapacity
 from tests.unit.makers.kueue_worlds import GPU, Plain, cohort, known, pool
 
 KEY = ("t4", GPU)
