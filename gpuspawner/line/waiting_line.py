@@ -175,9 +175,11 @@ class WaitingLine:
         self.look()
 
     def waiting(self) -> Counter[str]:
-        """Return how many servers wait for each accelerator."""
-        wanted = (it.proposal.grant.accelerator for it in self._waiters.values())
-        return Counter(it.key for it in wanted if it is not None)
+        """As `WhoWaits.waiting`."""
+        wanted = ((it.proposal, it.proposal.grant.accelerator) for it in self._waiters.values())
+        return Counter(
+            it.resource if proposal.profile else it.key for proposal, it in wanted if it is not None
+        )
 
     def is_limited(self, ticket: Ticket) -> bool:
         """Whether policies don't allow a server yet."""

@@ -1,6 +1,6 @@
 """What one server takes of its owner's limits, by its pod."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -57,6 +57,15 @@ class Charge:
     def has_gpus(self) -> bool:
         """Whether the server has a GPU, or a part of one."""
         return self.of(_GPU_SERVERS) > 0
+
+    def kind(self, offered: Container[str]) -> str:
+        """Return the key of its accelerator, if that is on offer, or else the resource of its GPUs.
+
+        "" without a GPU. Of a profile, `accelerator` is the slug.
+        """
+        keys = (it.of for it in self.amounts if it.what is What.GPUS and it.of)
+        named = next((it for it in (self.accelerator, *keys) if it in offered), None)
+        return named or self.device or ""
 
     @property
     def device(self) -> str | None:

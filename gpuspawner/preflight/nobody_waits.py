@@ -25,7 +25,7 @@ class WhoWaits(Protocol):
         """Whether nobody waits, here or on the way back."""
 
     def waiting(self) -> Counter[str]:
-        """Return how many servers wait for each accelerator."""
+        """Return how many servers wait for each accelerator; by its resource, if of a profile."""
 
     def kept(self) -> Iterable[tuple[str, str, int]]:
         """Return the nodes on which servers collect, the resource, and how many are free there."""

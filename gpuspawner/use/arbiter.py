@@ -21,15 +21,16 @@ _asked_at = float("-inf")
 def gives_back(inactive: timedelta, inactive_limit: float, server: dict[str, Any]) -> bool:
     """Whether the culler shall stop a server.
 
-    A server whose GPUs are used stays, also without a browser. One whose GPUs aren't used is
-    stopped once its owner has been warned for long enough. Where nobody knows, and without a GPU,
-    the culler's own rule by activity holds.
+    A server whose GPUs are used stays, also without a browser. So does one that its owner keeps, or
+    that nobody has looked at since the hub's start. One whose GPUs aren't used is stopped once its
+    owner has been warned for long enough. Where nobody knows, and without a GPU, the culler's own
+    rule by activity holds.
 
     Raises:
         OSError, ValueError: The hub doesn't answer; the culler logs that, and stops nothing.
     """
     known = _servers().get(server["url"])
-    if known is not None and known["use"] == "used":
+    if known is not None and (known["stays"] or known["use"] == "used"):
         return False
     if known is None or known["use"] == "unknown" or known["stop"] is None:
         return inactive.total_seconds() >= inactive_limit

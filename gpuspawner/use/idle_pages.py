@@ -68,23 +68,28 @@ class UsedHandler(Answering):
         self._watch = watch
 
     async def get(self) -> None:
-        """Send what is known of each server with a GPU."""
-        _check_scope(self)
-        self.answer({"servers": {_url(it): self._of(it) for it in self._watch.servers.values()}})
+        """Send what is known of each server with a GPU.
 
-    def _of(self, it: Watched) -> dict[str, object]:
+        Raises:
+            HTTPError: 503 if the hub can't tell which these are: then the culler stops nothing.
+        """
+        _check_scope(self)
+        if not self._watch.sees_pods:
+            raise web.HTTPError(503, "The hub can't see the pods of its servers right now")
+        found = [self._of(it, stays) async for it, stays in self._watch.standings()]
+        self.answer({"servers": dict(found)})
+
+    def _of(self, it: Watched, stays: bool) -> tuple[str, dict[str, object]]:
         left = self._watch.stops_in(it)
-        return {
+        url: str = it.spawner.user.server_url(it.spawner.name)
+        return url, {
             "use": it.standing.state.value,
+            # Its owner keeps it, or nobody has looked at it yet.
+            "stays": stays,
             # Only a policy gives a server back; without one, the culler's own rule holds.
             "stop": left == 0 if it.rule else None,
             "stops_in_seconds": left,
         }
-
-
-def _url(it: Watched) -> str:
-    url: str = it.spawner.user.server_url(it.spawner.name)
-    return url
 
 
 class KeepHandler(BaseHandler):  # type: ignore[misc]

@@ -108,6 +108,26 @@ class UseWatch:
         """What is known of servers that run still; empty if the last look is too long ago."""
         return {name: it for name in self._servers if (it := self.find(name))}
 
+    @property
+    def sees_pods(self) -> bool:
+        """Whether the hub sees the pods of all its servers."""
+        accounts = self._running.accounts
+        return accounts is None or accounts.is_current()
+
+    async def standings(self) -> AsyncIterator[tuple[Watched, bool]]:
+        """Yield what is known now of each server with a GPU, and whether it has to stay.
+
+        It stays while its owner keeps it, and until somebody has looked: after the hub's start, it
+        may have a job for hours, and nobody at its page.
+        """
+        async for it in self._with_gpus():
+            last = self._servers.get(it.server)
+            if last is None or last.uid != it.uid:
+                yield it, True
+            else:
+                is_kept = self._clock() < last.standing.kept_until
+                yield self.find(it.server) or it, is_kept
+
     def find(self, server: ServerName) -> Watched | None:
         """Return what is known of a server that runs still; None if the last look is too old."""
         it = self._servers.get(server)
@@ -185,7 +205,13 @@ class UseWatch:
         granted = spawner.gpuspawner_gates.server_state.granted
         began = moment(pod.status.start_time) if pod.status.start_time else None
         key, rule = pod.metadata.key, granted.idle
-        return Watched(spawner, key, pod.metadata.uid, granted.accelerator, gpus, began, rule)
+        return Watched(spawner, key, pod.metadata.uid, self._kind(key), gpus, began, rule)
+
+    def _kind(self, key: Key) -> str:
+        """Return what GPUs a pod has, as the census and the line name them."""
+        accounts = self._running.accounts
+        charge = accounts.usage.pods.get(key) if accounts is not None else None
+        return charge.kind(self._running.offers.accelerators) if charge is not None else ""
 
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None

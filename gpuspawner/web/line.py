@@ -42,8 +42,10 @@ class WaitingHandler(Answering):
         """Send the numbers to everybody who has logged in, as the form does."""
         if self.current_user is None:
             raise web.HTTPError(403)
-        waiting = runtime.running().preflight.line
-        self.answer({"servers": len(waiting), "accelerators": waiting.waiting()})
+        running = runtime.running()
+        waiting, offered = running.preflight.line, running.offers.accelerators
+        each = {key: count for key, count in waiting.waiting().items() if key in offered}
+        self.answer({"servers": len(waiting), "accelerators": each})
 
 
 class LineHandler(BaseHandler):  # type: ignore[misc]

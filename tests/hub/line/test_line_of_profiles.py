@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import requests
 
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.lines import told
+from tests.hub.policies.test_policy_attempts_by_rest import own_token
 
 GPU = {"extra_resource_limits": {"nvidia.com/gpu": "1"}, "node_selector": {"gpu": "t4"}}
 PROFILE = {"slug": "gpu", "display_name": "GPU server", "kubespawner_override": GPU}
@@ -29,6 +31,10 @@ def test_a_profile_is_waited_for_if_the_rules_allow_it(
 
         if status == 202:
             assert told(hub, "bob") == "You are next in line. You are waiting for 1 × GPU."
+            numbers = requests.get(
+                f"{hub.url}/hub/gpuspawner/line", **own_token(hub, "eve"), timeout=9
+            )
+            assert numbers.json() == {"servers": 1, "accelerators": {}}
             hub.stop("alice")
             hub.until_ready("bob")
             assert hub.server("bob")["user_options"] == {"profile": "gpu"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -414,3 +415,11 @@ async def test_what_is_left_beside_those_who_wait_is_given_once_until_the_view_s
         await settle()
 
         assert [it.done() for it in (large, one, other)] == [False, True, False]
+
+
+async def test_who_waits_for_a_profile_counts_by_the_resource_of_its_gpus(stage) -> None:
+    wanted = replace(proposal("ann"), profile="large")
+    ticket = stage.line.ticket(wanted, "ann", 1.0)
+
+    with stage.line.join(ticket, wanted):
+        assert stage.line.waiting() == {"nvidia.com/gpu": 1}

@@ -21,7 +21,7 @@ def hub_says(monkeypatch: pytest.MonkeyPatch) -> Any:
     asked = []
 
     def say(**server: object) -> list[Any]:
-        body = json.dumps({"servers": {"/user/ann/": server}}).encode()
+        body = json.dumps({"servers": {"/user/ann/": {"stays": False, **server}}}).encode()
 
         def answer(request: Any, **_: object) -> io.BytesIO:
             asked.append(request)
@@ -40,6 +40,15 @@ def stops(hours: float, url: str = "/user/ann/") -> bool:
 
 def test_a_server_that_uses_its_gpu_stays_also_without_a_browser(hub_says: Any) -> None:
     hub_says(use="used", stop=None)
+
+    assert not stops(1000)
+
+
+@pytest.mark.parametrize("use", ["unused", "unknown"])
+def test_a_server_stays_that_its_owner_keeps_or_that_nobody_has_looked_at(
+    use: str, hub_says: Any
+) -> None:
+    hub_says(use=use, stop=use == "unused", stays=True)
 
     assert not stops(1000)
 

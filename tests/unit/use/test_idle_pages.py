@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tornado import web
 
 from gpuspawner.language import language_tag, set_locale
 from gpuspawner.reservations.granted import WhenIdle
@@ -43,6 +44,20 @@ async def test_without_a_policy_it_is_said_and_nobody_is_stopped(
     text = await said(monkeypatch, None, 0.0)
 
     assert text == UNUSED
+
+
+async def test_while_the_hub_can_not_see_pods_the_culler_is_told_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage, handler = Stage(monkeypatch), object.__new__(idle_pages.UsedHandler)
+    handler.initialize(stage.watch)
+    monkeypatch.setattr(handler, "expanded_scopes", {idle_pages.READ_USE}, raising=False)
+    stage.sees_pods = False
+
+    with pytest.raises(web.HTTPError) as told:
+        await handler.get()
+
+    assert told.value.status_code == 503
 
 
 @pytest.mark.parametrize("rule", [RULE, None])

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuspawner.kube.servers import ServerPod, Started
+from gpuspawner.policies.charges import Charge
+from gpuspawner.policies.policies import Measure, What
 from gpuspawner.reservations.granted import Granted, WhenIdle
 from gpuspawner.use import watching
 from gpuspawner.use.giving_back import UseState
@@ -63,9 +65,15 @@ class Stage:
         self.tasks: list[asyncio.Task[None]] = []
         began = datetime.fromtimestamp(NOW - 9 * 3600, UTC).isoformat()
         self.pods = {("hub", f"jupyter-{it}"): server_pod(it, began) for it in ("ann", "bob")}
-        ledger = SimpleNamespace(pods=self.pods, devices=lambda _: 1)
+        self.charges = {key: charge("a100") for key in self.pods}
+        self.sees_pods = True
         running: Any = SimpleNamespace(
-            accounts=SimpleNamespace(ledger=ledger),
+            accounts=SimpleNamespace(
+                ledger=SimpleNamespace(pods=self.pods, devices=lambda _: 1),
+                usage=SimpleNamespace(pods=self.charges),
+                is_current=lambda: self.sees_pods,
+            ),
+            offers=SimpleNamespace(accelerators={"a100", "t4"}),
             preflight=SimpleNamespace(line=SimpleNamespace(waiting=lambda: self.waiting)),
             note=lambda happened, spawner, **_: self.noted.append(
                 (happened.value, spawner.user.name)
@@ -105,6 +113,11 @@ def user(name: str, rule: WhenIdle | None) -> SimpleNamespace:
     return owner
 
 
+def charge(accelerator: str) -> Charge:
+    one = {Measure(What.GPUS, "nvidia.com/gpu"): 1}
+    return Charge(frozenset({"ann"}), amounts=one, accelerator=accelerator)
+
+
 def server_pod(name: str, began: str) -> ServerPod:
     pod = ServerPod(status=Started(began))
     vars_ = {"namespace": "hub", "name": f"jupyter-{name}", "uid": f"{name} {began}"}
@@ -117,6 +130,10 @@ def stands(stage: Stage) -> dict[str, tuple[str, float | None]]:
         name: (it.standing.state.value, watch.stops_in(it))
         for (name, _), it in watch.servers.items()
     }
+
+
+async def stays(stage: Stage) -> dict[str, bool]:
+    return {it.server[0]: stays async for it, stays in stage.watch.standings()}
 
 
 async def test_who_does_not_use_a_gpu_is_warned_and_others_are_not(
@@ -200,6 +217,39 @@ async def test_while_prometheus_is_away_nobody_is_warned_or_stopped(
     assert stands(stage)["ann"] == ("unknown", None)
     assert len(caplog.records) == 1
     assert "gpu_use.prometheus" in caplog.text
+
+
+async def test_a_server_has_to_stay_until_somebody_has_looked_and_while_its_owner_keeps_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    assert await stays(stage) == {"ann": True, "bob": True}
+
+    await stage.look(ann=0.0, bob=0.5)
+    assert await stays(stage) == {"ann": False, "bob": False}
+
+    stage.watch.keep(ANN)
+    stage.source.is_away = True
+    await stage.look(1200)
+    assert await stays(stage) == {"ann": True, "bob": False}
+    await stage.look(1800)
+    assert await stays(stage) == {"ann": False, "bob": False}
+
+    stage.replace_pod("bob", 60)
+    assert await stays(stage) == {"ann": False, "bob": True}
+
+
+async def test_the_use_of_a_profile_s_server_is_that_of_its_resource(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The census and the line name it so, too: it isn't the profile that is idle."""
+    stage = Stage(monkeypatch, rule=None)
+    stage.charges["hub", "jupyter-ann"] = charge("gpu-large")
+
+    await stage.look(ann=0.0, bob=0.0)
+    await stage.look(ann=0.0, bob=0.0)
+
+    assert stage.watch.idle_gpu_seconds == {"nvidia.com/gpu": 60, "a100": 60}
 
 
 async def test_a_look_that_is_too_long_ago_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
