@@ -57,9 +57,19 @@ def _of_node(pod: StartingPod, node: NodeInfo | None) -> Iterator[Mishap]:
         return
     if is_lost(node):
         yield Mishap(Kind.NODE_LOST)
-    # A device plugin takes broken GPUs back, even those that a pod has.
-    if any(is_gpu(it) and node.free.get(it, 0) < 0 for it in _asked(pod)):
+    if any(is_gpu(it) and _takes_back(node, it) for it in _asked(pod)):
         yield Mishap(Kind.DEVICE_BROKEN)
+
+
+def _takes_back(node: NodeInfo, resource: str) -> bool:
+    """Whether a device plugin takes broken devices back, even those that pods have.
+
+    While a plugin is away, for an upgrade for example, the kubelet takes all of them back
+    (`PluginDisconnected` in ``pkg/kubelet/cm/devicemanager/manager.go``, v1.36). And a plugin that
+    counts fewer shares of a GPU lowers the capacity, too.
+    """
+    healthy, every = node.allocatable.get(resource, 0), node.capacity.get(resource, 0)
+    return 0 < healthy < every and node.free.get(resource, 0) < 0
 
 
 def _asked(pod: StartingPod) -> Iterator[str]:

@@ -17,9 +17,9 @@ GPU = "nvidia.com/gpu"
 RUNS = {"ready": True, "state": {"running": {"startedAt": at(100)}}}
 
 
-def node(free: int = 0, *taints: str) -> NodeInfo:
+def node(free: int = 0, *taints: str, healthy: int = 1, every: int = 2) -> NodeInfo:
     info = NodeInfo("gpu-0")
-    info.free = {GPU: free}
+    info.free, info.allocatable, info.capacity = {GPU: free}, {GPU: healthy}, {GPU: every}
     info.taints = tuple(Taint(key, effect="NoExecute") for key in taints)
     return info
 
@@ -55,6 +55,15 @@ def test_a_crash_of_an_init_container_is_no_restart_of_the_server() -> None:
 def test_a_node_with_fewer_gpus_than_its_pods_have_has_a_broken_one() -> None:
     assert mishaps(with_a_gpu(start(notebook=RUNS)), node(-1)) == [Mishap(Kind.DEVICE_BROKEN)]
     assert mishaps(start(notebook=RUNS), node(-1)) == []
+
+
+@pytest.mark.parametrize(("healthy", "every"), [(0, 2), (0, 0), (1, 1)])
+def test_a_device_plugin_that_is_away_or_counts_fewer_shares_has_broken_nothing(
+    healthy: int, every: int
+) -> None:
+    pod = with_a_gpu(start(notebook=RUNS))
+
+    assert mishaps(pod, node(-1, healthy=healthy, every=every)) == []
 
 
 def test_a_device_that_the_kubelet_calls_unhealthy_is_told_once() -> None:
