@@ -33,7 +33,7 @@ from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.servers import UNDISRUPTED
 from gpuspawner.launch import failures
-from gpuspawner.launch.failures import explaining
+from gpuspawner.launch.failures import explaining, explaining_late
 from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
@@ -101,7 +101,8 @@ class Gates:
 
     async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
         try:
-            await admitted
+            with explaining_late(self._spawner, self._runtime.failed_starts):
+                await admitted
             await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
         except asyncio.CancelledError:
             jupyterhub.forget_server(self._spawner)

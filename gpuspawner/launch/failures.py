@@ -44,6 +44,19 @@ def explaining(
         raise
 
 
+@contextmanager
+def explaining_late(spawner: Host, failed: FailedStarts) -> Iterator[None]:
+    """As `explaining`, for a start whose form the hub has answered; else, that form says why."""
+    try:
+        yield
+    except Exception:
+        draft = drafts.current()
+        if draft is None or draft.request is None or not draft.request.done():
+            raise
+        with explaining(spawner, failed):
+            raise
+
+
 def _explain(
     spawner: Host,
     failed: FailedStarts,
@@ -51,8 +64,11 @@ def _explain(
     error: Exception,
     message: Message,
 ) -> None:
+    if getattr(error, "gpuspawner_is_explained", False):  # as a wait in line, in its own words
+        return
     html = messages.with_way_back(message, spawn(spawner)).html
     vars(error).update(jupyterhub_message=message.text, jupyterhub_html_message=html)
+    vars(error)["gpuspawner_is_explained"] = True
     failed[spawner.user.name, spawner.name] = worded(message.text)
 
 

@@ -1,5 +1,6 @@
 """What the pages say of a start that failed after the click."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,6 +63,37 @@ async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawne
 def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner, failed) -> None:
     left = Refusal(Message.of("You have left the line."), reason="left-line")
     with pytest.raises(Refusal), failures.explaining(spawner, failed, str):
+        raise left
+
+    assert failures.last_failure(spawner, failed) == "You have left the line."
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+async def test_a_late_refusal_is_told_on_the_next_form_unless_its_own_form_says_it(
+    spawner, failed, is_answered
+) -> None:
+    draft = drafts.keep({})
+    if is_answered:
+        draft.request = asyncio.create_task(asyncio.sleep(0))
+        await draft.request
+
+    with pytest.raises(Refusal), failures.explaining_late(spawner, failed):
+        raise Refusal(Message.of("It's taken."), reason="busy")
+
+    assert bool(failures.last_failure(spawner, failed)) is is_answered
+
+
+async def test_a_late_end_of_a_wait_is_told_as_it_is(spawner, failed) -> None:
+    draft = drafts.keep({})
+    draft.request = asyncio.create_task(asyncio.sleep(0))
+    await draft.request
+    left = Refusal(Message.of("You have left the line."), reason="left-line")
+
+    with (
+        pytest.raises(Refusal),
+        failures.explaining_late(spawner, failed),
+        failures.explaining(spawner, failed, str),
+    ):
         raise left
 
     assert failures.last_failure(spawner, failed) == "You have left the line."
