@@ -168,7 +168,7 @@ class Gates:
             self._spawner.log.exception("Can't load the profile of %s", log_name(self._spawner))
             raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
         if self._spawner.start_timeout != before:  # the profile sets its own
-            self._wait_longer()
+            self._wait_longer(self._spawner.start_timeout)
 
     async def pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
@@ -270,7 +270,9 @@ class Gates:
         configured, source = self._spawner.start_timeout, self.sources.current
         # An administrator's class may make it a coroutine.
         started: Future[Any] = maybe_future(self._stock.kubespawner.start())
-        self._wait_longer()
+        # KubeSpawner loads the profile only after the hub has read the timeout.
+        of_profile = self.attempt.choice.start_timeout if self.attempt is not None else None
+        self._wait_longer(of_profile or configured)
 
         def end(_: object) -> None:
             self._spawner.set_trait("start_timeout", configured)
@@ -281,13 +283,13 @@ class Gates:
         started.add_done_callback(end)
         return started
 
-    def _wait_longer(self) -> None:
+    def _wait_longer(self, starting: float) -> None:
         """Add the earlier phases' limits to the timeout, which the hub and KubeSpawner both read.
 
-        What is configured is the limit of the last phase.
+        *starting* is what is configured: the limit of the last phase.
         """
         if (attempt := self.attempt) is not None:
-            attempt = replace(attempt, starting=self._spawner.start_timeout)
+            attempt = replace(attempt, starting=starting)
             longer = total(limits(self._spawner, attempt))
             self.attempt = attempt.ending_in(longer)
             self._spawner.set_trait("start_timeout", longer)

@@ -6,7 +6,7 @@ import msgspec
 
 
 class WhyClosed(StrEnum):
-    """WhyClosed a queue takes nobody."""
+    """Why a queue takes nobody."""
 
     NO_QUEUE = "no-queue"
     """The namespace has no such LocalQueue."""

@@ -120,7 +120,14 @@ class Profiles(ServerSource):
         proposal = await try_out(copied, listed.complete, chosen, rules)
         proposal = proposal.expecting(self.later)
         options = dict(chosen.options)
-        return ProfileChoice(proposal, options, chosen=chosen, listed=offered, looking=self.looking)
+        return ProfileChoice(
+            proposal,
+            options,
+            start_timeout=copied.start_timeout,
+            chosen=chosen,
+            listed=offered,
+            looking=self.looking,
+        )
 
     async def looking(self, listed: Listed) -> Looking:
         """Find out what other choices would get, for a refusal."""

@@ -38,11 +38,13 @@ class Choice:
         proposal: The pod for these options.
         options: As the hub stores them.
         kept_off: The nodes that others in line hold, by their labels: the pod mustn't go there.
+        start_timeout: KubeSpawner's, as its profile sets it, in seconds; None without a profile.
     """
 
     proposal: Proposal
     options: Options = field(default_factory=dict)
     kept_off: tuple[str, ...] = ()
+    start_timeout: int | None = None
 
     @property
     def profile(self) -> str:

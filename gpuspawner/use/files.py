@@ -115,8 +115,7 @@ def _append(path: Path, lines: bytes) -> None:
         path.chmod(_MODE)
         size = file.tell()
         if size + len(lines) > _MOST_BYTES:
-            log.warning("%s is full; the rest of its day isn't kept", path)
-            return
+            raise OSError(f"{path} is full; the rest of its day isn't kept")
         file.seek(max(0, size - 1))
         is_torn = size and file.read() != b"\n"
         file.write(b"\n" + lines if is_torn else lines)

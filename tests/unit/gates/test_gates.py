@@ -319,8 +319,8 @@ async def test_a_wait_that_the_hub_has_set_no_time_for_ends_before_the_hub_s_tim
         await asyncio.wait_for(spawner.start(), 3600)
 
 
-async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(hub_with) -> None:
-    """KubeSpawner loads the profile after the hub has read its timeout, and then reads its own."""
+async def test_the_hub_waits_as_long_as_the_profile_says_and_for_a_node_too(hub_with) -> None:
+    """KubeSpawner loads the profile only after the hub has read the timeout."""
     slow = {**GPU["kubespawner_override"], "start_timeout": 600}
     grows = {**GPU, "kubespawner_override": slow, "scale_up": {"max_nodes": 1, "minutes": 8}}
     spawner = hub_with().spawner(profile_list=[grows], start_timeout=300)
@@ -340,7 +340,7 @@ async def test_a_profile_s_own_timeout_gets_the_time_for_a_node_too(hub_with) ->
 
     assert longer > 0
     others = 600 + spawner.http_timeout
-    assert read == [300 + longer + others, 600 + longer + others]
+    assert read == [600 + longer + others, 600 + longer + others]
     assert spawner.start_timeout == 300
 
 
