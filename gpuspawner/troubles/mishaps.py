@@ -64,12 +64,13 @@ def _of_node(pod: StartingPod, node: NodeInfo | None) -> Iterator[Mishap]:
 def _takes_back(node: NodeInfo, resource: str) -> bool:
     """Whether a device plugin takes broken devices back, even those that pods have.
 
-    While a plugin is away, for an upgrade for example, the kubelet takes all of them back
+    If all of several are gone, the plugin itself is away, for an upgrade for example
     (`PluginDisconnected` in ``pkg/kubelet/cm/devicemanager/manager.go``, v1.36). And a plugin that
     counts fewer shares of a GPU lowers the capacity, too.
     """
     healthy, every = node.allocatable.get(resource, 0), node.capacity.get(resource, 0)
-    return 0 < healthy < every and node.free.get(resource, 0) < 0
+    are_all_gone = healthy == 0 and every > 1
+    return healthy < every and not are_all_gone and node.free.get(resource, 0) < 0
 
 
 def _asked(pod: StartingPod) -> Iterator[str]:

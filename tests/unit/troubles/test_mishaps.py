@@ -52,8 +52,13 @@ def test_a_crash_of_an_init_container_is_no_restart_of_the_server() -> None:
     assert mishaps(with_a_gpu(start(notebook=RUNS, init=init, phase="Running")), node()) == []
 
 
-def test_a_node_with_fewer_gpus_than_its_pods_have_has_a_broken_one() -> None:
-    assert mishaps(with_a_gpu(start(notebook=RUNS)), node(-1)) == [Mishap(Kind.DEVICE_BROKEN)]
+@pytest.mark.parametrize(("healthy", "every"), [(1, 2), (0, 1)])
+def test_a_node_with_fewer_gpus_than_its_pods_have_has_a_broken_one(
+    healthy: int, every: int
+) -> None:
+    ill = node(-1, healthy=healthy, every=every)
+
+    assert mishaps(with_a_gpu(start(notebook=RUNS)), ill) == [Mishap(Kind.DEVICE_BROKEN)]
     assert mishaps(start(notebook=RUNS), node(-1)) == []
 
 
