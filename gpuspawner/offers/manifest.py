@@ -85,13 +85,14 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
     if grant.image is not None:
         server["image"] = grant.image.image
     _ask_for(server, grant, rules)
+    sizes = _sizes(grant, rules)
     if grant.accelerator is None:
-        _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
+        _set_environment(server, {**sizes, **rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
         if avoided := off(rules.cpu_avoids):
             require(spec, avoided)
         return made
     own = {"GPUSPAWNER_ACCELERATOR": grant.accelerator.key, "GPUSPAWNER_GPUS": str(grant.gpus)}
-    _set_environment(server, {**grant.accelerator.environment, **own})
+    _set_environment(server, {**sizes, **grant.accelerator.environment, **own})
     _place(spec, grant.accelerator)
     _add_volumes(spec, grant.accelerator)
     _add_shared_memory(spec, grant)
@@ -155,6 +156,21 @@ def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str
     if grant.accelerator is not None:
         amounts[grant.accelerator.resource] = str(grant.gpus)
     return amounts
+
+
+def _sizes(grant: Grant, rules: PodRules) -> dict[str, str]:
+    """Return what JupyterHub tells a server of its memory, in bytes, and of its CPU, in cores.
+
+    `Spawner.get_env` (``jupyterhub/spawner.py``, 5.5.0) does so by what is configured.
+    """
+    sizes: dict[str, str] = {}
+    if grant.memory is not None:
+        least = part_of(grant.memory, rules.memory_requested)
+        sizes |= {"MEM_LIMIT": str(grant.memory), "MEM_GUARANTEE": str(least)}
+    if grant.cpu is not None:
+        least = part_of(grant.cpu, rules.cpu_requested)
+        sizes |= {"CPU_LIMIT": str(grant.cpu / 1000), "CPU_GUARANTEE": str(least / 1000)}
+    return sizes
 
 
 def part_of(amount: int, part: float) -> int:

@@ -138,6 +138,21 @@ def test_the_image_is_the_one_granted():
     assert server(apply(stock(), granted))["image"] == "quay.io/jupyter/pytorch-notebook:cuda12"
 
 
+def test_a_server_reads_of_the_memory_and_the_cpu_that_were_granted():
+    configured = stock(env={"MEM_LIMIT": "8589934592", "CPU_GUARANTEE": "0.5", "KEPT": "yes"})
+    parts = PodRules(memory_requested=0.5, cpu_requested=0.1)
+
+    assert environment(apply(configured, Grant(memory=16 * GI, cpu=1500), parts)) == {
+        "KEPT": "yes",
+        "MEM_LIMIT": str(16 * GI),
+        "MEM_GUARANTEE": str(8 * GI),
+        "CPU_LIMIT": "1.5",
+        "CPU_GUARANTEE": "0.15",
+        "GPUSPAWNER_GPUS": "0",
+        "NVIDIA_VISIBLE_DEVICES": "void",
+    }
+
+
 def test_a_server_finds_its_grant_in_its_environment():
     seen = environment(apply(stock(env={"NCCL_DEBUG": "WARN", "KEPT": "yes"}), Grant(A100, 2)))
 
