@@ -72,9 +72,10 @@ class Hub:
         path.write_text(FIRST.format(namespace=self.namespace) + text)
         return path
 
-    def doctor(self, configuration: Path) -> tuple[int, dict[str, list[Plain]]]:
+    def doctor(self, configuration: Path, *more: str) -> tuple[int, dict[str, list[Plain]]]:
         """Return the doctor's exit status and its findings by severity."""
-        status, printed = self.ask("doctor", "--config", str(configuration), "--output", "json")
+        arguments = ("doctor", "--config", str(configuration), "--output", "json", *more)
+        status, printed = self.ask(*arguments)
         found: dict[str, list[Plain]] = {"error": [], "warning": [], "fine": []}
         for finding in json.loads(printed)["findings"]:
             found[finding["severity"]].append(finding)

@@ -163,6 +163,30 @@ def test_it_finds_mistakes_in_the_configuration(sound: Hub, mistakes: str) -> No
         assert expected[finding["id"]] in f"{finding['text']} {finding['advice']}"
 
 
+def test_a_function_that_forbids_servers_to_others_is_asked_for_whom_the_doctor_checks(
+    sound: Hub,
+) -> None:
+    configured = sound.configure("""
+from tornado import web
+
+def profiles(spawner):
+    if "lab" not in {it.name for it in spawner.user.groups}:
+        raise web.HTTPError(403, "Only the lab may start servers")
+    return [{"display_name": "CPU"}]
+
+c.KubeSpawner.profile_list = profiles
+""")
+
+    status, found = sound.doctor(configured)
+    assert status == 0
+    assert [it["id"] for it in found["warning"]] == ["profiles"]
+    assert "Only the lab may start servers" in found["warning"][0]["text"]
+
+    status, found = sound.doctor(configured, "--user", "alice", "--group", "lab")
+    assert troubles(found) == []
+    assert status == 0
+
+
 def test_it_finds_a_hub_that_uses_another_spawner(sound: Hub) -> None:
     status, found = sound.doctor(sound.write(DEMO))
 

@@ -24,8 +24,10 @@ from gpuspawner.doctor.checks import (
 from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_of, watching
 from gpuspawner.doctor.servers import listed, trying
 from gpuspawner.gates.tried import NOBODY, Tried, UnusableError
-from gpuspawner.messages.administrators import Finding, error
+from gpuspawner.kube.quoting import quote
+from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.policies.owner import Owner
+from gpuspawner.start.refusal import Refusal
 
 
 async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
@@ -40,10 +42,11 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
         advice = "Install versions of JupyterHub and KubeSpawner that this version supports."
         return [error("versions", str(failed), advice)]
     async with watching(config) as hub:
+        spawner = spawner_of(config, owner)
         found = [
             *settings.check(hub),
             *settings.check_names(hub),
-            *await settings.check_slips(config, spawner_of(config, owner)),
+            *await settings.check_slips(config, spawner),
             *policies.check(hub),
             *settings.check_limits(hub),
             *await settings.check_use(hub),
@@ -56,15 +59,25 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
             return found
         found += await cluster.check_version(hub)
         forbidden = any(finding.id == rights.NO_SERVERS for finding in found)
-        asked = replace(hub, admission=NoAdmission()) if forbidden else hub
+        admission = NoAdmission() if forbidden else hub.admission
+        asked = replace(hub, spawner=spawner, admission=admission)
         try:
             tried = [it async for it in trying(asked, await listed(asked))]
         except UnusableError as failed:
-            advice = "Correct KubeSpawner.profile_list or its function."
-            return [*found, error("profiles", f"No user can start a server: {failed}", advice)]
+            return [*found, _without_servers(owner, failed)]
         found += claims.check(hub.state, tried, await claim_drivers(hub.runtime.client))
         found += containers.check(hub.state, tried, await runtime_classes(hub.runtime.client))
         return [*found, *_about(hub, tried)]
+
+
+def _without_servers(owner: Owner, failed: UnusableError) -> Finding:
+    """Say that nobody can start a server, or that an administrator's function forbids it to one."""
+    if isinstance(failed.__cause__, Refusal):
+        advice = "Correct KubeSpawner.profile_list or its function."
+        return error("profiles", f"No user can start a server: {failed}", advice)
+    make = warning if owner == NOBODY else error
+    text = f"The function of KubeSpawner.profile_list forbids it to {quote(owner.name)}: {failed}"
+    return make("profiles", text, "Name somebody who may start servers with --user.")
 
 
 def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:

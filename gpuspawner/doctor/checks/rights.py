@@ -23,9 +23,10 @@ from gpuspawner.scaling.pools import NONE
 NO_SERVERS = "rights-servers"
 _READ = ("list", "watch")
 _PATIENCE = 5.0
+_CLAIMS = "persistentvolumeclaims"
 _START = {
     "pods": ("get", "list", "watch", "create", "delete"),
-    "persistentvolumeclaims": ("get", "create"),
+    _CLAIMS: ("get", "create"),
     "events": ("list", "watch"),
 }
 """What KubeSpawner needs in the hub's namespace; the chart's Role grants it."""
@@ -35,7 +36,12 @@ async def check(hub: Hub) -> list[Finding]:
     """Ask the API server about each right."""
     client, namespace = hub.runtime.client, hub.spawner.namespace
     reading = [Right(verb, kind.plural, _group(kind)) for kind in KINDS for verb in _READ]
-    starting = [Right(v, r, namespace=namespace) for r, verbs in _START.items() for v in verbs]
+    starting = [
+        Right(verb, plural, namespace=namespace)
+        for plural, verbs in _START.items()
+        for verb in verbs
+        if plural != _CLAIMS or hub.spawner.storage_pvc_ensure
+    ]
     user = await access.user(client)
     found = [_identity(user, namespace)]
     try:

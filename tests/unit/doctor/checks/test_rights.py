@@ -40,6 +40,7 @@ async def found(
     nodes: tuple[Any, ...] = (ON_GKE,),
     policies: object = Policies(),
     namespace: str = "jhub",
+    makes_claims: bool = True,
     **scripts: list[Step],
 ) -> list[Finding]:
     state = ClusterState()
@@ -51,7 +52,10 @@ async def found(
             runtime=SimpleNamespace(client=client, accounts=SimpleNamespace(namespace=namespace)),
             policies=policies,
             spawner=SimpleNamespace(
-                namespace="jhub", autoscaling=autoscaling, autoscaler_status=status
+                namespace="jhub",
+                autoscaling=autoscaling,
+                autoscaler_status=status,
+                storage_pvc_ensure=makes_claims,
             ),
             state=state,
             view=SimpleNamespace(health=lambda: health or Live(0.0)),
@@ -69,6 +73,18 @@ def troubles(findings: list[Finding]) -> list[tuple[str, Severity]]:
 
 async def test_who_has_all_rights_has_no_troubles() -> None:
     assert troubles(await found(review(lambda _: True))) == []
+
+
+async def test_a_hub_that_makes_no_claims_needs_no_right_to() -> None:
+    answer = without("persistentvolumeclaims")
+    reads = {it.plural for it in KINDS}
+
+    asked = await found(answer, makes_claims=False)
+    needed = await found(answer)
+
+    assert "persistentvolumeclaims" in reads  # the verdicts need to read them
+    assert "rights-servers" not in {it.id for it in asked}
+    assert "rights-servers" in {it.id for it in needed}
 
 
 async def test_each_right_that_servers_need_is_asked_for_in_their_own_namespace() -> None:
