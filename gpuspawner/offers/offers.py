@@ -185,7 +185,7 @@ def _unlisted_image(value: object) -> UnlistedImage | None:
     try:
         patterns.check(regex)  # not in brackets, where `a)|(?:b` is valid, but not anchored
         allowed = re.compile(texts.whole(regex))
-    except (re.error, OverflowError, RecursionError) as error:
+    except re.error as error:
         why = f"{quote(regex)} is not a regular expression: {one_line(str(error), longest=100)}"
         raise OfferError(f"{place}.validation_regex", why) from None
     return UnlistedImage(

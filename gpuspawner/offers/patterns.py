@@ -25,10 +25,10 @@ def check(pattern: str) -> None:
     Raises:
         re.error: One of them can't.
     """
-    re.compile(pattern)
     try:
+        re.compile(pattern)
         regex.compile(pattern)
-    except regex.error as error:
+    except (regex.error, OverflowError, RecursionError) as error:
         raise re.error(str(error)) from None
 
 

@@ -69,7 +69,9 @@ def test_a_misspelt_section_is_named(section) -> None:
         configure(_c(**{section: {"start_timeout": 3}}))
 
 
-@pytest.mark.parametrize("section", ["DockerSpawner", "KubeSpawner", "Culler", "Authenticator"])
+@pytest.mark.parametrize(
+    "section", ["DockerSpawner", "KubeSpawner", "LabKubeSpawner", "Culler", "Authenticator"]
+)
 def test_other_sections_are_ignored(section) -> None:
     configure(_c(**{section: {}}))
 
