@@ -37,6 +37,8 @@ from gpuspawner.start.source import Choice
 
 PASSES = frozenset({UNREACHABLE, UNCOUNTED})
 """Why a start fails that says nothing about its server."""
+HELD_BACK = frozenset({LIMIT, UNCOUNTED})
+"""Why policies let somebody who has a place wait until they allow the server."""
 
 
 def lets_join(refusal: Refusal, decide: Callable[[], Decision]) -> bool:
@@ -53,7 +55,7 @@ def lets_join(refusal: Refusal, decide: Callable[[], Decision]) -> bool:
 
 def lets_stay(refusal: Refusal) -> bool:
     """Whether a start that has a place keeps it."""
-    return bool(refusal.on_form.place) or refusal.slug == LIMIT or refusal.slug in STAYS
+    return bool(refusal.on_form.place) or refusal.slug in HELD_BACK | STAYS
 
 
 _LOOK_SECONDS = 2.0
@@ -139,9 +141,9 @@ class InLine(TurnToStart):
             except Refusal as refusal:
                 if self._place is None or not await self._may_wait(asked, refusal):
                     raise
-                limited = refusal if refusal.slug == LIMIT else None
+                denied = refusal if refusal.slug in HELD_BACK else None
                 proposal, ticket = await self._ticket(asked, self._place, refusal)
-                off = await self._until_called(asked, proposal, ticket, self._place, limited)
+                off = await self._until_called(asked, proposal, ticket, self._place, denied)
                 choice = asked.kept_off_nodes(off)
             else:
                 if self._place is None:  # who was in line now starts without the wish to wait
@@ -221,11 +223,11 @@ class InLine(TurnToStart):
         proposal: Proposal,
         ticket: Ticket,
         place: KeptPlace,
-        limited: Refusal | None,
+        denied: Refusal | None,
     ) -> Hostnames:
         """Wait for the turn of a server; return the nodes that its pod must be kept off.
 
-        *limited* is why policies don't allow it yet; None if they do.
+        *denied* is why policies don't allow it yet; None if they do.
 
         Raises:
             Refusal: The owner has left, or has been away for too long.
@@ -239,7 +241,7 @@ class InLine(TurnToStart):
         self._choice, self._seen = choice, time.monotonic()
         self.is_on = self.has_waited = True
         self._begun.set()
-        allows = partial(self._policing.allows, choice) if limited else None
+        allows = partial(self._policing.allows, choice, denied.slug) if denied else None
         try:
             with (
                 failures.explaining(self._spawner, self._runtime.failed_starts, str),
@@ -251,7 +253,7 @@ class InLine(TurnToStart):
                 self._called = called
                 while not called.done():
                     self._check_wish()
-                    self._tell(ticket, choice, place, limited)
+                    self._tell(ticket, choice, place, denied)
                     if place.wish is Wish.HERE:
                         self._mind(ticket)  # who is back may be called in this moment
                     await asyncio.wait({called}, timeout=_LOOK_SECONDS)
@@ -329,10 +331,10 @@ class InLine(TurnToStart):
             raise Refusal(messages.line_is_full(), reason="line-full")
 
     def _tell(
-        self, ticket: Ticket, choice: Choice, place: KeptPlace, limited: Refusal | None
+        self, ticket: Ticket, choice: Choice, place: KeptPlace, denied: Refusal | None
     ) -> None:
-        if limited and self._line.is_limited(ticket):
-            said = messages.waits_for_a_limit(limited.text)
+        if denied and denied.slug == LIMIT and self._line.is_limited(ticket):
+            said = messages.waits_for_a_limit(denied.text)
         else:
             standing = self._line.standing(ticket)
             grant = choice.proposal.grant

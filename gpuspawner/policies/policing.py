@@ -66,12 +66,12 @@ class ByPolicies(Policing):
             raise misconfigured(f"nobody can tell what the pod takes: {error}") from error
         return self._take(choice, applying, charge)
 
-    async def allows(self, choice: Choice) -> bool:
+    async def allows(self, choice: Choice, after: str) -> bool:
         """As `Policing.allows`."""
         try:
             await self.examine(choice)
         except Refusal as refusal:
-            return refusal.slug != LIMIT
+            return refusal.slug not in (after, UNCOUNTED)
         return True
 
     async def applies(self, names: Container[str]) -> bool:

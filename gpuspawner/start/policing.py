@@ -135,8 +135,11 @@ class Policing:
         """As `take` for the pod that is really sent, so somebody has to be able to read it."""
         return None
 
-    async def allows(self, choice: Choice) -> bool:
-        """Whether no limit is in the way of a choice any more; another refusal needs no wait."""
+    async def allows(self, choice: Choice, after: str) -> bool:
+        """Whether what was refused for a reason that may pass needn't wait any more.
+
+        *after* is that reason: `LIMIT` or `UNCOUNTED`. Another refusal needs no wait.
+        """
         return True
 
     async def applies(self, names: Container[str]) -> bool:

@@ -1,6 +1,7 @@
 """The wait of one start, without a hub."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
 from datetime import timedelta
@@ -13,6 +14,7 @@ from jupyterhub.utils import utcnow
 from sqlalchemy import inspect, text
 
 from gpuspawner import GPUSpawner
+from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import in_line
 from gpuspawner.line.in_line import lets_join, lets_stay
@@ -24,9 +26,10 @@ from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Ref
 from gpuspawner.reservations.places import KeptPlace, Wish
 from gpuspawner.start.admitting import Admitted, Admitting
 from gpuspawner.start.decisions import offers_line
-from gpuspawner.start.policing import LIMIT
+from gpuspawner.start.policing import LIMIT, UNCOUNTED
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
+from tests.unit.makers.courses import Course
 from tests.unit.makers.hubs import TAINT, TOLERATION, tolerating
 from tests.unit.makers.waiters import FULL, Waiting
 from tests.unit.makers.worlds import named_node, node, pod, proposal, settle
@@ -65,7 +68,11 @@ def test_who_has_used_up_a_limit_may_wait_for_it() -> None:
     assert lets_stay(refusal(LIMIT))
 
 
-@pytest.mark.parametrize("slug", ["busy", "away", "try-again"])
+def test_nobody_joins_while_servers_cant_be_counted() -> None:
+    assert not lets_join(refusal(UNCOUNTED), nobody)
+
+
+@pytest.mark.parametrize("slug", ["busy", "away", "try-again", "uncounted"])
 def test_who_has_a_place_keeps_it_while_that_may_pass(slug) -> None:
     assert lets_stay(refusal(slug))
 
@@ -560,6 +567,68 @@ async def test_who_leaves_after_the_call_starts_if_that_is_too_late(gate: Gate) 
 
     await gate.alice.starts()
     assert not gate.alice.place.leave()
+
+
+# Policies hold in line, too
+
+
+@pytest.fixture
+async def limited(hub_with: Callable[..., Any]) -> tuple[Course, Any, asyncio.Task[None]]:
+    """Alice, who waits for the only GPU, and whose policy lets her have one at a time."""
+    course = Course(hub_with(*FULL))
+    spawner = course.spawner({"course": {"gpus_per_user": 1}}, queue=True)
+    spawner.user_options = {"accelerator": "t4", "gpus": 1, "wait": True}
+    start = asyncio.ensure_future(spawner.run_pre_spawn_hook())
+    await settle()
+    return course, spawner, start
+
+
+async def test_a_place_is_kept_while_servers_cant_be_counted(limited) -> None:
+    course, spawner, start = limited
+    turn = spawner.gpuspawner_gates.turn
+    course.health = Stale(40.0, "no answer")
+
+    course.hub.view.remove_pod("x")
+    await asyncio.sleep(60)
+
+    assert turn.is_on
+    assert turn.said.text.startswith("You are next in line.")
+
+    course.health = Live(0.0)
+    await asyncio.wait_for(start, 60)
+
+
+async def test_who_reaches_a_limit_while_servers_cant_be_counted_reads_of_it(limited) -> None:
+    course, spawner, start = limited
+    turn = spawner.gpuspawner_gates.turn
+    course.health = Stale(40.0, "no answer")
+    course.hub.view.remove_pod("x")
+    await asyncio.sleep(60)
+
+    course.put(spawner, "alice", "train", 1)
+    course.health = Live(0.0)
+    await asyncio.sleep(60)
+
+    assert "You can have 1 GPU at a time" in turn.said.text
+    start.cancel()
+
+
+async def test_who_waits_for_a_limit_is_not_called_while_servers_cant_be_counted(
+    limited, caplog
+) -> None:
+    caplog.set_level(logging.INFO)
+    course, spawner, start = limited
+    course.put(spawner, "alice", "train", 1)
+    course.hub.view.remove_pod("x")
+    await asyncio.sleep(60)
+    caplog.clear()
+
+    course.health = Stale(40.0, "no answer")
+    await asyncio.sleep(60)
+
+    assert spawner.gpuspawner_gates.turn.is_on
+    assert "waits in line" not in caplog.text  # again, as it would after a call in vain
+    start.cancel()
 
 
 # Who waits with the page open, who is away, and who comes back
