@@ -10,8 +10,10 @@ from gpuspawner.line.line import Line, Ticket
 Allows = Callable[[], Awaitable[bool]]
 """Whether policies allow a server at this moment."""
 
-_ANSWER_SECONDS = 5.0
-"""How long policies may take to allow one server; others are asked about only then."""
+_PROMPT_SECONDS = 0.2
+"""For how long others aren't asked about, so that prompt answers come in the order of the line."""
+_ANSWER_SECONDS = 60.0
+"""After how long without an answer policies are asked anew: it may never come."""
 
 
 class HeldBack:
@@ -27,9 +29,12 @@ class HeldBack:
         self._limited: dict[Key, Allows] = {}
         self._absent: set[Key] = set()
         self._asking: asyncio.Task[None] | None = None
+        self._questions: dict[Key, asyncio.Task[None]] = {}
+        """The last one about each ticket: an administrator's function may take its time."""
 
     def limit(self, ticket: Ticket, allows: Allows) -> None:
         """Hold a ticket back until policies allow its server."""
+        self._drop_question(ticket)
         self._limited[ticket.key] = allows
 
     def is_limited(self, ticket: Ticket) -> bool:
@@ -49,11 +54,12 @@ class HeldBack:
         """Forget a ticket that isn't in line any more."""
         self._limited.pop(ticket.key, None)
         self._absent.discard(ticket.key)
+        self._drop_question(ticket)
 
     def ask_policies(self) -> None:
         """Let those back whom policies allow again, in order, unless they are being asked.
 
-        This has a task of its own, because an administrator's function may take its time.
+        Nobody waits for a late answer about somebody else; it is taken when it comes.
         """
         if self._limited and (self._asking is None or self._asking.done()):
             self._asking = asyncio.create_task(self._ask_all())
@@ -62,11 +68,21 @@ class HeldBack:
         now = time.time()
         known = filter(None, map(self._line.find, self._limited))
         for ticket in sorted(known, key=lambda it: it.precedence(now)):
-            allows = self._limited.get(ticket.key)
-            is_allowed = allows is not None and await _is_allowed(allows)
-            if is_allowed and self._limited.get(ticket.key) is allows:
-                del self._limited[ticket.key]
-                self._free(ticket)
+            allows, last = self._limited.get(ticket.key), self._questions.get(ticket.key)
+            if allows is not None and (last is None or last.done()):
+                question = asyncio.create_task(self._ask(ticket, allows))
+                self._questions[ticket.key] = question
+                await asyncio.wait([question], timeout=_PROMPT_SECONDS)
+
+    async def _ask(self, ticket: Ticket, allows: Allows) -> None:
+        is_allowed = await _is_allowed(allows)
+        if is_allowed and self._limited.get(ticket.key) is allows:
+            del self._limited[ticket.key]
+            self._free(ticket)
+
+    def _drop_question(self, ticket: Ticket) -> None:
+        if question := self._questions.pop(ticket.key, None):
+            question.cancel()
 
     def _free(self, ticket: Ticket) -> None:
         is_held_back = ticket.key in self._absent or ticket.key in self._limited

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from tornado import web
+
+from tests.unit.makers.worlds import settle
 
 pytestmark = pytest.mark.usefixtures("clock")
 
 
 async def never():
     return False
+
+
+async def always():
+    return True
 
 
 async def test_who_is_away_is_passed_and_keeps_the_place(stage) -> None:
@@ -60,16 +66,81 @@ async def test_a_question_that_fails_ends_nobody_else_s_wait(stage) -> None:
         assert (ann.done(), bob.done()) == (True, True)
 
 
+class Slow:
+    """Policies that take their time, and then allow a server.
+
+    Attributes:
+        asked, under_way: How often they were asked, and how many questions have no answer yet.
+    """
+
+    def __init__(self, seconds: float = 1e6) -> None:
+        self._seconds = seconds
+        self.asked = self.under_way = 0
+
+    async def __call__(self) -> bool:
+        self.asked += 1
+        self.under_way += 1
+        try:
+            await asyncio.sleep(self._seconds)
+        finally:
+            self.under_way -= 1
+        return True
+
+
 async def test_a_question_without_an_answer_holds_nobody_up(stage) -> None:
-    async def says_nothing():
-        await asyncio.Event().wait()
+    with (
+        stage.joining("ann", allows=Slow()),
+        stage.joining("bob", allows=always) as bob,
+        stage.joining("eve") as eve,
+    ):
+        await stage.ends("x", "y")
+        assert eve.done()
 
-    with stage.joining("ann", allows=says_nothing), stage.joining("bob") as bob:
-        await stage.wakes()
-
-        await stage.ends("x")
+        await asyncio.sleep(1)
 
         assert bob.done()
+
+
+async def test_a_late_answer_is_taken_when_it_comes(stage) -> None:
+    slow = Slow(20)
+    with stage.joining("ann", allows=slow) as ann:
+        await stage.ends("x")
+        await asyncio.sleep(19)
+        assert (ann.done(), slow.asked) == (False, 1)
+
+        await asyncio.sleep(3)
+
+        assert ann.done()
+
+
+async def test_a_question_ends_when_its_ticket_leaves(stage) -> None:
+    slow = Slow()
+    with stage.joining("ann", allows=slow):
+        await stage.wakes()
+        assert slow.under_way == 1
+
+    await settle()
+
+    assert slow.under_way == 0
+
+
+async def test_an_answer_that_never_comes_is_asked_for_anew(stage) -> None:
+    slow = Slow()
+    with stage.joining("ann", allows=slow):
+        await asyncio.sleep(65)
+
+        assert (slow.asked, slow.under_way) == (2, 1)
+
+
+async def test_whom_policies_allow_promptly_come_back_in_order(stage) -> None:
+    with (
+        stage.joining("bob", since=2.0, allows=always) as bob,
+        stage.joining("ann", since=1.0, allows=Slow(0.1)) as ann,
+    ):
+        await stage.ends("x")
+        await asyncio.sleep(1)
+
+        assert (ann.done(), bob.done()) == (True, False)
 
 
 async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage) -> None:
@@ -129,11 +200,13 @@ async def test_a_start_that_joins_again_before_the_last_has_left_keeps_its_place
 
 
 async def test_what_policies_say_of_a_start_that_has_left_lets_no_later_one_in(stage) -> None:
-    asked, answer = asyncio.Event(), asyncio.Event()
+    """Not even if an administrator's function goes on although it is cancelled."""
+    asked = asyncio.Event()
 
     async def allows_late():
         asked.set()
-        await answer.wait()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
         return True
 
     with stage.joining("ann", allows=allows_late):
@@ -141,7 +214,6 @@ async def test_what_policies_say_of_a_start_that_has_left_lets_no_later_one_in(s
         await asyncio.wait_for(asked.wait(), 5)
 
     with stage.joining("ann", allows=never) as ann:
-        answer.set()
         await stage.ends("x")
 
         assert stage.line.is_limited(stage.tickets["ann"])
