@@ -100,10 +100,13 @@ class Turn:
             self._started = time.perf_counter()
 
 
+RESTS = 9
+"""How many times as long as work that is repeated again and again the hub does something else."""
+
 # For looks that each of many tasks repeats, as those of starts that wait for a node.
 
-_SHORT_LOOK, _RESTS = 0.005, 9
-"""In seconds. Longer looks are followed by a rest of nine times their length."""
+_SHORT_LOOK = 0.005
+"""In seconds. Longer looks are followed by a rest."""
 _LEFT_SECONDS = 1.5
 """Whoever hasn't asked for so long has ended: each asks at least every second."""
 
@@ -141,7 +144,7 @@ class TurnsToLook:
         began = time.monotonic()
         yield
         took = time.monotonic() - began
-        rest = _RESTS * took if took > _SHORT_LOOK else 0.0
+        rest = RESTS * took if took > _SHORT_LOOK else 0.0
         self._next = time.monotonic() + rest
         if self._asked:
             self._wake_in(rest)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+from gpuspawner.cluster.background import RESTS
 from gpuspawner.kube.meta import Key
 from gpuspawner.line.line import Line, Ticket
 
@@ -70,9 +71,13 @@ class HeldBack:
         for ticket in sorted(known, key=lambda it: it.precedence(now)):
             allows, last = self._limited.get(ticket.key), self._questions.get(ticket.key)
             if allows is not None and (last is None or last.done()):
+                began = time.monotonic()
                 question = asyncio.create_task(self._ask(ticket, allows))
                 self._questions[ticket.key] = question
+                await asyncio.sleep(0)  # a function that isn't async answers in it
+                rest = RESTS * (time.monotonic() - began)
                 await asyncio.wait([question], timeout=_PROMPT_SECONDS)
+                await asyncio.sleep(rest)
 
     async def _ask(self, ticket: Ticket, allows: Allows) -> None:
         is_allowed = await _is_allowed(allows)

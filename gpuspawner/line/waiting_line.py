@@ -14,6 +14,7 @@ from math import inf
 
 import msgspec
 
+from gpuspawner.cluster.background import RESTS
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import Key
@@ -38,8 +39,6 @@ log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 1.0
 """How often the line is served if nothing changes: some promises end with time alone."""
-REST = 9
-"""How many times as long as a look at the line the hub does something else before the next."""
 Hostnames = tuple[str, ...]
 """The nodes that a pod must be kept off, by their labels."""
 
@@ -283,7 +282,7 @@ class WaitingLine:
             began = time.thread_time()
             self.look()
             self._held_back.ask_policies()
-            again = time.monotonic() + REST * (time.thread_time() - began)
+            again = time.monotonic() + RESTS * (time.thread_time() - began)
 
     def _is_sure(self) -> bool:
         return isinstance(self._view.health(), Live)

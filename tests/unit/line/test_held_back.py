@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack, suppress
+from itertools import pairwise
 
 import pytest
 from tornado import web
@@ -141,6 +142,26 @@ async def test_whom_policies_allow_promptly_come_back_in_order(stage) -> None:
         await asyncio.sleep(1)
 
         assert (ann.done(), bob.done()) == (True, False)
+
+
+async def test_after_a_question_the_hub_does_something_else_for_nine_times_as_long(
+    stage, clock
+) -> None:
+    """A function that isn't async holds the hub's loop while it answers."""
+    asked = []
+
+    async def allows():
+        asked.append(clock.now)
+        clock.now += 0.5
+        return False
+
+    with stage.joining("ann", allows=allows), stage.joining("bob", allows=allows):
+        for _ in range(100):
+            stage.view.wake()
+            await asyncio.sleep(0.125)
+
+    assert len(asked) > 1
+    assert all(after - before >= 5 for before, after in pairwise(asked))
 
 
 async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage) -> None:
