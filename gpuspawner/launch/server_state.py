@@ -21,6 +21,7 @@ from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.places import KeptPlace
 from gpuspawner.runtime import Runtime
+from gpuspawner.scheduling.state import ENDED
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.troubles.ending import Ending, ending_of, is_overdue, read, utc_now, written
 from gpuspawner.troubles.mishaps import is_lost
@@ -196,7 +197,9 @@ class ServerState:
         accounts, spawner = self._runtime.accounts, self._spawner
         if known is not None and accounts is not None:
             self._granted = replace(self._granted, pod=known.metadata.uid)
-            if self._is_up:  # else, it may be anybody's with that name
+            # Before the server is up, it may be anybody's with that name. One that has ended counts
+            # no more, and the watch that counts doesn't tell when it is gone.
+            if self._is_up and known.status.phase not in ENDED:
                 accounts.know(self._key, spawner.user.id, spawner.name, self._granted)
 
     def _polled(self, status: int | None, before: object) -> int | None:

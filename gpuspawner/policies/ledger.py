@@ -61,6 +61,8 @@ class Ledger:
         elif isinstance(thing, ServerPod):
             key = thing.metadata.key
             self.unread.discard(key)
+            if (last := self.pods.get(key)) and last.metadata.uid != thing.metadata.uid:
+                self.claims.pods.pop(last.metadata.uid, None)  # it went while no watch told
             self._last = self._last or self._meter()
             whose = self.claims.of(thing)
             if whose is None:  # it isn't a user's server, whatever it takes

@@ -287,6 +287,18 @@ async def test_a_server_that_is_up_counts_whatever_is_stored_of_it(after_restart
     assert bool(running.accounts.usage.of_owner({spawner.user.id})) == is_up
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_no_pod_that_has_ended_is_kept_to_count_for_its_owner(after_restart, phase) -> None:
+    """KubeSpawner shows it until the hub has deleted it; the watch that counts doesn't."""
+    spawner = after_restart(runs=True, policies=POLICIES)
+    spawner.gpuspawner_gates.server_state.answers()
+
+    ended = {**pod(), "status": {"phase": phase}}
+    spawner.gpuspawner_gates.server_state.polled(1, ended)
+
+    assert not spawner.hub.runtime(spawner).accounts.ledger.claims.pods
+
+
 def test_a_server_whose_state_an_administrator_s_class_cannot_tell_is_polled(
     up, monkeypatch, caplog
 ) -> None:

@@ -205,6 +205,18 @@ def test_what_the_hub_sends_counts_for_whom_it_was_sent_until_it_is_gone(hub) ->
     assert hub.counted(ann) == 0
 
 
+def test_a_pod_that_was_replaced_while_no_watch_told_is_forgotten(hub) -> None:
+    ann = hub.database.user("ann")
+    hub.begin()
+    for uid in ("1", "2"):
+        hub.send(ann)
+        hub.show(uid=uid)
+        hub.end()
+
+    assert hub.ledger.claims.pods.keys() == {"2"}
+    assert hub.counted(ann) == 2
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 def test_an_older_pod_that_goes_late_takes_nothing_from_the_one_that_was_sent(
     hub, is_known
