@@ -258,6 +258,7 @@ class InLine(TurnToStart):
                         self._mind(ticket)  # who is back may be called in this moment
                     await asyncio.wait({called}, timeout=_LOOK_SECONDS)
                 called.result()
+                self._runtime.preflight.reservations.hold(ticket.key)
                 await waiting.begin_now(self._spawner)
                 self._check_wish()  # that may have taken long
         except BaseException:

@@ -172,6 +172,11 @@ class Reservations:
         self._start(key).charge = charge
         self._count(key)
 
+    def hold(self, key: Key) -> None:
+        """Keep what a start is promised until it makes progress, however long that takes."""
+        if promise := self._starts.get(key):
+            promise.since = math.inf
+
     def leave(self, key: Key, charge: Any) -> None:
         """Note a server whose pod an earlier hub may have sent, until the pods are known.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
 from datetime import timedelta
@@ -24,6 +25,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
 from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.reservations.reservations import LIFETIME_SECONDS
 from gpuspawner.start.admitting import Admitted, Admitting
 from gpuspawner.start.decisions import offers_line
 from gpuspawner.start.policing import LIMIT, UNCOUNTED
@@ -178,6 +180,28 @@ async def test_who_leaves_while_the_database_keeps_the_start_from_going_on_does_
 
     assert (await alice.refused()).slug == "left-line"
     assert len(alice.hub.runtime(alice.spawner).preflight.reservations) == 0
+
+
+async def test_who_is_called_keeps_the_room_for_as_long_as_the_database_fails(
+    waiting, monkeypatch
+) -> None:
+    takes_changes = asyncio.Event()
+
+    async def begin_now(_: object) -> None:
+        await takes_changes.wait()
+
+    monkeypatch.setattr(in_line.waiting, "begin_now", begin_now)
+    alice = await waiting()
+    line, one = alice.hub.runtime(alice.spawner).preflight.line, proposal("one")
+    ticket = line.ticket(one, "bob", time.time())
+    assert ticket is not None
+    with line.join(ticket, one) as called:
+        alice.hub.view.remove_pod("x")
+        await asyncio.sleep(2 * LIFETIME_SECONDS)
+
+        assert not called.done()
+    takes_changes.set()
+    await alice.starts()
 
 
 async def test_who_doesnt_wish_to_wait_is_refused(hub_with) -> None:

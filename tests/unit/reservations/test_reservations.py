@@ -50,6 +50,9 @@ class Desk:
         for name in ("p0", "p1"):
             self.view.put("Pod", pod(name, on="n", priority=-10))
 
+    def hold(self) -> None:
+        self.held.hold(KEY)
+
     def send(self) -> None:
         self.held.send(KEY)
 
@@ -157,6 +160,10 @@ STORIES = {
     "a reservation ends after its lifetime": (
         f"promise, wait {LIFETIME_SECONDS}, holds, wait 0.1, is_over"
     ),
+    "the room of a start that waits for something else keeps until it goes on": (
+        f"promise, hold, wait 9999, holds, promise, wait {LIFETIME_SECONDS}, holds, wait 0.1, "
+        "is_over"
+    ),
     "a preempting pod keeps its reservation until it has a node in view": (
         "placeholders, promise, send, show unbound, holds, show nominated, is_over"
     ),
@@ -164,7 +171,7 @@ STORIES = {
         "promise unknown, send, holds, show unknown, is_over"
     ),
     "ending a missing reservation does nothing": (
-        "release, end, vacate, send, send_again, see_out, is_over, notifies 0"
+        "hold, release, end, vacate, send, send_again, see_out, is_over, notifies 0"
     ),
 }
 
