@@ -1,7 +1,7 @@
 """The line of people who wait for room, on the live view: serves it at each change.
 
-Whoever is called has a reservation from that tick on. If the view isn't live nobody is called, and
-nobody loses a place.
+Whoever is called has a reservation from that tick on. While contact with the cluster is lost,
+nobody is called, and nobody loses a place.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from math import inf
 import msgspec
 
 from gpuspawner.cluster.background import RESTS
-from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
@@ -263,11 +263,14 @@ class WaitingLine:
 
     def look(self) -> None:
         """Call everybody whose turn it is. Never raises, or a fault would end all waits."""
-        if not len(self._line) or not self._is_sure():
+        health = self._view.health()
+        if not len(self._line) or not isinstance(health, Live | Forbidden):
             return
         until = self._kept.first
         try:
             self._let_go(until)
+            if isinstance(health, Forbidden):
+                return  # nobody knows of any room
             for ticket in self._serving.serve(self._room, time.time(), until):
                 self._waiters.pop(ticket.key, None)
                 self._waits.call(ticket.key, time.time())
@@ -283,9 +286,6 @@ class WaitingLine:
             self.look()
             self._held_back.ask_policies()
             again = time.monotonic() + RESTS * (time.thread_time() - began)
-
-    def _is_sure(self) -> bool:
-        return isinstance(self._view.health(), Live)
 
     def _let_go(self, until: float) -> None:
         """Call those who need no place any more."""

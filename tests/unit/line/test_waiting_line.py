@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuspawner.cluster.health import Reading
+from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.line.fronts import UNSURE_SECONDS
 from gpuspawner.line.kept import KeptPlaces
@@ -68,10 +68,14 @@ async def test_a_newcomer_is_behind_those_in_line_even_if_the_clock_was_set_back
         assert refused(stage.preflight.decider.check(proposal("new")))
 
 
-async def test_nobody_is_called_while_the_view_isnt_live_and_nobody_loses_a_place(stage) -> None:
+@pytest.mark.parametrize("health", [Reading(0), Stale(60, "it is silent"), Unreachable("no route")])
+async def test_nobody_is_called_while_contact_is_lost_and_nobody_loses_a_place(
+    stage, health
+) -> None:
     with stage.joining("ann") as ann:
-        stage.view.now, live = Reading(0), stage.view.now
+        stage.view.now, live = health, stage.view.now
         await stage.ends("x")
+        await asyncio.sleep(2 * UNSURE_SECONDS)
         assert not ann.done()
         assert len(stage.line) == 1
 
@@ -79,6 +83,17 @@ async def test_nobody_is_called_while_the_view_isnt_live_and_nobody_loses_a_plac
         await stage.wakes()
 
         assert ann.done()
+
+
+async def test_who_waits_starts_unchecked_half_a_minute_after_a_right_was_withdrawn(stage) -> None:
+    with stage.joining("ann") as ann, stage.joining("bob") as bob:
+        stage.view.now = Forbidden(("nodes",), "it is forbidden")
+        await stage.ends("x")
+        await asyncio.sleep(UNSURE_SECONDS - 1)
+        assert not ann.done()
+
+        assert await asyncio.wait_for(ann, 5) == await asyncio.wait_for(bob, 5) == ()
+        assert stage.preflight.reservations.find(proposal("ann").key) is None
 
 
 async def test_who_waits_is_told_how_long_those_waited_who_were_called_before(stage) -> None:
