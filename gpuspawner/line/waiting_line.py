@@ -228,14 +228,6 @@ class WaitingLine:
 
     def delayed_by(self, proposal: Proposal) -> int:
         """Return how many people in line are ahead if a start has to wait for one of them; or 0."""
-        self.look()
-        return self._delayed_by(proposal)
-
-    def is_ahead_of(self, proposal: Proposal) -> bool:
-        """Whether `delayed_by` counts anybody; it calls nobody, as there are many alternatives."""
-        return not proposal.queue and self._delayed_by(proposal) > 0
-
-    def _delayed_by(self, proposal: Proposal) -> int:
         ticket = self._of_newcomer(proposal)
         if ticket is None:
             return 0

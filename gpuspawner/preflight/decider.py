@@ -104,10 +104,13 @@ class Decider:
         is_called = self._reservations.is_promised(proposal.key)
         if self.line.is_empty or proposal.queue or is_called:
             return decision
+        if isinstance(decision, Start) and decision.notes:
+            return decision  # it takes nothing that others wait for; the line lets such go too
+        if not isinstance(decision, Refuse):
+            self.line.look()  # a node to come, too, is theirs first
+            decision = self._decide(proposal)
         if isinstance(decision, Refuse):
             return msgspec.structs.replace(decision, in_line=self.line.ahead_of(proposal))
-        if decision != Start(proposal.grant):
-            return decision  # it takes nothing that others wait for; the line lets such go too
         if not (in_line := self.line.delayed_by(proposal)):
             return decision
         refusal = self._though_it_fits(proposal, Reason.BUSY)
@@ -328,7 +331,7 @@ class Decider:
         grant, plain = made
         varied = replace(proposal, pod=plain)
         subject = self._fitting_subject(varied)
-        if subject is None or self.line.is_ahead_of(varied):
+        if subject is None or (not varied.queue and self.line.delayed_by(varied)):
             return None
         nodes = self._counts.candidates(subject.pod)
         gpus, is_at_hand = self._gpus(nodes, grant), self._is_at_hand(varied, subject)

@@ -36,8 +36,8 @@ class WhoWaits(Protocol):
     def delayed_by(self, proposal: Proposal) -> int:
         """Return how many people in line are ahead if a start has to wait for one of them; or 0."""
 
-    def is_ahead_of(self, proposal: Proposal) -> bool:
-        """Whether `delayed_by` counts anybody; it calls nobody, as there are many alternatives."""
+    def look(self) -> None:
+        """Call everybody whose turn it is."""
 
 
 DecidesAlone = Callable[[Proposal], Decision]
@@ -63,8 +63,8 @@ class _NobodyWaits:
     def delayed_by(self, proposal: Proposal) -> int:  # noqa: ARG002
         return 0
 
-    def is_ahead_of(self, proposal: Proposal) -> bool:  # noqa: ARG002
-        return False
+    def look(self) -> None:
+        pass
 
 
 def nobody_waits(*_: object) -> WhoWaits:

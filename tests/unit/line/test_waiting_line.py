@@ -16,7 +16,7 @@ from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.serving import Serving
 from gpuspawner.line.waits import LEAST_WAITS, UsualWait
 from gpuspawner.preflight.decider import Decider
-from gpuspawner.preflight.decision import Reason, Start, UnknownRules
+from gpuspawner.preflight.decision import Reason, Start, UnknownRules, Wait
 from gpuspawner.reservations.places import KeptPlace, Wish
 from tests.unit.makers.line_stage import FULL, Stage
 from tests.unit.makers.worlds import (
@@ -25,6 +25,7 @@ from tests.unit.makers.worlds import (
     labelled,
     named_node,
     node,
+    of_pool,
     pod,
     proposal,
     refused,
@@ -302,6 +303,56 @@ async def test_of_those_who_wait_for_a_pool_that_may_grow_one_at_a_time_tries_it
         stage.preflight.reservations.release(("jhub", "ann"))
         await stage.wakes()
         assert (bob.done(), cid.done()) == (True, False)
+
+
+# Nodes to come
+
+
+@pytest.fixture
+def full_pool() -> Stage:
+    """A pool of two nodes, both in use; none can come unless one of them goes."""
+    nodes = [named_node("n", 1), named_node("m", 1)]
+    return Stage(*nodes, ("Pod", pod("x", 1, on="n")), ("Pod", pod("y", 1, on="m")))
+
+
+def goes(stage: Stage, node: str, *pods: str) -> None:
+    """Let a node leave its pool, so that another can come, and tell nobody yet."""
+    for it in pods:
+        stage.view.state.remove("Pod", NAMESPACE, it)
+    stage.view.state.remove("Node", "", node)
+
+
+async def test_a_node_to_come_is_for_those_in_line_before_newcomers(full_pool) -> None:
+    with full_pool.joins(of_pool("ann"), 1.0) as ann:
+        await settle()
+        goes(full_pool, "m", "y")
+
+        decision = full_pool.preflight.decider.check(of_pool("new"))
+
+        assert ann.done()
+        assert refused(decision)
+        assert isinstance(full_pool.preflight.decider.check(of_pool("ann")), Wait)
+
+
+async def test_a_newcomer_gets_a_node_to_come_that_nobody_in_line_needs(full_pool) -> None:
+    with full_pool.joins(of_pool("ann"), 1.0) as ann:
+        await settle()
+        goes(full_pool, "m", "y")
+
+        assert isinstance(full_pool.preflight.decider.check(of_pool("new", max_nodes=3)), Wait)
+        assert ann.done()
+
+
+async def test_while_places_are_awaited_nobody_else_gets_a_node_to_come() -> None:
+    kept = KeptPlaces()
+    kept.keep(("zoe", ""), KeptPlace(0.5, Wish.ANYWAY))
+    stage = Stage(*FULL, kept=kept)
+
+    decision = stage.preflight.decider.check(of_pool("new"))
+    assert (refused(decision), decision.in_line) == (Reason.BUSY, 1)
+
+    kept.take(("zoe", ""))
+    assert isinstance(stage.preflight.decider.check(of_pool("new")), Wait)
 
 
 async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line() -> None:

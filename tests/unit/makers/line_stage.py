@@ -11,6 +11,7 @@ from gpuspawner.line.line import Ticket
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.verdicts import Verdicts
 from tests.unit.makers.worlds import Plain, StillView, node, pod, proposal, settle
@@ -42,11 +43,14 @@ class Stage:
 
         *pod* has what the pod's spec has besides.
         """
-        wanted = proposal(name, gpus, **(pod or {}))
         place = len(self.tickets) + 1.0 if since is None else since
-        ticket = self.line.ticket(wanted, name, place)
+        return self.joins(proposal(name, gpus, **(pod or {})), place, **more)
+
+    def joins(self, wanted: Proposal, since: float, weight: float = 1.0, **more: Any) -> Any:
+        """Join the line with a proposal of one's own while the context is open."""
+        ticket = self.line.ticket(wanted, wanted.name, since, weight)
         assert ticket is not None
-        self.tickets[name] = ticket
+        self.tickets[wanted.name] = ticket
         return self.line.join(ticket, wanted, **more)
 
     async def shows(self, kind: str, plain: Plain) -> None:
