@@ -3,9 +3,10 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.line import LaneKey, Line, Ticket
+from gpuspawner.line.line import LaneKey, Line, Precedence, Ticket
 from gpuspawner.preflight.decision import (
     Decision,
     Reason,
@@ -28,10 +29,12 @@ After a restart of the API server, what a verdict needs is read again.
 """
 _SECONDS = 0.005
 """After how much processor time the others have to wait for the next time."""
+_Head = tuple[int, Precedence, LaneKey]
+"""The first of a lane, and in which look the lane had its last turn."""
 
 
 class Fronts:
-    """The first of each lane; if there are many, they take turns.
+    """The first of each lane, the earliest first; if there are many, they take turns.
 
     Args:
         decide: Decides about a server at this moment, leaving the line aside.
@@ -47,36 +50,50 @@ class Fronts:
         self._line = line
         self._decide = decide
         self._is_tried = is_tried
-        self._turn = 0
+        self._looks = 0
         self._turns: dict[LaneKey, int] = {}
-        """When each lane had its last turn."""
+        """In which look each lane had its last turn."""
         self._failed: dict[Key, bool] = {}
         """Those about whom deciding has failed, and whether it has gone well for others since."""
         self._unsure: dict[LaneKey, float] = {}
         """Since when nobody can tell whether the first of a lane fits."""
 
-    def done(self, until: float) -> list[tuple[Ticket, Decision | None]]:
-        """Return those that need no place any more, of those who joined before a time, and why.
+    def done(self, until: float) -> Iterator[tuple[Ticket, Decision | None]]:
+        """Yield those that need no place any more, of those who joined before a time, and why.
 
-        The decision is None if there is none, because of a fault of the server's own.
+        Each has to leave the line, with its reservation, before the next is looked at. The decision
+        is None if there is none, because of a fault of the server's own.
         """
-        looked = [(ticket, *self._look(ticket)) for ticket in self._next(until)]
-        return [(ticket, decision) for ticket, stays, decision in looked if not stays]
+        heads: list[_Head] = []
+        now, end = time.time(), time.thread_time() + _SECONDS
 
-    def _next(self, until: float) -> Iterator[Ticket]:
+        def push(key: LaneKey, turn: int) -> None:
+            lane = self._line.lanes.get(key)
+            if lane and lane.present and lane.present[0].since < until:
+                heappush(heads, (turn, lane.present[0].precedence(now), key))
+
+        self._look_anew()
+        for key, turn in self._turns.items():
+            push(key, turn)
+        while heads:
+            turn, _, key = heappop(heads)
+            self._turns[key] = self._looks
+            ticket = self._line.lanes[key].present[0]
+            stays, decision = self._look(ticket)
+            if not stays:
+                yield ticket, decision
+                if isinstance(decision, Wait):
+                    push(key, turn)  # a further node may come for the next
+            if time.thread_time() > end:
+                return
+
+    def _look_anew(self) -> None:
         lanes = self._line.lanes
-        self._turns = {key: turn for key, turn in self._turns.items() if key in lanes}
+        # As if a new lane had been in the last look; else, the newest would come first.
+        self._turns = {key: self._turns.get(key, self._looks) for key in lanes}
+        self._looks += 1
         self._failed = {key: it for key, it in self._failed.items() if self._line.find(key)}
         self._unsure = {key: since for key, since in self._unsure.items() if key in lanes}
-        fronts = [(key, lane.present[0]) for key, lane in lanes.items() if lane.present]
-        end = time.thread_time() + _SECONDS
-        for key, ticket in sorted(fronts, key=lambda it: self._turns.get(it[0], 0)):
-            if ticket.since < until:
-                self._turn += 1
-                self._turns[key] = self._turn
-                yield ticket
-                if time.thread_time() > end:
-                    return
 
     def _look(self, ticket: Ticket) -> tuple[bool, Decision | None]:
         """Return whether a ticket stays in line, and the decision about it."""

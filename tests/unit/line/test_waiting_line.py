@@ -22,6 +22,7 @@ from tests.unit.makers.line_stage import FULL, Stage
 from tests.unit.makers.worlds import (
     GPU,
     NAMESPACE,
+    Plain,
     labelled,
     named_node,
     node,
@@ -308,24 +309,27 @@ async def test_of_those_who_wait_for_a_pool_that_may_grow_one_at_a_time_tries_it
 # Nodes to come
 
 
+def in_use(node: str) -> tuple[str, Plain]:
+    """A pod that takes the only GPU of a node."""
+    return "Pod", pod(f"on-{node}", 1, on=node)
+
+
 @pytest.fixture
 def full_pool() -> Stage:
     """A pool of two nodes, both in use; none can come unless one of them goes."""
-    nodes = [named_node("n", 1), named_node("m", 1)]
-    return Stage(*nodes, ("Pod", pod("x", 1, on="n")), ("Pod", pod("y", 1, on="m")))
+    return Stage(named_node("n", 1), in_use("n"), named_node("m", 1), in_use("m"))
 
 
-def goes(stage: Stage, node: str, *pods: str) -> None:
+def goes(stage: Stage, node: str) -> None:
     """Let a node leave its pool, so that another can come, and tell nobody yet."""
-    for it in pods:
-        stage.view.state.remove("Pod", NAMESPACE, it)
+    stage.view.state.remove("Pod", NAMESPACE, f"on-{node}")
     stage.view.state.remove("Node", "", node)
 
 
 async def test_a_node_to_come_is_for_those_in_line_before_newcomers(full_pool) -> None:
     with full_pool.joins(of_pool("ann"), 1.0) as ann:
         await settle()
-        goes(full_pool, "m", "y")
+        goes(full_pool, "m")
 
         decision = full_pool.preflight.decider.check(of_pool("new"))
 
@@ -337,10 +341,42 @@ async def test_a_node_to_come_is_for_those_in_line_before_newcomers(full_pool) -
 async def test_a_newcomer_gets_a_node_to_come_that_nobody_in_line_needs(full_pool) -> None:
     with full_pool.joins(of_pool("ann"), 1.0) as ann:
         await settle()
-        goes(full_pool, "m", "y")
+        goes(full_pool, "m")
 
         assert isinstance(full_pool.preflight.decider.check(of_pool("new", max_nodes=3)), Wait)
         assert ann.done()
+
+
+@pytest.mark.parametrize("order", [("early", "late"), ("late", "early")])
+async def test_a_node_to_come_is_for_the_earliest_whoever_joined_first(full_pool, order) -> None:
+    """Of two lanes, each of which has waited for it."""
+    places = {"early": (time.time() - 1000, 1.0), "late": (time.time() - 10, 2.0)}
+    with ExitStack() as stack:
+        called = {
+            it: stack.enter_context(full_pool.joins(of_pool(it), *places[it])) for it in order
+        }
+        await settle()
+        goes(full_pool, "m")
+        await full_pool.wakes()
+
+        assert [it for it in order if called[it].done()] == ["early"]
+        assert isinstance(full_pool.preflight.decider.check(of_pool("early")), Wait)
+
+
+async def test_two_nodes_to_come_are_for_the_first_two_in_line_before_newcomers() -> None:
+    stage = Stage(*(it for name in "abc" for it in (named_node(name, 1), in_use(name))))
+    since = time.time()
+    with (
+        stage.joins(of_pool("first", max_nodes=3), since - 3) as first,
+        stage.joins(of_pool("second", max_nodes=3), since - 2) as second,
+        stage.joins(of_pool("other", max_nodes=3), since - 1, weight=1.5) as other,
+    ):
+        await settle()
+        goes(stage, "b")
+        goes(stage, "c")
+
+        assert refused(stage.preflight.decider.check(of_pool("new", max_nodes=3)))
+        assert [it.done() for it in (first, second, other)] == [True, True, False]
 
 
 async def test_while_places_are_awaited_nobody_else_gets_a_node_to_come() -> None:
