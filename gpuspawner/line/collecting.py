@@ -94,7 +94,9 @@ class Collecting:
         that it needs by the known ends of other servers.
         """
         other = self._tickets.get(node)
-        if other is None or other.precedence(now) >= ticket.precedence(now):
+        if other is None or other.key == ticket.key:  # who would leave the line for this start
+            return True
+        if other.precedence(now) >= ticket.precedence(now):
             return True
         if _leaves(room.unpromised(node), other.requests, ticket.requests):
             return True

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.until_changed import UntilChanged
@@ -36,7 +35,7 @@ class LineRoom:
         verdicts: Verdicts,
         reservations: Reservations,
         known_ends: KnownEnds,
-        proposal: Callable[[Key], Proposal],
+        proposal: Callable[[Ticket], Proposal],
         reserve: Callable[[Ticket, frozenset[str]], bool],
     ) -> None:
         self._state = state
@@ -54,7 +53,7 @@ class LineRoom:
         """As `Room.fitting`; none if the promise wouldn't be certain."""
         if not self._have_enough(ticket):
             return _NOWHERE
-        subject = self._proposal(ticket.key).subject
+        subject = self._proposal(ticket).subject
         nodes = _NOWHERE if isinstance(subject, Undecodable) else self._verdicts.nodes(subject)
         return nodes if nodes and not self.is_promised(ticket) else _NOWHERE
 
@@ -68,13 +67,13 @@ class LineRoom:
 
     def is_promised(self, ticket: Ticket) -> bool:
         """Whether all room for a server is promised to others."""
-        subject = self._proposal(ticket.key).subject
+        subject = self._proposal(ticket).subject
         demand = None if isinstance(subject, Undecodable) else self._verdicts.demand(subject)
         return demand is not None and not self._reservations.has_room(ticket.key, demand)
 
     def possible(self, ticket: Ticket) -> frozenset[str]:
         """As `Room.possible`; equal sets are the same object."""
-        proposal, version = self._proposal(ticket.key), self._state.lasting_version
+        proposal, version = self._proposal(ticket), self._state.lasting_version
         known = self._possible.find(version, ticket.key)
         if known is None or known[0] is not proposal:
             known = proposal, self._reach(proposal)

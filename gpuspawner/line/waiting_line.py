@@ -93,7 +93,9 @@ class WaitingLine:
         self._waits = Waits()
         self._line = Line()
         self._serving = Serving(self._line, part)
-        self._fronts = Fronts(self._line, lambda key: decide(self._proposal(key)), self._is_tried)
+        self._fronts = Fronts(
+            self._line, lambda key: decide(self._waiters[key].proposal), self._is_tried
+        )
         self._waiters: dict[Key, _Waiter] = {}
         self._asked: dict[Key, Proposal] = {}
         self._held_back = HeldBack(self._line, self._let_back)
@@ -192,7 +194,7 @@ class WaitingLine:
         """Return a ticket's place among those who wait for any of the same nodes."""
         ahead = self._ahead_of(ticket)
         place = 1 + sum(count for _, count in ahead) + self._kept.before(ticket.since)
-        usual = self._waits.usual(_kind(self._proposal(ticket.key)), time.time())
+        usual = self._waits.usual(_kind(self._proposal(ticket)), time.time())
         possible, nodes = self._room.possible(ticket), self._view.state.nodes
         idle = self._known_ends.idle(ticket, possible, nodes)
         return PlaceInLine(place, usual, idle, self._kept_for(ticket))
@@ -227,7 +229,10 @@ class WaitingLine:
             del self._asked[ticket.key]
 
     def delayed_by(self, proposal: Proposal) -> int:
-        """Return how many people in line are ahead if a start has to wait for one of them; or 0."""
+        """Return how many people in line are ahead if a start has to wait for one of them; or 0.
+
+        Who waits already would leave the line for it, and come after all others.
+        """
         ticket = self._of_newcomer(proposal)
         if ticket is None:
             return 0
@@ -236,6 +241,7 @@ class WaitingLine:
             waits = (
                 self._kept.are_awaited
                 or (ahead and self._room.is_promised(ticket))
+                or (ahead and self._serving.collects_on(ticket))  # the next would collect then
                 or self._serving.would_delay(ticket, self._room, time.time())
             )
             return max(1, ahead) if waits else 0
@@ -243,11 +249,13 @@ class WaitingLine:
             del self._asked[ticket.key]
 
     def _count_ahead_of(self, ticket: Ticket) -> int:
-        return sum(count for _, count in self._ahead_of(ticket))
+        own = self._line.find(ticket.key)
+        lane = own.lane if own else None
+        return sum(count - (it.lane == lane) for it, count in self._ahead_of(ticket))
 
     def _of_newcomer(self, proposal: Proposal) -> Ticket | None:
         ticket = None
-        if not self.is_empty and proposal.key not in self._waiters:
+        if not self.is_empty:
             ticket = self.ticket(proposal, "", inf)  # behind everybody, whatever the clock says
         if ticket is not None:
             self._asked[ticket.key] = proposal
@@ -294,8 +302,10 @@ class WaitingLine:
         others = self._reservations.of_new_nodes(besides=ticket.key)
         return any(self._verdicts.shape_of_needs(it) == ticket.needs for it in others)
 
-    def _proposal(self, key: Key) -> Proposal:
-        return self._asked[key] if key in self._asked else self._waiters[key].proposal
+    def _proposal(self, ticket: Ticket) -> Proposal:
+        if ticket.since == inf:  # as `_of_newcomer` makes it; the same server may be in line, too
+            return self._asked[ticket.key]
+        return self._waiters[ticket.key].proposal
 
     def _promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
         waiter = self._waiters[ticket.key]

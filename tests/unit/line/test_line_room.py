@@ -37,7 +37,7 @@ class Stage:
             self.verdicts,
             self.reservations,
             KnownEnds(dict),
-            self.proposals.__getitem__,
+            lambda ticket: self.proposals[ticket.key],
             self.promise,
         )
 

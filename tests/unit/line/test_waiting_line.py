@@ -15,13 +15,17 @@ from gpuspawner.line.fronts import UNSURE_SECONDS
 from gpuspawner.line.kept import KeptPlaces
 from gpuspawner.line.serving import Serving
 from gpuspawner.line.waits import LEAST_WAITS, UsualWait
+from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Reason, Start, UnknownRules, Wait
 from gpuspawner.reservations.places import KeptPlace, Wish
 from tests.unit.makers.line_stage import FULL, Stage
 from tests.unit.makers.worlds import (
+    A100,
     GPU,
     NAMESPACE,
+    ONE_FREE,
+    Instead,
     Plain,
     labelled,
     named_node,
@@ -34,6 +38,8 @@ from tests.unit.makers.worlds import (
 )
 
 pytestmark = pytest.mark.usefixtures("clock")
+
+ON_OFFER = Offers(accelerators={"a100": A100})
 
 
 async def test_who_is_called_has_a_reservation_in_the_same_tick(stage) -> None:
@@ -304,6 +310,43 @@ async def test_of_those_who_wait_for_a_pool_that_may_grow_one_at_a_time_tries_it
         stage.preflight.reservations.release(("jhub", "ann"))
         await stage.wakes()
         assert (bob.done(), cid.done()) == (True, False)
+
+
+# What those in line could have instead
+
+
+@pytest.mark.parametrize("order", [("alice",), ("bob", "alice"), ("alice", "bob")])
+async def test_who_waits_is_offered_instead_what_they_get_when_they_have_left(order) -> None:
+    """One of two GPUs is free, and whoever is the first collects it."""
+    stage, places = Stage(*ONE_FREE), {it: ExitStack() for it in order}
+    decider, one = stage.preflight.decider, proposal("alice", 1)
+    for it in order:
+        places[it].enter_context(stage.joining(it, 2))
+    await settle()
+    offered = decider.alternatives(proposal("alice", 2), Instead(ON_OFFER))
+    told = decider.check(one)
+
+    places["alice"].close()
+
+    got = decider.check(one)
+    assert got == told
+    assert [it.grant.gpus for it in offered if it.grant.accelerator] == (
+        [1] if got == Start(one.grant) else []
+    )
+    assert isinstance(got, Start) is (order == ("alice",))
+    for it in places.values():
+        it.close()
+
+
+async def test_those_ahead_of_another_choice_of_somebody_in_line_wait_for_the_same_nodes() -> None:
+    stage = Stage(
+        *FULL, ("Node", labelled(node("t", 1), {"gpu": "t4"})), ("Pod", pod("z", 1, on="t"))
+    )
+    with stage.joining("alice"), stage.joining("bob"), stage.joining("cid"):
+        same, other = proposal("alice", 2), proposal("alice", 1, nodeSelector={"gpu": "t4"})
+
+        assert stage.preflight.decider.check(same).in_line == 2
+        assert stage.preflight.decider.check(other).in_line == 0
 
 
 # Nodes to come
