@@ -221,7 +221,8 @@ def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
     ours = [name for name in spawner.section_names() if name.endswith("Spawner")]
     by_lower_case = {name.lower(): name for name in ours}
     known = {cls.__name__ for cls in _subclasses(Configurable)}
-    # The section of a class that later lines import, such as LabKubeSpawner.
+    # Not the section of a class that later lines import, such as LabKubeSpawner; so a misspelt name
+    # with something before ours isn't found.
     of_others = tuple(it for it in ours if it != "Spawner")
     for section in c:
         if section in known or section.endswith(of_others):

@@ -66,6 +66,12 @@ async def begin_now(spawner: Any) -> None:
         await stores.written(begin)
 
 
+def is_stored(user_name: str, server_name: str) -> bool:
+    """Whether the hub has a server of this name; the owner may have deleted it."""
+    user = hub().users.get(user_name)
+    return user is not None and server_name in user.orm_spawners
+
+
 def stored_states(word: str) -> Iterator[tuple[tuple[str, str], object]]:
     """Yield the stored states that contain a word, by the names of user and server.
 

@@ -82,8 +82,7 @@ class Fronts:
             stays, decision = self._look(ticket)
             if not stays:
                 yield ticket, decision
-                if isinstance(decision, Wait):
-                    push(key, turn)  # a further node may come for the next
+                push(key, turn)  # the next may go, too
             if time.thread_time() > end:
                 return
 

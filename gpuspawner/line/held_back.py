@@ -71,13 +71,12 @@ class HeldBack:
         for ticket in sorted(known, key=lambda it: it.precedence(now)):
             allows, last = self._limited.get(ticket.key), self._questions.get(ticket.key)
             if allows is not None and (last is None or last.done()):
-                began = time.monotonic()
+                usual = await _turn()
                 question = asyncio.create_task(self._ask(ticket, allows))
                 self._questions[ticket.key] = question
-                await asyncio.sleep(0)  # a function that isn't async answers in it
-                rest = RESTS * (time.monotonic() - began)
+                rest = RESTS * (await _turn() - usual)  # a function that isn't async answers in it
                 await asyncio.wait([question], timeout=_PROMPT_SECONDS)
-                await asyncio.sleep(rest)
+                await asyncio.sleep(max(0.0, rest))
 
     async def _ask(self, ticket: Ticket, allows: Allows) -> None:
         is_allowed = await _is_allowed(allows)
@@ -93,6 +92,13 @@ class HeldBack:
         is_held_back = ticket.key in self._absent or ticket.key in self._limited
         if self._line.is_held_back(ticket.key) and not is_held_back:
             self._let_back(ticket)
+
+
+async def _turn() -> float:
+    """Return for how many seconds the loop does something else."""
+    began = time.monotonic()
+    await asyncio.sleep(0)
+    return time.monotonic() - began
 
 
 async def _is_allowed(allows: Allows) -> bool:

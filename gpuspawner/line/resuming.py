@@ -5,6 +5,7 @@ import logging
 import time
 from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
 
 from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.view import ClusterView
@@ -99,6 +100,8 @@ async def _last_answer(kept: KeptPlaces, server: Server) -> int:
         if waiting.is_active(*server):
             await asyncio.sleep(_LOOK_SECONDS)
             continue
+        if not waiting.is_stored(*server):
+            return HTTPStatus.NOT_FOUND
         begun = time.monotonic()
         status = await waiting.start(*server, {**place.options, OPTION: place.wish.value})
         if status not in waiting.NOT_YET and not waiting.is_active(*server):

@@ -241,12 +241,22 @@ class WaitingLine:
             waits = (
                 self._kept.are_awaited
                 or (ahead and self._room.is_promised(ticket))
-                or (ahead and self._serving.collects_on(ticket))  # the next would collect then
+                # The next in line would collect there then.
+                or (ahead and self._serving.collects_on(ticket) in self._room.possible(ticket))
+                or self._waits_for_the_same(ticket)
                 or self._serving.would_delay(ticket, self._room, time.time())
             )
             return max(1, ahead) if waits else 0
         finally:
             del self._asked[ticket.key]
+
+    def _waits_for_the_same(self, ticket: Ticket) -> bool:
+        """Whether somebody else in line needs the same, and wasn't called just now.
+
+        A pool of which nobody knows whether it may grow is tried by one at a time, for example.
+        """
+        same = (it.present for it in self._line.lanes.values() if it.one.needs == ticket.needs)
+        return any(it.key != ticket.key for present in same for it in (*present[:1], *present[-1:]))
 
     def _count_ahead_of(self, ticket: Ticket) -> int:
         own = self._line.find(ticket.key)

@@ -85,14 +85,14 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
     if grant.image is not None:
         server["image"] = grant.image.image
     _ask_for(server, grant, rules)
-    sizes = _sizes(grant, rules)
+    _tell_sizes(server, grant, rules)
     if grant.accelerator is None:
-        _set_environment(server, {**sizes, **rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
+        _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
         if avoided := off(rules.cpu_avoids):
             require(spec, avoided)
         return made
     own = {"GPUSPAWNER_ACCELERATOR": grant.accelerator.key, "GPUSPAWNER_GPUS": str(grant.gpus)}
-    _set_environment(server, {**sizes, **grant.accelerator.environment, **own})
+    _set_environment(server, {**grant.accelerator.environment, **own})
     _place(spec, grant.accelerator)
     _add_volumes(spec, grant.accelerator)
     _add_shared_memory(spec, grant)
@@ -158,10 +158,11 @@ def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str
     return amounts
 
 
-def _sizes(grant: Grant, rules: PodRules) -> dict[str, str]:
-    """Return what JupyterHub tells a server of its memory, in bytes, and of its CPU, in cores.
+def _tell_sizes(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
+    """Tell a server of its memory, in bytes, and of its CPU, in cores.
 
-    `Spawner.get_env` (``jupyterhub/spawner.py``, 5.5.0) does so by what is configured.
+    `Spawner.get_env` (``jupyterhub/spawner.py``, 5.5.0) does so by what is configured. They come
+    first: Kubernetes expands ``$(MEM_LIMIT)`` only in the variables after it.
     """
     sizes: dict[str, str] = {}
     if grant.memory is not None:
@@ -170,7 +171,8 @@ def _sizes(grant: Grant, rules: PodRules) -> dict[str, str]:
     if grant.cpu is not None:
         least = part_of(grant.cpu, rules.cpu_requested)
         sizes |= {"CPU_LIMIT": str(grant.cpu / 1000), "CPU_GUARANTEE": str(least / 1000)}
-    return sizes
+    kept = [entry for entry in server.get("env") or () if entry["name"] not in sizes]
+    server["env"] = [*({"name": name, "value": v} for name, v in sizes.items()), *kept]
 
 
 def part_of(amount: int, part: float) -> int:

@@ -104,11 +104,11 @@ class Decider:
         is_called = self._reservations.is_promised(proposal.key)
         if self.line.is_empty or proposal.queue or is_called:
             return decision
-        if isinstance(decision, Start) and decision.notes:
-            return decision  # it takes nothing that others wait for; the line lets such go too
         if not isinstance(decision, Refuse):
             self.line.look()  # a node to come, too, is theirs first
             decision = self._decide(proposal)
+        if isinstance(decision, Start) and decision.notes:
+            return decision  # it takes nothing that others wait for; the line lets such go too
         if isinstance(decision, Refuse):
             return msgspec.structs.replace(decision, in_line=self.line.ahead_of(proposal))
         if not (in_line := self.line.delayed_by(proposal)):

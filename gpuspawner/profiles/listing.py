@@ -40,24 +40,20 @@ class Lists:
         Raises:
             Exception: It isn't as KubeSpawner documents it.
         """
-        ordered = _ordered(given)
         for kept, listed in self._kept:
-            if kept == ordered:
+            if kept == given and _orders(kept) == _orders(given):
                 return listed
         complete = kubespawner.complete_profiles(spawner, given)
         has_names = any(_has_braces(part.get(OVERRIDE)) for _, part in parts(complete))
         listed = Listed(complete, read(complete), _has_functions(complete), has_names)
-        self._kept.append((copy.deepcopy(ordered), listed))
+        self._kept.append((copy.deepcopy(given), listed))
         return listed
 
 
-def _ordered(value: object) -> object:
-    """Return something that is equal only in the same order: KubeSpawner's default is the first."""
-    if isinstance(value, Mapping):
-        return [(key, _ordered(it)) for key, it in value.items()]
-    if isinstance(value, list | tuple):
-        return [_ordered(it) for it in value]
-    return value
+def _orders(given: Any) -> list[list[tuple[str, list[str]]]]:
+    """Return the orders of options and choices: KubeSpawner's default is the first choice."""
+    options = (list((it.get("profile_options") or {}).items()) for it in given)
+    return [[(name, list(it.get("choices") or ())) for name, it in its] for its in options]
 
 
 def _has_functions(value: object) -> bool:

@@ -115,7 +115,8 @@ class Profiles(ServerSource):
             draft.options = raw
         offered = await self._offered(self._spawner, listed)
         chosen = self._choose(raw, offered, listed)
-        copied = hooks.as_started(self._spawner).gpuspawner_copy()
+        started = hooks.as_started(self._spawner)
+        before, copied = started.start_timeout, started.gpuspawner_copy()
         rules = self.runtime.view.state.rules
         proposal = await try_out(copied, listed.complete, chosen, rules)
         proposal = proposal.expecting(self.later)
@@ -123,7 +124,7 @@ class Profiles(ServerSource):
         return ProfileChoice(
             proposal,
             options,
-            start_timeout=copied.start_timeout,
+            start_timeout=None if copied.start_timeout == before else copied.start_timeout,
             chosen=chosen,
             listed=offered,
             looking=self.looking,

@@ -38,7 +38,7 @@ class Choice:
         proposal: The pod for these options.
         options: As the hub stores them.
         kept_off: The nodes that others in line hold, by their labels: the pod mustn't go there.
-        start_timeout: KubeSpawner's, as its profile sets it, in seconds; None without a profile.
+        start_timeout: KubeSpawner's, in seconds, if its profile sets its own.
     """
 
     proposal: Proposal

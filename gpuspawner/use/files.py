@@ -52,11 +52,15 @@ class FactFiles:
         by_path: dict[Path, list[Fact]] = {}
         for fact in facts:
             by_path.setdefault(self._path(fact), []).append(fact)
+        full = None
         with self._locked():
             for path, its in by_path.items():
                 if not path.exists():
                     self._remove_old()
-                _append(path, b"".join(msgspec.json.encode(it) + b"\n" for it in its))
+                if not _append(path, b"".join(msgspec.json.encode(it) + b"\n" for it in its)):
+                    full = path
+        if full is not None:
+            raise OSError(f"{full} is full; the rest of its day isn't kept")
 
     def read(self, most: int) -> list[Fact]:
         """Return the newest facts, in order, of as many days as together have *most* of them.
@@ -110,15 +114,17 @@ class FactFiles:
             yield
 
 
-def _append(path: Path, lines: bytes) -> None:
+def _append(path: Path, lines: bytes) -> bool:
+    """Add lines to a file; return False if it is full."""
     with path.open("a+b") as file:
         path.chmod(_MODE)
         size = file.tell()
         if size + len(lines) > _MOST_BYTES:
-            raise OSError(f"{path} is full; the rest of its day isn't kept")
+            return False
         file.seek(max(0, size - 1))
         is_torn = size and file.read() != b"\n"
         file.write(b"\n" + lines if is_torn else lines)
+        return True
 
 
 def _facts(lines: bytes) -> Iterator[Fact]:

@@ -344,6 +344,24 @@ async def test_the_hub_waits_as_long_as_the_profile_says_and_for_a_node_too(hub_
     assert spawner.start_timeout == 300
 
 
+async def test_a_hook_s_own_timeout_counts_if_the_profile_sets_none(hub_with) -> None:
+    def waits_longer(spawner: Any) -> None:
+        spawner.start_timeout = 1800
+
+    spawner = hub_with().spawner(
+        profile_list=[GPU], start_timeout=300, pre_spawn_hook=waits_longer, preflight="off"
+    )
+    if (begun := spawner.run_pre_spawn_hook()) is not None:
+        await begun
+
+    async def run_start() -> None: ...
+
+    spawner.gpuspawner_stock.run_start = run_start
+    started = spawner.start()
+    assert spawner.gpuspawner_gates.attempt.starting == 1800
+    await started
+
+
 def renamed(spawner: Any) -> None:
     """A hook that gives a pod a name and a namespace of its own."""
     spawner.pod_name, spawner.namespace = "lab-of-alice", "labs"

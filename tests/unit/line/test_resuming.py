@@ -31,6 +31,7 @@ class Hub:
         self.options: list[dict[str, object]] = []
         self.awaited: list[bool] = []
         self.stopping: set[str] = set()
+        self.deleted: set[Server] = set()
 
     def stops_once(self, user: str) -> None:
         """Let the next request come while the hub stops this user's server."""
@@ -79,6 +80,7 @@ def hub(monkeypatch) -> Hub:
     monkeypatch.setattr(waiting, "start", hub.start)
     monkeypatch.setattr(waiting, "stored_states", lambda _word: list(hub.states.items()))
     monkeypatch.setattr(waiting, "is_active", lambda *server: server in hub.active)
+    monkeypatch.setattr(waiting, "is_stored", lambda *server: server not in hub.deleted)
     monkeypatch.setattr(waiting, "change_state", hub.change_state)
     return hub
 
@@ -185,6 +187,20 @@ async def test_a_start_that_is_given_up_isnt_made_by_the_next_restart(hub, answe
 
     assert hub.asked
     assert not hub.has_stored("ann")
+    assert hub.kept.find(("ann", "")) is None
+
+
+async def test_a_server_that_its_owner_has_deleted_doesnt_come_back(hub) -> None:
+    hub.stores("ann", 10.0)
+    hub.statuses["ann"] = [429] * 1000
+    resumed = asyncio.create_task(resuming.resume_all(hub.kept, hub.view))
+    await asyncio.sleep(20)
+    asked = len(hub.asked)
+
+    hub.deleted.add(("ann", ""))
+    await resumed
+
+    assert len(hub.asked) == asked
     assert hub.kept.find(("ann", "")) is None
 
 

@@ -104,6 +104,16 @@ async def test_who_waits_starts_unchecked_half_a_minute_after_a_right_was_withdr
         assert stage.preflight.reservations.find(proposal("ann").key) is None
 
 
+async def test_all_start_unchecked_then_however_many_want_the_same(stage) -> None:
+    with ExitStack() as open_:
+        waiting = [open_.enter_context(stage.joining(f"p{number}")) for number in range(20)]
+        stage.view.now = Forbidden(("nodes",), "it is forbidden")
+
+        await asyncio.sleep(UNSURE_SECONDS + 3)
+
+        assert all(it.done() for it in waiting)
+
+
 async def test_who_waits_is_told_how_long_those_waited_who_were_called_before(stage) -> None:
     """Of those who waited for the same: 20 minutes each, and the others an hour."""
     for number in range(LEAST_WAITS):
@@ -310,6 +320,18 @@ async def test_of_those_who_wait_for_a_pool_that_may_grow_one_at_a_time_tries_it
         stage.preflight.reservations.release(("jhub", "ann"))
         await stage.wakes()
         assert (bob.done(), cid.done()) == (True, False)
+
+
+async def test_a_newcomer_tries_no_pool_for_which_others_wait_to_try_it() -> None:
+    core = labelled(node("core", 0), {"cloud.google.com/gke-nodepool": "core"})
+    stage = Stage(*FULL, ("Node", core))
+    stage.view.autoscalers.mark_known("NodePool")
+    with stage.joining("ann") as ann, stage.joining("bob") as bob:
+        await stage.wakes()
+        assert (ann.done(), bob.done()) == (True, False)
+
+        decision = stage.preflight.decider.check(proposal("new"))
+        assert refused(decision) is Reason.BUSY
 
 
 # What those in line could have instead
@@ -560,6 +582,24 @@ async def test_what_is_left_beside_those_who_wait_is_given_once_until_the_view_s
         await settle()
 
         assert [it.done() for it in (large, one, other)] == [False, True, False]
+
+
+async def test_who_collects_is_offered_what_is_free_elsewhere() -> None:
+    stage = Stage(
+        ("Node", labelled(node("n", 2), {"gpu": "a100"})),
+        ("Pod", pod("x", 1, on="n")),
+        ("Node", labelled(node("t", 1), {"gpu": "t4"})),
+        ("Node", labelled(node("u", 2), {"gpu": "t4"})),
+        ("Pod", pod("y", 2, on="u")),
+    )
+    with (
+        stage.joining("alice", 2, pod={"nodeSelector": {"gpu": "a100"}}),
+        stage.joining("bob", 2, pod={"nodeSelector": {"gpu": "t4"}}),
+    ):
+        await settle()
+        other = proposal("alice", 1, nodeSelector={"gpu": "t4"})
+
+        assert isinstance(stage.preflight.decider.check(other), Start)
 
 
 async def test_who_waits_for_a_profile_counts_by_the_resource_of_its_gpus(stage) -> None:

@@ -153,6 +153,14 @@ def test_a_server_reads_of_the_memory_and_the_cpu_that_were_granted():
     }
 
 
+def test_variables_that_refer_to_the_memory_come_after_it():
+    configured = stock(env={"MEM_LIMIT": "1", "JAVA_TOOL_OPTIONS": "-Xmx$(MEM_LIMIT)"})
+
+    names = list(environment(apply(configured, Grant(memory=16 * GI))))
+
+    assert names.index("MEM_LIMIT") < names.index("JAVA_TOOL_OPTIONS")
+
+
 def test_a_server_finds_its_grant_in_its_environment():
     seen = environment(apply(stock(env={"NCCL_DEBUG": "WARN", "KEPT": "yes"}), Grant(A100, 2)))
 

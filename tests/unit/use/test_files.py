@@ -105,6 +105,19 @@ def test_a_full_day_keeps_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert kept(tmp_path) == ["ann"]
 
 
+def test_a_full_day_keeps_nothing_from_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_MOST_BYTES", 100)
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now - 86_400, "ann")])
+
+    with pytest.raises(OSError, match="is full"):
+        writing.append([fact("granted", now - 86_400, "bob"), fact("granted", now, "eve")])
+
+    assert kept(tmp_path) == ["ann", "eve"]
+
+
 def test_only_the_hub_can_read_them(tmp_path: Path) -> None:
     FactFiles(tmp_path / "use", 30).append([fact("granted", time.time())])
     FactFiles(tmp_path / "use", 30).append([fact("granted", time.time(), "bob")])
