@@ -325,7 +325,7 @@ def _check_nodes(settings: Any, offers: Offers) -> None:
     every = {"spec": {"containers": [{}], "nodeSelector": settings.node_selector}}
     try:
         for it in offers.accelerators.values():
-            manifest.apply(every, Grant(it, it.counts[0]))
+            manifest.apply(every, manifest.without_volumes(Grant(it, it.counts[0])))
         if settings.keep_cpu_servers_off_accelerators:
             manifest.off(offers.accelerators.values())
     except ManifestError as error:

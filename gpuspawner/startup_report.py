@@ -232,7 +232,7 @@ def samples(runtime: Runtime, settings: Any) -> Iterator[Proposal]:
         least = min(offers.choices(accelerator).counts)
         grant = decide(GPURequest(accelerator=accelerator.key, gpus=least), offers)
         if isinstance(grant, Grant):
-            pod = manifest.apply(_pod(settings, {}), grant, rules)
+            pod = manifest.apply(_pod(settings, {}), manifest.without_volumes(grant), rules)
             yield Proposal(settings.namespace, _PERSON, pod, grant)
     for slug, override in _overrides(settings.profile_list):
         sample = Proposal(settings.namespace, _PERSON, _pod(settings, override), Grant())

@@ -6,10 +6,12 @@ server keeps nothing of an earlier grant.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import structs
 
 from gpuspawner.kube.quantity import exact_bytes
 from gpuspawner.offers import node_affinity
@@ -225,6 +227,17 @@ def _meaning(toleration: Any) -> dict[str, Any]:
     if meant.get("operator") == "Equal":
         del meant["operator"]
     return meant
+
+
+def without_volumes(grant: Grant) -> Grant:
+    """Return the same grant for a pod that lacks the volumes of a server, which need a user.
+
+    An accelerator may mount one of `KubeSpawner.volumes`, or of a hook's.
+    """
+    if grant.accelerator is None:
+        return grant
+    bare = replace(grant.accelerator, volumes=(), volume_mounts=(), shared_memory=None)
+    return structs.replace(grant, accelerator=bare)
 
 
 def _add_volumes(spec: dict[str, Any], accelerator: Accelerator) -> None:

@@ -188,6 +188,13 @@ def test_too_many_node_selector_terms_are_reported_at_the_start() -> None:
         configure(_c(GPUSpawner=traits))
 
 
+def test_an_accelerator_may_mount_a_volume_of_every_server() -> None:
+    data = {"name": "data", "hostPath": {"path": "/srv/data"}}
+    mounting = {**A100, "volume_mounts": [{"name": "data", "mountPath": "/data"}]}
+
+    configure(_c(GPUSpawner={"accelerators": {"a100": mounting}}, KubeSpawner={"volumes": [data]}))
+
+
 def test_values_of_all_sections_are_merged() -> None:
     c = _c(KubeSpawner={"start_timeout": 300, "k8s_api_host": "https://a"}, Spawner={"cmd": "x"})
     c.GPUSpawner.start_timeout = 400

@@ -420,6 +420,16 @@ def test_each_accelerator_is_tried_with_the_fewest_gpus() -> None:
     assert a100.pod["spec"]["schedulerName"] == "user-scheduler"
 
 
+def test_an_accelerator_that_mounts_a_volume_of_every_server_is_tried_without_it() -> None:
+    data = {"name": "data", "hostPath": {"path": "/srv/data"}}
+    mounting = {**A100, "volume_mounts": [{"name": "data", "mountPath": "/data"}]}
+
+    a100, fpga = made(volumes=[data], accelerators={"a100": mounting, "fpga": FPGA})
+
+    assert of(a100) == ({"nvidia.com/gpu": "2"}, {"gpu": "a100"}, "lab:1")
+    assert of(fpga)[0] == {"example.com/fpga": "1"}
+
+
 @pytest.mark.each_hub
 @pytest.mark.parametrize(
     "profiles",

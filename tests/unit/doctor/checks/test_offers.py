@@ -125,3 +125,24 @@ async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_
         "Nobody can start the profile “A”: KubeSpawner can't make a pod of its settings."
     )
     assert "Users can start the profile “B”" in told[1].text
+
+
+NO_VOLUME = (
+    "Nobody can start t4: GPUSpawner.accelerators['t4']: volume_mounts names 'dta', but the pod "
+    "has no such volume"
+)
+
+
+@pytest.mark.parametrize(("mounted", "unusable"), [("data", []), ("dta", [NO_VOLUME])])
+async def test_a_mount_of_no_volume_is_unusable_and_one_of_kubespawner_s_is_not(
+    tmp_path: Path, mounted: str, unusable: list[str]
+) -> None:
+    data = {"name": "data", "emptyDir": {}}
+    mounting = {**OFFERED["t4"], "volume_mounts": [{"name": mounted, "mountPath": "/data"}]}
+    Files(tmp_path, [labelled(node("n", 1), {"gpu": "t4"})])
+    config = Config(GPUSpawner={"accelerators": {"t4": mounting}, "volumes": [data]})
+    hub = of_files(config, tmp_path)
+
+    told = list(offers.check(hub, [it async for it in trying(hub, await listed(hub))], []))
+
+    assert [it.text for it in told if it.id == "unusable"] == unusable
