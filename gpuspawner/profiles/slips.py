@@ -25,13 +25,21 @@ class Slip(msgspec.Struct, frozen=True):
 
 def parts(listed: object) -> Iterator[tuple[str, Mapping[Any, Any]]]:
     """Yield each profile and each of its choices, with the profile's place."""
+    for place, profile in _profiles(listed):
+        yield place, profile
+        for option in _options(profile):
+            for choice in mapping(option.get("choices")).values():
+                yield place, mapping(choice)
+
+
+def _profiles(listed: object) -> Iterator[tuple[str, Mapping[Any, Any]]]:
     given = list(listed.values()) if isinstance(listed, Mapping) else listed  # KubeSpawner 7.1
     for number, profile in enumerate(given if isinstance(given, list | tuple) else ()):
-        place = f"KubeSpawner.profile_list[{number}]"
-        yield place, mapping(profile)
-        for option in mapping(mapping(profile).get("profile_options")).values():
-            for choice in mapping(mapping(option).get("choices")).values():
-                yield place, mapping(choice)
+        yield f"KubeSpawner.profile_list[{number}]", mapping(profile)
+
+
+def _options(profile: Mapping[Any, Any]) -> Iterator[Mapping[Any, Any]]:
+    yield from map(mapping, mapping(profile.get("profile_options")).values())
 
 
 def of_profiles(listed: object, settings: Any) -> Iterator[Slip]:
@@ -47,26 +55,47 @@ def of_profiles(listed: object, settings: Any) -> Iterator[Slip]:
                 yield Slip(
                     f"{place} has {key}, which does nothing{did_you_mean(key, _KEYS)}", False
                 )
+        yield from _of_shape(place, part)
         yield from of_override(place, mapping(part.get(OVERRIDE)), settings)
+    for place, profile in _profiles(listed):
+        for written in (mapping(option.get("unlisted_choice")) for option in _options(profile)):
+            if written.get("enabled"):  # its values are known when a user writes one in
+                yield from _of_shape(place, written)
+                yield from _misspelt(place, mapping(written.get(OVERRIDE)), settings)
+
+
+def _of_shape(place: str, part: Mapping[Any, Any]) -> Iterator[Slip]:
+    """KubeSpawner fails at null, too, as YAML reads a key whose lines are commented out."""
+    if not isinstance(part.get(OVERRIDE, {}), Mapping):
+        yield Slip(f"{place}.{OVERRIDE}: write a dictionary, or leave it out", True)
 
 
 def of_override(place: str, override: Mapping[Any, Any], settings: Any) -> Iterator[Slip]:
     """Yield the slips of what a profile, a choice or a group sets."""
-    # An attribute of the administrator's own code may have any name, that of a trait of ours too.
-    ours = traits.__all__
-    given = {str(it): v for it, v in override.items() if not callable(v) and it not in ours}
+    yield from _misspelt(place, override, settings)
+    given = _checked(override)
     probe = copy.copy(settings)
     for name, value in given.items():
-        if not settings.has_trait(name):
-            hint = did_you_mean(name, settings.trait_names())
-            if hint and name not in settings.attributes:
-                yield Slip(f"{place} sets {name}, but KubeSpawner has no such trait{hint}", False)
-        elif error := _error(probe, name, value):
+        if settings.has_trait(name) and (error := _error(probe, name, value)):
             yield Slip(f"{place}.{name}: {error}", True)
             return
     problem = _problem(settings, given)
     if problem and not _problem(settings, {}):
         yield Slip(f"{place}: no pod can be made of these settings: {problem}", True)
+
+
+def _misspelt(place: str, override: Mapping[Any, Any], settings: Any) -> Iterator[Slip]:
+    for name in _checked(override):
+        if settings.has_trait(name) or name in settings.attributes:
+            continue
+        if hint := did_you_mean(name, settings.trait_names()):
+            yield Slip(f"{place} sets {name}, but KubeSpawner has no such trait{hint}", False)
+
+
+def _checked(override: Mapping[Any, Any]) -> dict[str, Any]:
+    """Leave out what needs a user, and names of ours: an administrator's code may have any name."""
+    ours = traits.__all__
+    return {str(it): v for it, v in override.items() if not callable(v) and it not in ours}
 
 
 def _problem(settings: Any, given: Mapping[Any, Any]) -> str:

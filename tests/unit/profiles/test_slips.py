@@ -31,6 +31,11 @@ def choosing(**choice: Any) -> Config:
     return profile(profile_options={"gpus": {"display_name": "GPUs", "choices": choices}})
 
 
+def writing_in(**write_in: Any) -> Config:
+    image = {"display_name": "Image", "unlisted_choice": {"enabled": True, **write_in}}
+    return profile(profile_options={"image": image})
+
+
 def in_group(**override: Any) -> Config:
     return Config(Spawner={"group_overrides": {"ml": {"spawner_override": override}}})
 
@@ -54,6 +59,15 @@ FATAL: dict[str, tuple[Config, str]] = {
         overriding(extra_resource_limits=["nvidia.com/gpu"]), "extra_resource_limits"),
     "a memory that is none": (overriding(mem_limit="16 gigs"), "mem_limit"),
     "a selector that is text": (overriding(node_selector="gpu=t4"), "node_selector"),
+    "overrides that are null": (
+        profile(kubespawner_override=None),
+        r"^KubeSpawner.profile_list\[0\].kubespawner_override: write a dictionary"),
+    "overrides that are a list": (
+        profile(kubespawner_override=[GPU]), "kubespawner_override: write a dictionary"),
+    "overrides of a choice that are null": (
+        choosing(kubespawner_override=None), "kubespawner_override: write a dictionary"),
+    "overrides of what is written in that are null": (
+        writing_in(kubespawner_override=None), "kubespawner_override: write a dictionary"),
     "a label that is a number": (overriding(node_selector={"gpus": 4}), "no pod can be made"),
 }  # fmt: skip
 
@@ -78,6 +92,9 @@ WITHOUT_EFFECT: dict[str, tuple[Config, str]] = {
     "a misspelt trait": (
         overriding(extra_resource_limit={"nvidia.com/gpu": "1"}),
         "has no such trait (did you mean 'extra_resource_limits'?)"),
+    "a misspelt trait of what is written in": (
+        writing_in(kubespawner_override={"imag": "{value}"}),
+        "sets imag, but KubeSpawner has no such trait (did you mean 'image'?)"),
 }  # fmt: skip
 
 
@@ -100,6 +117,8 @@ def test_what_does_nothing_is_a_warning_with_what_was_meant(slip: str) -> None:
         overriding(tolerations={"gpu": TOLERATION}, image=lambda _: "lab:1", mem_limit="16G"),
         overriding(tolerations=[V1Toleration(key="gpu")], volumes={"home": V1Volume(name="home")}),
         choosing(kubespawner_override={"node_selector": {"user": "{username}"}}, scale_up=None),
+        writing_in(kubespawner_override={"mem_limit": "{value}G"}),
+        profile(profile_options={"a": {"unlisted_choice": {"kubespawner_override": None}}}),
         profile(description="x", slug="gpu", default=True, x_team="ml"),
         # A class of the administrator's may have attributes with these names.
         overriding(queue="long", policies=["students"], preflight=7, stock="a", gates="b"),
