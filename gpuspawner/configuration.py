@@ -161,8 +161,8 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
             f"GPUSpawner.{chosen[0]} and KubeSpawner.profile_list are both set; "
             "users would have to choose twice, so keep only one of them"
         )
-    _check_overrides(settings)
     _check_profiles(settings)
+    _check_overrides(settings)
     _check_nodes(settings, offers)
     if not _STATUS.fullmatch(settings.autoscaler_status):
         raise ConfigurationError(

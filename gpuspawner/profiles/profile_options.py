@@ -135,11 +135,12 @@ def _keep(kept: Mapping[str, object], profiles: Sequence[Profile]) -> Mapping[st
 def _profile(given: object, profiles: Sequence[Profile]) -> Profile | FieldError:
     if not given:
         return next(profile for profile in profiles if profile.default)
-    by_slug = {profile.slug: profile for profile in profiles}
-    if isinstance(given, str) and given in by_slug:
-        return by_slug[given]
-    problem = wording.not_offered(given, by_slug)
-    return FieldError(PROFILE, sentences(problem, wording.choose(list(by_slug))))
+    slugs = list(dict.fromkeys(profile.slug for profile in profiles))
+    if isinstance(given, str) and given in slugs:
+        # As KubeSpawner, which finds the first of several profiles with the same slug.
+        return next(profile for profile in profiles if profile.slug == given)
+    problem = wording.not_offered(given, slugs)
+    return FieldError(PROFILE, sentences(problem, wording.choose(slugs)))
 
 
 def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]:

@@ -8,7 +8,7 @@ import msgspec
 from traitlets import TraitError
 
 from gpuspawner import traits
-from gpuspawner.compat import pods, sample_pod
+from gpuspawner.compat import kubespawner, pods, sample_pod
 from gpuspawner.kube.objects import Undecodable, convert, mapping
 from gpuspawner.kube.quoting import did_you_mean, nearest
 
@@ -33,7 +33,7 @@ def parts(listed: object) -> Iterator[tuple[str, Mapping[Any, Any]]]:
 
 
 def _profiles(listed: object) -> Iterator[tuple[str, Mapping[Any, Any]]]:
-    given = list(listed.values()) if isinstance(listed, Mapping) else listed  # KubeSpawner 7.1
+    given = kubespawner.as_list(listed)
     for number, profile in enumerate(given if isinstance(given, list | tuple) else ()):
         yield f"KubeSpawner.profile_list[{number}]", mapping(profile)
 
@@ -57,11 +57,25 @@ def of_profiles(listed: object, settings: Any) -> Iterator[Slip]:
                 )
         yield from _of_shape(place, part)
         yield from of_override(place, mapping(part.get(OVERRIDE)), settings)
+    yield from _same_slugs(listed)
     for place, profile in _profiles(listed):
         for written in (mapping(option.get("unlisted_choice")) for option in _options(profile)):
             if written.get("enabled"):  # its values are known when a user writes one in
                 yield from _of_shape(place, written)
                 yield from _misspelt(place, mapping(written.get(OVERRIDE)), settings)
+
+
+def _same_slugs(listed: object) -> Iterator[Slip]:
+    """KubeSpawner finds the first profile with a slug; equal names give equal slugs."""
+    try:
+        complete = kubespawner.complete_profiles(None, kubespawner.as_list(listed))
+    except (AttributeError, KeyError, TypeError):  # nobody can choose any, which others say
+        return
+    places: dict[str, str] = {}
+    for place, profile in _profiles(complete):
+        first = places.setdefault(str(profile["slug"]), place)
+        if first != place:
+            yield Slip(f"{place} has the slug of {first}, so nobody can choose it", False)
 
 
 def _of_shape(place: str, part: Mapping[Any, Any]) -> Iterator[Slip]:

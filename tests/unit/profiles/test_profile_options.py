@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gpuspawner.offers import patterns
 from gpuspawner.offers.options import FieldError
@@ -44,6 +45,15 @@ def test_options_that_kubespawner_can_load_stay_unchanged(options, slug) -> None
     assert chosen.profile
     assert chosen.profile.slug == slug
     assert chosen.options == (options or {})
+
+
+def test_of_profiles_with_the_same_slug_the_first_is_chosen_as_by_kubespawner() -> None:
+    later = structs.replace(GPU_PROFILE, options=())
+
+    chosen = choose({"profile": "gpu", "gpus": "two"}, (*PROFILES, later))
+
+    assert isinstance(chosen, Chosen)
+    assert chosen.profile is GPU_PROFILE
 
 
 @pytest.mark.parametrize(

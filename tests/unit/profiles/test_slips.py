@@ -11,6 +11,7 @@ from traitlets import Unicode
 from traitlets.config import Config
 
 from gpuspawner.configuration import all_slips, check
+from gpuspawner.profiles.slips import Slip
 from gpuspawner.spawner import GPUSpawner
 
 GPU = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
@@ -127,6 +128,22 @@ def test_what_does_nothing_is_a_warning_with_what_was_meant(slip: str) -> None:
 )
 def test_what_works_is_no_slip(config: Config) -> None:
     assert [*all_slips(check(config))] == []
+
+
+TWICE = {"a slug": {"display_name": "A", "slug": "gpu"}, "a name": {"display_name": "GPU"}}
+
+
+@pytest.mark.parametrize("twice", TWICE)
+def test_a_profile_with_the_slug_of_another_is_a_warning_with_both_places(twice: str) -> None:
+    listed = [{"display_name": "GPU"}, {"display_name": "CPU"}, TWICE[twice]]
+
+    [found] = all_slips(check(Config(KubeSpawner={"profile_list": listed})))
+
+    assert found == Slip(
+        "KubeSpawner.profile_list[2] has the slug of KubeSpawner.profile_list[0], "
+        "so nobody can choose it",
+        is_fatal=False,
+    )
 
 
 def test_what_an_own_class_has_is_no_misspelt_trait() -> None:
