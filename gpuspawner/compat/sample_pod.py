@@ -5,6 +5,8 @@ from typing import Any
 
 from kubespawner.objects import make_pod
 
+from gpuspawner.compat.overrides import overridden
+
 _AS_WRITTEN = [
     "image",
     "image_pull_policy",
@@ -53,7 +55,8 @@ def make(settings: Any, override: Mapping[str, Any]) -> Any:
 
     Functions are left out, because they need a user; so are volumes, environment and hooks.
     """
-    given = {name: override.get(name, getattr(settings, name)) for name in (*_AS_WRITTEN, *_TERMS)}
+    given = {name: getattr(settings, name) for name in (*_AS_WRITTEN, *_TERMS)}
+    given |= {it: overridden(had, override[it]) for it, had in given.items() if it in override}
     given = {name: None if callable(value) else value for name, value in given.items()}
     given |= {name: _values(given[name]) for name in _TERMS}
     component = settings.component_label

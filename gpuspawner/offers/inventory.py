@@ -4,10 +4,12 @@ It counts by the selectors alone. Whether a server fits is the scheduler's quest
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from typing import Any
 
 import msgspec
 
+from gpuspawner.compat.overrides import overridden
 from gpuspawner.kube.objects import convert, mapping
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.shapes import thaw
@@ -95,6 +97,7 @@ def of_profiles(profiles: object, everywhere: Mapping[str, object]) -> tuple[Sel
 
 
 _REQUIRED = "node_affinity_required"
+_SELECTING = ("node_selector", _REQUIRED)
 _AMOUNTS = ("extra_resource_limits", "extra_resource_guarantees")
 
 
@@ -116,19 +119,19 @@ def _of_profile(
         resource
         for override in ({}, *(override for _, override in variants))
         for amounts in _AMOUNTS
-        for resource, amount in _merged(amounts, everywhere, whole, override).items()
+        for resource, amount in mapping(_whole(amounts, everywhere, whole, override)).items()
         if is_device(str(resource)) and str(amount) != "0"
     )
-    selecting = [(of, it) for of, it in variants if it.get("node_selector") or it.get(_REQUIRED)]
+    selecting = [(of, it) for of, it in variants if any(map(it.get, _SELECTING))]
     for variant, override in selecting or [(name, {})]:
-        choices = tuple(map(_choice, (everywhere, whole, override)))
+        settings = {it: _whole(it, everywhere, whole, override) for it in _SELECTING}
         for resource in resources:
-            yield Selection(variant, str(resource), choices)
+            yield Selection(variant, str(resource), (_choice(settings),))
 
 
-def _merged(name: str, *overrides: Mapping[str, object]) -> dict[object, object]:
-    """Return a dictionary as KubeSpawner merges it: later entries replace earlier ones."""
-    return {key: value for it in overrides for key, value in mapping(it.get(name)).items()}
+def _whole(name: str, *overrides: Mapping[str, object]) -> object:
+    """Return the value of a trait after all overrides."""
+    return reduce(overridden, (it[name] for it in overrides if name in it), {})
 
 
 def _choice(settings: Mapping[str, Any]) -> NodeChoice:

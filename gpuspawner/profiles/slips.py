@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from traitlets import TraitError
 
 from gpuspawner import traits
 from gpuspawner.compat import kubespawner, pods, sample_pod
+from gpuspawner.compat.overrides import overridden
 from gpuspawner.kube.objects import Undecodable, convert, mapping
 from gpuspawner.kube.quoting import did_you_mean, nearest
 
@@ -47,22 +49,37 @@ def of_profiles(listed: object, settings: Any) -> Iterator[Slip]:
 
     *settings* have KubeSpawner's traits, and aren't changed.
     """
-    for place, part in parts(listed):
-        for key in map(str, part):
-            if key not in _KEYS and settings.has_trait(key):
-                yield Slip(f"{place} has {key} beside {OVERRIDE}, where it does nothing", False)
-            elif key not in _KEYS and nearest(key, _KEYS):
-                yield Slip(
-                    f"{place} has {key}, which does nothing{did_you_mean(key, _KEYS)}", False
-                )
-        yield from _of_shape(place, part)
-        yield from of_override(place, mapping(part.get(OVERRIDE)), settings)
-    yield from _same_slugs(listed)
     for place, profile in _profiles(listed):
-        for written in (mapping(option.get("unlisted_choice")) for option in _options(profile)):
+        yield from _of_part(place, profile, settings)
+        loaded = _loaded(profile, settings)
+        for option in _options(profile):
+            for choice in mapping(option.get("choices")).values():
+                yield from _of_part(place, mapping(choice), loaded)
+            written = mapping(option.get("unlisted_choice"))
             if written.get("enabled"):  # its values are known when a user writes one in
                 yield from _of_shape(place, written)
                 yield from _misspelt(place, mapping(written.get(OVERRIDE)), settings)
+    yield from _same_slugs(listed)
+
+
+def _of_part(place: str, part: Mapping[Any, Any], settings: Any) -> Iterator[Slip]:
+    for key in map(str, part):
+        if key not in _KEYS and settings.has_trait(key):
+            yield Slip(f"{place} has {key} beside {OVERRIDE}, where it does nothing", False)
+        elif key not in _KEYS and nearest(key, _KEYS):
+            yield Slip(f"{place} has {key}, which does nothing{did_you_mean(key, _KEYS)}", False)
+    yield from _of_shape(place, part)
+    yield from of_override(place, mapping(part.get(OVERRIDE)), settings)
+
+
+def _loaded(profile: Mapping[Any, Any], settings: Any) -> Any:
+    """Return the settings that a profile's choices change; what can't be set is its own slip."""
+    loaded = copy.copy(settings)
+    for name, value in _checked(mapping(profile.get(OVERRIDE))).items():
+        if settings.has_trait(name):
+            with suppress(Exception):
+                setattr(loaded, name, overridden(getattr(loaded, name), value))
+    return loaded
 
 
 def _same_slugs(listed: object) -> Iterator[Slip]:
@@ -122,13 +139,14 @@ def _problem(settings: Any, given: Mapping[Any, Any]) -> str:
 
 def _error(probe: Any, name: str, value: object) -> str:
     try:
-        setattr(probe, name, value)
+        whole = overridden(getattr(probe, name), value)
+        setattr(probe, name, whole)
     except TraitError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001, an administrator's class may look at each value
         return repr(error)
-    if name in sample_pod.LISTS and isinstance(value, list | Mapping):
-        listed = value.values() if isinstance(value, Mapping) else value
+    if name in sample_pod.LISTS and isinstance(whole, list | Mapping):
+        listed = whole.values() if isinstance(whole, Mapping) else whole
         if not all(isinstance(it, Mapping) or pods.is_model(it) for it in listed):
             return "write a list of dictionaries"
     if name == "environment":

@@ -454,6 +454,17 @@ def test_each_profile_is_tried_with_what_it_changes(profiles: Any) -> None:
     assert cpu.grant.accelerator is None
 
 
+def test_a_profile_s_labels_are_tried_together_with_those_of_every_server() -> None:
+    gpu = {
+        "display_name": "GPU",
+        "kubespawner_override": {"node_selector": {"gpu": "t4", "a": None}},
+    }
+
+    [sample] = made(profile_list=[gpu], node_selector={"pool": "users", "a": "b"})
+
+    assert of(sample)[1] == {"pool": "users", "gpu": "t4"}
+
+
 def test_a_list_that_needs_a_user_is_not_tried() -> None:
     assert made(profile_list=lambda _: 1 / 0) == []
 

@@ -61,6 +61,20 @@ def test_a_profile_that_sets_its_gpus_to_zero_is_not_counted() -> None:
     assert of([cpu]) == of([cpu], **GPU) == ()
 
 
+def test_a_profile_that_removes_what_every_server_has_is_counted_without_it() -> None:
+    none = {"extra_resource_limits": {"nvidia.com/gpu": None}}
+    cpu = {"display_name": "CPU", "kubespawner_override": none}
+    t4 = {"display_name": "T4", "kubespawner_override": {"node_selector": {"gpu": "t4", "b": None}}}
+
+    assert of([cpu, t4], node_selector={"b": "c"}, **GPU) == (Inventory("T4", 2, 8, 5),)
+
+
+def test_a_profile_s_label_replaces_that_of_every_server() -> None:
+    t4 = {"display_name": "T4", "kubespawner_override": {"node_selector": {"gpu": "t4"}, **GPU}}
+
+    assert of([t4], node_selector={"gpu": "none"}) == (Inventory("T4", 2, 8, 5),)
+
+
 def test_an_accelerator_s_affinity_selects_nodes() -> None:
     terms = [{"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["t4"]}]}]
     accelerators = Offers.parse(accelerators={"t4": {"node_affinity": terms}}).accelerators

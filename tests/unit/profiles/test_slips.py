@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -144,6 +145,41 @@ def test_a_profile_with_the_slug_of_another_is_a_warning_with_both_places(twice:
         "so nobody can choose it",
         is_fatal=False,
     )
+
+
+SHM = {"shm": {"name": "shm", "emptyDir": {}}}
+FOR_ALL: dict[str, Any] = {
+    "node_selector": {"pool": "cpu"},
+    "volumes": SHM,
+    "tolerations": {"gpu": TOLERATION},
+    **GPU,
+}
+NULLS: list[dict[str, Any]] = [
+    {"node_selector": {"pool": None}},
+    {"volumes": {"shm": None}},
+    {"tolerations": {"gpu": None}},
+    {"extra_resource_limits": {"nvidia.com/gpu": None}},
+]
+
+
+@pytest.mark.parametrize("nulls", NULLS)
+@pytest.mark.parametrize("place", [overriding, in_group])
+def test_null_in_a_dictionary_removes_what_every_server_has(
+    nulls: dict[str, Any], place: Callable[..., Config]
+) -> None:
+    config = place(**nulls)
+    config.KubeSpawner.update(FOR_ALL)
+
+    assert [*all_slips(check(config))] == []
+
+
+@pytest.mark.parametrize("nulls", NULLS)
+def test_null_in_a_choice_s_dictionary_removes_what_its_profile_has(nulls: dict[str, Any]) -> None:
+    choices = {"cpu": {"display_name": "CPU", "kubespawner_override": nulls}}
+    options = {"on": {"display_name": "On", "choices": choices}}
+    config = profile(kubespawner_override=FOR_ALL, profile_options=options)
+
+    assert [*all_slips(check(config))] == []
 
 
 def test_what_an_own_class_has_is_no_misspelt_trait() -> None:
