@@ -76,20 +76,23 @@ class UsedHandler(Answering):
         _check_scope(self)
         if not self._watch.sees_pods:
             raise web.HTTPError(503, "The hub can't see the pods of its servers right now")
-        found = [self._of(it, stays) async for it, stays in self._watch.standings()]
-        self.answer({"servers": dict(found)})
+        found = {_url(it): self._of(it) async for it in self._watch.standings()}
+        self.answer({"servers": found})
 
-    def _of(self, it: Watched, stays: bool) -> tuple[str, dict[str, object]]:
+    def _of(self, it: Watched) -> dict[str, object]:
         left = self._watch.stops_in(it)
-        url: str = it.spawner.user.server_url(it.spawner.name)
-        return url, {
+        return {
             "use": it.standing.state.value,
-            # Its owner keeps it, or nobody has looked at it yet.
-            "stays": stays,
+            "stays": it.stays,
             # Only a policy gives a server back; without one, the culler's own rule holds.
             "stop": left == 0 if it.rule else None,
             "stops_in_seconds": left,
         }
+
+
+def _url(it: Watched) -> str:
+    url: str = it.spawner.user.server_url(it.spawner.name)
+    return url
 
 
 class KeepHandler(BaseHandler):  # type: ignore[misc]

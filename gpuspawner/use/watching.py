@@ -47,6 +47,8 @@ class Watched(msgspec.Struct, frozen=True):
         uid: Its pod's.
         gpus: How many devices it has.
         told_at: When its owner was last told of a warning; None if never, or if it was kept since.
+        stays: Whether nobody may stop it for its use: its owner keeps it, or nobody has looked at
+            it yet. After the hub's start, it may have a job for hours, and nobody at its page.
     """
 
     spawner: Any
@@ -59,6 +61,7 @@ class Watched(msgspec.Struct, frozen=True):
     use: GPUUse | None = None
     standing: IdleStanding = IdleStanding()
     told_at: float | None = None
+    stays: bool = False
 
     @property
     def server(self) -> ServerName:
@@ -114,19 +117,14 @@ class UseWatch:
         accounts = self._running.accounts
         return accounts is None or accounts.is_current()
 
-    async def standings(self) -> AsyncIterator[tuple[Watched, bool]]:
-        """Yield what is known now of each server with a GPU, and whether it has to stay.
-
-        It stays while its owner keeps it, and until somebody has looked: after the hub's start, it
-        may have a job for hours, and nobody at its page.
-        """
+    async def standings(self) -> AsyncIterator[Watched]:
+        """Yield what is known now of each server with a GPU."""
         async for it in self._with_gpus():
             last = self._servers.get(it.server)
-            if last is None or last.uid != it.uid:
-                yield it, True
-            else:
-                is_kept = self._clock() < last.standing.kept_until
-                yield self.find(it.server) or it, is_kept
+            is_new = last is None or last.uid != it.uid
+            is_kept = last is not None and self._clock() < last.standing.kept_until
+            known = None if is_new else self.find(it.server)
+            yield replace(known or it, stays=is_new or is_kept)
 
     def find(self, server: ServerName) -> Watched | None:
         """Return what is known of a server that runs still; None if the last look is too old."""

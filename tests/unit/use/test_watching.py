@@ -133,7 +133,7 @@ def stands(stage: Stage) -> dict[str, tuple[str, float | None]]:
 
 
 async def stays(stage: Stage) -> dict[str, bool]:
-    return {it.server[0]: stays async for it, stays in stage.watch.standings()}
+    return {it.server[0]: it.stays async for it in stage.watch.standings()}
 
 
 async def test_who_does_not_use_a_gpu_is_warned_and_others_are_not(
