@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from gpuspawner.offers import patterns, vendors
-from gpuspawner.offers.shapes import Count, Frozen, Memory, Shape
+from gpuspawner.offers.shapes import Count, Frozen, Memory, Shape, same_key
 from gpuspawner.offers.texts import is_reference
 
 
@@ -106,7 +106,10 @@ class Image(msgspec.Struct, frozen=True):
         """Whether it is offered with this accelerator, or without a GPU if it is None."""
         if self.accelerators is None:
             return True
-        return (accelerator.key if accelerator else None) in self.accelerators
+        if accelerator is None:
+            return None in self.accelerators
+        wanted = same_key(accelerator.key)  # a discovered one may be spelt otherwise
+        return any(it is not None and same_key(it) == wanted for it in self.accelerators)
 
 
 class UnlistedImage(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 import copy
 from collections import UserDict
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -138,6 +139,15 @@ def test_images_may_name_accelerators_that_are_not_discovered_yet():
     read = Offers.parse(images={"pytorch": {"image": "p:1", "accelerators": ["a100"]}})
 
     assert read.images["pytorch"].accelerators == {"a100"}
+
+
+def test_an_image_suits_an_accelerator_that_is_discovered_under_another_spelling():
+    read = Offers.parse(images={"pytorch": {"image": "p:1", "accelerators": ["Tesla_T4", None]}})
+    t4 = replace(accelerator(), key="tesla-t4")
+
+    assert read.images["pytorch"].suits(t4)
+    assert not read.images["pytorch"].suits(replace(t4, key="a100"))
+    assert read.images["pytorch"].suits(None)
 
 
 # Values that users may type in addition to the listed ones
