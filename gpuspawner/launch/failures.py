@@ -67,8 +67,11 @@ def _explain(
     if getattr(error, "gpuspawner_is_explained", False):  # as a wait in line, in its own words
         return
     html = messages.with_way_back(message, spawn(spawner)).html
-    vars(error).update(jupyterhub_message=message.text, jupyterhub_html_message=html)
-    vars(error)["gpuspawner_is_explained"] = True
+    vars(error).update(
+        jupyterhub_message=message.text,
+        jupyterhub_html_message=html,
+        gpuspawner_is_explained=True,
+    )
     failed[spawner.user.name, spawner.name] = worded(message.text)
 
 

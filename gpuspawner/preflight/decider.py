@@ -105,8 +105,10 @@ class Decider:
         if self.line.is_empty or proposal.queue or is_called:
             return decision
         if not isinstance(decision, Refuse):
+            waiting = len(self.line)
             self.line.look()  # a node to come, too, is theirs first
-            decision = self._decide(proposal)
+            if len(self.line) < waiting:
+                decision = self._decide(proposal)
         if isinstance(decision, Start) and decision.notes:
             return decision  # it takes nothing that others wait for; the line lets such go too
         if isinstance(decision, Refuse):

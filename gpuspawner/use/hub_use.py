@@ -74,7 +74,7 @@ class HubUse:
             except OSError as error:
                 log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
         if self.watch is not None:
-            # Before the first look, so that nobody is warned whose server is kept.
+            # Before the first look: nobody may be warned of a server that its owner keeps.
             self.watch.restore(self.record.facts)
             self.running.run(self.watch.run())
         if writer is not None:

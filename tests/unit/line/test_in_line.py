@@ -162,15 +162,21 @@ async def test_who_waits_keeps_the_place_if_the_database_cannot_be_read(
     assert alice.spawner.gpuspawner_gates.attempt is not None
 
 
-async def test_who_leaves_while_the_database_keeps_the_start_from_going_on_does_not_start(
-    waiting, monkeypatch
-) -> None:
-    takes_changes = asyncio.Event()
+@pytest.fixture
+def takes_changes(monkeypatch) -> asyncio.Event:
+    """Whether the hub's database takes changes, without which no start goes on."""
+    event = asyncio.Event()
 
     async def begin_now(_: object) -> None:
-        await takes_changes.wait()
+        await event.wait()
 
     monkeypatch.setattr(in_line.waiting, "begin_now", begin_now)
+    return event
+
+
+async def test_who_leaves_while_the_database_keeps_the_start_from_going_on_does_not_start(
+    waiting, takes_changes
+) -> None:
     alice = await waiting()
     alice.hub.view.remove_pod("x")
     await settle()
@@ -183,14 +189,8 @@ async def test_who_leaves_while_the_database_keeps_the_start_from_going_on_does_
 
 
 async def test_who_is_called_keeps_the_room_for_as_long_as_the_database_fails(
-    waiting, monkeypatch
+    waiting, takes_changes
 ) -> None:
-    takes_changes = asyncio.Event()
-
-    async def begin_now(_: object) -> None:
-        await takes_changes.wait()
-
-    monkeypatch.setattr(in_line.waiting, "begin_now", begin_now)
     alice = await waiting()
     line, one = alice.hub.runtime(alice.spawner).preflight.line, proposal("one")
     ticket = line.ticket(one, "bob", time.time())
