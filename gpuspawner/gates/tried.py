@@ -1,6 +1,7 @@
 """What the hub would say to a server that nobody has asked for, for somebody who need not exist."""
 
 import json
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from gpuspawner.preflight.decision import Decision, Refuse, rejected
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import OverQuota, Rejection
-from gpuspawner.profiles.profile_options import PROFILE
+from gpuspawner.profiles.profile_options import PROFILE, Sketch
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
@@ -122,15 +123,15 @@ async def try_out(asking: Asking, server: OfferedServer) -> Tried:
     return Tried(server, proposal, asking.runtime.preflight.decider.check(proposal), choice=choice)
 
 
-async def resolved(asking: Asking, raw: object) -> Choice:
-    """Read options as a user would send them.
+async def resolved(asking: Asking, raw: Mapping[str, object]) -> Choice:
+    """Read options as a user would send them; what has to be written in may be missing.
 
     Raises:
         UnusableError: They mean no server that the owner may have.
     """
     try:
         sources: Sources = asking.spawner.gpuspawner_gates.sources
-        return await sources.resolve(raw)
+        return await sources.resolve(Sketch(raw))
     except Refusal as error:
         raise UnusableError(one_line(error.details or error.text)) from error
     except web.HTTPError as error:  # an administrator's function forbids it

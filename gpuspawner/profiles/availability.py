@@ -151,7 +151,8 @@ def others(
 ) -> Iterator[Other]:
     """Yield all alternatives: first those within the same profile, then the other profiles.
 
-    *options* are those of the chosen profile that make a difference.
+    *options* are those of the chosen profile that make a difference. A profile into which something
+    has to be written is none, since a button can't start it.
     """
     profile = chosen.profile
     for option in options:
@@ -162,8 +163,9 @@ def others(
     # KubeSpawner finds only the first of several profiles with the same slug.
     by_slug = {other.slug: other for other in reversed(profiles)}
     for other in dict.fromkeys(by_slug[it.slug] for it in profiles):
-        if profile is None or other.slug != profile.slug:
-            yield Other(of_profile(other), profile_named(other.name))
+        usual = of_profile(other)
+        if (profile is None or other.slug != profile.slug) and not usual.open:
+            yield Other(usual, profile_named(other.name))
 
 
 def chosen_names(chosen: Chosen, options: tuple[ProfileOption, ...]) -> Iterator[str]:

@@ -260,6 +260,8 @@ class Looking:
             copied.log = _silent
             self._renew = kubespawner.renewing(copied)
         renewed = self._renew()
+        if any(option.write_in and option.write_in.may_move for option in chosen.open):
+            return unknown(renewed)
         try:
             return await try_out(renewed, self._listed.complete, chosen, self._view.state.rules)
         except web.HTTPError:

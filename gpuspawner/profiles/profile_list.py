@@ -21,6 +21,11 @@ Complete = Sequence[Mapping[str, Any]]
 WRITTEN_IN = "--unlisted-choice"
 """KubeSpawner's suffix to an option's name if its value is written in instead of chosen."""
 
+_NOT_SCHEDULED = frozenset(
+    {"args", "cmd", "default_url", "environment", "image", "image_pull_policy", "notebook_dir"}
+)
+"""Traits of KubeSpawner that change nothing about the nodes on which a pod fits."""
+
 
 class ListedChoice(msgspec.Struct, frozen=True):
     """One of an option's choices.
@@ -43,10 +48,12 @@ class WriteIn(msgspec.Struct, frozen=True):
     Attributes:
         pattern: The value has to match it from its beginning; may be empty.
         advice: The administrator's message for other values; may be empty.
+        may_move: Whether the value may change on which nodes the pod fits.
     """
 
     pattern: str
     advice: str
+    may_move: bool
 
 
 class ProfileOption(msgspec.Struct, frozen=True):
@@ -62,6 +69,11 @@ class ProfileOption(msgspec.Struct, frozen=True):
     label: str
     choices: tuple[ListedChoice, ...]
     write_in: WriteIn | None
+
+    @property
+    def needs_text(self) -> bool:
+        """Whether a value has to be written in, because there is nothing to choose."""
+        return self.write_in is not None and not self.choices
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -183,6 +195,7 @@ def _write_in(write_in: Mapping[str, Any]) -> WriteIn:
     return WriteIn(
         pattern=write_in.get("validation_regex") or "",
         advice=text(write_in.get("validation_message") or ""),
+        may_move=not _NOT_SCHEDULED.issuperset(write_in.get("kubespawner_override") or ()),
     )
 
 

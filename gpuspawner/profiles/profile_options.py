@@ -25,6 +25,10 @@ from gpuspawner.profiles.profile_list import (
 PROFILE = "profile"
 
 
+class Sketch(dict[str, object]):
+    """Options of a server that nobody starts: what has to be written in may be missing."""
+
+
 class Chosen(msgspec.Struct, frozen=True):
     """Options that KubeSpawner can load.
 
@@ -53,6 +57,14 @@ class Chosen(msgspec.Struct, frozen=True):
             if choice.scale_up and self.has(option, choice)
         )
         return next(chosen, self.profile.scale_up)
+
+    @property
+    def open(self) -> tuple[ProfileOption, ...]:
+        """The options for which a value has to be written in, and none is."""
+        options = self.profile.options if self.profile else ()
+        return tuple(
+            it for it in options if it.needs_text and not self.options.get(it.name + WRITTEN_IN)
+        )
 
     def has(self, option: ProfileOption, choice: ListedChoice) -> bool:
         """Whether an option has this choice: chosen, or as its default; not if one is written."""
@@ -158,7 +170,7 @@ def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]
         elif given and not any(_is(given, choice) for choice in option.choices):
             problem = wording.not_offered(given)
             yield FieldError(option.name, sentences(problem, _allowed(option)))
-        elif not given and not option.choices:
+        elif not given and not option.choices and not isinstance(raw, Sketch):
             problem = _("Nothing is chosen.")
             yield FieldError(option.name, sentences(problem, _allowed(option)))
 

@@ -4,6 +4,7 @@ KubeSpawner loads a profile into the spawner itself: it sets traits, merges dict
 the administrator's functions. So this module does it to a copy.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -73,7 +74,8 @@ def check(listed: object) -> None:
 async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules) -> Proposal:
     """Return the proposal for a choice; an unknown pod if KubeSpawner can't make it.
 
-    *spawner* is a copy that nothing else uses.
+    *spawner* is a copy that nothing else uses. Options without a default are left out unless the
+    choice has a value for them.
 
     Raises:
         HTTPError: An administrator's function forbids the profile, or the profile sets an offer,
@@ -81,7 +83,7 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
     """
     # KubeSpawner finds only this profile, and doesn't call an administrator's function again.
     slug = chosen.profile.slug if chosen.profile else None
-    spawner.profile_list = [it for it in listed if it["slug"] == slug]
+    spawner.profile_list = [_without_open(it, chosen) for it in listed if it["slug"] == slug]
     spawner.user_options = dict(chosen.options)
     try:
         await spawner.load_user_options()
@@ -100,6 +102,14 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
         proposal = unknown(spawner)
     grant = requested(proposal.decoded, rules, chosen.slug)
     return replace(proposal, grant=grant, pool=_pool(proposal, chosen, grant))
+
+
+def _without_open(profile: Mapping[str, Any], chosen: Chosen) -> Mapping[str, Any]:
+    """Leave out the options that `Chosen.open` names: KubeSpawner makes no pod without a value."""
+    left_out = {option.name for option in chosen.open}
+    options = profile.get("profile_options") or {}
+    kept = {name: option for name, option in options.items() if name not in left_out}
+    return {**profile, "profile_options": kept} if left_out else profile
 
 
 def unknown(spawner: Host) -> Proposal:

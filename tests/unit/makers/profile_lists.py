@@ -40,6 +40,19 @@ GPU: dict[str, Any] = {
     },
 }
 
+# A profile whose image has to be written in, since there is nothing to choose.
+OWN_IMAGE: dict[str, Any] = {
+    **GPU,
+    "display_name": "Your image",
+    "slug": "own",
+    "profile_options": {
+        "image": {
+            "display_name": "Image",
+            "unlisted_choice": {"enabled": True, "kubespawner_override": {"image": "{value}"}},
+        }
+    },
+}
+
 # As KubeSpawner completes them.
 PROFILES = read([{**CPU, "slug": "cpu-only", "default": True}, GPU])
 CPU_PROFILE, GPU_PROFILE = PROFILES

@@ -12,9 +12,10 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.start import drafts
 from gpuspawner.start.refusal import Refusal
+from tests.unit.makers.courses import refused
 from tests.unit.makers.hubs import TAINT, tolerating
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of
-from tests.unit.makers.profile_lists import CPU, GPU
+from tests.unit.makers.profile_lists import CPU, GPU, OWN_IMAGE
 from tests.unit.makers.worlds import having, node, pod
 
 NO_DEVICES: list[dict[str, Any]] = [
@@ -140,6 +141,37 @@ async def test_the_states_of_an_open_form_are_those_of_a_page(hub_with) -> None:
     assert gpu["images"] == [
         {"option": "image", "choice": "base", "label": "Base"},
         {"option": "image", "choice": "torch", "label": "Torch"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("override", "state"),
+    [
+        ({"image": "{value}"}, "free"),
+        ({"image": "{value}", "node_selector": {"gpu": "{value}"}}, None),
+    ],
+)
+async def test_a_profile_has_a_state_if_what_is_written_in_moves_no_pod(
+    override, state, hub_with
+) -> None:
+    write_in = {"enabled": True, "kubespawner_override": override}
+    own = {**OWN_IMAGE, "profile_options": {"image": {"unlisted_choice": write_in}}}
+
+    found = await profiles_of(hub_with(TWO_GPUS).spawner(profile_list=[own, GPU])).states()
+
+    assert [it["state"] for it in found] == [state, "free"]
+
+
+async def test_a_profile_into_which_something_is_written_is_no_button(hub_with) -> None:
+    free = {**OWN_IMAGE, "kubespawner_override": {}}
+    hub = hub_with(TWO_GPUS, ONE_TAKEN)
+    spawner = hub.spawner(profile_list=[GPU, free, CPU], autoscaling="none")
+
+    refusal = await refused(spawner, profile="gpu", gpus="two")
+
+    assert [it.label for it in refusal.on_form.profiles] == [
+        "Start “GPU server” with “One”",
+        "Start “CPU only”",
     ]
 
 

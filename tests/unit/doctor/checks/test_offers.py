@@ -14,6 +14,7 @@ from gpuspawner.doctor.servers import listed, trying
 from gpuspawner.messages.administrators import Finding, Severity
 from tests.unit.makers import kueue_worlds
 from tests.unit.makers.files import Files
+from tests.unit.makers.profile_lists import OWN_IMAGE
 from tests.unit.makers.worlds import GPU, Plain, labelled, node
 
 OFFERED = {"t4": {"display_name": "T4", "node_selector": {"gpu": "t4"}}}
@@ -125,6 +126,16 @@ async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_
         "Nobody can start the profile “A”: KubeSpawner can't make a pod of its settings."
     )
     assert "Users can start the profile “B”" in told[1].text
+
+
+async def test_a_profile_whose_image_is_written_in_is_tried_without_it(tmp_path: Path) -> None:
+    Files(tmp_path, [labelled(node("n", 1), {"gpu": "a100"})])
+    hub = of_files(Config(KubeSpawner={"profile_list": [OWN_IMAGE]}), tmp_path)
+
+    told = list(offers.check(hub, [it async for it in trying(hub, await listed(hub))], []))
+
+    assert [it.text for it in told if it.severity is Severity.ERROR] == []
+    assert "Users can start the profile “Your image”" in told[0].text
 
 
 NO_VOLUME = (
