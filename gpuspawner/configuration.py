@@ -346,13 +346,19 @@ def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
     yield "Spawner.apply_user_options", [name for name in applied if isinstance(name, str)]
 
 
+def values(settings: Any, trait: str) -> Iterator[object]:
+    """Yield what a trait may be for servers: the hub's own value, and those of overrides."""
+    yield getattr(settings, trait)
+    for _, overridden in _overrides(settings):
+        if trait in mapping(overridden):
+            yield mapping(overridden)[trait]
+
+
 def _schedulers(settings: Any) -> Iterator[str]:
     """Yield the schedulers that servers may name, the hub's own first."""
-    yield settings.scheduler_name or ""
-    for _, overridden in _overrides(settings):
-        name = mapping(overridden).get("scheduler_name")
-        if isinstance(name, str):
-            yield name
+    for name in values(settings, "scheduler_name"):
+        if isinstance(name, str | None):
+            yield name or ""
 
 
 def _check_profiles(settings: Any) -> None:

@@ -13,6 +13,7 @@ from gpuspawner.cluster.kinds import (
     MACHINE_KINDS,
     ObjectKind,
 )
+from gpuspawner.configuration import values
 from gpuspawner.doctor import access
 from gpuspawner.doctor.access import Right
 from gpuspawner.doctor.hub import Hub
@@ -40,7 +41,7 @@ async def check(hub: Hub) -> list[Finding]:
         Right(verb, plural, namespace=namespace)
         for plural, verbs in _START.items()
         for verb in verbs
-        if plural != _CLAIMS or hub.spawner.storage_pvc_ensure
+        if plural != _CLAIMS or any(values(hub.spawner, "storage_pvc_ensure"))
     ]
     user = await access.user(client)
     found = [_identity(user, namespace)]

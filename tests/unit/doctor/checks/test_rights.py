@@ -17,6 +17,7 @@ from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scheduling import ClusterState
+from tests.unit.makers.profile_lists import CPU
 from tests.unit.makers.scripted import ScriptedServer, Step, failure, page
 from tests.unit.makers.surveyed import node
 
@@ -41,6 +42,7 @@ async def found(
     policies: object = Policies(),
     namespace: str = "jhub",
     makes_claims: bool = True,
+    profiles: list[dict[str, Any]] | None = None,
     **scripts: list[Step],
 ) -> list[Finding]:
     state = ClusterState()
@@ -56,6 +58,9 @@ async def found(
                 autoscaling=autoscaling,
                 autoscaler_status=status,
                 storage_pvc_ensure=makes_claims,
+                profile_list=profiles or [],
+                group_overrides={},
+                apply_user_options={},
             ),
             state=state,
             view=SimpleNamespace(health=lambda: health or Live(0.0)),
@@ -75,16 +80,19 @@ async def test_who_has_all_rights_has_no_troubles() -> None:
     assert troubles(await found(review(lambda _: True))) == []
 
 
-async def test_a_hub_that_makes_no_claims_needs_no_right_to() -> None:
+async def test_a_hub_needs_the_right_to_make_claims_if_any_server_gets_one() -> None:
     answer = without("persistentvolumeclaims")
     reads = {it.plural for it in KINDS}
 
     asked = await found(answer, makes_claims=False)
     needed = await found(answer)
+    override = {"kubespawner_override": {"storage_pvc_ensure": True}}
+    for_one = await found(answer, makes_claims=False, profiles=[{**CPU, **override}])
 
     assert "persistentvolumeclaims" in reads  # the verdicts need to read them
     assert "rights-servers" not in {it.id for it in asked}
-    assert "rights-servers" in {it.id for it in needed}
+    for listed in (needed, for_one):
+        assert "rights-servers" in {it.id for it in listed}
 
 
 async def test_each_right_that_servers_need_is_asked_for_in_their_own_namespace() -> None:
