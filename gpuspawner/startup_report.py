@@ -235,7 +235,12 @@ def samples(runtime: Runtime, settings: Any) -> Iterator[Proposal]:
             pod = manifest.apply(_pod(settings, {}), manifest.without_volumes(grant), rules)
             yield Proposal(settings.namespace, _PERSON, pod, grant)
     for slug, override in _overrides(settings.profile_list):
-        sample = Proposal(settings.namespace, _PERSON, _pod(settings, override), Grant())
+        try:
+            pod = _pod(settings, override)
+        except Exception as error:  # noqa: BLE001, the others are tried all the same
+            log.info("No sample of the profile %s was tried: %r", slug, error)
+            continue
+        sample = Proposal(settings.namespace, _PERSON, pod, Grant())
         grant = requested(sample.decoded, runtime.view.state.rules, slug)
         yield replace(sample, grant=grant)
 

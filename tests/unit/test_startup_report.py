@@ -465,6 +465,14 @@ def test_a_profile_s_labels_are_tried_together_with_those_of_every_server() -> N
     assert of(sample)[1] == {"pool": "users", "gpu": "t4"}
 
 
+def test_a_profile_of_which_no_pod_can_be_made_keeps_no_other_from_being_tried() -> None:
+    broken = {"display_name": "A", "kubespawner_override": {"tolerations": {"key": "gpu"}}}
+
+    cpu, gpu = made(profile_list=[broken, *PROFILES])
+
+    assert [of(it)[0] for it in (cpu, gpu)] == [{}, {"nvidia.com/gpu": "1"}]
+
+
 def test_a_list_that_needs_a_user_is_not_tried() -> None:
     assert made(profile_list=lambda _: 1 / 0) == []
 
