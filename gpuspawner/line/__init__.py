@@ -4,5 +4,6 @@ The rule itself is pure, so that a simulation and property tests run the very co
 runs; `room.Room` is what it asks about nodes. Looking at the line takes at most a tenth
 of the hub's time. Who isn't in it takes no room that somebody in it collects.
 
-Begin with `serving`, then `waiting_line` and `in_line`.
+`Line` is those who wait, in their order; `WaitingLine` calls them when the nodes that `LineRoom`
+shows have room; `InLine` is the wait of one start. Begin with `serving`.
 """
