@@ -170,12 +170,14 @@ class InLine(TurnToStart):
         try:
             yield
         except Exception as end:
-            if self._place is None or not isinstance(end, Refusal) or end.slug not in TAKEN:
+            again = TAKEN | PASSES if self.has_waited else TAKEN
+            if self._place is None or not isinstance(end, Refusal) or end.slug not in again:
                 self._server_state.wait_no_longer()
                 raise
             self._kept.keep(self._server, self._place)
             self._runtime.run(resume(self._kept, self._server))
-            raise Refusal(messages.waits_again(), reason=end.slug) from None
+            why = "" if end.slug in TAKEN else end.text
+            raise Refusal(messages.waits_again(why), reason=end.slug) from None
 
     @contextmanager
     def watched(self) -> Iterator[None]:

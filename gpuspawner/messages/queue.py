@@ -48,10 +48,12 @@ def place_given_up() -> Message:
     return Message.of(lead, _("Please start your server again."))
 
 
-def waits_again() -> Message:
-    """Say that somebody else took the room, and that the start waits on at its old place."""
-    lead = _("Just before your server started, someone else took the room that it needs.")
-    return Message.of(lead, _("You are back at your place in line. Reload the page to see it."))
+def waits_again(why: str) -> Message:
+    """Say that a start waits on at its old place; without *why*, because others took the room."""
+    taken = _("Just before your server started, someone else took the room that it needs.")
+    return Message.of(
+        why or taken, _("You are back at your place in line. Reload the page to see it.")
+    )
 
 
 def waits_for_a_limit(why: str) -> Message:

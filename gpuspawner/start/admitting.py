@@ -82,7 +82,9 @@ class TurnToStart:
         return await jupyterhub.surviving(self._spawner, partial(self._admitting.admit, asked))
 
     def kept_if_taken(self) -> AbstractContextManager[None]:
-        """Let a start that another program has taken the room from wait on, at its old place.
+        """Let a start from which the room was taken after its turn wait on, at its old place.
+
+        Who was in line before also waits on if nobody can say whether policies still allow it.
 
         Raises:
             Refusal: The start has failed; its owner waits again.

@@ -294,6 +294,26 @@ async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_h
     assert place_of(row.state) is None
 
 
+async def test_who_was_called_keeps_the_place_if_servers_can_not_be_counted(
+    waiting, monkeypatch
+) -> None:
+    resumed: list[object] = []
+    monkeypatch.setattr("gpuspawner.line.in_line.resume", lambda _, server: server)
+    alice = await waiting()
+    monkeypatch.setattr(alice.hub.runtime(alice.spawner), "run", resumed.append, raising=False)
+    row = alice.row()
+    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
+    alice.hub.view.remove_pod("x")
+    await alice.starts()
+
+    with pytest.raises(Refusal) as refused, alice.place.kept_if_taken():
+        raise Refusal(Message.of("Nobody can count."), reason=UNCOUNTED)
+
+    assert refused.value.text.startswith("Nobody can count. You are back at your place in line.")
+    assert place_of(row.state) is not None
+    assert resumed == [("alice", "")]
+
+
 async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monkeypatch) -> None:
     alice = await waiting()
 
