@@ -12,7 +12,7 @@ from gpuspawner.doctor.checks.labels import of_every_server
 from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.hub_command import FromFiles
-from gpuspawner.doctor.judged import UNCOUNTED, JudgedByPolicies, judge
+from gpuspawner.doctor.judged import JudgedByPolicies, judge
 from gpuspawner.doctor.nodes import names
 from gpuspawner.doctor.reasons import SharedReason, reasons
 from gpuspawner.gates.tried import NOBODY, OfferedServer, asked_for, try_out
@@ -22,6 +22,7 @@ from gpuspawner.policies.owner import Owner
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.scheduling import Outcome, Verdict, explain
+from gpuspawner.start.policing import UNCOUNTED
 from gpuspawner.start.refusal import Refusal
 
 _STATUS = {Outcome.FITS: 0, Outcome.FITS_AFTER_PREEMPTION: 0, Outcome.UNKNOWN: 2}

@@ -12,11 +12,9 @@ from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Per
 from gpuspawner.policies.policing import ByPolicies
 from gpuspawner.preflight.preflight import START_PATIENCE
+from gpuspawner.start.policing import UNCOUNTED
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
-
-UNCOUNTED = "uncounted"
-"""The slug of the hub's refusal if it can't count."""
 
 
 class JudgedByPolicies(msgspec.Struct, frozen=True):
