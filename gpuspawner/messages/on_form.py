@@ -48,8 +48,8 @@ class OnForm(msgspec.Struct, frozen=True):
     def of_refusal(cls, decision: Refuse) -> "OnForm":
         """Show a refusal; buttons for the alternatives replace the sentence about them."""
         message = refusal_above_buttons if decision.alternatives else refusal
-        # A rejection by the API server is about the whole server, not a field.
-        errors = () if decision.rejection else (_at_field(decision),)
+        # What the API server or Kueue says is about the whole server, not a field.
+        errors = () if decision.rejection or decision.queue else (_at_field(decision),)
         return cls(message(decision), errors, decision.alternatives)
 
 

@@ -7,6 +7,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, ResourceRoom
+from gpuspawner.preflight.queue import Closed, Never, WhyClosed
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
 GI = 2**30
@@ -103,3 +104,14 @@ def test_above_the_buttons_a_refusal_says_why_no_machine_can_be_added():
     assert OnForm.of_refusal(refusal).message.text.endswith(
         "No more machines can be added: their number is at its maximum."
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "queue"),
+    [
+        (Reason.QUOTA, Never("gpus", "nvidia.com/gpu", 4, 2)),
+        (Reason.NOT_ADMITTED, Closed("gpus", WhyClosed.NO_QUEUE)),
+    ],
+)
+def test_what_a_queue_never_gives_is_not_told_as_if_it_came_back(reason, queue) -> None:
+    assert OnForm.of_refusal(Refuse(Grant(A100, 4), reason, queue=queue)).errors == ()
