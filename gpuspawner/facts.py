@@ -14,7 +14,7 @@ class Happened(StrEnum):
     """What has happened to a server."""
 
     GRANTED = "granted"
-    """A start has its reservation."""
+    """A start may begin: it has passed the gates before its pod is made."""
     REFUSED = "refused"
     """A start, or a form, has been refused."""
     OVERRULED = "overruled"

@@ -113,7 +113,7 @@ class Runtime:
         self.preflight = Preflight(
             self.view,
             pools=self.pools,
-            line=self.line.waiting if self.line is not None else nobody_waits,
+            line=self.line.make_line if self.line is not None else nobody_waits,
         )
         self.turns = TurnsToLook(self.view.wake)
         self.usual_steps = UsualSteps()

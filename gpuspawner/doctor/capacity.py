@@ -156,7 +156,7 @@ def _now(tried: Tried) -> str:
             return "waits for a node"
         case Refuse(reason=reason):
             return f"refused: {reason.value}"
-        case Start() as start if start.line is not None:
+        case Start() as start if start.queue is not None:
             return "its queue decides"
         case _:
             return "starts, unchecked" if tried.decision.notes else "starts"

@@ -26,8 +26,8 @@ from gpuspawner.compat.pods import changed as changed_pod
 from gpuspawner.compat.pods import plain as plain_pod
 from gpuspawner.facts import Happened
 from gpuspawner.gates import administrators_form, wishes
-from gpuspawner.gates.at_once import at_once
 from gpuspawner.gates.avoiding import avoiding
+from gpuspawner.gates.eager_task import at_once
 from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.objects import Manifest
@@ -117,7 +117,8 @@ class Gates:
             if not kubespawner.connect(self._spawner):
                 raise Refusal(messages.unreachable(), reason=UNREACHABLE)
             source.begin()
-            # Here, too: whoever leaves has left before the options are restored. Both are commits.
+            # Here, too: the place is given up before the options are restored, because both write
+            # to the database, and the hub may end in between.
             with restoring(self._spawner), self.turn.giving_up_kept_place():
                 requested = await source.requested()
                 options, wish = wishes.split(requested.options, self._runtime.line)

@@ -7,10 +7,10 @@ from gpuspawner.kube.kueue import ClusterQueue, LocalQueue, Order, Workload, ord
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kueue.queue_capacity import amount
 from gpuspawner.kueue.workloads import short
-from gpuspawner.preflight.queue import PlaceInQueue
+from gpuspawner.preflight.kueue import PlaceInQueue
 
 
-def line_of(
+def place_in_queue(
     objects: KueueObjects, workload: Workload, requests: Mapping[str, int]
 ) -> PlaceInQueue | None:
     """Return what the workload of a pod waits for; None if its queue doesn't exist.

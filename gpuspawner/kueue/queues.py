@@ -17,7 +17,7 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kueue.places import ahead, inactive, is_stopped
 from gpuspawner.kueue.queue_capacity import CohortError, QueueCapacity
 from gpuspawner.kueue.workloads import devices_first
-from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
+from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.scheduling.requests import PODS, pod_requests
 from gpuspawner.scheduling.state import ClusterState
 

@@ -140,7 +140,7 @@ class Teller:
 
     def _tell_place(self, seen: Seen) -> None:
         """Tell the place in a queue of Kueue, each time it changes; the bar waits."""
-        place = messages.in_queue(seen.line) if seen.line else messages.step(seen.stages[-1])
+        place = messages.in_queue(seen.queue) if seen.queue else messages.step(seen.stages[-1])
         if place != self._place:
             self._place = place
             self._progress.tell_instead(place, 1)

@@ -16,7 +16,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.startup import StartingPod, read_pod
-from gpuspawner.preflight.queue import PlaceInQueue
+from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.rules import Rules
@@ -42,7 +42,7 @@ class Seen(msgspec.Struct, frozen=True):
         texts: Of the events since the last look.
         node: The pod's; "" if it has none yet.
         uid: The pod's; "" if none has been seen.
-        line: The queue in which it waits for quota; None if it doesn't, or if nobody knows.
+        queue: The queue in which it waits for quota; None if it doesn't, or if nobody knows.
     """
 
     stages: tuple[Stage, ...]
@@ -50,7 +50,7 @@ class Seen(msgspec.Struct, frozen=True):
     texts: tuple[str, ...] = ()
     node: str = ""
     uid: str = ""
-    line: PlaceInQueue | None = None
+    queue: PlaceInQueue | None = None
 
     @property
     def is_queued(self) -> bool:
@@ -179,7 +179,7 @@ class SeenWorkload:
         """Add to what is seen of a start what Kueue says of it, while it waits for quota."""
         if not seen.is_queued or not seen.uid:
             return seen
-        from gpuspawner.kueue.places import line_of  # only once Kueue holds a pod back
+        from gpuspawner.kueue.places import place_in_queue  # only once Kueue holds a pod back
         from gpuspawner.kueue.workloads import hopeless, is_checked
 
         workload = self._objects.workload_of(seen.uid)
@@ -192,7 +192,7 @@ class SeenWorkload:
             return replace(seen, troubles=(never, *seen.troubles))
         if is_checked(workload):
             return seen
-        return replace(seen, line=line_of(self._objects, workload, self._requests))
+        return replace(seen, queue=place_in_queue(self._objects, workload, self._requests))
 
 
 def _requests(pod: Pod | None, rules: Rules) -> Amounts:

@@ -69,7 +69,7 @@ def question(
         return None
     if isinstance(decision, Wait):
         return awaited(proposal, decision)
-    if decision.line is not None:
+    if decision.queue is not None:
         return NodeAfterQueue(runtime.view, check, proposal, awaited).look
     return PromisedRoom(runtime.view, check, proposal).look if attempt.is_promised else None
 

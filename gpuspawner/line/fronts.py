@@ -1,4 +1,7 @@
-"""Who at the front of the line needs no place any more: a node comes for it, or none ever will."""
+"""Who at the front of the line needs no place any more.
+
+A node comes for it, or none ever will; or for a while nobody could tell, or deciding has failed.
+"""
 
 import logging
 import time

@@ -34,7 +34,7 @@ class HeldBack:
         """The last one about each ticket: an administrator's function may take its time."""
 
     def limit(self, ticket: Ticket, allows: Allows) -> None:
-        """Hold a ticket back until policies allow its server."""
+        """Note that a ticket is held back until policies allow its server."""
         self._drop_question(ticket)
         self._limited[ticket.key] = allows
 
@@ -42,11 +42,11 @@ class HeldBack:
         """Whether policies don't allow a server yet."""
         return ticket.key in self._limited
 
-    def leave(self, ticket: Ticket) -> None:
-        """Hold a ticket back while its owner is away."""
+    def owner_away(self, ticket: Ticket) -> None:
+        """Note that a ticket is held back while its owner is away."""
         self._absent.add(ticket.key)
 
-    def come(self, ticket: Ticket) -> None:
+    def owner_back(self, ticket: Ticket) -> None:
         """Note that a ticket's owner is here."""
         self._absent.discard(ticket.key)
         self._free(ticket)

@@ -12,7 +12,7 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.in_line import InLine
-from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.resuming import resume_all
 from gpuspawner.line.waiting_line import WaitingLine
@@ -46,7 +46,7 @@ class HubLine:
         self.known_ends = KnownEnds(pods, lambda: self.unused_for(rules.seconds_idle))
         self._waiting: WaitingLine | None = None
 
-    def waiting(
+    def make_line(
         self,
         view: ClusterView,
         verdicts: Verdicts,

@@ -15,7 +15,7 @@ from gpuspawner.launch import failures
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.fronts import STAYS, needs_a_place
-from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.resuming import resume
 from gpuspawner.line.waiting_line import Hostnames, WaitingLine
@@ -320,9 +320,9 @@ class InLine(TurnToStart):
         if away > self._rules.seconds_away:
             raise Refusal(messages.place_given_up(), reason="away-from-line")
         if away > RELOAD_SECONDS:
-            self._line.step_aside(ticket)
+            self._line.owner_away(ticket)
         else:
-            self._line.step_back(ticket)
+            self._line.owner_back(ticket)
 
     def _check_places(self) -> None:
         if self._has_place:

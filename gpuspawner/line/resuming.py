@@ -11,7 +11,7 @@ from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import waiting
 from gpuspawner.launch.server_state import PLACE, place_of, without_place
-from gpuspawner.line.kept import PATIENCE_SECONDS, KeptPlaces, Server
+from gpuspawner.line.kept_places import PATIENCE_SECONDS, KeptPlaces, Server
 from gpuspawner.reservations.places import OPTION
 
 log = logging.getLogger(__name__)

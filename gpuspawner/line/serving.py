@@ -59,7 +59,7 @@ class Serving:
             ticket = self._line.lanes[key].present[index]
             if ticket.since >= until:
                 continue
-            if index == 0 and self._is_called(ticket, room, now):
+            if index == 0 and self._call_if_it_fits(ticket, room, now):
                 called.append(ticket)
                 has_collected = self.collects_on(ticket) is not None
                 self.leave(ticket)
@@ -92,7 +92,7 @@ class Serving:
         """Return the node on which a ticket collects; None if it doesn't."""
         return self._collecting.node(ticket.key)
 
-    def _is_called(self, ticket: Ticket, room: Room, now: float) -> bool:
+    def _call_if_it_fits(self, ticket: Ticket, room: Room, now: float) -> bool:
         fitting = frozenset(room.fitting(ticket))
         allowed = frozenset(
             it for it in fitting if self._collecting.leaves_room(ticket, it, room, now)

@@ -23,7 +23,7 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.line.collecting import PART
 from gpuspawner.line.fronts import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
-from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.line_room import LineRoom
@@ -162,14 +162,14 @@ class WaitingLine:
         """Whether nobody waits, here or on the way back."""
         return not len(self._line) and not self._kept.are_awaited
 
-    def step_aside(self, ticket: Ticket) -> None:
+    def owner_away(self, ticket: Ticket) -> None:
         """Note that a ticket's owner is away."""
-        self._held_back.leave(ticket)
+        self._held_back.owner_away(ticket)
         self._serving.hold_back(ticket)
 
-    def step_back(self, ticket: Ticket) -> None:
+    def owner_back(self, ticket: Ticket) -> None:
         """Note that a ticket's owner is here."""
-        self._held_back.come(ticket)
+        self._held_back.owner_back(ticket)
 
     def _let_back(self, ticket: Ticket) -> None:
         self._serving.let_back(ticket)

@@ -52,8 +52,7 @@ from gpuspawner.messages.launching import (
     still,
     unexplained,
 )
-from gpuspawner.messages.on_form import OnForm, ProfileButton, button
-from gpuspawner.messages.queue import (
+from gpuspawner.messages.line import (
     in_line,
     left_the_line,
     line_is_full,
@@ -66,6 +65,7 @@ from gpuspawner.messages.queue import (
     waits_in_line,
     would_be,
 )
+from gpuspawner.messages.on_form import OnForm, ProfileButton, button
 from gpuspawner.messages.refusals import (
     already_started,
     denied,

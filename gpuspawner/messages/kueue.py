@@ -5,18 +5,18 @@ from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext, sentences
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
-from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
+from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 
 
-def in_queue(line: PlaceInQueue) -> Message:
+def in_queue(place: PlaceInQueue) -> Message:
     """Say where a server waits, how many are ahead, and what is in use."""
-    return Message.of(_place(line), _stopped(line) or _use(line))
+    return Message.of(_place(place), _stopped(place) or _use(place))
 
 
-def decides(line: PlaceInQueue) -> Message:
+def decides(place: PlaceInQueue) -> Message:
     """Say of a server that hasn't been started yet which queue it goes through, and who waits."""
-    text = _("The queue {queue} decides when your server starts.").format(queue=_name(line.queue))
-    return Message.of(text, _waiting(line.ahead))
+    text = _("The queue {queue} decides when your server starts.").format(queue=_name(place.queue))
+    return Message.of(text, _waiting(place.ahead))
 
 
 def why(no: Never | Closed) -> str:
@@ -64,18 +64,18 @@ def explain(no: Never | Closed) -> str:
             return f"the LocalQueue {queue}, or its ClusterQueue, has a stopPolicy"
 
 
-def _place(line: PlaceInQueue) -> str:
-    queue = _name(line.queue)
-    if line.ahead is None:
+def _place(place: PlaceInQueue) -> str:
+    queue = _name(place.queue)
+    if place.ahead is None:
         return _("Your server waits in the queue {queue}.").format(queue=queue)
-    if not line.ahead:
+    if not place.ahead:
         return _("Your server is next in the queue {queue}.").format(queue=queue)
     text = ngettext(
         "Your server waits in the queue {queue}: {count} other is ahead of it.",
         "Your server waits in the queue {queue}: {count} others are ahead of it.",
-        line.ahead,
+        place.ahead,
     )
-    return text.format(queue=queue, count=line.ahead)
+    return text.format(queue=queue, count=place.ahead)
 
 
 def _waiting(count: int | None) -> str:
@@ -89,29 +89,29 @@ def _waiting(count: int | None) -> str:
     return text.format(count=count)
 
 
-def _stopped(line: PlaceInQueue) -> str:
-    if not line.is_stopped:
+def _stopped(place: PlaceInQueue) -> str:
+    if not place.is_stopped:
         return ""
     return _("The queue is stopped right now; your server keeps its place.")
 
 
-def _use(line: PlaceInQueue) -> str:
-    if not line.resource:
+def _use(place: PlaceInQueue) -> str:
+    if not place.resource:
         return ""
-    pool, used, nominal = _name(line.pool), line.used, line.nominal
+    pool, used, nominal = _name(place.pool), place.used, place.nominal
     if used > nominal:
         text = _("{pool} uses {used}: {nominal} of its own, and {over} that it has borrowed.")
         return text.format(
             pool=pool,
-            used=_amount(line.resource, used),
-            nominal=_figure(line.resource, nominal),
-            over=_figure(line.resource, used - nominal),
+            used=_amount(place.resource, used),
+            nominal=_figure(place.resource, nominal),
+            over=_figure(place.resource, used - nominal),
         )
     text = _("{pool} uses {used} of its {nominal}.")
     use = text.format(
-        pool=pool, used=_figure(line.resource, used), nominal=_amount(line.resource, nominal)
+        pool=pool, used=_figure(place.resource, used), nominal=_amount(place.resource, nominal)
     )
-    return sentences(use, _("Others have borrowed the rest.") if line.is_lent else "")
+    return sentences(use, _("Others have borrowed the rest.") if place.is_lent else "")
 
 
 def _amount(resource: str, count: int) -> str:

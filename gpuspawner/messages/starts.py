@@ -24,8 +24,8 @@ def preview(decision: Decision) -> Message:
         return refusal(decision)
     if isinstance(decision, Wait):
         return _expected(decision.scale_up)
-    if decision.line is not None:
-        return decides(decision.line)
+    if decision.queue is not None:
+        return decides(decision.queue)
     for note in decision.notes:
         if isinstance(note, Overruled):
             return Message.of(why(note.refusal), _("The hub would start your server anyway."))

@@ -30,10 +30,10 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.preflight.downloads import containers, on_any
+from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue
 from gpuspawner.preflight.nobody_waits import MakesLine
 from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
@@ -140,8 +140,8 @@ class Decider:
                 return Refuse(proposal.grant, Reason.QUOTA, queue=queue)
             case Closed() as queue:
                 return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue)
-            case PlaceInQueue() as line:
-                return self._in_queue(proposal, subject, line)
+            case PlaceInQueue() as place:
+                return self._in_queue(proposal, subject, place)
 
     def _queues(self) -> "Queues":
         """Return what Kueue says of a pod that names one of its queues."""
@@ -149,12 +149,14 @@ class Decider:
 
         return Queues(self._view.queues, self._state)
 
-    def _in_queue(self, proposal: Proposal, subject: Subject, line: PlaceInQueue) -> Start | Refuse:
+    def _in_queue(
+        self, proposal: Proposal, subject: Subject, place: PlaceInQueue
+    ) -> Start | Refuse:
         """Decide about a pod that Kueue admits: a no only if no node could ever hold it."""
         pod = self._queues().tolerant(proposal.queue, subject.pod)
         if pod is None:
             unknown = Start(proposal.grant, (BY_KUEUE,))
-            return Start(proposal.grant, (InQueue(line, unknown),))
+            return Start(proposal.grant, (InQueue(place, unknown),))
         at_best = msgspec.structs.replace(subject, pod=pod)
         nodes = self._on_nodes(proposal, at_best)
         # If all nodes with room share their GPUs, Kueue may still send the pod to others.
@@ -162,7 +164,7 @@ class Decider:
         if isinstance(nodes, Refuse) and nodes.reason is Reason.IMPOSSIBLE and is_sure:
             return nodes
         notes = nodes.notes if isinstance(nodes, Start) else ()
-        return Start(proposal.grant, (*notes, InQueue(line, nodes)))
+        return Start(proposal.grant, (*notes, InQueue(place, nodes)))
 
     def subject(self, proposal: Proposal) -> Subject | Undecodable:
         """Return the pod to reserve room for."""

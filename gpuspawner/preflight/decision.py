@@ -10,7 +10,7 @@ import msgspec
 from gpuspawner.cluster.health import Health
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.apart import Apart
-from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue
+from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue
 from gpuspawner.preflight.rejection import OutOfRange, OverQuota, QuotaUncounted, Rejection
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 
@@ -89,7 +89,7 @@ class InQueue(msgspec.Struct, frozen=True):
         nodes: What the nodes alone say of the pod at this moment.
     """
 
-    line: PlaceInQueue
+    queue: PlaceInQueue
     nodes: "Decision"
 
 
@@ -165,9 +165,9 @@ class Start(msgspec.Struct, frozen=True):
         return max(seconds, default=0) if len(seconds) == len(notes) else None
 
     @property
-    def line(self) -> PlaceInQueue | None:
+    def queue(self) -> PlaceInQueue | None:
         """The queue that decides when the pod may start; None if there is none."""
-        return next((it.line for it in self.notes if isinstance(it, InQueue)), None)
+        return next((it.queue for it in self.notes if isinstance(it, InQueue)), None)
 
 
 class Wait(msgspec.Struct, frozen=True):

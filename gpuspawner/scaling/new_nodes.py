@@ -14,12 +14,12 @@ from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.scaling.node_pool import HOSTNAME, Growth, Machine
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
+from gpuspawner.scheduling.could_hold import would_hold
 from gpuspawner.scheduling.device_claims import judged_on
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_resources_fit import fits
 from gpuspawner.scheduling.one_share import refuses, several
-from gpuspawner.scheduling.outcome import would_hold
 from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.state import ClusterState

@@ -10,9 +10,9 @@ import msgspec
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.scaling.outlook import Obstacle, Source
 from gpuspawner.scaling.starting import INSTANCE_TYPE
+from gpuspawner.scheduling.could_hold import healthy
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.outcome import healthy
 from gpuspawner.scheduling.requests import EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, is_device
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -10,6 +10,7 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .certainty import doubts, missing_drivers, uncertain, unknown_storage
+from .could_hold import CouldHold, could_hold
 from .device_claims import by_claim_doubts, judged_on
 from .failures import Excluded, Failures
 from .filters import Filters, Pods
@@ -17,7 +18,6 @@ from .given import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .labels import SelectorError
 from .node_info import NodeInfo, pod_info
 from .node_resources_fit import fits
-from .outcome import CouldHold, could_hold
 from .preemption import Preemption, preempt
 from .readings import readings
 from .state import ClusterState

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 
+from .could_hold import could_hold
 from .filters import Filters
 from .given import PlainOrClaim, parsed_claims
 from .labels import SelectorError
-from .outcome import could_hold
 from .state import ClusterState
 
 

@@ -70,7 +70,7 @@ class TurnToStart:
         self._admitting = admitting
 
     def giving_up_kept_place(self) -> AbstractContextManager[None]:
-        """Give up the place that was kept for this start, however the block ends."""
+        """Give up the place that was kept for this start, unless it may be admitted in a moment."""
         return nullcontext()
 
     async def through(self, asked: Choice, wish: Wish) -> Admitted:  # noqa: ARG002, nobody waits

@@ -1,4 +1,4 @@
-"""The hub's addresses about the use of GPUs: for the culler, and for owners who keep a server."""
+"""The hub's addresses about the use of GPUs: for the culler, for owners, and for the report."""
 
 from typing import Any
 

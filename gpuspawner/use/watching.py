@@ -1,4 +1,4 @@
-"""Looks every minute whether the GPUs of servers are used, and warns their owners if not."""
+"""Looks again and again whether the GPUs of servers are used, and warns their owners if not."""
 
 import asyncio
 import inspect
@@ -29,7 +29,7 @@ from gpuspawner.use.written import Notify
 log = logging.getLogger(__name__)
 
 SECONDS = 60.0
-"""How often it looks at most."""
+"""The longest time between two looks; short rules are looked at more often."""
 _SHOWN_SECONDS = 3600
 """Over how long the page shows the use of servers that no policy gives back."""
 _AT_ONCE = 200

@@ -12,7 +12,7 @@ from gpuspawner.kube.quoting import quote
 from gpuspawner.offers.shapes import OfferError, Shape, Text, read
 
 READ_USE = "custom:gpuspawner:read:use"
-"""The scope of a culler."""
+"""The scope of a culler, and of who asks for the report."""
 SCOPES = {READ_USE: {"description": "Read which servers use their GPUs."}}
 DAYS = 30
 _Days = Annotated[int, Meta(ge=1, le=366)]

@@ -16,9 +16,9 @@ from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.availability import Trials
 from gpuspawner.scheduling import ClusterState
+from gpuspawner.scheduling.could_hold import away, healthy
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
-from gpuspawner.scheduling.outcome import away, healthy
 from gpuspawner.scheduling.requests import CPU, MEMORY, Amounts, pod_requests
 
 _Sizes: TypeAlias = tuple[int, int, int]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuspawner.kueue.queues import Queues
-from gpuspawner.preflight.queue import Never
+from gpuspawner.preflight.kueue import Never
 from gpuspawner.scheduling.state import ClusterState
 from localcluster import LocalCluster
 from localcluster.kueue.objects import API, QUEUE_LABEL, cluster_queue, local_queue, resource_flavor

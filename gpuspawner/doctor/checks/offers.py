@@ -47,8 +47,8 @@ def check(hub: Hub, tried: list[Tried], ill: list[Ill]) -> Iterator[Finding]:
 def _fine(tried: list[Tried]) -> Finding:
     """Say what users can start now, and what they would have to wait for."""
     starts = [(it.server, it.decision) for it in tried if isinstance(it.decision, Start)]
-    queued = [server for server, start in starts if start.line is not None]
-    free = [(server, start) for server, start in starts if start.line is None]
+    queued = [server for server, start in starts if start.queue is not None]
+    free = [(server, start) for server, start in starts if start.queue is None]
     now = [server for server, start in free if not _doubted(start)]
     unchecked = [server for server, start in free if _doubted(start)]
     growing = [it.server for it in tried if isinstance(it.decision, Wait)]

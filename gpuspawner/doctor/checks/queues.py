@@ -6,7 +6,7 @@ from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE, KueueObjects
 from gpuspawner.kube.quoting import did_you_mean, one_line
 from gpuspawner.kueue.queues import quota_of
 from gpuspawner.messages.administrators import Finding, error, fine, warning
-from gpuspawner.preflight.queue import Closed, WhyClosed
+from gpuspawner.preflight.kueue import Closed, WhyClosed
 
 _PLACE = "GPUSpawner.kueue_queue"
 

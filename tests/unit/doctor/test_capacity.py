@@ -11,7 +11,7 @@ import pytest
 from gpuspawner.doctor import capacity
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import AfterPreemption, InQueue, Reason, Refuse, Start, Wait
-from gpuspawner.preflight.queue import PlaceInQueue
+from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from localcluster import Fleet, NodeGroup, fleet
 from tests.unit.makers.files import Files, of_fleet, printed, using

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import Workload, order
 from gpuspawner.kube.objects import Undecodable, decode
-from gpuspawner.kueue.places import line_of
+from gpuspawner.kueue.places import place_in_queue
 from gpuspawner.kueue.workloads import hopeless
-from gpuspawner.preflight.queue import PlaceInQueue
+from gpuspawner.preflight.kueue import PlaceInQueue
 from tests.unit.makers.kueue_worlds import (
     GPU,
     Plain,
@@ -44,7 +44,7 @@ TAINTED = "untolerated taint {gpu  NoSchedule <nil>} in flavor a100"
 def place(objects: KueueObjects, name: str, gpus: int = 1) -> PlaceInQueue | None:
     found = objects.workload_of(f"uid-{name}")
     assert found is not None
-    return line_of(objects, found, {GPU: gpus})
+    return place_in_queue(objects, found, {GPU: gpus})
 
 
 def waiting(said: str = PENDING) -> Plain:

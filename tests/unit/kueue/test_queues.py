@@ -6,7 +6,7 @@ import pytest
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kueue.queues import Queues
-from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
+from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.scheduling.state import ClusterState
 from localcluster.kueue.objects import cluster_queue
 from tests.unit.makers.kueue_worlds import (

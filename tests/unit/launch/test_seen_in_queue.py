@@ -4,7 +4,7 @@ from msgspec import structs
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.launch.seen import Seen, SeenWorkload
-from gpuspawner.preflight.queue import PlaceInQueue
+from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.troubles.steps import Stage, Step
 from gpuspawner.troubles.trouble import Kind
@@ -29,7 +29,7 @@ def look(objects: KueueObjects, seen: Seen = WAITING) -> Seen:
 def test_the_place_is_that_of_the_pod_s_own_workload() -> None:
     objects = known(*TEAM, workload("earlier"), workload("w", second=1, QuotaReserved=NO_MORE))
 
-    assert look(objects).line == PlaceInQueue("gpus", "team-a", 1, GPU, used=2, nominal=2)
+    assert look(objects).queue == PlaceInQueue("gpus", "team-a", 1, GPU, used=2, nominal=2)
 
 
 def test_a_pod_that_no_one_holds_back_has_no_place() -> None:
@@ -41,7 +41,7 @@ def test_a_pod_that_no_one_holds_back_has_no_place() -> None:
 def test_a_pod_that_has_quota_but_waits_for_an_admission_check_isnt_next_in_the_queue() -> None:
     assert look(known(*TEAM, workload("w", QuotaReserved=""))) == WAITING
     admitted = workload("w", QuotaReserved="", Admitted="")
-    assert look(known(*TEAM, admitted)).line is not None
+    assert look(known(*TEAM, admitted)).queue is not None
 
 
 def test_that_kueue_takes_no_notice_is_a_trouble_if_the_hub_sees_all_workloads() -> None:
@@ -62,7 +62,7 @@ def test_what_kueue_can_never_give_ends_the_start() -> None:
 
 
 def at(ahead: int) -> Seen:
-    return structs.replace(WAITING, line=PlaceInQueue("gpus", "team-a", ahead))
+    return structs.replace(WAITING, queue=PlaceInQueue("gpus", "team-a", ahead))
 
 
 def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time() -> None:

@@ -24,13 +24,13 @@ async def always():
 
 async def test_who_is_away_is_passed_and_keeps_the_place(stage) -> None:
     with stage.joining("ann") as ann, stage.joining("bob") as bob:
-        stage.line.step_aside(stage.tickets["ann"])
+        stage.line.owner_away(stage.tickets["ann"])
         await stage.ends("x")
         assert (ann.done(), bob.done()) == (False, True)
         assert stage.line.standing(stage.tickets["ann"]).place == 1
 
         stage.view.remove_pod("y")
-        stage.line.step_back(stage.tickets["ann"])
+        stage.line.owner_back(stage.tickets["ann"])
 
         assert ann.done()
 
@@ -42,7 +42,7 @@ async def test_a_limit_keeps_the_place_until_policies_allow_the_server(stage) ->
         return bool(allowed)
 
     with stage.joining("ann", allows=allows) as ann, stage.joining("bob") as bob:
-        stage.line.step_back(stage.tickets["ann"])  # its page is open, but that isn't enough
+        stage.line.owner_back(stage.tickets["ann"])  # its page is open, but that isn't enough
         await stage.ends("x")
         assert (ann.done(), bob.done()) == (False, True)
         assert stage.line.is_limited(stage.tickets["ann"])
@@ -169,11 +169,11 @@ async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage) -> 
         return True
 
     with stage.joining("ann", allows=allows) as ann:
-        stage.line.step_aside(stage.tickets["ann"])  # the owner has closed the page
+        stage.line.owner_away(stage.tickets["ann"])  # the owner has closed the page
         await stage.ends("x")
         assert not ann.done()
 
-        stage.line.step_back(stage.tickets["ann"])
+        stage.line.owner_back(stage.tickets["ann"])
 
         assert ann.done()
 
@@ -197,7 +197,7 @@ async def test_who_left_while_away_comes_back_as_one_who_is_here(stage) -> None:
         return bool(allowed)
 
     with stage.joining("ann"):
-        stage.line.step_aside(stage.tickets["ann"])
+        stage.line.owner_away(stage.tickets["ann"])
 
     with stage.joining("ann", allows=allows) as ann:
         allowed.append(True)

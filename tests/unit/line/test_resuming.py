@@ -10,7 +10,7 @@ from sqlalchemy import text
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import resuming
-from gpuspawner.line.kept import PATIENCE_SECONDS, KeptPlaces, Server
+from gpuspawner.line.kept_places import PATIENCE_SECONDS, KeptPlaces, Server
 from gpuspawner.reservations.places import KeptPlace, Wish
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.worlds import StillView, settle

@@ -12,7 +12,7 @@ import pytest
 from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.line.fronts import UNSURE_SECONDS
-from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.serving import Serving
 from gpuspawner.line.waits import LEAST_WAITS, UsualWait
 from gpuspawner.offers.offers import Offers

@@ -68,7 +68,7 @@ class StillRuntime(Runtime):
 
     def _make_line(self, rules: "QueueRules") -> "HubLine":
         made = super()._make_line(rules)
-        made.waiting = self._waiting  # type: ignore[method-assign]
+        made.make_line = self._waiting  # type: ignore[method-assign]
         return made
 
     def _waiting(
@@ -78,8 +78,8 @@ class StillRuntime(Runtime):
         reservations: Reservations,
         decide: DecidesAlone,
     ) -> "WaitingLine":
-        """As `HubLine.waiting`, but nobody tells who is idle, and who comes back is not awaited."""
-        from gpuspawner.line.kept import KeptPlaces
+        """As `HubLine.make_line`, but nobody tells who is idle, and who comes back is not awaited."""
+        from gpuspawner.line.kept_places import KeptPlaces
         from gpuspawner.line.known_ends import KnownEnds
         from gpuspawner.line.waiting_line import WaitingLine
 

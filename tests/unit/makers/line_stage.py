@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.waiting_line import WaitingLine

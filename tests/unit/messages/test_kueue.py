@@ -8,7 +8,7 @@ from gpuspawner.messages import explain_refusal, preview, refusal
 from gpuspawner.messages.kueue import in_queue
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules
-from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
+from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 
 GPU = "nvidia.com/gpu"
 

@@ -7,7 +7,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, ResourceRoom
-from gpuspawner.preflight.queue import Closed, Never, WhyClosed
+from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
 GI = 2**30

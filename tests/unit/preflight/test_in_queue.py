@@ -11,9 +11,9 @@ import pytest
 from gpuspawner.kube.kueue_pods import ADMISSION, QUEUE
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Decision, InQueue, Reason, Refuse, Start
+from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.queue import Closed, Never, PlaceInQueue, WhyClosed
 from tests.unit.makers.admissions import OFFERS, NoAnswer
 from tests.unit.makers.kueue_worlds import Plain, flavor, known, pool, queue, workload
 from tests.unit.makers.worlds import (
@@ -61,9 +61,9 @@ def of_queue(*objects: Plain) -> Preflight:
     return Preflight(viewed(NODES, *objects))
 
 
-def line_of(decision: Decision) -> PlaceInQueue | None:
+def place_in_queue(decision: Decision) -> PlaceInQueue | None:
     """The queue in which a pod starts; None if it doesn't start in one."""
-    return decision.line if isinstance(decision, Start) else None
+    return decision.queue if isinstance(decision, Start) else None
 
 
 def nodes_say(decision: Decision) -> Decision:
@@ -91,7 +91,7 @@ async def test_nodes_without_room_are_no_reason_for_a_no_as_kueue_may_admit_the_
 
     decision = await preflight.taking.take(in_queue())
 
-    assert line_of(decision) == PlaceInQueue("gpus", "team-a", 0)
+    assert place_in_queue(decision) == PlaceInQueue("gpus", "team-a", 0)
     assert refused(nodes_say(decision)) is Reason.BUSY
 
 
@@ -108,7 +108,7 @@ async def test_what_is_unknown_of_the_nodes_stays_unknown_behind_a_queue() -> No
 
     assert isinstance(start, Start)
     assert start.seconds_to_make_room is None
-    assert line_of(start)
+    assert place_in_queue(start)
 
 
 async def test_who_waits_for_quota_is_refused_if_no_node_could_ever_hold_the_server() -> None:
@@ -185,13 +185,13 @@ async def test_the_nodes_decide_about_pods_that_kueue_leaves_alone(ask) -> None:
 async def test_admission_is_asked_only_until_it_has_shown_that_kueue_holds_pods_back() -> None:
     preflight, managed = of_queue(quota(2)), Kueue(manages=True)
     for user in ("ann", "bob"):
-        assert line_of(await preflight.foretell(in_queue(user=user), managed))
+        assert place_in_queue(await preflight.foretell(in_queue(user=user), managed))
     assert managed.asked == 1
 
     unmanaged = Kueue(manages=False)
     assert await preflight.confirm(in_queue(), unmanaged) == Start(in_queue().grant)
     for user in ("ann", "bob"):
-        assert not line_of(await preflight.foretell(in_queue(user=user), unmanaged))
+        assert not place_in_queue(await preflight.foretell(in_queue(user=user), unmanaged))
     assert unmanaged.asked == 3
 
 
@@ -204,7 +204,7 @@ async def test_kueue_s_gates_leave_a_verdict() -> None:
 async def test_without_rights_kueue_decides_and_nobody_is_refused() -> None:
     found = preflight_on(FOUR).decider.check(in_queue(8, schedulingGates=GATES))
 
-    assert line_of(found) == PlaceInQueue("gpus")
+    assert place_in_queue(found) == PlaceInQueue("gpus")
     assert is_unknown(nodes_say(found))
 
 
@@ -245,7 +245,7 @@ async def test_an_admission_check_may_bring_the_node_that_no_node_is_now(spec) -
 
     decision = of_queue(team).decider.check(in_queue(8))
 
-    assert line_of(decision) == PlaceInQueue("gpus", "team-a", 0)
+    assert place_in_queue(decision) == PlaceInQueue("gpus", "team-a", 0)
     assert is_unknown(nodes_say(decision))
 
 
@@ -265,5 +265,5 @@ async def test_that_the_nodes_with_room_share_gpus_is_no_reason_for_a_no_if_othe
     shared = labelled(node("s", 4), {f"{GPU}.sharing-strategy": "mps"})
     on = (("Node", shared), FOUR, OTHER)
 
-    assert line_of(Preflight(viewed(NODES, quota(8), on=on)).decider.check(in_queue(2)))
+    assert place_in_queue(Preflight(viewed(NODES, quota(8), on=on)).decider.check(in_queue(2)))
     assert refused(Preflight(viewed(NODES, quota(8), on=on[:1])).decider.check(in_queue(8)))

@@ -7,7 +7,7 @@ import pytest
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules, Wait
-from gpuspawner.preflight.queue import PlaceInQueue
+from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.profiles.availability import availability, fits_now
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.start.refusal import Refusal

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.line import kept
-from gpuspawner.line.kept import KeptPlaces
+from gpuspawner.line import kept_places
+from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.reservations.places import KeptPlace, Wish
 
 pytestmark = pytest.mark.each_python
@@ -45,7 +45,7 @@ def test_what_is_no_place_isnt_one(stored) -> None:
 
 
 def test_no_place_lies_in_the_future_beyond_what_clocks_differ_by(monkeypatch) -> None:
-    monkeypatch.setattr(kept.time, "time", lambda: 1e9)
+    monkeypatch.setattr(kept_places.time, "time", lambda: 1e9)
 
     assert KeptPlace.read({**PLACE, "since": 1e9 + 60})
     assert KeptPlace.read({**PLACE, "since": 1e9 + 61}) is None

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from gpuspawner.gates.at_once import at_once
+from gpuspawner.gates.eager_task import at_once
 
 pytestmark = pytest.mark.each_python
 
