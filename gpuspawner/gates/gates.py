@@ -49,7 +49,7 @@ from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.start import connection, hooks
 from gpuspawner.start.admitting import Admitting, TurnToStart
 from gpuspawner.start.attempt import Attempt
-from gpuspawner.start.decisions import TAKEN, PreflightMethod, decide, refusing, warn
+from gpuspawner.start.decisions import LOST_ROOM, PreflightMethod, decide, refusing, warn
 from gpuspawner.start.host import Host, log_name, set_locale
 from gpuspawner.start.kueue_queue import model_in_queue
 from gpuspawner.start.pod_builder import home_of
@@ -216,7 +216,8 @@ class Gates:
         try:
             decision = await self._decide(choice, confirm)
         except Refusal as refusal:
-            if refusal.slug in TAKEN:  # code may let a server on a node that it couldn't use before
+            # An administrator's code may let a server on a node that it couldn't use before.
+            if refusal.slug in LOST_ROOM:
                 self._learn(sent)
             raise
         warn(self._spawner, decision)

@@ -27,7 +27,7 @@ from gpuspawner.reservations.places import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, stored_options
 from gpuspawner.start.admitting import Admitted, Admitting, TurnToStart
-from gpuspawner.start.decisions import TAKEN, may_wait
+from gpuspawner.start.decisions import LOST_ROOM, may_wait
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
 from gpuspawner.start.refusal import UNREACHABLE, Refusal, left
@@ -170,13 +170,13 @@ class InLine(TurnToStart):
         try:
             yield
         except Exception as end:
-            again = TAKEN | PASSES if self.has_waited else TAKEN
+            again = LOST_ROOM | PASSES if self.has_waited else LOST_ROOM
             if self._place is None or not isinstance(end, Refusal) or end.slug not in again:
                 self._server_state.wait_no_longer()
                 raise
             self._kept.keep(self._server, self._place)
             self._runtime.run(resume(self._kept, self._server))
-            why = "" if end.slug in TAKEN else end.text
+            why = "" if end.slug in LOST_ROOM else end.text
             raise Refusal(messages.waits_again(why), reason=end.slug) from None
 
     @contextmanager

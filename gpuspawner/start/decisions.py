@@ -35,7 +35,7 @@ from gpuspawner.traits.trait_types import setting
 
 PreflightMethod = Callable[[Proposal], Decision | Awaitable[Decision]]
 """One of the preflight's methods that decide about a proposal."""
-TAKEN = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
+LOST_ROOM = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
 """Why a start fails that others were faster than."""
 
 

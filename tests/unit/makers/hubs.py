@@ -78,7 +78,7 @@ class StillRuntime(Runtime):
         reservations: Reservations,
         decide: DecidesAlone,
     ) -> "WaitingLine":
-        """As `HubLine.make_line`, but nobody tells who is idle, and who comes back is not awaited."""
+        """As `HubLine.make_line`, but nobody tells who is idle, and nobody comes back."""
         from gpuspawner.line.kept_places import KeptPlaces
         from gpuspawner.line.known_ends import KnownEnds
         from gpuspawner.line.waiting_line import WaitingLine
