@@ -102,6 +102,7 @@ class InLine(TurnToStart):
         self._choice: Choice | None = None
         self._called: asyncio.Future[Hostnames] | None = None
         self._place: KeptPlace | None = None
+        self._denied: Refusal | None = None
         self._has_place = False
         self._asked_at = -inf
         self._pages = 0
@@ -141,9 +142,9 @@ class InLine(TurnToStart):
             except Refusal as refusal:
                 if self._place is None or not await self._may_wait(asked, refusal):
                     raise
-                denied = refusal if refusal.slug in HELD_BACK else None
+                self._denied = refusal if refusal.slug in HELD_BACK else None
                 proposal, ticket = await self._ticket(asked, self._place, refusal)
-                off = await self._until_called(asked, proposal, ticket, self._place, denied)
+                off = await self._until_called(asked, proposal, ticket, self._place)
                 choice = asked.kept_off_nodes(off)
             else:
                 if self._place is None:  # who was in line now starts without the wish to wait
@@ -220,16 +221,9 @@ class InLine(TurnToStart):
         return on_form
 
     async def _until_called(
-        self,
-        choice: Choice,
-        proposal: Proposal,
-        ticket: Ticket,
-        place: KeptPlace,
-        denied: Refusal | None,
+        self, choice: Choice, proposal: Proposal, ticket: Ticket, place: KeptPlace
     ) -> Hostnames:
         """Wait for the turn of a server; return the nodes that its pod must be kept off.
-
-        *denied* is why policies don't allow it yet; None if they do.
 
         Raises:
             Refusal: The owner has left, or has been away for too long.
@@ -243,7 +237,7 @@ class InLine(TurnToStart):
         self._choice, self._seen = choice, time.monotonic()
         self.is_on = self.has_waited = True
         self._begun.set()
-        allows = partial(self._policing.allows, choice, denied.slug) if denied else None
+        allows = partial(self._is_allowed, choice) if self._denied else None
         try:
             with (
                 failures.explaining(self._spawner, self._runtime.failed_starts, str),
@@ -255,7 +249,7 @@ class InLine(TurnToStart):
                 self._called = called
                 while not called.done():
                     self._check_wish()
-                    self._tell(ticket, choice, place, denied)
+                    self._tell(ticket, choice, place)
                     if place.wish is Wish.HERE:
                         self._mind(ticket)  # who is back may be called in this moment
                     await asyncio.wait({called}, timeout=_LOOK_SECONDS)
@@ -333,9 +327,16 @@ class InLine(TurnToStart):
         if len(self._line) >= self._rules.places:
             raise Refusal(messages.line_is_full(), reason="line-full")
 
-    def _tell(
-        self, ticket: Ticket, choice: Choice, place: KeptPlace, denied: Refusal | None
-    ) -> None:
+    async def _is_allowed(self, choice: Choice) -> bool:
+        """Whether policies allow the server now; else, what is told of why is renewed."""
+        before = self._denied
+        if before and (denied := await self._policing.denial(choice, before)):
+            self._denied = denied
+            return False
+        return True
+
+    def _tell(self, ticket: Ticket, choice: Choice, place: KeptPlace) -> None:
+        denied = self._denied
         if denied and denied.slug == LIMIT and self._line.is_limited(ticket):
             said = messages.waits_for_a_limit(denied.text)
         else:

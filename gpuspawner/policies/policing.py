@@ -66,13 +66,15 @@ class ByPolicies(Policing):
             raise misconfigured(f"nobody can tell what the pod takes: {error}") from error
         return self._take(choice, applying, charge)
 
-    async def allows(self, choice: Choice, after: str) -> bool:
-        """As `Policing.allows`."""
+    async def denial(self, choice: Choice, before: Refusal) -> Refusal | None:
+        """As `Policing.denial`."""
         try:
             await self.examine(choice)
         except Refusal as refusal:
-            return refusal.slug not in (after, UNCOUNTED)
-        return True
+            if refusal.slug == UNCOUNTED:
+                return before
+            return refusal if refusal.slug == before.slug else None
+        return None
 
     async def applies(self, names: Container[str]) -> bool:
         """As `Policing.applies`."""

@@ -18,6 +18,7 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.granted import Granted, ends_after
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
+from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 
 LIMIT = "limit"
@@ -135,12 +136,12 @@ class Policing:
         """As `take` for the pod that is really sent, so somebody has to be able to read it."""
         return None
 
-    async def allows(self, choice: Choice, after: str) -> bool:
-        """Whether what was refused for a reason that may pass needn't wait any more.
+    async def denial(self, choice: Choice, before: Refusal) -> Refusal | None:
+        """Return why a choice has to wait on that was refused for a reason that may pass, or None.
 
-        *after* is that reason: `LIMIT` or `UNCOUNTED`. Another refusal needs no wait.
+        *before* is that refusal, by `LIMIT` or `UNCOUNTED`. Another one needs no wait.
         """
-        return True
+        return None
 
     async def applies(self, names: Container[str]) -> bool:
         """Whether one of these policies applies to the owner.

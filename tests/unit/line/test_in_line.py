@@ -657,6 +657,21 @@ async def test_who_reaches_a_limit_while_servers_cant_be_counted_reads_of_it(lim
     start.cancel()
 
 
+async def test_who_waits_for_a_limit_reads_what_is_in_use_at_this_moment(limited) -> None:
+    course, spawner, start = limited
+    turn = spawner.gpuspawner_gates.turn
+    course.put(spawner, "alice", "train", 1)
+    course.hub.view.remove_pod("x")
+    await asyncio.sleep(60)
+    assert "you're using 1: train." in turn.said.text
+
+    course.put(spawner, "alice", "lab", 1)
+    await asyncio.sleep(60)
+
+    assert "you're using 2: lab and train." in turn.said.text
+    start.cancel()
+
+
 async def test_who_waits_for_a_limit_is_not_called_while_servers_cant_be_counted(
     limited, caplog
 ) -> None:
