@@ -1,11 +1,12 @@
 """Finds missing or undecodable objects that could change the verdict for one pod."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import Pod, PodSpec
 from gpuspawner.kube.storage import PersistentVolumeClaim
 
+from .failures import Failures, NoVolume
 from .filters import Filters
 from .node_info import NodeInfo
 from .node_resources_fit import fits
@@ -136,6 +137,12 @@ def missing_drivers(filters: Filters, nodes: Iterable[NodeInfo]) -> tuple[Unknow
             field = "preventPodSchedulingIfMissing"
             return (Unknown(Why.RELEASE, field, may_admit=True, may_refuse=False),)
     return ()
+
+
+def volumes_being_made(filters: Filters, failures: Collection[Failures]) -> tuple[Unknown, ...]:
+    """Return a doubt for each claim that keeps the pod off a node until its volume is made."""
+    names = (it for it in filters.claims.being_made if (NoVolume(it),) in failures)
+    return tuple(Unknown(Why.NEW_VOLUME, it, may_admit=True) for it in names)
 
 
 def _limited(filters: Filters) -> bool:

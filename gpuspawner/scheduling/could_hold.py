@@ -4,7 +4,7 @@ import msgspec
 
 from . import node_ports, volume_restrictions
 from .device_claims import by_claim
-from .failures import Cordoned, Untolerated
+from .failures import Cordoned, Failure, NoVolume, Untolerated
 from .filters import Filters
 from .node_info import NodeInfo, PodInfo
 from .requests import PODS, Amounts, is_device
@@ -71,7 +71,13 @@ def would_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
 
 
 def _never_reaches(filters: Filters, node: NodeInfo) -> bool:
-    return bool(filters.limits.beyond(node) or filters.binding.failures(node))
+    failures = filters.binding.failures(node)
+    return filters.limits.beyond(node) or not all(_passes(filters, it) for it in failures)
+
+
+def _passes(filters: Filters, failure: Failure) -> bool:
+    """Return whether a claim's volume is being made for another node; later, this may reach it."""
+    return isinstance(failure, NoVolume) and failure.claim in filters.claims.being_made
 
 
 def _staying(index: dict[str, PodInfo]) -> list[PodInfo]:

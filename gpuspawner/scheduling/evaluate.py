@@ -9,7 +9,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolumeClaim
 
-from .certainty import doubts, missing_drivers, uncertain, unknown_storage
+from .certainty import doubts, missing_drivers, uncertain, unknown_storage, volumes_being_made
 from .could_hold import CouldHold, could_hold
 from .device_claims import by_claim_doubts, judged_on
 from .failures import Excluded, Failures
@@ -286,6 +286,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
             counts = Counter(fact.reason for facts in failures.values() for fact in facts)
         preemption, could = preempt(filters, unfit.freeable), could_hold(filters)
         doubtful += missing_drivers(filters, screened.passing)
+        doubtful += volumes_being_made(filters, unfit.failures.values())
     if preemption.doubt is not None:
         doubtful += (preemption.doubt,)
     if preemption.node is not None:

@@ -24,6 +24,7 @@ from .volume_candidates import candidates
 ONE_POD = "ReadWriteOncePod"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 WAIT = "WaitForFirstConsumer"
 _IS_DEFAULT = (
     "storageclass.kubernetes.io/is-default-class",
@@ -60,6 +61,11 @@ class PodClaims(msgspec.Struct, frozen=True):
         """All claims."""
         return tuple(b.claim for b in self.bound) + self.waiting + self.provisioning
 
+    @property
+    def being_made(self) -> list[str]:
+        """Names of waiting claims whose volumes are being made, for the node of an earlier pod."""
+        return [it.metadata.name for it in self.waiting if selected_node(it) is not None]
+
 
 def missing_kinds(
     pod: Pod, storage: StorageIndex, new: Iterable[PersistentVolumeClaim]
@@ -81,6 +87,11 @@ def missing_kinds(
                 if storage.get(StorageClass, class_of_claim(found.claim)) is None:
                     kinds.add("StorageClass")
     return kinds
+
+
+def selected_node(claim: PersistentVolumeClaim) -> str | None:
+    """Return the node for which a scheduler has let a claim's volume be made, if any."""
+    return (claim.metadata.annotations or {}).get(SELECTED_NODE)
 
 
 class _Found(NamedTuple):

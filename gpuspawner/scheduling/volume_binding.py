@@ -27,7 +27,7 @@ from .failures import (
 )
 from .labels import Labels, Selector
 from .node_info import NodeInfo
-from .pod_claims import NO_PROVISIONER, PodClaims
+from .pod_claims import NO_PROVISIONER, PodClaims, selected_node
 from .static_filters import Screening
 from .storage_index import StorageIndex, class_of_claim
 from .volume_candidates import (
@@ -42,8 +42,6 @@ from .volume_candidates import (
     size_of,
     topology_terms,
 )
-
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 ZONE_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -154,7 +152,7 @@ class Binding:
         to_find: list[PersistentVolumeClaim] = []
         to_make: list[PersistentVolumeClaim] = []
         for claim in self._claims.waiting:
-            selected = (claim.metadata.annotations or {}).get(SELECTED_NODE)
+            selected = selected_node(claim)
             if selected is None:
                 to_find.append(claim)
             elif selected != node.name:

@@ -1,7 +1,8 @@
 import pytest
 
-from gpuspawner.scheduling import Outcome
+from gpuspawner.scheduling import Outcome, Unknown, Why
 from tests.unit.makers.objects import answer, node, pod
+from tests.unit.makers.storage import WAIT, claim, uses
 
 ONE = {"gpu": "1"}
 DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "controller": True}]}
@@ -74,3 +75,23 @@ def test_a_cluster_without_nodes_holds_nothing():
     assert verdict.outcome is Outcome.IMPOSSIBLE
     assert verdict.message == "no nodes available to schedule pods"
     assert verdict.condition_message == verdict.message
+
+
+SELECTED = claim(annotations={"volume.kubernetes.io/selected-node": "b"})
+"""A claim whose volume is being made for a pod that had node b."""
+
+
+def test_a_no_is_unknown_while_the_volume_is_being_made_for_the_node_of_an_earlier_pod():
+    def asked(**objects):
+        nodes = node(gpu="1"), node("b", gpu="0")
+        known = {"persistentVolumeClaims": [SELECTED], "storageClasses": [WAIT], **objects}
+        return answer(pod(requests=ONE, **uses("home")), *nodes, **known)
+
+    verdict = asked()
+    assert (verdict.outcome, verdict.unknown) == (
+        Outcome.UNKNOWN,
+        (Unknown(Why.NEW_VOLUME, "home", may_admit=True),),
+    )
+    in_use = asked(pods=[old()])
+    assert (in_use.outcome, in_use.busy) == (Outcome.BUSY, ("a",))
+    assert asked(pods=[old(metadata=DAEMON)]).outcome is Outcome.IMPOSSIBLE
