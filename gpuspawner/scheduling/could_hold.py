@@ -4,7 +4,7 @@ import msgspec
 
 from . import node_ports, volume_restrictions
 from .device_claims import by_claim
-from .failures import Cordoned, Failure, NoVolume, Untolerated
+from .failures import Cordoned, Failure, NoStorage, NoVolume, Untolerated
 from .filters import Filters
 from .node_info import NodeInfo, PodInfo
 from .requests import PODS, Amounts, is_device
@@ -76,7 +76,12 @@ def _never_reaches(filters: Filters, node: NodeInfo) -> bool:
 
 
 def _passes(filters: Filters, failure: Failure) -> bool:
-    """Return whether a claim's volume is being made for another node; later, this may reach it."""
+    """Return whether a claim waits for its volume, made for another node, or for others' storage.
+
+    A CSIStorageCapacity tells what is left, not what there is. Ephemeral volumes give theirs back.
+    """
+    if isinstance(failure, NoStorage):
+        return failure.claim in filters.claims.later
     return isinstance(failure, NoVolume) and failure.claim in filters.claims.being_made
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from gpuspawner.scheduling import Outcome, Unknown, Why
+from gpuspawner.scheduling.failures import NoStorage
 from tests.unit.makers.objects import answer, node, pod
 from tests.unit.makers.storage import WAIT, claim, uses
 
@@ -95,3 +96,17 @@ def test_a_no_is_unknown_while_the_volume_is_being_made_for_the_node_of_an_earli
     in_use = asked(pods=[old()])
     assert (in_use.outcome, in_use.busy) == (Outcome.BUSY, ("a",))
     assert asked(pods=[old(metadata=DAEMON)]).outcome is Outcome.IMPOSSIBLE
+
+
+def test_storage_for_an_ephemeral_volume_may_come_back_and_for_a_lasting_one_may_not():
+    template = {"volumeClaimTemplate": {"spec": claim()["spec"]}}
+    scratch = {"volumes": [{"name": "scratch", "ephemeral": template}]}
+    full = {
+        "persistentVolumeClaims": [claim()],
+        "storageClasses": [WAIT],
+        "csiDrivers": [{"metadata": {"name": "csi"}, "spec": {"storageCapacity": True}}],
+    }
+    verdict = answer(pod(**scratch), node(), **full)
+    assert verdict.failures["a"] == (NoStorage("new-scratch"),)
+    assert (verdict.outcome, verdict.busy) == (Outcome.BUSY, ("a",))
+    assert answer(pod(**uses("home")), node(), **full).outcome is Outcome.IMPOSSIBLE
