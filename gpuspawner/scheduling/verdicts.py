@@ -15,7 +15,7 @@ from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
 from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
-from gpuspawner.scheduling.node_info import host_ports
+from gpuspawner.scheduling.node_info import host_ports, pod_key
 from gpuspawner.scheduling.pod_claims import ONE_POD, with_default_class
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
@@ -100,13 +100,16 @@ class Verdicts:
     def shape(self, subject: Subject) -> PodShape:
         """Return everything that the verdict can depend on at this moment.
 
-        Labels count only if pods select each other by them. Volumes of kinds that we don't read
-        have generated names (service account tokens, say) and never decide.
+        Labels count only if pods select each other by them, and the name also if a node keeps room
+        for the pod. Volumes of kinds that we don't read have generated names (service account
+        tokens, say) and never decide.
         """
         pod = subject.pod
         volumes = [volume for volume in pod.spec.volumes or () if volume != Volume(volume.name)]
         spec = _encode(structs.replace(pod.spec, volumes=volumes))
-        shape = (pod.metadata.namespace, spec, _encode(subject.new_claims))
+        mine = self._state.unbound_pods.get(pod_key(*pod.metadata.key))
+        room = pod.metadata.name if mine and mine.status.nominated_node_name else ""
+        shape = (pod.metadata.namespace, spec, _encode(subject.new_claims), room)
         if not self.depends_on_labels(pod):
             return shape
         return *shape, _encode(pod.metadata.labels), pod.metadata.name

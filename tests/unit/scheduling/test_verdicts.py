@@ -128,6 +128,17 @@ def test_labels_make_a_difference_if_a_running_pod_keeps_others_away() -> None:
     assert verdicts.verdict(labelled("a", "a")).outcome is Outcome.BUSY
 
 
+@pytest.mark.parametrize("first", ["mine", "other"])
+def test_only_the_pod_itself_has_the_room_that_its_node_keeps_for_it(first) -> None:
+    nominated = {**pod("mine"), "status": {"nominatedNodeName": "n"}}
+    view = StillView(("Node", node("n", 1)), ("Pod", nominated))
+    verdicts = Verdicts(view.state)
+
+    verdicts.verdict(subject(first))
+    assert verdicts.verdict(subject("mine")).outcome is Outcome.FITS
+    assert verdicts.verdict(subject("other")).outcome is Outcome.BUSY
+
+
 def test_equal_demands_of_different_pods_are_one_object() -> None:
     verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
 
