@@ -15,6 +15,7 @@ from gpuspawner.kube.storage import (
     TopologySelectorTerm,
 )
 
+from .by_label import ByLabel
 from .csi_migration import plugin_of, translated, translates
 from .failures import (
     Failure,
@@ -52,7 +53,7 @@ ZONE_LABELS = {
 """Zone and region labels, each with its current name."""
 
 
-_Places = tuple[tuple[Selector, ...] | None, tuple[Selector, ...] | None]
+_Places = tuple[tuple[Selector, ...] | None, ByLabel[Selector] | None]
 """The topologies that a class allows, and those with enough space; None for any."""
 
 
@@ -195,7 +196,9 @@ class Binding:
         places = self._places[name]
         if places is None or not matches_any(places[0], labels):
             return NoVolume(name)
-        return None if matches_any(places[1], labels) else NoStorage(name)
+        spaces = places[1]
+        has_space = spaces is None or matches_any(spaces.near(labels), labels)
+        return None if has_space else NoStorage(name)
 
 
 def _signature(claims: PodClaims, made: Iterable[list[TopologySelectorTerm]]) -> bytes:

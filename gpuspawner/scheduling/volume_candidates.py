@@ -20,6 +20,7 @@ from gpuspawner.kube.storage import (
     TopologySelectorTerm,
 )
 
+from .by_label import ByLabel
 from .labels import (
     EVERYTHING,
     Labels,
@@ -47,6 +48,11 @@ class Reach(msgspec.Struct, frozen=True):
         # The scheduler checks only the labels here, and ignores matchFields.
         return self.terms is None or any(term.labels.matches(labels) for term in self.terms)
 
+    @property
+    def selector(self) -> Selector:
+        """A selector that matches at least these nodes."""
+        return self.terms[0].labels if self.terms and len(self.terms) == 1 else EVERYTHING
+
 
 def reach_of(volume: PersistentVolume) -> Reach:
     """Compile a volume's node affinity."""
@@ -60,7 +66,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
     reserved: tuple[Reach, ...]
     """Volumes that name the claim; the first one decides."""
-    smallest_first: tuple[Reach, ...]
+    smallest_first: ByLabel[Reach]
 
     def pick(self, labels: Labels, chosen: set[str]) -> str | None:
         """Return the name of the volume that the scheduler would take on a node, if any.
@@ -71,7 +77,7 @@ class Candidates(msgspec.Struct, frozen=True):
             name = reach.volume.metadata.name
             if name not in chosen:
                 return name if reach.reaches(labels) else None
-        for reach in self.smallest_first:
+        for reach in self.smallest_first.near(labels):
             name = reach.volume.metadata.name
             if name not in chosen and reach.reaches(labels):
                 return name
@@ -102,7 +108,8 @@ def candidates(claim: PersistentVolumeClaim, storage: StorageIndex) -> Candidate
         and modes.issubset(volume.spec.access_modes or ())
     ]
     free.sort(key=lambda volume: _storage_of(volume.spec.capacity))
-    return Candidates(tuple(map(reach_of, reserved)), tuple(map(reach_of, free)))
+    smallest_first = ByLabel((it.selector, it) for it in map(reach_of, free))
+    return Candidates(tuple(map(reach_of, reserved)), smallest_first)
 
 
 def _names(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -122,7 +129,7 @@ def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim, size: int) ->
 
 def capacities(
     claim: PersistentVolumeClaim, class_: StorageClass, storage: StorageIndex
-) -> tuple[Selector, ...] | None:
+) -> ByLabel[Selector] | None:
     """Return selectors of nodes with enough space for a claim; None if space doesn't matter."""
     requests = claim.spec.resources.requests if claim.spec.resources else None
     if not requests or "storage" not in requests:
@@ -144,7 +151,7 @@ def capacities(
             selectors.append(compile_selector(capacity.node_topology))
         except SelectorError:
             continue
-    return tuple(selectors)
+    return ByLabel((it, it) for it in selectors)
 
 
 def made_in(claim: PersistentVolumeClaim, storage: StorageIndex) -> list[TopologySelectorTerm]:
@@ -155,7 +162,7 @@ def made_in(claim: PersistentVolumeClaim, storage: StorageIndex) -> list[Topolog
     """
     class_ = storage.get(StorageClass, class_of_claim(claim))
     places = places_of(class_) if class_ is not None and not claim.spec.volume_name else []
-    present = candidates(claim, storage) if places else Candidates((), ())
+    present = candidates(claim, storage) if places else Candidates((), ByLabel())
     return [] if present.reserved or present.smallest_first else places
 
 
@@ -196,7 +203,7 @@ def topology_terms(terms: Iterable[TopologySelectorTerm] | None) -> tuple[Select
     return tuple(compiled)
 
 
-def matches_any(terms: tuple[Selector, ...] | None, labels: Labels) -> bool:
+def matches_any(terms: Iterable[Selector] | None, labels: Labels) -> bool:
     """Return whether one of the terms, if there are any, matches a node with these labels."""
     return terms is None or any(term.matches(labels) for term in terms)
 

@@ -1,6 +1,7 @@
 import pytest
 
 from gpuspawner.scheduling.failures import NoStorage, NoVolume, OtherZone, VolumeElsewhere
+from gpuspawner.scheduling.labels import Selector
 from tests.unit.makers.objects import judge, node, pod
 from tests.unit.makers.storage import LOCAL, NOW, WAIT, claim, uses, volume
 
@@ -135,3 +136,28 @@ def test_capacity_does_not_matter_for_drivers_that_do_not_report_it():
     quiet = {"metadata": {"name": "csi"}, "spec": {"storageCapacity": False}}
     assert verdict([claim()], csiDrivers=[quiet]).feasible == ("a", "b")
     assert verdict([claim()], csiDrivers=[]).feasible == ("a", "b")
+
+
+ZONES = [f"z{number}" for number in range(100)]
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        {"claims": [claim()], "csiStorageCapacities": [capacity("100Gi", it) for it in ZONES]},
+        {
+            "claims": [claim(class_="local")],
+            "volumes": [volume(it, zone=it, class_="local") for it in ZONES],
+        },
+    ],
+)
+def test_a_node_is_not_compared_with_the_storage_of_each_other_node(storage, monkeypatch):
+    asked = []
+    matches = Selector.matches
+    monkeypatch.setattr(
+        Selector, "matches", lambda self, labels: asked.append(self) or matches(self, labels)
+    )
+    nodes = [node(it, labels={"zone": it}) for it in ZONES]
+    made = verdict(**storage, nodes=nodes, csiDrivers=[DRIVER])
+    assert len(made.feasible) == len(ZONES)
+    assert len(asked) < 10 * len(ZONES)
