@@ -18,6 +18,7 @@ from .given import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .labels import SelectorError
 from .node_info import NodeInfo, pod_info
 from .node_resources_fit import fits
+from .pod_claims import without_volumes
 from .preemption import Preemption, preempt
 from .readings import readings
 from .state import ClusterState
@@ -167,7 +168,7 @@ def _verdict(
         unknown = unknown_storage(state, wanted, claims)
         if unknown:
             # If the other rules refuse the pod, its claims can't change that.
-            filters = Filters(state, _without_volumes(wanted))
+            filters = Filters(state, without_volumes(wanted))
             found = _search(filters)
             if not found.feasible:
                 return _refused(filters, found, doubts(filters))
@@ -318,7 +319,3 @@ def _not_understood(state: ClusterState, problem: str) -> Verdict:
         nodes=len(state.nodes),
         unknown=(Unknown(Why.UNDECODABLE_POD, problem, may_admit=True),),
     )
-
-
-def _without_volumes(pod: Pod) -> Pod:
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, volumes=None))

@@ -133,6 +133,11 @@ def pod_claims(
     return _sort(claims, storage)
 
 
+def without_volumes(pod: Pod) -> Pod:
+    """Return a pod without its volumes: what other rules refuse, its claims can't change."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, volumes=None))
+
+
 def made_by_hand(
     pod: Pod, storage: StorageIndex, new: Iterable[PersistentVolumeClaim]
 ) -> list[PersistentVolumeClaim]:

@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 
+from .certainty import unknown_storage
 from .could_hold import could_hold
 from .filters import Filters
 from .given import PlainOrClaim, parsed_claims
 from .labels import SelectorError
+from .pod_claims import without_volumes
 from .state import ClusterState
 
 
@@ -38,6 +40,9 @@ def _filters(state: ClusterState, pod: Pod, new_claims: Iterable[PlainOrClaim]) 
         return None
     try:
         filters = Filters(state, pod, claims)
+        will_pass = filters.rejected is not None and filters.rejected.passing
+        if will_pass or unknown_storage(state, pod, claims):
+            filters = Filters(state, without_volumes(pod))
     except (QuantityError, SelectorError):
         return None
     return filters if filters.rejected is None else None

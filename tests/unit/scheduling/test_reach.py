@@ -6,11 +6,13 @@ from typing import Any
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
-from gpuspawner.scheduling import Rules
+from gpuspawner.scheduling import Rules, evaluate
 from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.state import ClusterState
-from tests.unit.makers.worlds import GPU, node, pod
+from tests.unit.makers.storage import NOW, claim
+from tests.unit.makers.worlds import GPU, NAMESPACE, node, pod
 
+HOME = [{"name": "home", "persistentVolumeClaim": {"claimName": "home"}}]
 STATE = ClusterState.from_objects(
     nodes=[node("free", 2), node("full", 1), node("away", 2, unschedulable=True)],
     pods=[pod("x", 1, on="full")],
@@ -50,9 +52,28 @@ def test_a_toleration_opens_no_node_to_a_version_that_does_not_compare() -> None
     assert nodes_for(state, tolerations=[{"key": "sla", "operator": "Gt", "value": "9"}]) == set()
 
 
+def test_a_claim_that_the_hub_may_not_read_keeps_the_pod_off_no_node() -> None:
+    full = ClusterState.from_objects(nodes=[node("full", 1)], pods=[pod("x", 1, on="full")])
+    wanted = pod("new", volumes=HOME)
+    assert evaluate(full, wanted).busy == ("full",)
+    assert nodes_for(full, volumes=HOME) == {"full"}
+
+
+def test_a_claim_that_may_soon_be_bound_keeps_the_pod_off_no_node() -> None:
+    state = ClusterState.from_objects(
+        nodes=[node("free", 2)],
+        pods=[],
+        persistentVolumeClaims=[claim(class_="now", namespace=NAMESPACE)],
+        persistentVolumes=[],
+        storageClasses=[NOW],
+    )
+    assert nodes_for(state, volumes=HOME) == {"free"}
+
+
 def test_a_pod_or_a_claim_that_nobody_understands_reaches_nothing() -> None:
-    claim = {"persistentVolumeClaim": {"claimName": "there-is-none"}}
-    assert nodes_for(volumes=[{"name": "home", **claim}]) == frozenset()
+    nodes = [node("free", 2)]
+    state = ClusterState.from_objects(nodes=nodes, pods=[], persistentVolumeClaims=[])
+    assert nodes_for(state, volumes=HOME) == frozenset()
     assert nodes_for(claims=[{"spec": "none"}]) == frozenset()
     odd = {"operator": "Near", "key": "gpu"}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [odd]}]}
