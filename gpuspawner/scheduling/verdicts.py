@@ -16,7 +16,7 @@ from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
 from gpuspawner.scheduling.node_info import host_ports, pod_key
-from gpuspawner.scheduling.pod_claims import ONE_POD, with_default_class
+from gpuspawner.scheduling.pod_claims import ONE_POD, claim_name, with_default_class
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
@@ -100,27 +100,36 @@ class Verdicts:
     def shape(self, subject: Subject) -> PodShape:
         """Return everything that the verdict can depend on at this moment.
 
-        Labels count only if pods select each other by them, and the name also if a node keeps room
-        for the pod. Volumes of kinds that we don't read have generated names (service account
-        tokens, say) and never decide.
+        Labels and the name count only if `depends_on_labels`. Volumes of kinds that we don't read
+        have generated names (service account tokens, say) and never decide.
         """
         pod = subject.pod
         volumes = [volume for volume in pod.spec.volumes or () if volume != Volume(volume.name)]
         spec = _encode(structs.replace(pod.spec, volumes=volumes))
-        mine = self._state.unbound_pods.get(pod_key(*pod.metadata.key))
-        room = pod.metadata.name if mine and mine.status.nominated_node_name else ""
-        shape = (pod.metadata.namespace, spec, _encode(subject.new_claims), room)
+        shape = (pod.metadata.namespace, spec, _encode(subject.new_claims))
         if not self.depends_on_labels(pod):
             return shape
         return *shape, _encode(pod.metadata.labels), pod.metadata.name
 
     def depends_on_labels(self, pod: Pod) -> bool:
-        """Whether the verdict depends on the pod's labels and name: pods select each other."""
+        """Whether the verdict depends on the pod's labels and name.
+
+        Pods select each other, or something is there for this pod only.
+        """
         nodes = self._state.nodes.values()
         repelling = self._repelling.of(
             self._state.version, (), lambda: any(info.repelling for info in nodes)
         )
-        return repelling or not is_simple(pod)
+        return repelling or not is_simple(pod) or self._has_its_own(pod)
+
+    def _has_its_own(self, pod: Pod) -> bool:
+        """Whether a node keeps room for the pod, or a claim of its ephemeral volumes exists."""
+        state, namespace = self._state, pod.metadata.namespace
+        mine = state.unbound_pods.get(pod_key(namespace, pod.metadata.name))
+        names = (claim_name(pod, it) for it in pod.spec.volumes or () if it.ephemeral)
+        return bool(mine and mine.status.nominated_node_name) or any(
+            state.find("PersistentVolumeClaim", namespace, name) for name in names if name
+        )
 
     def places(self, subject: Subject) -> bytes:
         """Return a key that is equal for pods whose volumes new nodes reach in the same places.

@@ -10,6 +10,7 @@ from gpuspawner.scheduling import verdicts as verdicts_module
 from gpuspawner.scheduling.contention import Demand
 from gpuspawner.scheduling.verdict import Outcome
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple
+from tests.unit.makers.storage import STORAGE_KINDS, WAIT, claim
 from tests.unit.makers.worlds import (
     GPU,
     HOSTNAME,
@@ -137,6 +138,22 @@ def test_only_the_pod_itself_has_the_room_that_its_node_keeps_for_it(first) -> N
     verdicts.verdict(subject(first))
     assert verdicts.verdict(subject("mine")).outcome is Outcome.FITS
     assert verdicts.verdict(subject("other")).outcome is Outcome.BUSY
+
+
+@pytest.mark.parametrize("first", ["mine", "other"])
+def test_only_the_pod_itself_waits_for_the_claim_that_its_predecessor_left(first) -> None:
+    left = claim("mine-scratch", namespace=NAMESPACE, ownerReferences=[{"kind": "Pod"}])
+    objects = ("Node", node("n", 1)), ("StorageClass", WAIT), ("PersistentVolumeClaim", left)
+    view = StillView(*objects)
+    for kind in STORAGE_KINDS:
+        view.state.mark_known(kind)
+    verdicts = Verdicts(view.state)
+    template = {"volumeClaimTemplate": {"spec": left["spec"]}}
+    scratch = [{"name": "scratch", "ephemeral": template}]
+
+    verdicts.verdict(subject(first, volumes=scratch))
+    assert verdicts.verdict(subject("mine", volumes=scratch)).outcome is Outcome.UNKNOWN
+    assert verdicts.verdict(subject("other", volumes=scratch)).outcome is Outcome.FITS
 
 
 def test_equal_demands_of_different_pods_are_one_object() -> None:
