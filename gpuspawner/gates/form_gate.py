@@ -48,7 +48,7 @@ class FormGate:
         """Read a form; if its options can't start, refuse them on the form."""
         set_locale(self._spawner)
         fields = pressed(form_data)
-        drafts.keep(parsing.from_form(fields))
+        drafts.keep(parsing.from_form(fields), lambda: self._sources.current)
         read = partial(self._stock.kubespawner.run_options_from_form, fields)
         return self._check(read, wish=wishes.pressed(fields))
 
@@ -56,7 +56,7 @@ class FormGate:
         """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form."""
         set_locale(self._spawner)
         query = request_options.option_names(query_data)
-        drafts.keep(parsing.from_form(query))
+        drafts.keep(parsing.from_form(query), lambda: self._sources.current)
         read = partial(self._stock.kubespawner.options_from_query, query)
         return self._check(read, wish=wishes.pressed(query))
 

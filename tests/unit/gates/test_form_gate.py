@@ -12,6 +12,7 @@ from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.start import drafts
 from gpuspawner.start.refusal import Refusal, reporting
+from tests.unit.makers.courses import NODES, Course, Train, refused_query
 from tests.unit.makers.waiters import FULL, Waiting
 
 FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
@@ -100,3 +101,19 @@ async def test_a_request_that_is_too_late_is_not_reported_as_a_refusal(hub_with,
 
     assert caplog.messages == []
     assert draft.refused is None
+
+
+async def test_the_hub_redraws_the_form_of_the_server_that_was_asked_for(hub_with) -> None:
+    """The hub has the default server's spawner draw it, whose own server doesn't count there."""
+    course, policies = Course(hub_with(*NODES)), {"all": {"gpus_per_user": 2}}
+    default, train = course.spawner(policies), course.spawner(policies, of=Train)
+    train.user = default.user
+    course.show(default, 2)
+    asked = await train.get_options_form()
+
+    await refused_query(train, accelerator="t4", gpus="1")
+    redrawn = await default.get_options_form()
+
+    line = "You&#39;re using 2 of your 2 GPUs."
+    assert line in asked
+    assert line in redrawn
