@@ -6,9 +6,11 @@ and ``app.py`` of 5.5.0 and 6.1.1, and checked by running both.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import ReferenceType, ref
 
 from jupyterhub import orm
 from jupyterhub.scopes import Scope
@@ -330,6 +332,34 @@ def holds_for_all(handler: Any, *names: str) -> bool:
     return all(handler.parsed_scopes.get(it) is Scope.ALL for it in names)
 
 
+_request: ContextVar[ReferenceType[HTTPServerRequest]] = ContextVar("gpuspawner_request")
+"""Weak, because what a start leaves running has the context of the request that began it."""
+
+
+def _answered() -> HTTPServerRequest | None:
+    found = _request.get(None)
+    return found() if found else None
+
+
+def is_heard() -> bool:
+    """Whether `hear` has called its function for the request that the hub answers."""
+    return _answered() is not None
+
+
+def xsrf_token(spawner: Spawner) -> str:
+    """Return the token for the buttons of the page that the hub draws; "" if it draws none.
+
+    A spawner's handler may be that of an earlier page, and of somebody else's: the hub sets it for
+    each form, and forgets it after a start. A form that was sent had the token.
+    """
+    request, handler = _answered(), spawner.handler
+    if request is None:
+        return ""
+    is_its = handler is not None and handler.request is request
+    token = handler.xsrf_token if is_its else request.arguments.get("_xsrf", [b""])[-1]
+    return str(token, "ascii", "replace")
+
+
 async def hear(hub: Any, heard: Callable[[HTTPServerRequest], object]) -> None:
     """Call *heard* for each request to a hub, in the context in which the hub answers it.
 
@@ -339,6 +369,7 @@ async def hear(hub: Any, heard: Callable[[HTTPServerRequest], object]) -> None:
 
     class Hearing(web.OutputTransform):
         def __init__(self, request: HTTPServerRequest) -> None:
+            _request.set(ref(request))
             heard(request)
 
     while getattr(hub, "tornado_application", None) is None:  # noqa: ASYNC110, it tells nobody

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from traitlets.config import Application
 
-from gpuspawner.compat.jupyterhub import has_handler
+from gpuspawner.compat.jupyterhub import has_handler, xsrf_token
 from gpuspawner.form.view_model import STATIC, LiveAddresses
 
 _PREFIX = "gpuspawner"
@@ -82,9 +82,9 @@ def stop(spawner: Any, server: str) -> str:
 
     It has the token that the hub's pages require of a form; "" if no page draws the form.
     """
-    if spawner.handler is None or live(spawner) is None:
+    token = xsrf_token(spawner)
+    if not token or live(spawner) is None:
         return ""
-    token = spawner.handler.xsrf_token.decode("ascii")
     query = urlencode({"form": spawner.name, "_xsrf": token})
     return f"{spawner.hub.base_url}{_PREFIX}/stop/{_path(spawner, server)}?{query}"
 

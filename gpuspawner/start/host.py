@@ -90,11 +90,11 @@ def log_name(spawner: Host) -> str:
 def set_locale(spawner: Host, handler: web.RequestHandler | None = None) -> None:
     """From here on, answer this request in the language of the user who sent it.
 
-    The trait ``language`` comes first, then *handler*, then the handler that the hub has given the
-    spawner. If that is missing too, the language stays as it is: the hub removes it at the end of
-    each start, and gives none to the default server's spawner for a named server's form.
+    The trait ``language`` comes first, then *handler*. Then the language stays as it is if the
+    request was heard. Else, it is that of the handler that the hub has given the spawner, if there
+    is one; that may be an earlier page's.
     """
     if chosen := setting(spawner, "language"):
         language.set_locale(chosen)
-    elif serving := handler or spawner.handler:
+    elif serving := handler or (None if jupyterhub.is_heard() else spawner.handler):
         language.set_locale(serving.request.headers.get("Accept-Language", ""))
