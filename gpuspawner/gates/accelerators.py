@@ -10,6 +10,7 @@ from gpuspawner import messages
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import pods
 from gpuspawner.compat.kubespawner import MAKING, Stock
+from gpuspawner.compat.likeness import likeness
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render
 from gpuspawner.kube.objects import Manifest
@@ -160,10 +161,10 @@ class Accelerators(ServerSource):
 
     def propose(self, grant: Grant, pod: Manifest, later: Later) -> Proposal:
         """Propose a pod for this server, as *later* expects it."""
-        spawner = self.spawner
+        started = hooks.as_started(self.spawner)
         is_open = later.is_open(kind_of(grant), pod)
-        claims = home_of(spawner)
-        return Proposal(spawner.namespace, spawner.pod_name, pod, grant, claims, is_open=is_open)
+        claims = home_of(started)
+        return Proposal(started.namespace, started.pod_name, pod, grant, claims, is_open=is_open)
 
     def survey(
         self, entitlement: Entitlement, stock: Manifest | None
@@ -183,10 +184,11 @@ class Accelerators(ServerSource):
 
     async def _survey_for_form(self, entitlement: Entitlement) -> tuple[Availability, ...]:
         """Return each accelerator's availability, without making a pod if a like one is known."""
-        alike, surveys = hooks.likeness_as_started(self.spawner), self.runtime.surveys
+        started, surveys = hooks.as_started(self.spawner), self.runtime.surveys
+        alike = likeness(started)
         if alike is None or not isinstance(self.runtime.view.health(), Live):
             return self._surveyed(self._builder(entitlement, await self.stock_pod()))
-        others = entitlement.offers, queue_for(self.spawner, self.runtime.view.queues), self.later
+        others = entitlement.offers, queue_for(started, self.runtime.view.queues), self.later
         alone, shared = (alike.alone, *others), (alike.but_for_claims, *others)
         if (found := surveys.kept.find(surveys.version, alone, shared)) is not None:
             return found
@@ -194,7 +196,7 @@ class Accelerators(ServerSource):
         found = self._surveyed(builder)
         if builder.stock is None:
             return found
-        if hooks.likeness_as_started(self.spawner) != alike:
+        if likeness(hooks.as_started(self.spawner)) != alike:
             return found  # somebody has changed the settings meanwhile
         pod = self.propose(Grant(), builder.stock, builder.later).decoded
         is_alone = pod is None or self.runtime.preflight.verdicts.depends_on_labels(pod)
@@ -232,14 +234,14 @@ class Accelerators(ServerSource):
 
     async def stock_pod(self) -> Manifest | None:
         """Return KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` sets later."""
-        making = hooks.as_started(self.spawner).gpuspawner_stock.kubespawner.get_pod_manifest()
+        started = hooks.as_started(self.spawner)
         try:
-            pod = await making
+            pod = await started.gpuspawner_stock.kubespawner.get_pod_manifest()
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again
             name = log_name(self.spawner)
             self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)
             return None
-        return in_queue(self.spawner, self.runtime.view.queues, pods.plain(pod))
+        return in_queue(started, self.runtime.view.queues, pods.plain(pod))
 
 
 def _made(make: Callable[[], Manifest]) -> Manifest:

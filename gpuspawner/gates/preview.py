@@ -15,6 +15,7 @@ from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
 from gpuspawner.start.decisions import answer
+from gpuspawner.start.hooks import as_started
 from gpuspawner.start.pod_builder import PodBuilder
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
@@ -41,7 +42,7 @@ async def preview(
 
 
 async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -> Found:
-    spawner, runtime = accelerators.spawner, accelerators.runtime
+    spawner, runtime = as_started(accelerators.spawner), accelerators.runtime
     try:
         options, _wish = wishes.split(raw, runtime.line)
     except Refusal as refusal:
@@ -57,8 +58,8 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
         proposal = accelerators.propose(grant, builder.pod(grant), builder.later)
     except ManifestError:  # the grant contradicts the configuration
         return Denial(DenialReason.NOT_OFFERED, request)
-    namespace, name = accelerators.policing.key  # this spawner's pod may be another server's
-    proposal = replace(proposal, namespace=namespace, name=name)
+    _, name = accelerators.policing.key  # this spawner's pod may be another server's
+    proposal = replace(proposal, name=name)
     try:
         await accelerators.policing.examine(Choice(proposal))
     except Refusal as refusal:

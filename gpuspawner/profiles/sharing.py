@@ -8,6 +8,7 @@ from collections.abc import Hashable
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import makes_its_pods
+from gpuspawner.compat.likeness import likeness
 from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.profiles.availability import ProfileAvailability
 from gpuspawner.profiles.listing import Listed
@@ -56,11 +57,12 @@ class Page:
         self, spawner: Host, listed: Listed, runtime: Runtime, entitlement: Entitlement
     ) -> None:
         self._runtime = runtime
-        self._key = spawner.namespace, spawner.pod_name
+        started = hooks.as_started(spawner)
+        self._key = started.namespace, started.pod_name
         self._has_policies = entitlement.is_limited
         is_alone = listed.has_functions or not makes_its_pods(spawner)
-        found = None if is_alone else hooks.likeness_as_started(spawner)
-        queue = queue_for(spawner, runtime.view.queues)
+        found = None if is_alone else likeness(started)
+        queue = queue_for(started, runtime.view.queues)
         owner = hooks.later(spawner, runtime.preflight.learned.placements).owner
         self._is_known = found is not None and not queue and not owner
         self.alone = (listed, found.alone) if found else None

@@ -7,7 +7,6 @@ from types import MethodType
 
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.code import mentions, uses_only
-from gpuspawner.compat.likeness import Likeness, likeness
 from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.start.host import Host
 from gpuspawner.start.source import FormReader
@@ -90,11 +89,6 @@ def as_started(spawner: Host) -> Host:
     for override in overrides:
         copied.gpuspawner_stock.apply_overrides(override)
     return copied
-
-
-def likeness_as_started(spawner: Host) -> Likeness | None:
-    """As `likeness`, of the spawner that `as_started` returns."""
-    return likeness(as_started(spawner))
 
 
 def reads_options(spawner: Host) -> bool:

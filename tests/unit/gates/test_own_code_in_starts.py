@@ -14,6 +14,8 @@ from kubernetes_asyncio.client import V1Toleration
 from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
+from gpuspawner.gates.preview import preview
+from gpuspawner.preflight.decision import Start
 from gpuspawner.spawner_class import in_front_of
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import begin
@@ -22,6 +24,7 @@ from tests.unit.makers.worlds import labelled, node, pod
 
 TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 TOLERATION = {"key": "dedicated", "operator": "Exists"}
+FULL = ("Node", labelled(node("a", 2), {"gpu": "a100"}))
 TAINTED = ("Node", labelled(node("a", 4, taints=[TAINT]), {"gpu": "a100"}))
 
 
@@ -324,3 +327,27 @@ async def test_what_groups_get_is_not_lost_by_what_was_seen_of_others(hub_with) 
     bob.user.groups = [SimpleNamespace(name="gpus")]
     await bob.apply_group_overrides()  # as the hub does before the second gate
     await start(bob)
+
+
+OF_TEAM = {
+    "waits in its queue": ({"kueue_queue": "team", "namespace": "of-team"}, ("of-team", "team")),
+    "is not checked": ({"preflight": "off"}, ("default", "")),
+}
+
+
+@pytest.mark.parametrize(("override", "place"), OF_TEAM.values(), ids=OF_TEAM)
+async def test_a_form_knows_what_a_group_gets_when_it_starts(override, place, hub_with) -> None:
+    groups = {"team": {"groups": ["team"], "spawner_override": override}}
+    hub, options = hub_with(FULL, ("Pod", pod("other", 2, on="a"))), {"accelerator": "a100"}
+    ann = made(hub, "ann", kueue_queue="", group_overrides=groups)
+    ann._spawn_pending = False
+    with pytest.raises(Refusal):
+        await ann.run_options_from_form({"accelerator": ["a100"]})
+
+    ann.user.groups = [SimpleNamespace(name="team")]
+
+    accelerators = ann.gpuspawner_gates.sources.accelerators
+    proposal = (await accelerators.resolve(options)).proposal
+    assert (proposal.namespace, proposal.queue) == place
+    assert isinstance((await preview(accelerators, options, "train"))[0], Start)
+    assert await ann.run_options_from_form({"accelerator": ["a100"]})
