@@ -185,6 +185,12 @@
     later ??= setTimeout(decide, spread * Math.random());
   }
 
+  /* The last answer, which this replaces, is asked for again as soon as the page is current. */
+  function warn(text) {
+    asked = "";
+    write(said, text);
+  }
+
   const states = () => ask(root.dataset.states);
 
   function show({ accelerators }, within) {
@@ -200,7 +206,7 @@
     if (drawn.length === known.size && drawn.every((card) => known.has(card.dataset.accelerator))) {
       decideAgain();
     } else {
-      write(said, root.dataset.changed);
+      warn(root.dataset.changed);
     }
     root.dataset.live = "true";
   }
@@ -215,6 +221,6 @@
   document.addEventListener("visibilitychange", () => {
     asked = "";
   });
-  gpuspawnerFollow(root.dataset.stream, xsrf, show, states, () => write(said, root.dataset.stale));
+  gpuspawnerFollow(root.dataset.stream, xsrf, show, states, () => warn(root.dataset.stale));
   refused?.focus();
 })();

@@ -213,6 +213,27 @@ def test_states_that_come_too_late_let_the_page_ask_for_no_other_decision(hub: H
     assert hub.asked["decision"] == [decision]
 
 
+def test_a_page_that_is_current_again_asks_for_the_answer_that_a_warning_has_replaced(
+    hub: Hub,
+) -> None:
+    """Nothing else has changed, such as after the network was away for a moment."""
+    hub.stream(hub.until_asked("stream", 1), states(1))
+    hub.page.clock.run_for(1000)
+    room = {"decision": "start", "message": "There is room."}
+    hub.answer(hub.until_asked("decision", 1), room)
+    hub.page.clock.run_for(6000)
+    hub.until_asked("stream", 2).fulfill(status=502)
+    hub.until_asked("states", 1).fulfill(status=502)
+    expect(answer_of(hub)).to_have_text("We can't refresh these figures right now.")
+
+    hub.page.clock.run_for(6000)
+    hub.stream(hub.until_asked("stream", 3), states(1))
+    hub.page.clock.run_for(1000)
+
+    hub.answer(hub.until_asked("decision", 2), room)
+    expect(answer_of(hub)).to_have_text("There is room.")
+
+
 @pytest.fixture
 def pressed(hub: Hub) -> Mouse:
     """The mouse, which presses the button while the page waits for its first decision."""
