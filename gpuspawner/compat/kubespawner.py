@@ -21,9 +21,6 @@ from kubespawner.clients import load_config, shared_client
 
 AnySpawner = TypeVar("AnySpawner")
 
-SERVER = "notebook"
-"""The name of the server's container."""
-
 MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_overrides")
 """The methods that make a profile's pod."""
 PREPARING = ("run_auth_state_hook", "apply_group_overrides")

@@ -15,7 +15,7 @@ from gpuspawner import messages
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
 from gpuspawner.compat.hub_limits import preparing_seconds
-from gpuspawner.compat.kubespawner import SERVER, Stock
+from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.launch.progress import Progress, Teller
 from gpuspawner.launch.seen import AGAIN_SECONDS, InView, Seen, SeenPod, SeenWorkload
 from gpuspawner.launch.unscheduled import WhyUnscheduled
@@ -32,6 +32,7 @@ from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
 from gpuspawner.troubles.avoided import BROKEN
+from gpuspawner.troubles.evidence import SERVER
 from gpuspawner.troubles.giving_up import Course, GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.troubles.mishaps import is_lost
 from gpuspawner.troubles.steps import Step

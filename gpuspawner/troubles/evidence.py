@@ -87,9 +87,17 @@ def containers(pod: StartingPod) -> list[SeenContainer]:
     ]
 
 
+SERVER = "notebook"
+"""The name that KubeSpawner gives the server's container."""
+
+
 def server(pod: StartingPod) -> str:
-    """Return the name of the server's container: KubeSpawner's is the first."""
-    return next((it.name for it in pod.spec.containers or ()), "")
+    """Return the name of the server's container: the first, if a hook has renamed KubeSpawner's.
+
+    Admission may put another one in front, as Istio's does.
+    """
+    names = [it.name for it in pod.spec.containers or ()]
+    return SERVER if SERVER in names else next(iter(names), "")
 
 
 def earliest(*times: datetime | None) -> datetime | None:

@@ -3,8 +3,10 @@
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.startup import StartingContainer
 from gpuspawner.troubles.evidence import (
     by_container,
     container_of,
@@ -12,6 +14,7 @@ from gpuspawner.troubles.evidence import (
     earliest,
     latest,
     own,
+    server,
 )
 from tests.unit.makers.starts import CLOUD_METADATA, NOTEBOOK, event, start
 
@@ -49,6 +52,23 @@ def test_init_containers_come_first_with_their_statuses() -> None:
     assert (then.name, then.position, then.is_init) == (NOTEBOOK, 1, False)
     assert first.status.ready
     assert then.status.restart_count == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "its"),
+    [
+        (["notebook", "crontab"], "notebook"),
+        (["istio-proxy", "notebook"], "notebook"),
+        (["lab", "crontab"], "lab"),
+        ([], ""),
+    ],
+)
+def test_the_server_is_the_container_that_kubespawner_names_so(names: list[str], its: str) -> None:
+    """Istio puts its proxy first if it shall run before the others."""
+    pod = start()
+    made = [StartingContainer(name) for name in names]
+
+    assert server(replace(pod, spec=replace(pod.spec, containers=made))) == its
 
 
 def test_unknown_times_do_not_count() -> None:
