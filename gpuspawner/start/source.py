@@ -38,13 +38,13 @@ class Choice:
         proposal: The pod for these options.
         options: As the hub stores them.
         kept_off: The nodes that others in line hold, by their labels: the pod mustn't go there.
-        start_timeout: KubeSpawner's, in seconds, if its profile sets its own.
+        timeouts: The spawner's traits that limit a start, in seconds, if its profile sets its own.
     """
 
     proposal: Proposal
     options: Options = field(default_factory=dict)
     kept_off: tuple[str, ...] = ()
-    start_timeout: int | None = None
+    timeouts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def profile(self) -> str:

@@ -344,6 +344,24 @@ async def test_the_hub_waits_as_long_as_the_profile_says_and_for_a_node_too(hub_
     assert spawner.start_timeout == 300
 
 
+async def test_the_hub_waits_for_all_phases_as_long_as_the_profile_says(hub_with) -> None:
+    """Its image is large, and its program starts slowly."""
+    limits = {"scheduling_timeout": 120, "preparing_timeout": 1800, "http_timeout": 90}
+    slow = {**GPU, "kubespawner_override": {**GPU["kubespawner_override"], **limits}}
+    hub = hub_with(("Node", node("a", 1)))
+    spawner = hub.spawner(profile_list=[slow], start_timeout=300)
+    if (begun := spawner.run_pre_spawn_hook()) is not None:
+        await begun
+
+    async def run_start() -> None: ...
+
+    spawner.gpuspawner_stock.run_start = run_start
+    started = spawner.start()
+
+    assert spawner.start_timeout == 300 + sum(limits.values())
+    await started
+
+
 async def test_a_hook_s_own_timeout_counts_if_the_profile_sets_none(hub_with) -> None:
     def waits_longer(spawner: Any) -> None:
         spawner.start_timeout = 1800
