@@ -1,7 +1,7 @@
 """The endpoints' answers, as plain data for JSON."""
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from gpuspawner import messages
 from gpuspawner.gates.accelerators import Accelerators
@@ -13,13 +13,16 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import user_options
 from gpuspawner.preflight.alternatives import request_for
-from gpuspawner.preflight.availability import Availability, State, Trials
+from gpuspawner.preflight.availability import NOBODY, Availability, State, Trials
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
 from gpuspawner.profiles.profiles import Profiles
-from gpuspawner.scheduling import ClusterState
+from gpuspawner.runtime import Runtime
+from gpuspawner.scaling.declared import DeclaredPool
+from gpuspawner.scaling.outlook import CannotScaleUp
+from gpuspawner.scheduling.verdicts import Subject
 from gpuspawner.start.policing import Entitlement
 from gpuspawner.start.refusal import Refusal
-from gpuspawner.web.largest_fit import largest_fits
+from gpuspawner.web.largest_fit import LargestFits, largest_fits
 
 JSON = dict[str, object]
 
@@ -33,11 +36,11 @@ async def states(accelerators: Accelerators) -> JSON:
 
 def states_of(accelerators: Accelerators, entitlement: Entitlement, stock: Manifest | None) -> JSON:
     """As `states`, for what policies leave and for KubeSpawner's pod, both known already."""
-    state = accelerators.runtime.view.state
+    running = accelerators.runtime
     builder, rows = accelerators.survey(entitlement, stock)
     stock, rules, later = builder.stock, builder.rules, builder.later
     trials = Trials(builder.offers, stock, rules, later) if stock else None
-    return {"accelerators": [_row(row, state, trials) for row in rows]}
+    return {"accelerators": [_row(row, running, trials) for row in rows]}
 
 
 async def profile_states(profiles: Profiles) -> JSON:
@@ -45,11 +48,9 @@ async def profile_states(profiles: Profiles) -> JSON:
     return {"profiles": await profiles.states()}
 
 
-def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
+def _row(row: Availability, running: Runtime, trials: Trials | None) -> JSON:
     words = messages.state_text(row)
-    # If a node can still come, or nothing is known, no choice can be ruled out.
-    known = row.state in (State.FREE, State.BUSY) and trials is not None
-    largest = largest_fits(state, trials, row.accelerator) if known and trials else None
+    largest = _largest(row, running, trials) if trials else None
     return {
         "accelerator": row.accelerator.key if row.accelerator else None,
         "state": row.state.value,
@@ -60,6 +61,20 @@ def _row(row: Availability, state: ClusterState, trials: Trials | None) -> JSON:
         "images": sorted(row.at_hand),
         "machines": msgspec.to_builtins(largest) if largest else None,
     }
+
+
+def _largest(row: Availability, running: Runtime, trials: Trials) -> LargestFits | None:
+    """Return what rules choices out; None if a node can still come, or if nothing is known."""
+    smallest = trials.smallest(row.accelerator)
+    if row.state not in (State.FREE, State.BUSY) or trials.is_open(smallest):
+        return None
+    found, pod = largest_fits(running.view.state, trials, row.accelerator), trials.pod(smallest)
+    if row.state is State.BUSY or found is None or pod is None:
+        return found
+    # Nobody has asked yet: the smallest server needs no node to come, but a larger one may.
+    declared = DeclaredPool.of(row.accelerator)
+    outlook = running.preflight.to_come.outlook(NOBODY, Subject(pod), declared)
+    return found if isinstance(outlook, CannotScaleUp) else replace(found, whole=None)
 
 
 def decision(found: Found, offers: Offers) -> JSON:

@@ -42,11 +42,12 @@ class LargestFits(msgspec.Struct, frozen=True):
 
     Attributes:
         free: With the resources that are free now.
-        whole: With all resources except those of pods that never end, also on away nodes.
+        whole: With all resources except those of pods that never end, also on away nodes; None if
+            a node can come that nobody has seen yet.
     """
 
     free: tuple[Fit, ...] = ()
-    whole: tuple[Fit, ...] = ()
+    whole: tuple[Fit, ...] | None = ()
 
 
 def largest_fits(

@@ -113,7 +113,7 @@
     const tells = name === "gpus" || amounts.some(isFree);
     let greyed = false;
     all.forEach((option, at) => {
-      const never = Boolean(machines) && !fits(machines.whole, amounts[at]);
+      const never = Boolean(machines?.whole) && !fits(machines.whole, amounts[at]);
       const busy = tells && !isFree(amounts[at]);
       option.disabled = never && !option.selected;
       greyed ||= option.disabled;
@@ -174,7 +174,7 @@
     const row = known.get(chosenCard()?.dataset.accelerator);
     const { state, left, machines, gpus } = row ?? {};
     const size = wanted();
-    const fits = machines && [machines.free, machines.whole].map((some) => some.some((it) => holds(it, size)));
+    const fits = machines && [machines.free, machines.whole].map((some) => some?.some((it) => holds(it, size)));
     return JSON.stringify([options(), state, left, fits, decision === "start" || [gpus, machines]]);
   }
 

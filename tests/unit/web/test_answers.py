@@ -1,0 +1,47 @@
+"""The endpoints' answers."""
+
+from typing import Any
+
+import pytest
+
+from gpuspawner.gates.preview import preview
+from gpuspawner.preflight.decision import Refuse, Start, Wait
+from gpuspawner.web.answers import states
+from tests.unit.makers.hubs import A100, TAINT, TOLERATION
+from tests.unit.makers.worlds import labelled, node
+
+SMALL = ("Node", labelled(node("a", 1), {"gpu": "a100"}))
+TAINTED = ("Node", labelled(node("b", 2, taints=[TAINT]), {"gpu": "a100"}))
+
+
+def tolerating(_: Any, pod: Any) -> Any:
+    """What an administrator's hook does, nobody knows before the first start."""
+    pod.spec.tolerations = [*(pod.spec.tolerations or ()), TOLERATION]
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("pool", "traits", "decision", "known"),
+    [
+        ({}, {}, Refuse, {"free": [1], "whole": [1]}),
+        ({"scale_up": {"max_nodes": 4, "minutes": 5}}, {}, Wait, {"free": [1], "whole": None}),
+        ({}, {"modify_pod_hook": tolerating}, Start, None),
+    ],
+    ids=["none", "one-can-come", "a-hook-may-allow-one"],
+)
+async def test_no_choice_is_ruled_out_that_a_larger_node_may_hold(
+    pool: dict[str, Any], traits: dict[str, Any], decision: type[object], known: Any, hub_with
+) -> None:
+    """The smallest server would start now, so the state is free."""
+    hub, offered = hub_with(SMALL, TAINTED), {"a100": {**A100, **pool}}
+    spawner = hub.spawner(accelerators=offered, autoscaling="none", **traits)
+    accelerators = spawner.gpuspawner_gates.sources.accelerators
+
+    found, _offers = await preview(accelerators, {"accelerator": "a100", "gpus": 2}, "")
+    row = (await states(accelerators))["accelerators"][0]
+
+    machines = row["machines"] and {
+        name: fits and [it["gpus"] for it in fits] for name, fits in row["machines"].items()
+    }
+    assert isinstance(found, decision)
+    assert (row["state"], machines) == ("free", known)
