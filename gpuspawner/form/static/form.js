@@ -9,8 +9,9 @@
   const REFRESH = 10_000;
   const PAUSE = 300;
   const OLD = 2_000; /* for how many milliseconds an answer may stand that may have changed */
-  /* The hub's own script may be blocked, but the form's address has the token as well. */
-  const xsrf = new URL(form.action).searchParams.get("_xsrf") ?? "";
+  /* The hub's own script may be blocked, but the form's address has the token as well. The hub adds
+     it to that of the page, which may have an old one, and reads the last. */
+  const xsrf = new URL(form.action).searchParams.getAll("_xsrf").at(-1) ?? "";
   let known = new Map();
 
   async function ask(address, options) {

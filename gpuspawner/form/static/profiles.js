@@ -8,8 +8,9 @@
   const colours = JSON.parse(root.dataset.colours);
   const REFRESH = 10_000;
   const SHOWN = "[data-gpuspawner-profile], #kubespawner-profiles-list";
-  /* The hub's own script may be blocked, but the form's address has the token as well. */
-  const xsrf = new URL(root.closest("form").action).searchParams.get("_xsrf") ?? "";
+  /* The hub's own script may be blocked, but the form's address has the token as well: the last one
+     is the page's. */
+  const xsrf = new URL(root.closest("form").action).searchParams.getAll("_xsrf").at(-1) ?? "";
 
   /* KubeSpawner 7.0 gives its lists no ids, and takes the name of one while a value is written in. */
   const named = new Map([...document.querySelectorAll("select[name]")].map((it) => [it.name, it]));

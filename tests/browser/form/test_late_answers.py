@@ -25,7 +25,7 @@ LIVE = LiveAddresses(
     stream="/stream",
     follow="/follow.js",
 )
-FORM = f"""<form action="/hub/spawn?_xsrf=x">{render(OFFERS, ROWS, live=LIVE)}
+FORM = f"""<form action="/hub/spawn?_xsrf=old&_xsrf=x">{render(OFFERS, ROWS, live=LIVE)}
 <button>Start</button></form>"""
 # Counts what the page has read, and lets it wait for answers however slow the machine is.
 SCRIPT = """
@@ -130,6 +130,11 @@ def ask_twice(hub: Hub) -> tuple[Route, Route]:
         hub.page.clock.run_for(1000)
         questions.append(hub.until_asked("decision", times))
     return questions[0], questions[1]
+
+
+def test_a_page_whose_address_has_an_old_token_asks_with_that_of_its_form(hub: Hub) -> None:
+    """As one from the browser's history: the page of a refusal has a token in its address."""
+    assert hub.until_asked("stream", 1).request.headers["x-xsrftoken"] == "x"
 
 
 def test_an_answer_about_earlier_choices_doesnt_replace_that_about_the_last(hub: Hub) -> None:
