@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from jupyterhub.utils import maybe_future
+from markupsafe import Markup
 from msgspec.structs import replace
 
 from gpuspawner import messages
@@ -14,6 +15,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.alternative_button import pressed
 from gpuspawner.gates import administrators_form, wishes
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
+from gpuspawner.messages import Message
 from gpuspawner.offers import parsing
 from gpuspawner.reservations.places import OPTION, Wish
 from gpuspawner.runtime import Runtime
@@ -54,9 +56,15 @@ class FormGate:
         return self._check(read, wish=wishes.pressed(fields))
 
     def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
-        """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form."""
+        """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form.
+
+        Raises:
+            NoOptionsError: It has none.
+        """
         set_locale(self._spawner)
         query = request_options.option_names(query_data)
+        if not query:
+            raise NoOptionsError
         drafts.keep(parsing.from_form(query), lambda: self._sources.current)
         read = partial(self._stock.kubespawner.options_from_query, query)
         return self._check(read, wish=wishes.pressed(query))
@@ -107,6 +115,17 @@ class FormGate:
             refuse_if_started(self._spawner)
             if not goes_on:
                 raise
+
+
+class NoOptionsError(Refusal):
+    """Lets the hub show the form, and say nothing above it: nobody has asked for a server.
+
+    The page of a refusal has the hub's token in its address, and people open it again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Message("", Markup()), reason="", status=200)
+        self.is_reported = True
 
 
 # Only one request at a time starts a server.

@@ -24,6 +24,9 @@ TOO_MUCH = "more than can be read"
 WHY_TOO_MUCH = f"more than {MOST_LEVELS} levels deep, or more than {MOST_VALUES:,} values"
 """Why options aren't within bounds, for users and for the log."""
 
+_OF_THE_HUB = {"display_name", "_xsrf"}
+"""What a query may have beside options."""
+
 _FIELDS = {"user_options", "display_name"}
 """The fields of a REST body in JupyterHub 6; a body with neither is the options themselves."""
 
@@ -93,7 +96,7 @@ def option_names(query: dict[str, list[str]]) -> dict[str, list[str]]:
     """The query's options by their plain names, as JupyterHub 6 passes them.
 
     JupyterHub 6 removes the prefix of ``?opt-gpus=2``, and then drops names without a prefix;
-    JupyterHub 5 passes everything as sent.
+    JupyterHub 5 passes everything as sent. Both pass on the token of the hub's own forms.
     """
     prefixed = {name[4:]: values for name, values in query.items() if name.startswith("opt-")}
-    return prefixed or {name: v for name, v in query.items() if name != "display_name"}
+    return prefixed or {name: v for name, v in query.items() if name not in _OF_THE_HUB}

@@ -117,3 +117,15 @@ async def test_the_hub_redraws_the_form_of_the_server_that_was_asked_for(hub_wit
     line = "You&#39;re using 2 of your 2 GPUs."
     assert line in asked
     assert line in redrawn
+
+
+@pytest.mark.each_hub
+async def test_the_address_of_a_refusal_that_is_opened_again_starts_no_server(hub_with) -> None:
+    """It has the hub's token, which the hub passes on as an option."""
+    spawner = Waiting(hub_with(*FULL), None).spawner
+
+    with pytest.raises(Refusal) as shown:
+        await spawner.options_from_query({"_xsrf": ["token"]})
+
+    assert (shown.value.status_code, shown.value.jupyterhub_message) == (200, "")
+    assert drafts.current() is None
