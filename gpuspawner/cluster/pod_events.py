@@ -156,7 +156,8 @@ class PodEvents:
                     case Confirmed(changes):
                         self._tell(namespace, is_heard=True)
                         for change in changes:
-                            self.hear(change.object)
+                            if change.type != "DELETED":  # it has expired: no news
+                                self.hear(change.object)
 
     def _tell(self, namespace: str, *, is_heard: bool) -> None:
         self._is_heard[namespace] = is_heard

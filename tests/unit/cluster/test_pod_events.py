@@ -170,6 +170,23 @@ async def test_an_event_that_a_new_list_repeats_is_kept_once() -> None:
             assert heard.take("u") == [event(version="2")]
 
 
+async def test_an_event_that_expires_is_not_heard_once_more() -> None:
+    """The API server tells of it with a new version, as of every object that is deleted."""
+    gone, later = change("DELETED", sent(version="2")), sent(uid="later", version="3")
+    told = asyncio.Event()
+
+    def note() -> None:
+        if event(uid="later", version="3") in heard.all():
+            told.set()
+
+    script = page(sent()), watch(gone, change("ADDED", later), hold=True)
+    async with hearing(*script, notify=note) as events:
+        with events.of("jhub", "a") as heard:
+            await asyncio.wait_for(told.wait(), PATIENCE)
+
+            assert heard.take("u") == [event()]
+
+
 @pytest.mark.usefixtures("no_rest")
 async def test_namespaces_in_which_nobody_waits_any_more_are_forgotten_after_a_while() -> None:
     async with hearing() as events:
