@@ -64,6 +64,7 @@ class Unreachable(msgspec.Struct, frozen=True):
 Health = Reading | Live | Stale | Forbidden | Unreachable
 
 # Seconds. A broken watch usually resumes within one, and until then the view isn't called stale.
+# If it takes longer, the view is stale until the API server has sent what was missed.
 STALE_AFTER = 10.0
 # Seconds. How long an optional kind may take to be read again, before it counts as unknown.
 REREAD_SECONDS = 10.0
@@ -139,7 +140,8 @@ def _missed(reflector: Reflector) -> str:
 def _freshness(reflectors: Sequence[Reflector], now: float, longest_silence: float) -> Live | Stale:
     age = max((now - reflector.confirmed for reflector in reflectors), default=0.0)
     for reflector in reflectors:
-        if reflector.error is not None and now - reflector.confirmed > STALE_AFTER:
+        outage = max(reflector.outage, now - reflector.lost)
+        if reflector.error is not None and outage > STALE_AFTER:
             return Stale(age, str(reflector.error))
         if reflector.gap:
             return Stale(age, _missed(reflector))

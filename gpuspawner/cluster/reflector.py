@@ -1,6 +1,7 @@
 """Keeps one kind of object in the cluster state up to date, and knows how fresh it is."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
@@ -18,6 +19,10 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 
 log = logging.getLogger(__name__)
+
+# Seconds. API servers end each watch after a minute (see `Backoff`), so each connection that works
+# confirms the state at least that often.
+_LONGEST_UNCONFIRMED = 70.0
 
 
 class Store(Protocol):
@@ -55,6 +60,8 @@ class Reflector:
         gap_since: When it was lost last (``time.monotonic``).
         confirmed: When the API server last said that the state is current (``time.monotonic``).
         error: What is wrong now, if anything.
+        lost: Since when no watch works (``time.monotonic``); infinite if one does.
+        outage: The longest time without one since the API server had sent all changes.
         undecodable: How many objects could not be decoded since the start.
         background: It works in turns with everything else there.
     """
@@ -72,6 +79,7 @@ class Reflector:
         self.gap_since = 0.0
         self.confirmed = time.monotonic()
         self.error: RequestError | None = None
+        self.lost, self.outage = math.inf, 0.0
         self.undecodable = 0
         self._state = state
         self._notify = notify
@@ -104,8 +112,7 @@ class Reflector:
                 await self._finish_list()
             case Confirmed(changes, caught_up):
                 await self._take_changes(changes)
-                if caught_up:
-                    self.error = None
+                self._resume(caught_up=caught_up)
             case Lost(error, gap):
                 await self._lose(error, gap=gap)
 
@@ -127,6 +134,7 @@ class Reflector:
         self.listed = True
         self.gap = False
         self.confirmed = time.monotonic()
+        self._resume(caught_up=True)
 
     async def _keys(self) -> set[Key]:
         keys: set[Key] = set()
@@ -150,8 +158,16 @@ class Reflector:
             await self.background.end_turn_if_long()
         self.confirmed = time.monotonic()
 
+    def _resume(self, *, caught_up: bool) -> None:
+        self.outage = max(self.outage, time.monotonic() - self.lost)
+        self.lost = math.inf
+        if caught_up:
+            self.error, self.outage = None, 0.0
+
     async def _lose(self, error: RequestError, *, gap: bool) -> None:
-        self.error = error
+        now = time.monotonic()
+        was_dead = now - self.confirmed > _LONGEST_UNCONFIRMED
+        self.error, self.lost = error, min(self.lost, self.confirmed if was_dead else now)
         if not gap:
             return
         self.doubt()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import time
 import weakref
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.events import Change
+from gpuspawner.cluster.health import Live, health_of
 from gpuspawner.cluster.kinds import PODS
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal
@@ -141,6 +143,48 @@ async def test_a_gap_ends_with_the_list_that_follows_it() -> None:
     await reflector.run(Scripted(*listing))  # type: ignore[arg-type]
     assert not reflector.gap
     assert reflector.error is None
+
+
+BROKEN = Lost(RequestError("broken"), gap=False)
+RESUMED, CAUGHT_UP = Confirmed([], caught_up=False), Confirmed([])
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_live"),
+    [
+        ([(50, BROKEN)], True),
+        ([(50, BROKEN), (9, RESUMED)], True),
+        ([(50, BROKEN), (9, RESUMED), (2, BROKEN), (9, RESUMED)], True),
+        ([(50, BROKEN), (6, BROKEN), (5, None)], False),
+        ([(50, BROKEN), (11, RESUMED)], False),
+        ([(50, BROKEN), (11, RESUMED), (2, BROKEN), (1, RESUMED)], False),
+        ([(50, BROKEN), (11, RESUMED), (3, CAUGHT_UP)], True),
+        ([(50, BROKEN), (11, CAUGHT_UP), (50, BROKEN)], True),
+        ([(75, BROKEN), (1, RESUMED)], False),
+    ],
+    ids=[
+        "it has just broken",
+        "it is back in time",
+        "it is back in time again and again",
+        "it stays broken",
+        "it comes back late",
+        "it comes back late and breaks again",
+        "all that was missed has come",
+        "it breaks after that",
+        "it was dead for long before it broke",
+    ],
+)
+async def test_what_was_known_before_a_broken_watch_counts_if(steps, is_live, monkeypatch) -> None:
+    """A quiet cluster confirms it once a minute, and a new watch begins before it tells changes."""
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    reflector = Reflector(PODS, ClusterState(), lambda: None)
+    await reflector.run(Scripted(Page([], first=True), ListEnd()))  # type: ignore[arg-type]
+    for seconds, signal in steps:
+        now += seconds
+        await reflector.run(Scripted(*filter(None, [signal])))  # type: ignore[arg-type]
+
+    assert isinstance(health_of([reflector], since=now, silence=75.0), Live) == is_live
 
 
 async def test_garbage_of_others_does_not_grow_while_pages_replace_objects() -> None:
