@@ -11,7 +11,7 @@ from gpuspawner.preflight.dry_run import Admission, added_tolerations, changes
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.placement import Placements
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.rejection import Rejection
+from gpuspawner.preflight.rejection import Missing, Rejection
 
 
 class LearnedAdmission:
@@ -50,12 +50,16 @@ class LearnedAdmission:
     ) -> Proposal | Rejection | None:
         """Return the proposal as admission changes it, or its rejection; None without an answer.
 
+        There is none as long as the service account is missing: a hook may make it for each user.
+
         Raises:
             TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
         """
         answer = await admission.admit(proposal.namespace, proposal.pod)
-        if answer is None or isinstance(answer, Rejection):
-            return answer
+        if isinstance(answer, Rejection):
+            return None if _lacks_account(answer) else answer
+        if answer is None:
+            return None
         admitted = proposal.admitted(answer)
         self._learn(proposal, admitted)
         return admitted
@@ -111,6 +115,10 @@ class LearnedAdmission:
             change = self._held_back.add if admitted.queue else self._held_back.discard
             change(proposal.namespace)
         self.placements.admit(proposal.kind, added_tolerations(proposal.pod, admitted.pod))
+
+
+def _lacks_account(rejection: Rejection) -> bool:
+    return isinstance(rejection.cause, Missing) and rejection.cause.kind == "ServiceAccount"
 
 
 def _model(grant: Grant) -> str | None:

@@ -15,6 +15,7 @@ from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
     Insecure,
+    Missing,
     Of,
     OutOfRange,
     OverQuota,
@@ -164,6 +165,15 @@ async def test_without_an_answer_the_pod_is_judged_without_admission() -> None:
 
     assert isinstance(await preflight.examine(proposal("a", 1), NoAnswer()), Start)
     assert refused(await preflight.examine(proposal("a", 2), NoAnswer()))
+
+
+async def test_a_missing_service_account_is_no_reason_because_a_hook_may_make_it() -> None:
+    preflight, admission = preflight_on(node("n", 1)), rejecting(1, 2)
+    admission.no = Rejection(Of.POD, Missing("ServiceAccount", "alice"), "")
+
+    for gate in (preflight.examine, preflight.confirm):
+        assert isinstance(await gate(proposal("a", 1), admission), Start)
+        assert refused(await gate(proposal("b", 2), admission)) is Reason.IMPOSSIBLE
 
 
 async def test_a_gate_without_a_turn_starts_a_pod_that_fits_and_says_try_again_to_others() -> None:
