@@ -63,10 +63,19 @@ _OPTIONAL = {
     "VolumeAttachment": f"{_STORAGE}/volumeattachments",
     # Needed only if admission hasn't written the priority into the pod: if its dry run failed, say.
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
-    # In version v1 since Kubernetes 1.34.
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
 }
-KINDS = (NODES, PODS, *(ObjectKind(name, path, required=False) for name, path in _OPTIONAL.items()))
+# In version v1 since Kubernetes 1.34. No API server lacks the others: if one of them isn't found,
+# it is a proxy that says so, and nothing is known of it.
+_MAY_BE_ABSENT = "DeviceClass"
+KINDS = (
+    NODES,
+    PODS,
+    *(
+        ObjectKind(name, path, required=False, absent_is_empty=name == _MAY_BE_ABSENT)
+        for name, path in _OPTIONAL.items()
+    ),
+)
 
 
 def _in_any_version(path: str, **plurals: str) -> tuple[ObjectKind, ...]:

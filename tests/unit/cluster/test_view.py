@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Live, Reading, Unreachable
-from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
+from gpuspawner.cluster.kinds import KINDS, NODES, PODS, ObjectKind
 from gpuspawner.cluster.view import ClusterView, server_version
 from gpuspawner.kube.objects import KubeObject, Undecodable
 from gpuspawner.scheduling import Rules
@@ -145,6 +145,14 @@ async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
         assert await view.first_list(PATIENCE)
 
         assert view.state.known("DeviceClass")
+
+
+@pytest.mark.parametrize("kind", [it for it in KINDS if not it.required], ids=lambda it: it.name)
+async def test_a_kind_that_no_server_lacks_is_unknown_while_a_proxy_finds_nothing(kind) -> None:
+    async with viewing((NODES, PODS, kind), **{kind.plural: [failure(404)] * 1000}) as (view, _):
+        assert await view.first_list(PATIENCE)
+
+        assert view.state.known(kind.name) == (kind.name == "DeviceClass")
 
 
 async def test_a_kind_that_the_server_does_not_have_stays_known_while_the_server_restarts() -> None:
