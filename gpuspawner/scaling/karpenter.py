@@ -31,6 +31,9 @@ from gpuspawner.scheduling.state import ClusterState
 _NODES = "nodes"
 _OF_EVERY_NODE = (_NODES, "cpu", "memory", "pods", "ephemeral-storage")
 
+# GPU feature discovery and the like label a node when it exists, so Karpenter adds none for them.
+_DISCOVERED = ("nvidia.com/", "amd.com/", "feature.node.kubernetes.io/")
+
 _NOT_TRIED = ("", "AwaitingReconciliation")
 
 _Nanos = dict[str, int]
@@ -128,7 +131,13 @@ def _requirements(pool: NodePool) -> PoolRequirements:
 
 def _now_made(node: NodeInfo, requirements: PoolRequirements) -> NodeInfo:
     """Return the next node of a kind; its labels and taints are those that the pool has now."""
-    labels = {**node.labels, **requirements.labels}
+    defined = {it.key for it in requirements.expressions}
+    kept = {
+        key: value
+        for key, value in node.labels.items()
+        if key in defined or not key.startswith(_DISCOVERED)
+    }
+    labels = {**kept, **requirements.labels}
     return new_node(node.name, labels, requirements.taints, node.allocatable)
 
 

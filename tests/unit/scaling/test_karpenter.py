@@ -85,6 +85,9 @@ ONLY_SMALL, ONLY_LARGE = need(TYPE, "In", "g.small"), need(TYPE, "In", "g.large"
 """A pool of the small ones makes only machines with 8 cores, 32 GiB and a GPU."""
 CAPACITY = "karpenter.sh/capacity-type"
 ON_DEMAND = node("n", 1, labels={**SMALL, CAPACITY: "on-demand"}, unschedulable=True)
+MODEL = {"nvidia.com/gpu.product": "T4"}
+DISCOVERED = node("n", 1, labels={**SMALL, **MODEL}, unschedulable=True)
+WITH_MODEL = need("nvidia.com/gpu.product", "In", "T4")
 OTHERS = node("core", 1, labels={}, unschedulable=True)
 SPOT_TOO = need(CAPACITY, "In", "spot", "on-demand")
 TAINTED = pool(taints=[{"key": "team", "value": "x", "effect": "NoSchedule"}])
@@ -127,6 +130,12 @@ IF = {
     ),
     "it may make another capacity type than the one seen": (
         [pool(ONLY_SMALL, SPOT_TOO)], [ON_DEMAND], asks(selector={CAPACITY: "spot"}), MAY
+    ),
+    "the pod selects what is only discovered on its machines": (
+        [pool(ONLY_SMALL)], [DISCOVERED], asks(selector=MODEL), NEVER
+    ),
+    "the pod selects what it defines for its machines": (
+        [pool(ONLY_SMALL, WITH_MODEL)], [DISCOVERED], asks(selector=MODEL), CanScaleUp
     ),
     "all its types are too small": ([pool(ONLY_SMALL)], [full()], asks(4), NEVER),
     "one of its types may be large enough": (
