@@ -58,6 +58,7 @@ _Question = Callable[[Proposal], Awaitable[Decision]]
 # Each round asks about at most three alternatives; the next round replaces those it rejects.
 _ROUNDS = 4
 _NOT_ASKED = UnknownRules(("nobody knows whether Kueue holds the pod back",))
+_OUTDATED = UnknownRules(("contact with the API server is lost, and pods may have ended since",))
 
 
 class Preflight:
@@ -87,6 +88,7 @@ class Preflight:
     ) -> None:
         self.verdicts = Verdicts(view.state)
         self.reservations = Reservations(view.state, self.verdicts, view.wake)
+        self._view = view
         pools = pools or Pools(view.state, view.autoscalers)
         self.to_come = NodesToCome(view.state, self.verdicts, self.reservations, pools)
         promised = self.verdicts, self.reservations
@@ -226,7 +228,11 @@ class Preflight:
         return msgspec.structs.replace(decision, after_admission=True)
 
     async def _check(self, proposal: Proposal) -> Decision:
-        return self.decider.check(proposal)
+        """Decide at this moment; `begin` waits for contact before it says no."""
+        decision = self.decider.check(proposal)
+        if isinstance(decision, Refuse) and not self._view.in_touch():
+            return Start(proposal.grant, (_OUTDATED,))
+        return decision
 
     # What somebody who is refused can have instead
 

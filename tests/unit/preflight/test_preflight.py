@@ -167,6 +167,19 @@ async def test_without_an_answer_the_pod_is_judged_without_admission() -> None:
     assert refused(await preflight.examine(proposal("a", 2), NoAnswer()))
 
 
+async def test_a_form_is_not_refused_by_what_was_known_before_contact_was_lost() -> None:
+    """The start itself waits for contact."""
+    view = StillView(*ONE_FREE)
+    view.touch = False
+
+    decision = await Preflight(view).examine(proposal("a", 2), Scripted())
+    assert isinstance(decision, Start)
+    assert decision.notes
+
+    view.touch = True
+    assert refused(await Preflight(view).examine(proposal("a", 2), Scripted())) is Reason.BUSY
+
+
 async def test_a_missing_service_account_is_no_reason_because_a_hook_may_make_it() -> None:
     preflight, admission = preflight_on(node("n", 1)), rejecting(1, 2)
     admission.no = Rejection(Of.POD, Missing("ServiceAccount", "alice"), "")
