@@ -163,8 +163,15 @@ class Accelerators(ServerSource):
         """Propose a pod for this server, as *later* expects it."""
         started = hooks.as_started(self.spawner)
         is_open = later.is_open(kind_of(grant), pod)
-        claims = home_of(started)
-        return Proposal(started.namespace, started.pod_name, pod, grant, claims, is_open=is_open)
+        return Proposal(
+            started.namespace,
+            started.pod_name,
+            pod,
+            grant,
+            home_of(started),
+            is_open=is_open,
+            is_unfinished=later.has_any_code,
+        )
 
     def survey(
         self, entitlement: Entitlement, stock: Manifest | None

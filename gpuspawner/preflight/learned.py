@@ -11,7 +11,13 @@ from gpuspawner.preflight.dry_run import Admission, added_tolerations, changes
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.placement import Placements
 from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.rejection import Missing, Rejection
+from gpuspawner.preflight.rejection import (
+    OutOfRange,
+    OverQuota,
+    QuotaDemands,
+    QuotaUncounted,
+    Rejection,
+)
 
 
 class LearnedAdmission:
@@ -50,14 +56,14 @@ class LearnedAdmission:
     ) -> Proposal | Rejection | None:
         """Return the proposal as admission changes it, or its rejection; None without an answer.
 
-        There is none as long as the service account is missing: a hook may make it for each user.
+        None, too, if the hub's own code may still mend what is rejected.
 
         Raises:
             TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
         """
         answer = await admission.admit(proposal.namespace, proposal.pod)
         if isinstance(answer, Rejection):
-            return None if _lacks_account(answer) else answer
+            return None if _may_be_mended(proposal, answer) else answer
         if answer is None:
             return None
         admitted = proposal.admitted(answer)
@@ -117,8 +123,11 @@ class LearnedAdmission:
         self.placements.admit(proposal.kind, added_tolerations(proposal.pod, admitted.pod))
 
 
-def _lacks_account(rejection: Rejection) -> bool:
-    return isinstance(rejection.cause, Missing) and rejection.cause.kind == "ServiceAccount"
+def _may_be_mended(proposal: Proposal, rejection: Rejection) -> bool:
+    """Whether the hub's own code may change what is rejected, or make what is missing."""
+    if isinstance(rejection.cause, OverQuota | QuotaDemands | QuotaUncounted | OutOfRange):
+        return proposal.is_open  # whether the code changes requests is learned
+    return proposal.is_unfinished
 
 
 def _model(grant: Grant) -> str | None:

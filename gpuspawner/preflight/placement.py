@@ -158,13 +158,16 @@ class Later(msgspec.Struct, frozen=True):
 
     Attributes:
         placements: What has been seen of it.
-        has_own_code: Whether the hub has code of its own that may change them.
+        has_own_code: Whether the hub has code of its own that may change where they can run, or
+            what they request.
+        has_any_code: Whether it has code of its own that may change anything.
         owner: The server's owner, if that code may treat users differently; "" otherwise.
         is_unknowable: Whether it depends on the options that a start will have.
     """
 
     placements: Placements
     has_own_code: bool = False
+    has_any_code: bool = False
     owner: str = ""
     is_unknowable: bool = False
 

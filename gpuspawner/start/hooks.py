@@ -40,22 +40,22 @@ def later(spawner: Host, placements: Placements, unused: tuple[str, ...] = ()) -
     *unused* are methods that a class of the administrator's may have, and that have had no part in
     the pod that is judged.
     """
-    early = _that_matters(
-        spawner,
+    before = (
         *jupyterhub.code_before_a_start(spawner),
         *kubespawner.methods_of_others(spawner, kubespawner.PREPARING),
     )
-    late = _that_matters(
-        spawner,
+    after = (
         spawner.pre_spawn_hook,
         spawner.modify_pod_hook,
         *kubespawner.methods_of_others(spawner, (*kubespawner.STARTING, *unused)),
     )
+    early, late = _that_matters(spawner, *before), _that_matters(spawner, *after)
     is_starting = jupyterhub.is_starting(spawner)
     is_alike = not early and all(uses_only(it, _OF_ALL_ALIKE.__contains__, _CLIENTS) for it in late)
     return Later(
         placements,
         has_own_code=bool(late) or bool(early and not is_starting),
+        has_any_code=any(it is not None for it in (*(() if is_starting else before), *after)),
         owner="" if is_alike else spawner.user.name,
         is_unknowable=(not is_starting and _applies_options(spawner))
         or any(mentions(it, "user_options") for it in late),

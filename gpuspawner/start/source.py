@@ -63,7 +63,8 @@ class Choice:
 
     def sending(self, pod: Manifest) -> Self:
         """Return the same choice with the pod that is really sent, as the API writes it."""
-        return replace(self, proposal=replace(self.proposal, pod=pod, is_open=False))
+        sent = replace(self.proposal, pod=pod, is_open=False, is_unfinished=False)
+        return replace(self, proposal=sent)
 
     def kept_off_nodes(self, hostnames: tuple[str, ...]) -> Self:
         """Return the same choice with a pod that is kept off these nodes."""

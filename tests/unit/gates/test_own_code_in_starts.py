@@ -16,6 +16,7 @@ from kubespawner import KubeSpawner
 from gpuspawner import GPUSpawner
 from gpuspawner.gates.preview import preview
 from gpuspawner.preflight.decision import Start
+from gpuspawner.preflight.rejection import Denied, Of, Rejection
 from gpuspawner.spawner_class import in_front_of
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import begin
@@ -310,6 +311,45 @@ def harmless(_: Any, pod: Any) -> Any:
     spot = V1Toleration(key="spot", operator="Exists")
     pod.spec.tolerations = [*(pod.spec.tolerations or ()), spot]
     return pod
+
+
+def with_a_team(_: Any, pod: Any) -> Any:
+    pod.metadata.labels = {**(pod.metadata.labels or {}), "team": "x"}
+    return pod
+
+
+NO_TEAM = Rejection(Of.POD, Denied("a server needs a team"), "denied")
+
+
+@pytest.mark.parametrize(
+    ("offers", "chosen"),
+    [
+        ({}, {"accelerator": "a100"}),
+        ({"profile_list": [{**choice("a100"), "slug": "gpu"}]}, {"profile": "gpu"}),
+    ],
+    ids=["accelerators", "profiles"],
+)
+async def test_a_policy_of_the_cluster_is_kept_by_the_pod_that_a_hook_has_changed(
+    hub_with, offers, chosen
+) -> None:
+    hub = hub_with(("Node", labelled(node("a", 2), {"gpu": "a100", "pool": "gpu"})))
+    hub.admission.answer = lambda pod: pod if "team" in pod["metadata"]["labels"] else NO_TEAM
+    by_form = {f"opt-{name}": [value] for name, value in chosen.items()}
+
+    def spawner(**traits: Any) -> Any:
+        of_ann = made(hub, "ann", **offers, **traits)
+        of_ann._spawn_pending = False
+        return of_ann
+
+    ann = spawner(modify_pod_hook=with_a_team)
+    await ann.options_from_query(by_form)
+    ann._spawn_pending = True
+    await start(ann, **chosen)
+
+    with pytest.raises(Refusal, match="needs a team"):
+        await spawner().options_from_query(by_form)
+    with pytest.raises(Refusal, match="needs a team"):
+        await start(made(hub, "ann", modify_pod_hook=prefers, **offers), **chosen)
 
 
 GROUPS = {"gpus": {"groups": ["gpus"], "spawner_override": {"tolerations": [TOLERATION]}}}

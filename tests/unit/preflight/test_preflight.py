@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,11 +15,13 @@ from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import (
     Bound,
     Breach,
+    Denied,
     Insecure,
     Missing,
     Of,
     OutOfRange,
     OverQuota,
+    QuotaDemands,
     QuotaUncounted,
     Rejection,
     RejectionCause,
@@ -180,13 +183,37 @@ async def test_a_form_is_not_refused_by_what_was_known_before_contact_was_lost()
     assert refused(await Preflight(view).examine(proposal("a", 2), Scripted())) is Reason.BUSY
 
 
-async def test_a_missing_service_account_is_no_reason_because_a_hook_may_make_it() -> None:
-    preflight, admission = preflight_on(node("n", 1)), rejecting(1, 2)
-    admission.no = Rejection(Of.POD, Missing("ServiceAccount", "alice"), "")
+@pytest.mark.parametrize(
+    ("cause", "unknown"),
+    [
+        (Missing("ServiceAccount", "alice"), "is_unfinished"),
+        (Insecure("restricted"), "is_unfinished"),
+        (Denied("a label is missing"), "is_unfinished"),
+        (QuotaDemands(("limits.memory",)), "is_open"),
+        (OVER.cause, "is_open"),
+    ],
+    ids=lambda it: type(it).__name__,
+)
+async def test_what_the_hub_s_own_code_may_mend_is_no_reason_before_it_has_run(
+    cause, unknown
+) -> None:
+    preflight, admission = preflight_on(node("n", 1)), rejecting(1)
+    admission.no = Rejection(Of.POD, cause, "")
+    early = replace(proposal("a"), **{unknown: True})
 
+    assert await preflight.examine(early, admission) == Start(early.grant)
     for gate in (preflight.examine, preflight.confirm):
-        assert isinstance(await gate(proposal("a", 1), admission), Start)
-        assert refused(await gate(proposal("b", 2), admission)) is Reason.IMPOSSIBLE
+        assert refused(await gate(proposal("a"), admission))
+
+
+async def test_a_rejected_pod_that_code_may_mend_still_needs_room() -> None:
+    admission = rejecting(2)
+    admission.no = Rejection(Of.POD, Insecure("restricted"), "")
+    early = replace(proposal("a", 2), is_unfinished=True)
+
+    decision = await preflight_on(node("n", 1)).examine(early, admission)
+
+    assert refused(decision) is Reason.IMPOSSIBLE
 
 
 async def test_a_gate_without_a_turn_starts_a_pod_that_fits_and_says_try_again_to_others() -> None:

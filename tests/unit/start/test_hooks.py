@@ -221,6 +221,27 @@ def test_an_authenticator_that_prepares_a_start_counts_until_it_has_done_so(hub_
     assert flags(spawner) == (False, False)
 
 
+@pytest.mark.parametrize(
+    ("kind", "traits", "before", "at_the_start"),
+    [
+        (GPUSpawner, {}, False, False),
+        (GPUSpawner, {"pre_spawn_hook": of_the_environment}, True, True),
+        (GPUSpawner, {"modify_pod_hook": tolerate}, True, True),
+        (OwnStart, {}, True, True),
+        (GPUSpawner, {"auth_state_hook": of_the_environment}, True, False),
+    ],
+    ids=["none", "before the pod", "of the pod", "own start", "of the login"],
+)
+def test_any_code_that_has_not_run_yet_may_change_what_admission_looks_at(
+    hub_with, kind, traits, before, at_the_start
+) -> None:
+    spawner = hub_with().spawner(kind, **traits)
+
+    for is_starting, found in ((False, before), (True, at_the_start)):
+        spawner._spawn_pending = is_starting
+        assert hooks.later(spawner, spawner.hub.runtime(spawner)).has_any_code == found
+
+
 def test_what_is_overridden_for_groups_changes_a_copy_alone(hub_with) -> None:
     overrides = {
         "b": {"groups": ["x"], "spawner_override": {"mem_limit": "2G", "environment": {"B": "1"}}},
