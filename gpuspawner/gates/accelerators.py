@@ -25,7 +25,7 @@ from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_run import Admission
-from gpuspawner.preflight.placement import Later, kind_of
+from gpuspawner.preflight.placement import Later
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
@@ -162,16 +162,8 @@ class Accelerators(ServerSource):
     def propose(self, grant: Grant, pod: Manifest, later: Later) -> Proposal:
         """Propose a pod for this server, as *later* expects it."""
         started = hooks.as_started(self.spawner)
-        is_open = later.is_open(kind_of(grant), pod)
-        return Proposal(
-            started.namespace,
-            started.pod_name,
-            pod,
-            grant,
-            home_of(started),
-            is_open=is_open,
-            is_unfinished=later.has_any_code,
-        )
+        made = Proposal(started.namespace, started.pod_name, pod, grant, home_of(started))
+        return made.expecting(later)
 
     def survey(
         self, entitlement: Entitlement, stock: Manifest | None

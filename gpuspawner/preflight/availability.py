@@ -246,7 +246,10 @@ def _look(
             return Availability(accelerator, State.FREE, gpus)
         case Outcome.UNKNOWN:
             return Availability(accelerator, State.UNKNOWN)
-    if trials.is_open(smallest) and evaluate(state, anywhere(pod)).outcome is not Outcome.BUSY:
+    rises = trials.later.sets_priority and counts.could_be_raised(state, pod)
+    if trials.is_open(smallest) and (
+        rises or evaluate(state, anywhere(pod)).outcome is not Outcome.BUSY
+    ):
         return Availability(accelerator, State.UNKNOWN)
     outlook = to_come.outlook(NOBODY, Subject(pod), DeclaredPool.of(accelerator))
     match outlook:

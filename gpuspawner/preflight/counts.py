@@ -146,7 +146,7 @@ class NodeCounts:
             requests = pod_requests(pod, self._state.rules)
         except QuantityError:
             return False
-        return not _could_be_raised(self._state, pod) and any(
+        return not could_be_raised(self._state, pod) and any(
             is_device(resource) and self._free(resource) < amount
             for resource, amount in requests.items()
             if amount > 0
@@ -165,7 +165,7 @@ class NodeCounts:
         return self._most_free.of(version, resource, lambda: max(free, default=0))
 
 
-def _could_be_raised(state: ClusterState, pod: Pod) -> bool:
+def could_be_raised(state: ClusterState, pod: Pod) -> bool:
     """Whether a PriorityClass that isn't built in is above the pod's priority."""
     all_known = state.known("PriorityClass")
     priority = priority_of(pod, state.storage, all_known=all_known)

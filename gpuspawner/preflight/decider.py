@@ -15,7 +15,7 @@ from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
 from gpuspawner.preflight.apart import Apart
-from gpuspawner.preflight.counts import NodeCounts, could_replace
+from gpuspawner.preflight.counts import NodeCounts, could_be_raised, could_replace
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
@@ -275,7 +275,8 @@ class Decider:
 
     def _wait_or_refuse(self, proposal: Proposal, subject: Subject, verdict: Verdict) -> Decision:
         grant, pod = proposal.grant, subject.pod
-        if proposal.is_open and self._might_go_elsewhere(subject):
+        rises = proposal.may_rise and could_be_raised(self._state, pod)
+        if proposal.is_open and (rises or self._might_go_elsewhere(subject)):
             return Start(grant, (_OPEN,))
         outlook = self._to_come.outlook(proposal.key, subject, proposal.declared_pool)
         if not isinstance(outlook, CannotScaleUp):

@@ -161,6 +161,7 @@ class Later(msgspec.Struct, frozen=True):
         has_own_code: Whether the hub has code of its own that may change where they can run, or
             what they request.
         has_any_code: Whether it has code of its own that may change anything.
+        sets_priority: Whether that code sets a PriorityClass.
         owner: The server's owner, if that code may treat users differently; "" otherwise.
         is_unknowable: Whether it depends on the options that a start will have.
     """
@@ -168,6 +169,7 @@ class Later(msgspec.Struct, frozen=True):
     placements: Placements
     has_own_code: bool = False
     has_any_code: bool = False
+    sets_priority: bool = False
     owner: str = ""
     is_unknowable: bool = False
 

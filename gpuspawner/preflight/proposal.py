@@ -29,6 +29,7 @@ class Proposal:
         is_open: Whether the hub's own code may still change on which nodes the pod can run, and
             nobody knows how.
         is_unfinished: Whether the hub's own code may still change anything of it.
+        may_rise: Whether that code sets priorities.
         older_stays: Whether an older pod of its name in the view is there until this one is sent:
             KubeSpawner, which deletes it then, hasn't seen it go.
     """
@@ -43,6 +44,7 @@ class Proposal:
     profile: str = ""
     is_open: bool = False
     is_unfinished: bool = False
+    may_rise: bool = False
     older_stays: bool = False
 
     @property
@@ -79,9 +81,13 @@ class Proposal:
 
     def expecting(self, later: Later) -> "Proposal":
         """Return the proposal of the pod that will probably be sent."""
-        pod = later.expected(self.kind, self.pod)
-        is_open = later.is_open(self.kind, self.pod)
-        return replace(self, pod=pod, is_open=is_open, is_unfinished=later.has_any_code)
+        return replace(
+            self,
+            pod=later.expected(self.kind, self.pod),
+            is_open=later.is_open(self.kind, self.pod),
+            is_unfinished=later.has_any_code,
+            may_rise=later.sets_priority,
+        )
 
     def with_pod(self, pod: Manifest) -> "Proposal":
         """Return the proposal of a changed pod."""

@@ -56,6 +56,7 @@ def later(spawner: Host, placements: Placements, unused: tuple[str, ...] = ()) -
         placements,
         has_own_code=bool(late) or bool(early and not is_starting),
         has_any_code=any(it is not None for it in (*(() if is_starting else before), *after)),
+        sets_priority=any(mentions(it, "priority_class_name") for it in (*early, *late)),
         owner="" if is_alike else spawner.user.name,
         is_unknowable=(not is_starting and _applies_options(spawner))
         or any(mentions(it, "user_options") for it in late),

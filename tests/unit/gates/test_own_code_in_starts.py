@@ -275,6 +275,9 @@ LIST = [
 ]
 
 
+ONE = {**choice("a100"), "slug": "gpu"}
+
+
 async def test_another_choice_of_the_same_profile_is_not_judged_by_the_first_one(hub_with) -> None:
     """T4s are all in use, A100s are free."""
     t4 = ("Node", labelled(node("t", 1), {"gpu": "t4", "pool": "gpu"}))
@@ -313,6 +316,29 @@ def harmless(_: Any, pod: Any) -> Any:
     return pod
 
 
+def with_priority(spawner: Any) -> None:
+    spawner.priority_class_name = "teachers" if spawner.user.name == "bob" else ""
+
+
+TEACHERS = ("PriorityClass", {"metadata": {"name": "teachers"}, "value": 1000})
+
+
+@pytest.mark.parametrize(
+    ("offers", "chosen"),
+    [({}, {"accelerator": "a100"}), ({"profile_list": [ONE]}, {"profile": "gpu"})],
+    ids=["accelerators", "profiles"],
+)
+async def test_a_hook_may_give_a_priority_for_which_others_end(hub_with, offers, chosen) -> None:
+    batch = ("Pod", pod("batch", 1, on="a", priority=0))
+    hub = hub_with(("Node", labelled(node("a", 1), {"gpu": "a100"})), batch, TEACHERS)
+    hub.view.state.mark_known("PriorityClass")
+    traits: Any = {"pre_spawn_hook": with_priority, **offers}
+
+    with pytest.raises(Refusal):
+        await start(made(hub, "ann", **traits), **chosen)
+    await start(made(hub, "bob", **traits), **chosen)
+
+
 def with_a_team(_: Any, pod: Any) -> Any:
     pod.metadata.labels = {**(pod.metadata.labels or {}), "team": "x"}
     return pod
@@ -325,7 +351,7 @@ NO_TEAM = Rejection(Of.POD, Denied("a server needs a team"), "denied")
     ("offers", "chosen"),
     [
         ({}, {"accelerator": "a100"}),
-        ({"profile_list": [{**choice("a100"), "slug": "gpu"}]}, {"profile": "gpu"}),
+        ({"profile_list": [ONE]}, {"profile": "gpu"}),
     ],
     ids=["accelerators", "profiles"],
 )

@@ -8,7 +8,7 @@ from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Availability, State, Surveys, survey
 from gpuspawner.preflight.decision import CanScaleUp, ResourceRoom
-from gpuspawner.preflight.placement import Placements
+from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.surveyed import LATER, LIVE, OFFERS, STOCK, T4, look, node, pod, to_come
 from tests.unit.makers.worlds import having
@@ -118,6 +118,22 @@ def test_a_pod_that_contradicts_an_accelerator_leaves_its_state_unknown():
     here, _ = look([node("a", 1)], stock=stock)
 
     assert here == Availability(OFFERS.accelerators["t4"], State.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("sets_priority", "value", "expected"),
+    [(True, 1000, State.UNKNOWN), (True, -1, State.BUSY), (False, 1000, State.BUSY)],
+)
+def test_nobody_knows_what_is_free_for_whom_code_gives_a_priority(sets_priority, value, expected):
+    classes = [{"metadata": {"name": "teachers"}, "value": value}]
+    state = ClusterState.from_objects(
+        nodes=[node("a", 1)], pods=[pod("x", "a", 1)], deviceClasses=[], priorityClasses=classes
+    )
+    later = Later(Placements(), has_own_code=True, sets_priority=sets_priority)
+
+    here, _ = survey(state, to_come(state), LIVE, OFFERS, STOCK, PodRules(), later)
+
+    assert here.state is expected
 
 
 def test_rules_for_servers_without_a_gpu_count():
