@@ -6,7 +6,7 @@ fitted if kube-scheduler finds a node for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -98,7 +98,6 @@ class Twin:
         self._cluster = cluster
         self._questions = count(1)
         self._nodes: Lines | None = None
-        self._version = ""
 
     def would_have_fitted(self, recording: Iterable[Line], since: int = 0) -> list[Misjudged]:
         """Return the refusals from the given line on for which the scheduler finds a node."""
@@ -116,14 +115,14 @@ class Twin:
         ]
 
     def _make_nodes(self, recorded: Lines) -> None:
-        """Make the nodes as recorded, and give all of them a new version.
+        """Make the nodes as recorded, and wait until the scheduler sees them so.
 
-        Changes of nodes and of pods reach the scheduler in no common order, so the pods of a
-        replay select nodes of this version.
+        Changes of nodes and of pods reach it in no common order, but those of nodes do. So when it
+        has put a pod on the last node in its new version, it has seen them all.
         """
         if recorded == self._nodes:
             return
-        self._nodes, self._version = recorded, str(next(self._questions))
+        self._nodes, version = recorded, {_VERSION: str(next(self._questions))}
         for node in self._cluster.api.items(_NODES):
             name = node["metadata"]["name"]
             line = recorded.get(name, Line("node-gone", name, unschedulable=True))
@@ -131,8 +130,10 @@ class Twin:
             status = {"status": {"allocatable": amounts, "capacity": amounts}}
             self._cluster.api.patch(f"{_NODES}/{name}/status", status)
             spec = {"taints": line.taints, "unschedulable": line.unschedulable}
-            labels = {"labels": {_VERSION: self._version}}
-            self._cluster.api.patch(f"{_NODES}/{name}", {"metadata": labels, "spec": spec})
+            patch = {"metadata": {"labels": version}, "spec": spec}
+            self._cluster.api.patch(f"{_NODES}/{name}", patch)
+        on_last = {**version, "kubernetes.io/hostname": name}
+        self._ask(0, _node, nodeSelector=on_last, tolerations=[{"operator": "Exists"}])
 
     def _make_pods(self, recorded: Lines) -> None:
         pods = self._cluster.api.items(_PODS)
@@ -151,14 +152,17 @@ class Twin:
         Each pod has a new name, so that a late answer about one isn't taken for an answer about
         the next.
         """
+        return _node(self._ask(gpus, _is_answered))
+
+    def _ask(self, gpus: int, is_answered: Callable[[Object], object], **spec: object) -> Object:
+        """Make a pod, wait for the scheduler's answer, and delete it."""
         name = f"question-{next(self._questions)}"
         path = f"{_PODS}/{name}"
-        asked = _pod(gpus, name, nodeSelector={_VERSION: self._version})
-        self._cluster.api.create(_PODS, asked)
-        wait_for(lambda: _is_answered(self._cluster.api.get(path)))
+        self._cluster.api.create(_PODS, _pod(gpus, name, **spec))
+        wait_for(lambda: is_answered(self._cluster.api.get(path)))
         pod = self._cluster.api.get(path)
         self._cluster.api.delete(path, grace=0)
-        return str(pod["spec"].get("nodeName", ""))
+        return pod
 
 
 @contextmanager
@@ -177,11 +181,13 @@ def _pod(gpus: int, name: str, **spec: object) -> Object:
     return pod_asking_for(gpus, name, terminationGracePeriodSeconds=0, **spec)
 
 
+def _node(pod: Object) -> str:
+    return str(pod["spec"].get("nodeName", ""))
+
+
 def _is_answered(pod: Object) -> bool:
-    """Return whether the pod has a node, or the scheduler found none among the newest nodes."""
-    return bool(pod["spec"].get("nodeName")) or any(
-        condition["type"] == "PodScheduled"
-        and condition["status"] == "False"
-        and "node affinity/selector" not in condition["message"]
+    """Return whether the pod has a node, or the scheduler found none."""
+    return bool(_node(pod)) or any(
+        condition["type"] == "PodScheduled" and condition["status"] == "False"
         for condition in pod["status"].get("conditions", [])
     )
