@@ -22,7 +22,7 @@ from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
-from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of
+from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of, tolerating
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
@@ -261,8 +261,20 @@ def _look(
         short = counts.shortage(state, pod, counts.candidates(state, pod), resource)
         short_of, obstacles = short.resource if short else "", outlook.obstacles
         return Availability(accelerator, State.BUSY, gpus, obstacles=obstacles, short_of=short_of)
-    word = State.AWAY if verdict.away else State.ABSENT
+    word = State.AWAY if verdict.away else _absent(state, trials, smallest, pod)
     return Availability(accelerator, word, gpus, obstacles=outlook.obstacles)
+
+
+def _absent(state: ClusterState, trials: Trials, grant: Grant, pod: Pod) -> State:
+    """Return what is known of a pod that no node can hold: admission may add a toleration.
+
+    If each user has a namespace, it is asked only when somebody chooses the accelerator.
+    """
+    if trials.later.placements.knows_admission(kind_of(grant)):
+        return State.ABSENT
+    if evaluate(state, tolerating(pod)).outcome is Outcome.IMPOSSIBLE:
+        return State.ABSENT
+    return State.UNKNOWN
 
 
 def what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:

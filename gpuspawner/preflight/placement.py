@@ -67,6 +67,11 @@ def placement_of(pod: Manifest) -> bytes:
     return msgspec.msgpack.encode(judged, order="deterministic")
 
 
+def tolerating(pod: Pod) -> Pod:
+    """Return the pod as it would be if admission let it on every tainted node."""
+    return replace(pod, spec=replace(pod.spec, tolerations=_EVERYTHING))
+
+
 def anywhere(pod: Pod) -> Pod:
     """Return the pod with nothing that chooses its nodes but its requests and volumes."""
     spec = replace(
@@ -141,6 +146,10 @@ class Placements:
         if now != known:
             self._admitted[kind] = now
             self.version += 1
+
+    def knows_admission(self, kind: MadeFor) -> bool:
+        """Whether admission has ever answered for a pod of a kind, or for a sample."""
+        return kind in self._admitted
 
     def admitted(self, kind: MadeFor, pod: Manifest) -> Manifest | None:
         """Return a pod with the tolerations that admission has last added to those of its kind.

@@ -95,6 +95,22 @@ def test_an_accelerator_that_no_node_has_is_absent():
     assert plain == Availability(None, State.FREE)
 
 
+def test_nobody_knows_of_tainted_nodes_until_admission_was_asked():
+    """Hubs with a namespace for each user try no samples, and admission may tolerate the taint."""
+    tainted = node("a", 1, spec={"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]})
+    state = ClusterState.from_objects(nodes=[tainted], pods=[], deviceClasses=[])
+    placements = Placements()
+
+    def seen() -> State:
+        later = Later(placements)
+        return survey(state, to_come(state), LIVE, OFFERS, STOCK, PodRules(), later)[0].state
+
+    before = seen()
+    placements.admit(("", "t4"), ())
+
+    assert (before, seen()) == (State.UNKNOWN, State.ABSENT)
+
+
 CLAIM = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-anna"}}
 
 
