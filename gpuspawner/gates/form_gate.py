@@ -20,14 +20,13 @@ from gpuspawner.offers import parsing
 from gpuspawner.reservations.places import OPTION, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, drafts, request_options
-from gpuspawner.start.decisions import decide, may_wait, offers_line
+from gpuspawner.start.decisions import decide, may_wait, offers_line, preflight_of
 from gpuspawner.start.hooks import as_started
 from gpuspawner.start.host import Host, set_locale
 from gpuspawner.start.policing import LIMIT, Policing
 from gpuspawner.start.refusal import Refusal, about, reporting
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import ENFORCE
-from gpuspawner.traits.trait_types import setting
 
 
 class FormGate:
@@ -81,7 +80,7 @@ class FormGate:
             wish = wish if self._runtime.line is not None else Wish.NOT
             with about(choice.proposal.grant):
                 await self._ask_policies(choice, wish)
-                if setting(as_started(self._spawner), "preflight") == ENFORCE:
+                if preflight_of(as_started(self._spawner), choice) == ENFORCE:
                     await self._examine(choice, wish)
             claim_start(self._spawner)
             return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}

@@ -273,9 +273,9 @@ class Gates:
         # An administrator's class may make it a coroutine.
         started: Future[Any] = maybe_future(self._stock.kubespawner.start())
         # KubeSpawner loads the profile only after the hub has read the timeout.
-        of_profile = self.attempt.choice.timeouts if self.attempt is not None else {}
-        for name, seconds in of_profile.items():
-            self._spawner.set_trait(name, seconds)
+        of_profile = self.attempt.choice.traits if self.attempt is not None else {}
+        for name, value in of_profile.items():
+            self._spawner.set_trait(name, value)
         self._wait_longer(of_profile.get("start_timeout", configured))
 
         def end(_: object) -> None:

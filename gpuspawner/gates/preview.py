@@ -60,15 +60,16 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
         return Denial(DenialReason.NOT_OFFERED, request)
     _, name = accelerators.policing.key  # this spawner's pod may be another server's
     proposal = replace(proposal, name=name)
+    choice = Choice(proposal)
     try:
-        await accelerators.policing.examine(Choice(proposal))
+        await accelerators.policing.examine(choice)
     except Refusal as refusal:
         return refusal
     if setting(spawner, "preflight") == OFF:
         return Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
     admission = runtime.dry_runs.for_form(spawner.user.name)
     foretell = partial(runtime.preflight.foretell, admission=admission)
-    decision = await answer(spawner, proposal, foretell)
+    decision = await answer(spawner, choice, foretell)
     if not isinstance(decision, Refuse):
         return decision
     try:

@@ -116,7 +116,7 @@ class Profiles(ServerSource):
         offered = await self._offered(self._spawner, listed)
         chosen = self._choose(raw, offered, listed)
         started = hooks.as_started(self._spawner)
-        before, copied = _timeouts(started), started.gpuspawner_copy()
+        before, copied = _early_traits(started), started.gpuspawner_copy()
         rules = self.runtime.view.state.rules
         proposal = await try_out(copied, listed.complete, chosen, rules)
         proposal = proposal.expecting(self.later)
@@ -124,7 +124,7 @@ class Profiles(ServerSource):
         return ProfileChoice(
             proposal,
             options,
-            timeouts=dict(_timeouts(copied).items() - before.items()),
+            traits=dict(_early_traits(copied).items() - before.items()),
             chosen=chosen,
             listed=offered,
             looking=self.looking,
@@ -297,6 +297,7 @@ class Profiles(ServerSource):
         raise invalid(others if chosen is None or isinstance(chosen, Chosen) else chosen)
 
 
-def _timeouts(spawner: Host) -> dict[str, float | None]:
-    names = ("start_timeout", "scheduling_timeout", "preparing_timeout", "http_timeout")
-    return {it: setting(spawner, it) for it in names}
+def _early_traits(spawner: Host) -> dict[str, object]:
+    """Return the traits of `Choice.traits`."""
+    timeouts = "start_timeout", "scheduling_timeout", "preparing_timeout", "http_timeout"
+    return {it: setting(spawner, it) for it in (*timeouts, "preflight")}

@@ -47,20 +47,27 @@ async def decide(
     Raises:
         Refusal: The cluster can't hold the pod.
     """
-    if setting(spawner, "preflight") == OFF:
+    if preflight_of(spawner, choice) == OFF:
         return Start(choice.proposal.grant)
-    decision = await answer(spawner, choice.proposal, question)
+    decision = await answer(spawner, choice, question)
     if not isinstance(decision, Refuse):
         return decision
     raise await _refusal(spawner, choice, decision, admission)
 
 
-async def answer(spawner: Host, proposal: Proposal, question: PreflightMethod) -> Decision:
+def preflight_of(spawner: Host, choice: Choice) -> str:
+    """Return how the preflight judges a choice: the trait, which its profile may set."""
+    found: str = choice.traits.get("preflight") or setting(spawner, "preflight")
+    return found
+
+
+async def answer(spawner: Host, choice: Choice, question: PreflightMethod) -> Decision:
     """Return the preflight's decision; with ``"warn"``, a refusal becomes a start with a note.
 
     Raises:
         TooManyDryRunsError: Only for a preview; a start goes without a dry run.
     """
+    proposal = choice.proposal
     if not spawner.gpuspawner_stock.knows_no_pod():
         proposal = change(proposal, older_stays=True)
     try:
@@ -73,7 +80,7 @@ async def answer(spawner: Host, proposal: Proposal, question: PreflightMethod) -
         name = one_line(proposal.name)
         spawner.log.exception("The preflight failed; %s's server starts unchecked", name)
         return Start(proposal.grant, (UnknownRules(("the preflight itself failed",)),))
-    if isinstance(decision, Refuse) and setting(spawner, "preflight") == WARN:
+    if isinstance(decision, Refuse) and preflight_of(spawner, choice) == WARN:
         return Start(proposal.grant, (Overruled(decision),))
     return decision
 

@@ -38,13 +38,14 @@ class Choice:
         proposal: The pod for these options.
         options: As the hub stores them.
         kept_off: The nodes that others in line hold, by their labels: the pod mustn't go there.
-        timeouts: The spawner's traits that limit a start, in seconds, if its profile sets its own.
+        traits: The spawner's traits that gates read before KubeSpawner loads a profile, if this one
+            sets its own: `preflight`, and how long a start may take, in seconds.
     """
 
     proposal: Proposal
     options: Options = field(default_factory=dict)
     kept_off: tuple[str, ...] = ()
-    timeouts: Mapping[str, Any] = field(default_factory=dict)
+    traits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def profile(self) -> str:

@@ -362,6 +362,21 @@ async def test_the_hub_waits_for_all_phases_as_long_as_the_profile_says(hub_with
     await started
 
 
+@pytest.mark.parametrize("preflight", ["off", "warn"])
+async def test_a_profile_may_start_its_servers_unchecked(hub_with, preflight: str) -> None:
+    unchecked = {**GPU["kubespawner_override"], "preflight": preflight}
+    profiles = [GPU, {**GPU, "slug": "other", "kubespawner_override": unchecked}]
+    spawner = hub_with().spawner(profile_list=profiles, autoscaling="none")
+
+    with pytest.raises(Refusal):
+        await spawner.run_options_from_form({"profile": ["gpu"]})
+    spawner.user_options = await spawner.run_options_from_form({"profile": ["other"]})
+    if (begun := spawner.run_pre_spawn_hook()) is not None:
+        await begun
+
+    assert spawner.gpuspawner_gates.attempt is not None
+
+
 async def test_a_hook_s_own_timeout_counts_if_the_profile_sets_none(hub_with) -> None:
     def waits_longer(spawner: Any) -> None:
         spawner.start_timeout = 1800
