@@ -1,7 +1,8 @@
 """Whether a node can still come for a pod, beside the pods that already wait for one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.reservations.pending_pods import may_be_bound
@@ -53,12 +54,28 @@ class NodesToCome:
             QuantityError, SelectorError, UNDECODABLE: The pod can't be evaluated; then its verdict
                 is unknown, too.
         """
+        return self._outlook(subject, declared, partial(self._waiting, key))
+
+    def outlook_alone(self, subject: Subject, declared: DeclaredPool | None) -> Outlook:
+        """As `outlook`, if no other pod waited; their verdicts, which may be many, aren't needed.
+
+        Raises:
+            QuantityError, SelectorError, UNDECODABLE: As `outlook`.
+        """
+        return self._outlook(subject, declared, lambda _: ())
+
+    def _outlook(
+        self,
+        subject: Subject,
+        declared: DeclaredPool | None,
+        others_than: Callable[[Judged], Sequence[Subject]],
+    ) -> Outlook:
         if self._verdicts.verdict(subject).rejected is not None:
             return CannotScaleUp()  # the reason holds for every node
         shape = self._verdicts.shape_of_needs(subject)
         refused = self.pools.refusals.obstacles(shape, self.pools.about())
         pod = Judged.of(self._state, subject)
-        waiting = self._waiting(key, pod)
+        waiting = others_than(pod)
         growths = [_after(refused, growth) for growth in self.pools.seen(pod.exact)]
         seen = self._judge(growths, pod, waiting)
         if isinstance(seen, CanScaleUp):

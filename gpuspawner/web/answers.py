@@ -13,7 +13,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import user_options
 from gpuspawner.preflight.alternatives import request_for
-from gpuspawner.preflight.availability import NOBODY, Availability, State, Trials
+from gpuspawner.preflight.availability import Availability, State, Trials
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
@@ -71,9 +71,10 @@ def _largest(row: Availability, running: Runtime, trials: Trials) -> LargestFits
     found, pod = largest_fits(running.view.state, trials, row.accelerator), trials.pod(smallest)
     if row.state is State.BUSY or found is None or pod is None:
         return found
-    # Nobody has asked yet: the smallest server needs no node to come, but a larger one may.
+    # Nobody has asked yet: the smallest server needs no node to come, but a larger one may. Who
+    # else waits for that node takes it, but it is a machine that has what is chosen.
     declared = DeclaredPool.of(row.accelerator)
-    outlook = running.preflight.to_come.outlook(NOBODY, Subject(pod), declared)
+    outlook = running.preflight.to_come.outlook_alone(Subject(pod), declared)
     return found if isinstance(outlook, CannotScaleUp) else replace(found, whole=None)
 
 

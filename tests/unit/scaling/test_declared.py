@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gpuspawner.offers.types import Accelerator, ScaleUp
+from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.outlook import (
     CannotScaleUp,
     CanScaleUp,
@@ -150,6 +151,8 @@ def test_a_declared_pool_is_not_promised_to_more_pods_than_its_nodes_will_hold()
         cluster.state.put(pod(name))
 
     assert cluster.outlook(pod("d"), pool) == CannotScaleUp((Obstacle(WhyNoNode.TAKEN, NAME),))
+    alone = cluster.to_come.outlook_alone(Subject(pod("d")), DeclaredPool.of(pool))
+    assert alone == _can(1, 2, 8)
 
 
 def test_a_start_whose_pod_does_not_exist_yet_waits_too() -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from gpuspawner.gates.preview import preview
 from gpuspawner.preflight.decision import Refuse, Start, Wait
+from gpuspawner.scheduling import evaluate
 from gpuspawner.web.answers import states
 from tests.unit.makers.hubs import A100, TAINT, TOLERATION
-from tests.unit.makers.worlds import labelled, node
+from tests.unit.makers.worlds import labelled, node, pod
 
 SMALL = ("Node", labelled(node("a", 1), {"gpu": "a100"}))
 TAINTED = ("Node", labelled(node("b", 2, taints=[TAINT]), {"gpu": "a100"}))
@@ -45,3 +46,21 @@ async def test_no_choice_is_ruled_out_that_a_larger_node_may_hold(
     }
     assert isinstance(found, decision)
     assert (row["state"], machines) == ("free", known)
+
+
+async def test_states_judge_no_pods_that_wait_as_long_as_there_is_room(
+    hub_with, monkeypatch
+) -> None:
+    """A batch system may have thousands, and each change of the cluster makes new states."""
+    pending = ("Pod", pod("batch", 2, nodeSelector={"gpu": "a100"}))
+    hub, judged = hub_with(SMALL, pending), []
+    monkeypatch.setattr(
+        "gpuspawner.scheduling.verdicts.evaluate",
+        lambda state, asked, **more: judged.append(asked) or evaluate(state, asked, **more),
+    )
+    spawner = hub.spawner(accelerators={"a100": A100})
+
+    row = (await states(spawner.gpuspawner_gates.sources.accelerators))["accelerators"][0]
+
+    assert row["state"] == "free"
+    assert "batch" not in {it.metadata.name for it in judged}
