@@ -63,7 +63,8 @@ class FormGate:
         set_locale(self._spawner)
         query = request_options.option_names(query_data)
         if not query:
-            raise NoOptionsError
+            with reporting(self._spawner):
+                raise NoOptionsError
         drafts.keep(parsing.from_form(query), lambda: self._sources.current)
         read = partial(self._stock.kubespawner.options_from_query, query)
         return self._check(read, wish=wishes.pressed(query))

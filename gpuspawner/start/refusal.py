@@ -129,6 +129,7 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
     try:
         yield
     except Refusal as refusal:
+        _quieten(spawner.log)
         if not refusal.is_reported:
             refusal.is_reported = True
             shown = refusal.on_form
@@ -136,7 +137,6 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
                 shown = shown.leading_to(f"{page}#{refusal.slug}")
             drafts.refuse(shown)
             failure_count.forgive(spawner)
-            _quieten(spawner.log)
             _log(spawner, refusal)
             if (made := runtime.known(spawner)) is not None:
                 made.note(ends, spawner, refusal.grant, reason=refusal.slug)

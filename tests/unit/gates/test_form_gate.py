@@ -1,6 +1,7 @@
 """The first gate, without a hub."""
 
 import asyncio
+import io
 import logging
 
 import pytest
@@ -129,3 +130,17 @@ async def test_the_address_of_a_refusal_that_is_opened_again_starts_no_server(hu
 
     assert (shown.value.status_code, shown.value.jupyterhub_message) == (200, "")
     assert drafts.current() is None
+
+
+async def test_the_hub_logs_no_failure_if_an_address_without_options_is_opened_first(
+    hub_with, monkeypatch
+) -> None:
+    spawner, written = Waiting(hub_with(*FULL), None).spawner, io.StringIO()
+    monkeypatch.setattr(spawner.log, "handlers", [logging.StreamHandler(written)])
+
+    try:
+        await spawner.options_from_query({"_xsrf": ["token"]})
+    except Refusal:  # as the hub does
+        spawner.log.exception("Failed to spawn single-user server with query arguments")
+
+    assert written.getvalue() == ""
