@@ -56,16 +56,12 @@ class LearnedAdmission:
     ) -> Proposal | Rejection | None:
         """Return the proposal as admission changes it, or its rejection; None without an answer.
 
-        None, too, if the hub's own code may still mend what is rejected.
-
         Raises:
             TooManyDryRunsError: No dry run got its turn in time, so nothing is known.
         """
         answer = await admission.admit(proposal.namespace, proposal.pod)
-        if isinstance(answer, Rejection):
-            return None if _may_be_mended(proposal, answer) else answer
-        if answer is None:
-            return None
+        if answer is None or isinstance(answer, Rejection):
+            return answer
         admitted = proposal.admitted(answer)
         self._learn(proposal, admitted)
         return admitted
@@ -123,11 +119,15 @@ class LearnedAdmission:
         self.placements.admit(proposal.kind, added_tolerations(proposal.pod, admitted.pod))
 
 
-def _may_be_mended(proposal: Proposal, rejection: Rejection) -> bool:
-    """Whether the hub's own code may change what is rejected, or make what is missing."""
-    if isinstance(rejection.cause, OverQuota | QuotaDemands | QuotaUncounted | OutOfRange):
-        return proposal.is_open  # whether the code changes requests is learned
-    return proposal.is_unfinished
+def unless_mended(
+    proposal: Proposal, admitted: Proposal | Rejection | None
+) -> Proposal | Rejection | None:
+    """Return what `admitted` has; None for what the hub's own code may still mend, or make."""
+    if not isinstance(admitted, Rejection):
+        return admitted
+    if isinstance(admitted.cause, OverQuota | QuotaDemands | QuotaUncounted | OutOfRange):
+        return None if proposal.is_open else admitted  # whether code changes requests is learned
+    return None if proposal.is_unfinished else admitted
 
 
 def _model(grant: Grant) -> str | None:

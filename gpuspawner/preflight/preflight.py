@@ -34,7 +34,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.dry_run import Admission, changes
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
-from gpuspawner.preflight.learned import LearnedAdmission
+from gpuspawner.preflight.learned import LearnedAdmission, unless_mended
 from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Rejection, WebhookFailed
@@ -162,6 +162,7 @@ class Preflight:
             admitted = await self.learned.admitted(proposal, admission)
         except TooManyDryRunsError:
             return False
+        admitted = unless_mended(proposal, admitted)
         return not isinstance(admitted, Rejection) and self._has_sure_room(admitted or proposal)
 
     def _has_sure_room(self, proposal: Proposal) -> bool:
@@ -217,6 +218,7 @@ class Preflight:
     async def _judged(
         self, proposal: Proposal, admitted: Proposal | Rejection | None, question: _Question
     ) -> Decision:
+        admitted = unless_mended(proposal, admitted)
         if isinstance(admitted, Rejection):
             return rejected(proposal.grant, admitted)
         decision = await question(admitted or proposal)

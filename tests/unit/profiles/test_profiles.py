@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+from itertools import count
 from typing import Any
 
 import kubespawner
@@ -9,12 +10,13 @@ import pytest
 
 from gpuspawner.cluster.health import Reading, Stale
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.dry_runs import DryRuns, TooManyDryRunsError
+from gpuspawner.preflight.rejection import Denied, Of, Rejection
 from gpuspawner.start import drafts
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import refused
 from tests.unit.makers.hubs import TAINT, tolerating
-from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of
+from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU, OWN_IMAGE
 from tests.unit.makers.worlds import having, node, pod
 
@@ -183,6 +185,19 @@ async def test_a_state_asks_admission_once_in_some_minutes(hub_with) -> None:
     for _ in range(3):
         [gpu] = await profiles_of(spawner).states()
         assert gpu["detail"] == "2 of 2 free"
+    assert len(hub.admission.asked) == 1
+
+
+async def test_a_state_asks_as_seldom_about_what_the_hub_s_own_code_may_mend(hub_with) -> None:
+    hub, minutes = hub_with(TWO_GPUS, ONE_TAKEN, TAKEN_TOO), count()
+    hub.admission.answer = lambda _: Rejection(Of.POD, Denied("a server needs a team"), "denied")
+    listed = [{**GPU, "profile_options": {}}]
+    spawner = hub.spawner(profile_list=listed, modify_pod_hook=lambda _, pod: pod)
+    hub.runtime(spawner).dry_runs = DryRuns(hub.admission, clock=lambda: 120.0 * next(minutes))
+
+    for _ in range(3):
+        [gpu] = await profiles_of(spawner).states()
+        assert gpu["state"] == "busy"
     assert len(hub.admission.asked) == 1
 
 
