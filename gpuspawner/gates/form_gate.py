@@ -81,8 +81,8 @@ class FormGate:
             wish = wish if self._runtime.line is not None else Wish.NOT
             with about(choice.proposal.grant):
                 await self._ask_policies(choice, wish)
-                if preflight_of(as_started(self._spawner), choice) == ENFORCE:
-                    await self._examine(choice, wish)
+                if preflight_of(started := as_started(self._spawner), choice) == ENFORCE:
+                    await self._examine(started, choice, wish)
             claim_start(self._spawner)
             return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}
 
@@ -100,7 +100,7 @@ class FormGate:
                 refusal.on_form = replace(refusal.on_form, place=ahead + 1)
                 raise
 
-    async def _examine(self, choice: Choice, wish: Wish) -> None:
+    async def _examine(self, started: Host, choice: Choice, wish: Wish) -> None:
         """Refuse a choice that can't start, unless another request has started the server.
 
         Who wants to wait in line is only refused what there is no line for.
@@ -108,7 +108,7 @@ class FormGate:
         admission = connection.admission(self._spawner, self._runtime.dry_runs)
         examine = partial(self._runtime.preflight.examine, admission=admission)
         try:
-            await decide(self._spawner, choice, examine, admission)
+            await decide(started, choice, examine, admission)
         except Refusal as refusal:
             can_wait = partial(may_wait, self._spawner, choice)
             goes_on = wish is not Wish.NOT and await offers_line(refusal, can_wait)

@@ -417,3 +417,16 @@ async def test_a_form_knows_what_a_group_gets_when_it_starts(override, place, hu
     assert (proposal.namespace, proposal.queue) == place
     assert isinstance((await preview(accelerators, options, "train"))[0], Start)
     assert await ann.run_options_from_form({"accelerator": ["a100"]})
+
+
+async def test_a_form_refuses_what_is_checked_for_a_group_alone(hub_with) -> None:
+    groups = {"team": {"groups": ["team"], "spawner_override": {"preflight": "enforce"}}}
+    hub = hub_with(FULL, ("Pod", pod("other", 2, on="a")))
+    ann = made(hub, "ann", preflight="off", group_overrides=groups)
+    ann._spawn_pending = False
+    assert await ann.run_options_from_form({"accelerator": ["a100"]})
+
+    ann.user.groups = [SimpleNamespace(name="team")]
+
+    with pytest.raises(Refusal):
+        await ann.run_options_from_form({"accelerator": ["a100"]})
