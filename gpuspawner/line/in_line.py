@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from math import inf
 
-from gpuspawner import messages
+from gpuspawner import language, messages
 from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
 from gpuspawner.facts import Happened
 from gpuspawner.form.addresses import line
@@ -237,7 +237,8 @@ class InLine(TurnToStart):
         self._choice, self._seen = choice, time.monotonic()
         self.is_on = self.has_waited = True
         self._begun.set()
-        allows = partial(self._is_allowed, choice) if self._denied else None
+        tag = language.language_tag()
+        allows = partial(self._is_allowed, choice, tag) if self._denied else None
         try:
             with (
                 failures.explaining(self._spawner, self._runtime.failed_starts, str),
@@ -327,8 +328,9 @@ class InLine(TurnToStart):
         if len(self._line) >= self._rules.places:
             raise Refusal(messages.line_is_full(), reason="line-full")
 
-    async def _is_allowed(self, choice: Choice) -> bool:
+    async def _is_allowed(self, choice: Choice, tag: str) -> bool:
         """Whether policies allow the server now; else, what is told of why is renewed."""
+        language.set_locale(tag)  # the line asks in a task of its own
         before = self._denied
         if before and (denied := await self._policing.denial(choice, before)):
             self._denied = denied

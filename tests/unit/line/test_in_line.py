@@ -14,7 +14,7 @@ from jupyterhub.objects import Server
 from jupyterhub.utils import utcnow
 from sqlalchemy import inspect, text
 
-from gpuspawner import GPUSpawner
+from gpuspawner import GPUSpawner, language
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import in_line
@@ -31,7 +31,7 @@ from gpuspawner.start.decisions import offers_line
 from gpuspawner.start.policing import LIMIT, UNCOUNTED
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
-from tests.unit.makers.courses import Course
+from tests.unit.makers.courses import Course, Train
 from tests.unit.makers.hubs import TAINT, TOLERATION, tolerating
 from tests.unit.makers.waiters import FULL, Waiting
 from tests.unit.makers.worlds import named_node, node, pod, proposal, settle
@@ -670,6 +670,33 @@ async def test_who_waits_for_a_limit_reads_what_is_in_use_at_this_moment(limited
 
     assert "you're using 2: lab and train." in turn.said.text
     start.cancel()
+
+
+async def test_who_waits_for_a_limit_reads_of_it_in_the_own_language(hub_with) -> None:
+    """The line asks the policies in a task that somebody else's start has begun."""
+
+    async def begin(spawner: Any, tag: str) -> None:
+        spawner.user_options = {"accelerator": "t4", "gpus": 1, "wait": True}
+        language.set_locale(tag)
+        await spawner.run_pre_spawn_hook()
+
+    course, policies = Course(hub_with(*FULL)), {"course": {"gpus_per_user": 1}}
+    queue = {"places_per_user": 2}
+    english, chinese = (course.spawner(policies, it, queue=queue) for it in (GPUSpawner, Train))
+    told = [it.gpuspawner_gates.turn for it in (english, chinese)]
+    starts = [asyncio.ensure_future(begin(*it)) for it in ((english, "en"), (chinese, "zh-CN"))]
+    await settle()
+    course.put(english, "alice", "lab", 1)
+    course.hub.view.remove_pod("x")
+    await asyncio.sleep(60)
+
+    course.put(english, "alice", "old", 1)
+    await asyncio.sleep(60)
+
+    assert told[0].said.text.startswith("You can have 1 GPU at a time, and you're using 2: lab and")
+    assert told[1].said.text.startswith("您最多可以同时使用 1 个 GPU，目前已使用 2：lab、old。")
+    for start in starts:
+        start.cancel()
 
 
 async def test_who_waits_for_a_limit_is_not_called_while_servers_cant_be_counted(
