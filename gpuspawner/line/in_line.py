@@ -171,7 +171,7 @@ class InLine(TurnToStart):
         try:
             yield
         except Exception as end:
-            again = LOST_ROOM | PASSES if self.has_waited else LOST_ROOM
+            again = LOST_ROOM | {UNCOUNTED} if self.has_waited else LOST_ROOM
             if self._place is None or not isinstance(end, Refusal) or end.slug not in again:
                 self._server_state.wait_no_longer()
                 raise
