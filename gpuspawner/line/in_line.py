@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -132,6 +133,8 @@ class InLine(TurnToStart):
         if wish is not Wish.NOT:
             since = kept.since if kept else time.time()
             self._place = KeptPlace(since, wish, asked.options)
+            if kept:  # else, the third gate could send it back again and again
+                asked = replace(asked, proposal=replace(asked.proposal, may_rise=False))
         return await jupyterhub.surviving(self._spawner, partial(self._admitted, asked))
 
     async def _admitted(self, asked: Choice) -> Admitted:

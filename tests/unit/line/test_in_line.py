@@ -314,6 +314,24 @@ async def test_who_was_called_keeps_the_place_if_servers_can_not_be_counted(
     assert resumed == [("alice", "")]
 
 
+async def by_course(spawner: Any) -> None:
+    if spawner.user_options.get("course"):
+        spawner.priority_class_name = "teachers"
+
+
+async def test_who_is_back_in_line_waits_whatever_priority_a_hook_may_give(hub_with) -> None:
+    """As long as it isn't learned what the hook does, the third gate would send them back."""
+    teachers = {"metadata": {"name": "teachers"}, "value": 1000}
+    alice = Waiting(hub_with(*FULL, ("PriorityClass", teachers)), True)
+    alice.hub.view.state.mark_known("PriorityClass")
+    alice.spawner.pre_spawn_hook = by_course
+    alice.place._kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+
+    await alice.begin()
+
+    assert alice.place.is_on
+
+
 async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monkeypatch) -> None:
     alice = await waiting()
 
