@@ -40,8 +40,8 @@ def _filters(state: ClusterState, pod: Pod, new_claims: Iterable[PlainOrClaim]) 
         return None
     try:
         filters = Filters(state, pod, claims)
-        will_pass = filters.rejected is not None and filters.rejected.passing
-        if will_pass or unknown_storage(state, pod, claims):
+        if filters.rejected is not None or unknown_storage(state, pod, claims):
+            # A claim may soon be made or bound. Whom it refuses for good doesn't wait in line.
             filters = Filters(state, without_volumes(pod))
     except (QuantityError, SelectorError):
         return None

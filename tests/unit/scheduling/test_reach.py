@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import Rules, evaluate
@@ -59,11 +61,20 @@ def test_a_claim_that_the_hub_may_not_read_keeps_the_pod_off_no_node() -> None:
     assert nodes_for(full, volumes=HOME) == {"full"}
 
 
-def test_a_claim_that_may_soon_be_bound_keeps_the_pod_off_no_node() -> None:
+@pytest.mark.parametrize(
+    "claims",
+    [
+        [claim(class_="now", namespace=NAMESPACE)],
+        [claim(class_="", namespace=NAMESPACE)],
+        [],
+    ],
+    ids=["by its class", "by hand", "once a hook has made it"],
+)
+def test_a_claim_that_may_soon_be_bound_keeps_the_pod_off_no_node(claims) -> None:
     state = ClusterState.from_objects(
         nodes=[node("free", 2)],
         pods=[],
-        persistentVolumeClaims=[claim(class_="now", namespace=NAMESPACE)],
+        persistentVolumeClaims=claims,
         persistentVolumes=[],
         storageClasses=[NOW],
     )
@@ -71,9 +82,6 @@ def test_a_claim_that_may_soon_be_bound_keeps_the_pod_off_no_node() -> None:
 
 
 def test_a_pod_or_a_claim_that_nobody_understands_reaches_nothing() -> None:
-    nodes = [node("free", 2)]
-    state = ClusterState.from_objects(nodes=nodes, pods=[], persistentVolumeClaims=[])
-    assert nodes_for(state, volumes=HOME) == frozenset()
     assert nodes_for(claims=[{"spec": "none"}]) == frozenset()
     odd = {"operator": "Near", "key": "gpu"}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [odd]}]}
