@@ -32,7 +32,13 @@ _NODES = "nodes"
 _OF_EVERY_NODE = (_NODES, "cpu", "memory", "pods", "ephemeral-storage")
 
 # GPU feature discovery and the like label a node when it exists, so Karpenter adds none for them.
-_DISCOVERED = ("nvidia.com/", "amd.com/", "feature.node.kubernetes.io/")
+_DISCOVERED = (
+    "nvidia.com/",
+    "amd.com/",
+    "beta.amd.com/",
+    "gpu.intel.com/",
+    "feature.node.kubernetes.io/",
+)
 
 _NOT_TRIED = ("", "AwaitingReconciliation")
 

@@ -170,6 +170,15 @@ def test_what_a_pool_can_do_for_a_pod_if(pools, nodes, asked, answer) -> None:
     assert short(look(*pools, nodes=tuple(nodes), asked=asked)) == answer
 
 
+@pytest.mark.parametrize(
+    "label", ["amd.com/gpu.product-name", "beta.amd.com/gpu.product-name", "gpu.intel.com/product"]
+)
+def test_no_machine_comes_for_a_model_that_programs_on_the_nodes_discover(label) -> None:
+    seen = node("n", 1, labels={**SMALL, label: "x"}, unschedulable=True)
+
+    assert why(look(pool(ONLY_SMALL), nodes=(seen,), asked=asks(selector={label: "x"}))) == NEVER
+
+
 def test_a_pool_that_has_made_such_a_machine_can_make_another() -> None:
     assert look(pool(), nodes=(full(),)) == CanScaleUp(0, None, None, Source.KARPENTER, "gpu")
 
