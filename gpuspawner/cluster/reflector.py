@@ -173,8 +173,9 @@ class Reflector:
         self.doubt()
         if not self.kind.required:
             await self._drop(await self._keys())
-            if error.status == 404 and self.kind.absent_is_empty:
-                # An API that the server lacks (device classes before 1.34) has no objects.
+            if error.status == 404 and self.kind.absent_is_empty and self.kind.api:
+                # An API that the server lacks (device classes before 1.34) has no objects. If the
+                # core API isn't found, it is a proxy that says so.
                 self._state.mark_known(self.kind.name)
                 self.listed, self.gap, self.confirmed = True, False, time.monotonic()
 

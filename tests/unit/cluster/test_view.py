@@ -8,13 +8,15 @@ from aiohttp import web
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Live, Reading, Unreachable
-from gpuspawner.cluster.kinds import KINDS, NODES, PODS, ObjectKind
+from gpuspawner.cluster.kinds import KINDS, NODES, PODS, ObjectKind, status_at
 from gpuspawner.cluster.view import ClusterView, server_version
 from gpuspawner.kube.objects import KubeObject, Undecodable
 from gpuspawner.scheduling import Rules
 from tests.unit.makers.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
 from tests.unit.makers.views import NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
+
+CLASSES = ObjectKind("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses", required=False)
 
 
 async def test_the_view_is_live_once_both_kinds_are_listed() -> None:
@@ -140,8 +142,8 @@ async def test_a_forbidden_optional_kind_changes_nothing_else() -> None:
 
 
 async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
-    classes = ObjectKind("DeviceClass", "/api/v1/classes", required=False)
-    async with viewing((NODES, PODS, classes), classes=[failure(404)] * 1000) as (view, _):
+    scripts = {"deviceclasses": [failure(404)] * 1000}
+    async with viewing((NODES, PODS, CLASSES), **scripts) as (view, _):
         assert await view.first_list(PATIENCE)
 
         assert view.state.known("DeviceClass")
@@ -155,11 +157,22 @@ async def test_a_kind_that_no_server_lacks_is_unknown_while_a_proxy_finds_nothin
         assert view.state.known(kind.name) == (kind.name == "DeviceClass")
 
 
+async def test_the_status_of_an_autoscaler_is_unknown_while_a_proxy_finds_nothing() -> None:
+    """If there were none, the hub would refuse those for whom a node can come."""
+    status = obj("status", namespace="kube-system")
+    found = [page(status), *[failure(404)] * 1000]
+    scaling = (status_at("kube-system/status"),)
+    async with viewing(scaling_kinds=scaling, configmaps=found) as (view, server):
+        await until(view, lambda: len(server.scripts["configmaps"]) < 990)
+
+        assert view.autoscalers.has_had("ConfigMap")
+        assert not view.autoscalers.known("ConfigMap")
+
+
 async def test_a_kind_that_the_server_does_not_have_stays_known_while_the_server_restarts() -> None:
-    classes = ObjectKind("DeviceClass", "/api/v1/classes", required=False)
-    restart = [failure(404), *[failure(403), failure(503)] * 500]
-    async with viewing((NODES, PODS, classes), classes=restart) as (view, server):
-        await until(view, lambda: len(server.scripts["classes"]) < 990)
+    scripts = {"deviceclasses": [failure(404), *[failure(403), failure(503)] * 500]}
+    async with viewing((NODES, PODS, CLASSES), **scripts) as (view, server):
+        await until(view, lambda: len(server.scripts["deviceclasses"]) < 990)
 
         assert view.state.known("DeviceClass")
         assert not view.forbidden()
@@ -168,10 +181,9 @@ async def test_a_kind_that_the_server_does_not_have_stays_known_while_the_server
 @pytest.mark.parametrize(("api", "is_known"), [(404, True), (403, False), (None, False)])
 async def test_a_forbidden_kind_has_no_objects_if_the_server_lacks_its_api(api, is_known) -> None:
     """RBAC also forbids what doesn't exist."""
-    classes = ObjectKind("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses", required=False)
     group = raw(b"{}") if api is None else failure(api)
     scripts = {"deviceclasses": [failure(403)] * 1000, "v1": [group] * 1000}
-    async with viewing((NODES, PODS, classes), **scripts) as (view, _):
+    async with viewing((NODES, PODS, CLASSES), **scripts) as (view, _):
         assert await view.first_list(PATIENCE)
 
         assert view.state.known("DeviceClass") is is_known
