@@ -33,13 +33,19 @@ def _mentioned(owner: object, name: str) -> bool:
     while left:
         seen.append(member := left.pop())
         codes = list(_codes(member))
-        if any(name in (*code.co_names, *code.co_consts) for code in codes):
+        if any(name in (*code.co_names, *_constants(code)) for code in codes):
             return True
         module = getattr(_function(member), "__globals__", {})
         used = [module.get(it) for code in codes for it in code.co_names]
         called = [it for it in used if getattr(it, "__globals__", None) is module]
         left += [it for it in called if it not in seen]
     return False
+
+
+def _constants(code: CodeType) -> Iterator[object]:
+    """Constants, and those in tuples: names of arguments, and a dictionary's keys, are in one."""
+    for it in code.co_consts:
+        yield from it if isinstance(it, tuple) else (it,)
 
 
 def uses_only(

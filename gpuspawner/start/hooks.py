@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import MethodType
 
 from gpuspawner.compat import jupyterhub, kubespawner
@@ -32,6 +32,7 @@ _PLACES = re.compile(
     "accelerator|gpu|cpu|mem|attr|dict|vars|globals|locals|exec|eval|compile|^_(?!_class__|start$)"
 )
 """What the names contain by which code can change the placement or the requests of a pod."""
+_PRIORITY = ("priority_class_name", "priorityClassName")
 
 
 def later(spawner: Host, placements: Placements, unused: tuple[str, ...] = ()) -> Later:
@@ -56,7 +57,7 @@ def later(spawner: Host, placements: Placements, unused: tuple[str, ...] = ()) -
         placements,
         has_own_code=bool(late) or bool(early and not is_starting),
         has_any_code=any(it is not None for it in (*(() if is_starting else before), *after)),
-        sets_priority=any(mentions(it, "priority_class_name") for it in (*early, *late)),
+        sets_priority=_mention(spawner, (*early, *late), _PRIORITY),
         owner="" if is_alike else spawner.user.name,
         is_unknowable=(not is_starting and _applies_options(spawner))
         or any(mentions(it, "user_options") for it in late),
@@ -107,13 +108,16 @@ def reads_events(spawner: Host) -> bool:
 
     A hook may be an object or one of its methods, and then call the others.
     """
-    functions = [*_functions(spawner)]
+    return _mention(spawner, [*_functions(spawner)], kubespawner.OF_EVENTS)
+
+
+def _mention(spawner: Host, functions: Sequence[object], names: Iterable[str]) -> bool:
+    """Whether one of the names is in these functions, or in the classes that they belong to."""
     owners = (it.__self__ if isinstance(it, MethodType) else it for it in functions)
     classes = {
         it for owner in (spawner, *owners) for it in kubespawner.classes_of_others(type(owner))
     }
-    code = (*functions, *classes)
-    return any(mentions(it, name) for it in code for name in kubespawner.OF_EVENTS)
+    return any(mentions(it, name) for it in (*functions, *classes) for name in names)
 
 
 def _functions(spawner: Host) -> Iterator[object]:

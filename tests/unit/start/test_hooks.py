@@ -242,6 +242,55 @@ def test_any_code_that_has_not_run_yet_may_change_what_admission_looks_at(
         assert hooks.later(spawner, spawner.hub.runtime(spawner)).has_any_code == found
 
 
+def in_the_pod(_: Any, pod: Any) -> Any:
+    pod.spec = type(pod.spec)(containers=pod.spec.containers, priority_class_name="teachers")
+    return pod
+
+
+def in_further_fields(spawner: Any) -> None:
+    spawner.extra_pod_config = {"priorityClassName": "teachers"}
+
+
+def among_others(spawner: Any) -> None:
+    spawner.apply_overrides({"priority_class_name": "teachers", "tolerations": []})
+
+
+class Raising:
+    def hook(self, spawner: Any) -> None:
+        self.prefer(spawner)
+
+    def prefer(self, spawner: Any) -> None:
+        spawner.priority_class_name = "teachers"
+
+
+class OwnStartThatPrefers(GPUSpawner):
+    def prefer(self) -> None:
+        self.priority_class_name = "teachers"
+
+    def start(self) -> Any:
+        self.prefer()
+        return super().start()
+
+
+@pytest.mark.parametrize(
+    ("kind", "traits", "sets"),
+    [
+        (GPUSpawner, {"modify_pod_hook": in_the_pod}, True),
+        (GPUSpawner, {"pre_spawn_hook": in_further_fields}, True),
+        (GPUSpawner, {"pre_spawn_hook": among_others}, True),
+        (GPUSpawner, {"pre_spawn_hook": Raising().hook}, True),
+        (OwnStartThatPrefers, {}, True),
+        (OwnStartWithTolerations, {}, False),
+        (GPUSpawner, {"modify_pod_hook": tolerate}, False),
+    ],
+    ids=["pod", "further fields", "among others", "object", "class", "other class", "other hook"],
+)
+def test_a_priority_is_found_wherever_code_sets_it(hub_with, kind, traits, sets) -> None:
+    spawner = hub_with().spawner(kind, **traits)
+
+    assert hooks.later(spawner, spawner.hub.runtime(spawner)).sets_priority is sets
+
+
 def test_what_is_overridden_for_groups_changes_a_copy_alone(hub_with) -> None:
     overrides = {
         "b": {"groups": ["x"], "spawner_override": {"mem_limit": "2G", "environment": {"B": "1"}}},
