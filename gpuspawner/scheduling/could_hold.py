@@ -81,7 +81,7 @@ def _passes(filters: Filters, failure: Failure) -> bool:
     A CSIStorageCapacity tells what is left, not what there is. Ephemeral volumes give theirs back.
     """
     if isinstance(failure, NoStorage):
-        return failure.claim in filters.claims.later
+        return failure.claim in filters.claims.ephemeral
     return isinstance(failure, NoVolume) and failure.claim in filters.claims.being_made
 
 

@@ -53,8 +53,8 @@ class PodClaims(msgspec.Struct, frozen=True):
     pod. The location of their volumes is unknown."""
     one_pod: frozenset[str] = frozenset()
     """Names of ReadWriteOncePod claims."""
-    later: frozenset[str] = frozenset()
-    """Names of claims that are made after the pod, for its ephemeral volumes."""
+    ephemeral: frozenset[str] = frozenset()
+    """Names of the claims of its ephemeral volumes, which are made after the pod."""
 
     @property
     def all(self) -> tuple[PersistentVolumeClaim, ...]:
@@ -237,7 +237,7 @@ def _sort(claims: list[_Found], storage: StorageIndex) -> PodClaims | Rejected:
             for found in claims
             if not found.ephemeral and ONE_POD in (found.claim.spec.access_modes or ())
         ),
-        later=frozenset(it.claim.metadata.name for it in claims if it.new and it.ephemeral),
+        ephemeral=frozenset(it.claim.metadata.name for it in claims if it.ephemeral),
     )
 
 

@@ -76,7 +76,7 @@ class Binding:
         }
         """In-tree volumes, each with its plugin and its reach on nodes that migrated the plugin."""
         names = [(it.metadata.name, it) for it in claims.provisioning]
-        made = {name: [] if name in claims.later else made_in(it, storage) for name, it in names}
+        made = {it: [] if it in claims.ephemeral else made_in(its, storage) for it, its in names}
         self._made = {name: topology_terms(places) for name, places in made.items()}
         """Where the volumes can be that are made before the pod; None if that is anywhere."""
         self.unplaced = [name for name, places in made.items() if not is_one_zone(places)]

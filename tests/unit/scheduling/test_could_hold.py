@@ -110,3 +110,6 @@ def test_storage_for_an_ephemeral_volume_may_come_back_and_for_a_lasting_one_may
     assert verdict.failures["a"] == (NoStorage("new-scratch"),)
     assert (verdict.outcome, verdict.busy) == (Outcome.BUSY, ("a",))
     assert answer(pod(**uses("home")), node(), **full).outcome is Outcome.IMPOSSIBLE
+    owner = {"kind": "Pod", "name": "new", "uid": "uid-new", "controller": True}
+    full["persistentVolumeClaims"] = [claim("new-scratch", ownerReferences=[owner])]
+    assert answer(pod(**scratch), node(), **full).outcome is Outcome.BUSY
