@@ -237,7 +237,7 @@ def samples(runtime: Runtime, settings: Any) -> Iterator[Proposal]:
     for slug, override in _overrides(settings.profile_list):
         try:
             pod = _pod(settings, override)
-        except Exception as error:  # noqa: BLE001, the others are tried all the same
+        except Exception as error:  # noqa: BLE001, it must not stop the others
             log.info("No sample of the profile %s was tried: %r", slug, error)
             continue
         sample = Proposal(settings.namespace, _PERSON, pod, Grant())

@@ -151,8 +151,8 @@ def others(
 ) -> Iterator[Other]:
     """Yield all alternatives: first those within the same profile, then the other profiles.
 
-    *options* are those of the chosen profile that make a difference. A profile into which something
-    has to be written is none, since a button can't start it.
+    *options* are those of the chosen profile that make a difference. A profile in which users
+    have to write a value is none, since a button can't start it.
     """
     profile = chosen.profile
     for option in options:

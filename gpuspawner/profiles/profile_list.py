@@ -70,11 +70,6 @@ class ProfileOption(msgspec.Struct, frozen=True):
     choices: tuple[ListedChoice, ...]
     write_in: WriteIn | None
 
-    @property
-    def needs_text(self) -> bool:
-        """Whether a value has to be written in, because there is nothing to choose."""
-        return self.write_in is not None and not self.choices
-
 
 class Profile(msgspec.Struct, frozen=True):
     """One profile.

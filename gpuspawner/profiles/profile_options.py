@@ -60,11 +60,10 @@ class Chosen(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> tuple[ProfileOption, ...]:
-        """The options for which a value has to be written in, and none is."""
+        """The options in which users have to write a value, and have written none."""
         options = self.profile.options if self.profile else ()
-        return tuple(
-            it for it in options if it.needs_text and not self.options.get(it.name + WRITTEN_IN)
-        )
+        needed = (it for it in options if it.write_in and not it.choices)
+        return tuple(it for it in needed if not self.options.get(it.name + WRITTEN_IN))
 
     def has(self, option: ProfileOption, choice: ListedChoice) -> bool:
         """Whether an option has this choice: chosen, or as its default; not if one is written."""

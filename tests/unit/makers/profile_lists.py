@@ -40,7 +40,7 @@ GPU: dict[str, Any] = {
     },
 }
 
-# A profile whose image has to be written in, since there is nothing to choose.
+# A profile without images to choose from: users write in their own.
 OWN_IMAGE: dict[str, Any] = {
     **GPU,
     "display_name": "Your image",
