@@ -14,6 +14,7 @@ from tornado import web
 from gpuspawner.cluster.background import Turn
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
+from gpuspawner.compat.likeness import likeness
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.recent import Recent
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
@@ -126,6 +127,8 @@ class Looking:
     Attributes:
         is_general: Whether what it has found holds for all servers whose pods are alike.
         depends_on_labels: Whether it does only if their labels and names are, too.
+        settings: What the server's pods are made of, once its `base` is; None if its owner may be
+            treated differently from others.
     """
 
     def __init__(
@@ -148,7 +151,7 @@ class Looking:
         self._judged: dict[tuple[int, str], availability.JudgedChoice] = {}
         self._patterns: Patterns | None = None
         self._asked_admission = False
-        self._are_alike = False
+        self.settings: bytes | None = None
 
     async def base(self) -> Proposal | None:
         """Return a sample of the default profile's pod; None if nobody can make or read it."""
@@ -158,11 +161,11 @@ class Looking:
 
     @property
     def holds_for_others(self) -> bool:
-        """Whether what has been found holds for all owners whose samples of `base` are alike.
+        """Whether what has been found holds for all owners with such `settings` and `base`.
 
         Not if a choice has a claim that the default hasn't, or if admission was asked about a pod.
         """
-        if not self._are_alike or self._asked_admission or self._patterns is None:
+        if self.settings is None or self._asked_admission or self._patterns is None:
             return False
         return None not in self._patterns.values()
 
@@ -290,9 +293,10 @@ class Looking:
         if self._base is None:
             return
         makes_them = kubespawner.makes_its_pods(self._spawner)
-        self._are_alike = makes_them and not (self._listed.has_functions or self._listed.has_names)
-        alone = None if self._are_alike else "/".join((self._base.namespace, self._base.name))
-        self._patterns = self._known.samples.patterns(self._listed, self._base, alone)
+        if makes_them and not (self._listed.has_functions or self._listed.has_names):
+            alike = likeness(hooks.as_started(self._spawner))
+            self.settings = alike.settings if alike is not None else None
+        self._patterns = self._known.samples.patterns(self._listed, self._base, self.settings)
         self._patterns.images[_key(of_profile(default))] = settled_images(whole.pod)
         # Not in the place of an equal one, with which other choices share it.
         self._patterns.setdefault(_key(of_profile(default)), Pattern.of(self._base, self._base))

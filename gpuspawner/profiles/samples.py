@@ -1,8 +1,9 @@
 """The pods of profiles and their choices, kept for all users whose pods are alike.
 
 KubeSpawner takes about a millisecond for a pod, and a list may have a hundred choices. So a page
-makes the pod of the default profile for its user. If this pod was the same for an earlier user,
-but for names, labels and claims, so are those of all other choices, and the page takes these.
+makes the pod of the default profile for its user. If this pod was the same for an earlier user with
+the same settings, but for names, labels and claims, so are those of all other choices, and the page
+takes these. The pod alone doesn't tell: its profile may replace what other profiles leave.
 Functions in a list and other classes' methods may treat users differently. Their pods are kept for
 one server alone, and only for a moment.
 """
@@ -103,16 +104,17 @@ class Samples:
         self._clock = clock
         self._kept = Recent[object, _Kept](_MOST_KEPT)
 
-    def patterns(self, listed: Listed, base: Proposal, alone: str | None) -> Patterns:
+    def patterns(self, listed: Listed, base: Proposal, settings: bytes | None) -> Patterns:
         """Return the kept patterns of owners like that of *base*, to be read and added to.
 
-        *alone* is the server if its pods may differ from those of all others.
+        *settings* are those of its pods; None if these may differ from those of all others.
         """
         of_base = Pattern.of(base, base)
-        key = (id(listed), msgpack.encode(of_base.spec if of_base else None), alone)
+        whose = base.key if settings is None else settings
+        key = (id(listed), msgpack.encode(of_base.spec if of_base else None), whose)
         kept = self._kept.get(key)
         if kept is None or kept.until < self._clock():
-            until = float("inf") if alone is None else self._clock() + _SECONDS_FOR_ONE
+            until = self._clock() + _SECONDS_FOR_ONE if settings is None else float("inf")
             kept = self._kept[key] = _Kept(listed, until, Patterns())
         self._kept.move_to_end(key)
         return kept.patterns

@@ -19,8 +19,9 @@ from gpuspawner.web.stream.open_form import Shown
 class ProfilesForm:
     """As `OpenForm`.
 
-    Two users' profiles show the same if the pods of their default profiles differ only in what is
-    named after them, and if their volumes can be reached from the same places.
+    Two users' profiles show the same if their pods are made of the same settings, those of their
+    default profiles differ only in what is named after them, and their volumes can be reached from
+    the same places.
     """
 
     def __init__(self, source: Profiles, allowed: Allowed, listed: Listed) -> None:
@@ -29,6 +30,7 @@ class ProfilesForm:
         self._listed = listed
         self._language = language.language_tag()
         self._base: Proposal | None = None
+        self._settings: bytes | None = None
         self._spec = b""
         self._places = UntilChanged[bytes]()
 
@@ -61,7 +63,7 @@ class ProfilesForm:
         base = self._base
         if base is None or not isinstance(base.subject, Subject) or self._is_alone(base.subject):
             return self
-        alike = self._spec, self._from(base.subject), base.queue
+        alike = self._settings, self._spec, self._from(base.subject), base.queue
         return self._language, self._listed, alike, self._allowed.token()
 
     async def answer(self) -> Shown:
@@ -70,12 +72,13 @@ class ProfilesForm:
         looking = self._source.look_at(self._listed, self._allowed.entitlement)
         found: JSON = {"profiles": await self._source.states_of(self._listed, looking)}
         # A start may have loaded a profile into the spawner since the question.
-        is_asked = await looking.base() == self._base
+        is_asked = await looking.base() == self._base and looking.settings == self._settings
         return Shown(found, looking.holds_for_others and is_asked)
 
     async def _sample(self) -> None:
         """Find out what the owner's pod of the default profile has of its own."""
-        self._base = await self._source.look_at(self._listed, self._allowed.entitlement).base()
+        looking = self._source.look_at(self._listed, self._allowed.entitlement)
+        self._base, self._settings = await looking.base(), looking.settings
         self._places = UntilChanged[bytes]()
         self._spec = _unnamed(self._base) if self._base else b""
 

@@ -120,6 +120,20 @@ async def test_users_whose_pods_differ_share_nothing(change, hub_with, tried) ->
     assert len(tried) > 3
 
 
+async def test_users_share_nothing_if_the_default_profile_hides_that_their_pods_differ(
+    hub_with,
+) -> None:
+    """The hub may give more memory to the staff; only the default profile sets its own."""
+    hub, small = hub_with(TWO_GPUS), {**CPU, "kubespawner_override": {"mem_guarantee": "1G"}}
+
+    async def form(name: str, memory: str) -> str:
+        spawner = hub.spawner(profile_list=[small, GPU], mem_guarantee=memory)
+        return await profiles_of(named(spawner, name)).form()
+
+    assert "Not available" in await form("ann", "100T")
+    assert "2 of 2 free" in await form("bob", "1G")
+
+
 async def test_a_claim_that_only_one_profile_has_is_never_another_user_s(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     scratch = {"name": "s", "persistentVolumeClaim": {"claimName": "scratch-{username}"}}

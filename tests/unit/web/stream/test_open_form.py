@@ -72,6 +72,16 @@ async def test_users_whose_pods_go_to_other_nodes_do_not(hub, offers) -> None:
     assert ann.question() != bob.question()
 
 
+async def test_users_do_not_ask_the_same_if_the_default_profile_hides_that_pods_differ(hub) -> None:
+    small = {**CPU, "kubespawner_override": {"mem_guarantee": "1G"}}
+    ann, bob = [
+        await form_of(hub.spawner(profile_list=[small, GPU_PROFILE], mem_guarantee=memory), name)
+        for name, memory in (("ann", "100T"), ("bob", "1G"))
+    ]
+
+    assert ann.question() != bob.question()
+
+
 @EACH
 async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(
     hub, offers
