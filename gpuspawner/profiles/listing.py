@@ -52,7 +52,7 @@ class Lists:
 
 def _orders(given: Any) -> list[list[tuple[str, list[str]]]]:
     """Return the orders of options and choices: KubeSpawner's default is the first choice."""
-    options = (list((it.get("profile_options") or {}).items()) for it in given)
+    options = (list((it.get("profile_options") or {}).items()) for it in given or ())
     return [[(name, list(it.get("choices") or ())) for name, it in its] for its in options]
 
 

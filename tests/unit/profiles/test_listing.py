@@ -30,3 +30,9 @@ def test_lists_in_another_order_are_others_because_the_first_choice_is_the_defau
         (profile,) = lists.read(spawner, listing(*keys)).profiles
         (option,) = profile.options
         assert [it.key for it in option.choices if it.default] == [keys[0]]
+
+
+def test_a_function_that_returns_nothing_lists_no_profiles_each_time() -> None:
+    lists = Lists()
+
+    assert [lists.read(SimpleNamespace(), None).profiles for _ in range(2)] == [(), ()]
