@@ -181,3 +181,10 @@ class Choices(msgspec.Struct, frozen=True):
     def sizes(self) -> tuple[Memory, ...]:
         """All memory sizes; those that aren't listed come last."""
         return self.memory + (self.unlisted_memory.sizes if self.unlisted_memory else ())
+
+    @property
+    def least_memory(self) -> int | None:
+        """The smallest size in bytes; None if KubeSpawner's own is the default."""
+        if self.default.memory is None:
+            return None
+        return min(size.bytes for size in self.sizes)

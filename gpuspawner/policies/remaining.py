@@ -102,9 +102,8 @@ def policies_left(policies: Iterable[Policy], found: Iterable[Standing]) -> Iter
 def _smallest(offers: Offers, accelerator: Accelerator | None, count: int, sizes: Sizes) -> Charge:
     """Return what the smallest server takes with so many GPUs."""
     choices = offers.choices(accelerator)
-    memory = min((it.bytes for it in choices.memory), default=0)
     taken: dict[Measure, Amount] = {
-        Measure(What.MEMORY): part_of(memory, sizes.memory),
+        Measure(What.MEMORY): part_of(choices.least_memory or 0, sizes.memory),
         Measure(What.CPU): part_of(min(choices.cpu, default=0), sizes.cpu),
     }
     if accelerator is not None:

@@ -182,7 +182,7 @@ class Trials:
         return Grant(
             accelerator=accelerator,
             gpus=min(choices.counts),
-            memory=min((memory.bytes for memory in choices.memory), default=None),
+            memory=choices.least_memory,
             cpu=min(choices.cpu, default=None),
         )
 

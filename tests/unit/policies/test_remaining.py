@@ -97,6 +97,20 @@ def test_the_smallest_server_decides_about_memory():
     assert left(running((TRAIN, {MEMORY: 7 * GIB})), policy, of=None).reached is not None
 
 
+def test_the_smallest_server_may_have_a_size_that_is_entered():
+    """Without listed sizes, it has KubeSpawner's own, which may be smaller still."""
+    entered, policy = {"min": "1Gi", "max": "8Gi"}, limited(MEMORY, 8 * GIB)
+
+    for sizes, used, is_reached in (
+        (["8Gi"], 7 * GIB, False),
+        (["8Gi"], 8 * GIB, True),
+        ([], 8 * GIB, False),
+    ):
+        offers = Offers.parse(memory_choices=sizes, unlisted_memory=entered)
+        found = left(running((TRAIN, {MEMORY: used})), policy, of=None, offers=offers)
+        assert (found.reached is not None) is is_reached
+
+
 def test_cores_and_memory_count_as_the_part_of_the_choice_that_a_pod_requests():
     """A pod requests half of 4 GiB, and a quarter of 2 cores."""
     offers = Offers.parse(memory_choices=["4Gi"], cpu_choices=[2])

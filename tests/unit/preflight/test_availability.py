@@ -59,6 +59,14 @@ def test_only_the_smallest_size_must_fit():
     assert {here.state, plain.state} == {State.FREE}
 
 
+def test_the_smallest_size_may_be_one_that_is_entered():
+    entered = {"min": "4Gi", "max": "12Gi"}
+    offers = Offers.parse(accelerators={"t4": T4}, memory_choices=["12Gi"], unlisted_memory=entered)
+    here, plain = look([node("a", 2)], [pod("x", "a", memory="10Gi")], offers)
+
+    assert {here.state, plain.state} == {State.FREE}
+
+
 def test_a_full_pool_that_can_grow_can_scale_up():
     growing = {**T4, "scale_up": {"max_nodes": 2, "minutes": 8}}
     here, _ = look([node("a", 1)], [pod("x", "a", 1)], Offers.parse(accelerators={"t4": growing}))
