@@ -9,7 +9,7 @@ import msgspec
 from gpuspawner.offers.manifest import part_of
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import Memory
-from gpuspawner.offers.types import Accelerator, Default
+from gpuspawner.offers.types import Accelerator, Default, UnlistedMemory
 from gpuspawner.policies.policies import Amount, Measure, Policy, What
 
 
@@ -48,6 +48,7 @@ def narrow(offers: Offers, policies: Iterable[Policy], sizes: Sizes) -> Offers:
         memory_choices=_memory(offers.memory_choices, ruled, sizes),
         cpu_choices=_cpu(offers.cpu_choices, ruled, sizes),
         unlisted_image=offers.unlisted_image if all_images else None,
+        unlisted_memory=_unlisted(offers.unlisted_memory, ruled, sizes),
     )
     narrowed = (_accelerator(it, ruled, sizes) for it in offers.accelerators.values())
     whole = [it for it in narrowed if it is not None and _is_whole(it, left, offers)]
@@ -63,7 +64,7 @@ def narrow(offers: Offers, policies: Iterable[Policy], sizes: Sizes) -> Offers:
         memory_choices=left.memory_choices or offers.memory_choices,
         cpu_choices=left.cpu_choices or offers.cpu_choices,
     )
-    accelerators = {it.key: _with_default(it, hub) for it in whole}
+    accelerators = {it.key: _with_default(it, offers.accelerators[it.key], hub) for it in whole}
     default = offers.default_accelerator
     if default is not None and default not in accelerators:
         default = next(iter(accelerators), None)
@@ -73,20 +74,23 @@ def narrow(offers: Offers, policies: Iterable[Policy], sizes: Sizes) -> Offers:
 def _is_whole(narrowed: Accelerator, left: Offers, offers: Offers) -> bool:
     """Whether something is left of each option that the hub offers with an accelerator."""
     before, after = offers.choices(offers.accelerators[narrowed.key]), left.choices(narrowed)
-    sizes = after.memory if narrowed.memory_choices is not None else after.sizes
-    options = (before.images, after.images), (before.memory, sizes), (before.cpu, after.cpu)
+    options = (before.images, after.images), (before.memory, after.sizes), (before.cpu, after.cpu)
     return all(kept or not offered for offered, kept in options)
 
 
-def _with_default(accelerator: Accelerator, offers: Offers) -> Accelerator:
-    """Return an accelerator without those defaults that are no longer on offer."""
-    choices, own = offers.choices(accelerator), accelerator.default
+def _with_default(left: Accelerator, given: Accelerator, offers: Offers) -> Accelerator:
+    """Return what is left of an accelerator without those defaults that are no longer on offer.
+
+    If sizes of memory can only be entered, the first one is the default: KubeSpawner's own isn't.
+    """
+    choices, own = offers.choices(left), left.default
+    entered = choices.sizes[0] if given.memory_choices and not left.memory_choices else None
     return replace(
-        accelerator,
+        left,
         default=Default(
             own.gpus if own.gpus in choices.counts else None,
             own.image if own.image in [it.key for it in choices.images] else None,
-            own.memory if own.memory in choices.sizes else None,
+            own.memory if own.memory in choices.sizes else entered,
             own.cpu if own.cpu in choices.cpu else None,
         ),
     )
@@ -147,6 +151,13 @@ def _memory(
 ) -> tuple[Memory, ...]:
     limit = most(policies, Measure(What.MEMORY))
     return tuple(it for it in choices if limit is None or part_of(it.bytes, sizes.memory) <= limit)
+
+
+def _unlisted(
+    unlisted: UnlistedMemory | None, policies: tuple[Policy, ...], sizes: Sizes
+) -> UnlistedMemory | None:
+    left = _memory(unlisted.sizes, policies, sizes) if unlisted else ()
+    return msgspec.structs.replace(unlisted, sizes=left) if unlisted and left else None
 
 
 def _cpu(choices: tuple[int, ...], policies: tuple[Policy, ...], sizes: Sizes) -> tuple[int, ...]:

@@ -128,6 +128,24 @@ def test_an_accelerator_of_which_no_server_is_left_is_not_on_offer() -> None:
     assert [it.key for it, _ in shown_withheld(hub, policies, Sizes({}))] == ["a100"]
 
 
+def test_only_sizes_within_the_limit_can_be_entered() -> None:
+    hub = offers(unlisted_memory={"min": "2Gi", "max": "16Gi", "step": "2Gi"})
+    six = left(hub, {"memory_per_server": "6Gi"})
+
+    assert six.unlisted_memory is not None
+    assert [it.text for it in six.unlisted_memory.sizes] == ["2Gi", "4Gi", "6Gi"]
+    assert left(hub, {"memory_per_server": "1Gi"}).unlisted_memory is None
+
+
+def test_an_accelerator_stays_on_offer_if_an_allowed_size_can_be_entered() -> None:
+    hub = offers(unlisted_memory={"min": "2Gi", "max": "64Gi", "step": "2Gi"})
+
+    eight = left(hub, {"memory_per_server": "8Gi"})
+    assert asked(eight, accelerator="a100", memory="6Gi").memory == "6Gi"
+    assert asked(eight, accelerator="a100").memory == "2Gi"
+    assert list(left(hub, {"memory_per_server": "1Gi"}).accelerators) == []
+
+
 written = st.fixed_dictionaries(
     {},
     optional={
