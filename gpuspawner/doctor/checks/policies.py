@@ -108,19 +108,19 @@ def _shares_with_any_group(policy: Policy) -> bool:
 
 def _unknown(hub: Hub, policy: Policy, tried: list[Tried]) -> Iterator[Finding]:
     """Find keys of nothing on offer. If they are configured, the hub itself finds accelerators."""
-    if hub.spawner.gpuspawner_gates.sources.accelerators is None:
-        if not callable(hub.spawner.profile_list):
-            slugs = {str(it.server.options[PROFILE]) for it in tried}
-            yield from _missing(policy, "profiles", policy.profiles, slugs)
+    has_profiles = hub.spawner.gpuspawner_gates.sources.accelerators is None
+    if not (has_profiles and callable(hub.spawner.profile_list)):
+        slugs = {str(it.server.options[PROFILE]) for it in tried} if has_profiles else set()
+        yield from _missing(policy, "profiles", policy.profiles, slugs)
+    if not hub.runtime.discovers:
         return
-    yield from _missing(policy, "profiles", policy.profiles, set())
-    if hub.runtime.discovers:
-        known = set(hub.offers.accelerators)
+    known = set(hub.offers.accelerators)
+    if not has_profiles:
         yield from _missing(policy, "accelerators", policy.accelerators, known)
-        for limit in policy.limits:
-            if not names_resource(limit.measure.of):
-                named = frozenset(filter(None, [limit.measure.of]))
-                yield from _missing(policy, limit.key, named, known)
+    for limit in policy.limits:  # which count the pods of profiles by their labels
+        if not names_resource(limit.measure.of):
+            named = frozenset(filter(None, [limit.measure.of]))
+            yield from _missing(policy, limit.key, named, known)
 
 
 def _missing(

@@ -174,6 +174,7 @@ async def test_a_limit_counts_what_a_profile_s_pod_requests(tmp_path) -> None:
         ({"profiles": ["big"]}, {"accelerators": ACCELERATORS}, "there is none"),
         ({"accelerators": ["tesla-t5"]}, {"autoscaling": "none"}, "did you mean 'tesla-t4'?"),
         ({"gpus_per_user": {"tesla-t5": 1}}, {"autoscaling": "none"}, "gpus_per_user['tesla-t5']"),
+        ({"gpus_per_user": {"big": 1}}, {"profile_list": PROFILES}, "gpus_per_user['big']"),
     ],
 )
 async def test_a_key_of_nothing_on_offer_is_a_mistake(tmp_path, policy, traits, told) -> None:
