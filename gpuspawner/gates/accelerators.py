@@ -1,10 +1,10 @@
 """The source of servers if the administrator offers accelerators."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from gpuspawner import messages
 from gpuspawner.cluster.health import Live
@@ -39,6 +39,32 @@ from gpuspawner.start.refusal import Refusal, invalid, misconfigured
 from gpuspawner.start.source import Choice, Options, ServerSource, Stored
 
 
+@dataclass(frozen=True)
+class AllowedVariants:
+    """As `Variants`: what the policies leave to a server's owner now, beside the other servers.
+
+    The offers alone don't tell: a server without a GPU stays among them, whatever is left.
+    """
+
+    builder: PodBuilder
+    entitlement: Entitlement
+    proposal: Proposal
+
+    @property
+    def offers(self) -> Offers:
+        """As `Variants.offers`."""
+        return self.entitlement.offers_left
+
+    def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
+        """As `Variants.variant`."""
+        made = structs.replace(self.builder, offers=self.offers).variant(request)
+        if made is None:
+            return None
+        grant, pod = made
+        other = replace(self.proposal, grant=grant, pod=pod)
+        return None if self.entitlement.denied(other, "") else made
+
+
 @dataclass(frozen=True, kw_only=True)
 class AcceleratorChoice(Choice):
     """Options that are on offer."""
@@ -55,8 +81,8 @@ class AcceleratorChoice(Choice):
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         """As `Choice.explain`."""
         entitlement = await self.policing.entitlement(self.proposal.key)
-        builder = replace(self.builder, offers=entitlement.offers_left)
-        refusal = await self.preflight.with_alternatives(refusal, self.proposal, builder, admission)
+        allowed = AllowedVariants(self.builder, entitlement, self.proposal)
+        refusal = await self.preflight.with_alternatives(refusal, self.proposal, allowed, admission)
         return await super().explain(refusal, admission)
 
 
@@ -211,7 +237,7 @@ class Accelerators(ServerSource):
         def to_owner(row: Availability) -> Availability:
             found = entitlement.limited(row)
             in_line = waiting[row.accelerator.key] if row.accelerator else 0
-            return replace(found, in_line=in_line) if in_line else found
+            return structs.replace(found, in_line=in_line) if in_line else found
 
         return tuple(map(to_owner, rows))
 

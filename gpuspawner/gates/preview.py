@@ -3,10 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
-import msgspec
-
 from gpuspawner.gates import wishes
-from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.accelerators import Accelerators, AllowedVariants
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.offers.grant import Denial, DenialReason, decide
 from gpuspawner.offers.manifest import ManifestError
@@ -74,8 +72,8 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
         return decision
     try:
         entitlement = await accelerators.policing.entitlement()
-        left = msgspec.structs.replace(builder, offers=entitlement.offers_left)
-        return await runtime.preflight.with_alternatives(decision, proposal, left, admission)
+        allowed = AllowedVariants(builder, entitlement, proposal)
+        return await runtime.preflight.with_alternatives(decision, proposal, allowed, admission)
     except Exception:
         # The refusal is right even without alternatives.
         spawner.log.exception("Finding alternatives for %s failed", one_line(proposal.name))

@@ -109,6 +109,16 @@ async def test_no_alternative_is_one_that_a_policy_denies(policy, proposed, hub_
     assert [it and it.key for it in found] == proposed
 
 
+async def test_a_server_without_a_gpu_that_a_policy_denies_is_no_alternative(hub_with) -> None:
+    images = {"base": {"image": "base:1"}, "torch": {"image": "torch:1", "accelerators": ["t4"]}}
+    spawner = course_of(hub_with).spawner({"c": {"images": ["torch"]}}, images=images, **TRAITS)
+
+    refusal = await refused(spawner)
+
+    assert (await refused(spawner, accelerator=None)).slug == "policy"
+    assert refusal.on_form.alternatives == ()
+
+
 async def test_a_question_gets_the_same_alternatives_as_the_start(hub_with) -> None:
     course = course_of(hub_with)
     spawner = course.spawner({"course": {"gpus_per_user": {"l4": 0}}}, **TRAITS)
