@@ -17,6 +17,7 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render_refusal, render_usage
+from gpuspawner.language import language_tag
 from gpuspawner.launch.announcements import above_the_form
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
@@ -248,7 +249,7 @@ class Profiles(ServerSource):
         template = kubespawner.form_template(spawner)
         if template is None:
             return draw()
-        shows = (listed, rows, options, chosen, setting(spawner, "language"), template)
+        shows = (listed, rows, options, chosen, language_tag(), template)
         return known(self.runtime).drawn.form(shows, draw)
 
     async def _list(self, spawner: Host) -> Listed:

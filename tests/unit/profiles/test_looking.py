@@ -13,6 +13,7 @@ from gpuspawner.preflight.dry_runs import DryRuns, TooManyDryRunsError
 from tests.unit.makers.hubs import named, tolerating
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TWO_GPUS, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU
+from tests.unit.makers.translating import Pseudo, speaking
 from tests.unit.makers.worlds import node, pod
 
 
@@ -75,6 +76,16 @@ async def test_pages_of_users_with_other_last_choices_are_drawn_anew(hub_with, d
         await profiles_of(spawner).form()
 
     assert len(drawings) == 2
+
+
+async def test_a_page_that_was_drawn_in_one_language_is_not_shown_in_another(hub_with) -> None:
+    hub = hub_with(TWO_GPUS)
+
+    english = await profiles_of(hub.spawner(profile_list=[CPU, GPU])).form()
+    with speaking("x", Pseudo()):
+        other = await profiles_of(hub.spawner(profile_list=[CPU, GPU])).form()
+
+    assert ("⟦" in english, "⟦" in other) == (False, True)
 
 
 async def test_a_class_that_draws_for_itself_draws_each_page(hub_with, drawings) -> None:
