@@ -97,7 +97,8 @@ gpu_weights = Dict(
     help="""
     Sets how much of a GPU a device of each resource counts in :attr:`policies`.
 
-    A dictionary by resource. What isn't in it counts as one GPU::
+    A dictionary by resource. Of what isn't in it, devices of :attr:`accelerators` and those that
+    the hub can discover count as one GPU each, and others not at all::
 
         c.GPUSpawner.gpu_weights = {"nvidia.com/mig-1g.5gb": "1/7", "nvidia.com/gpu.shared": 0.25}
 
