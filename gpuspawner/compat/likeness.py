@@ -20,8 +20,8 @@ from gpuspawner.compat.kubespawner import others_have
 _READING = ("get_pod_manifest", "get_pvc_manifest", "_build_pod_labels", "_build_common_labels")
 """The methods whose traits make a pod, and the claim of its home directory."""
 _MAKING = (*_READING, "_expand_all", "_expand_user_properties", "_sorted_dict_values")
-_ALSO = ("namespace", "slug_scheme", "storage_pvc_ensure", "kueue_queue", "kueue_priority_class")
-"""More traits that decide: the namespace, the names, the claim, and the queue of the pod."""
+_ALSO = ("slug_scheme", "storage_pvc_ensure", "kueue_queue", "kueue_priority_class")
+"""More traits that decide: the names, the claim, and the queue of the pod."""
 
 _NO_SCHEDULER_READS = frozenset(
     (
@@ -65,12 +65,14 @@ class Likeness(msgspec.Struct, frozen=True):
 
     Attributes:
         settings: What KubeSpawner makes them of.
+        namespace: Where they are; each user may have an own one.
         owner: The names that KubeSpawner writes into them.
         has_names: Whether they may be in more than in the pods' names, labels and claims.
         has_claims: Whether they may be in claims.
     """
 
     settings: bytes
+    namespace: str
     owner: tuple[object, ...]
     has_names: bool
     has_claims: bool
@@ -78,17 +80,18 @@ class Likeness(msgspec.Struct, frozen=True):
     @property
     def but_for_claims(self) -> object:
         """The key of pods that differ only by their names, labels and claims."""
-        return self.settings, self.owner if self.has_names else ()
+        return self.settings, self.namespace, self.owner if self.has_names else ()
 
     @property
     def but_for_names(self) -> object:
         """The key of pods that differ only by their names and labels."""
-        return self.settings, self.owner if self.has_names or self.has_claims else ()
+        has_names = self.has_names or self.has_claims
+        return self.settings, self.namespace, self.owner if has_names else ()
 
     @property
     def alone(self) -> object:
         """The key of one server's pods."""
-        return self.settings, self.owner
+        return self.settings, self.namespace, self.owner
 
 
 def likeness(spawner: Any) -> Likeness | None:
@@ -108,6 +111,7 @@ def likeness(spawner: Any) -> Likeness | None:
         return None  # a function, an object of a Kubernetes client, or what no pod can have
     return Likeness(
         b"\0".join((settings, labels, named)),
+        spawner.namespace,
         (spawner.user.name, spawner.user.id, spawner.name, spawner.pod_name, spawner.pvc_name),
         has_names=_NAME in settings or any(map(callable, unread)),
         has_claims=_NAME in named or spawner.storage_pvc_ensure,

@@ -9,7 +9,7 @@ one server alone, and only for a moment.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -59,22 +59,23 @@ class Pattern(msgspec.Struct, frozen=True):
             (base.namespace, base.name, base.new_claims)
         ) or made.pod.get("metadata") != base.pod.get("metadata"):
             return None
-        volumes, known = made.pod["spec"].get("volumes") or (), _claims(base)
-        if any(known.get(it["name"]) != it for it in volumes if _CLAIM in it):
+        volumes, claims = made.pod["spec"].get("volumes") or (), _claims(base)
+        if any(it not in claims for it in volumes if _CLAIM in it):
             return None
-        unnamed = [{**it, _CLAIM: None} if _CLAIM in it else it for it in volumes]
+        unnamed = [{_CLAIM: claims.index(it)} if _CLAIM in it else it for it in volumes]
         return cls({**made.pod["spec"], "volumes": unnamed}, made.grant, made.pool)
 
     def applied(self, base: Proposal) -> Proposal:
         """Return the sample for the owner of *base*."""
         claims = _claims(base)
-        volumes = [claims[it["name"]] if _CLAIM in it else it for it in self.spec["volumes"]]
+        volumes = [claims[it[_CLAIM]] if _CLAIM in it else it for it in self.spec["volumes"]]
         pod = {**base.pod, "spec": {**self.spec, "volumes": volumes}}
         return replace(base, pod=pod, grant=self.grant, pool=self.pool)
 
 
-def _claims(base: Proposal) -> Mapping[str, Manifest]:
-    return {it["name"]: it for it in base.pod["spec"].get("volumes") or () if _CLAIM in it}
+def _claims(base: Proposal) -> Sequence[Manifest]:
+    """Return the volumes with claims: both may have names of the owner's."""
+    return [it for it in base.pod["spec"].get("volumes") or () if _CLAIM in it]
 
 
 class Patterns(dict[ChoiceKey, Pattern | None]):

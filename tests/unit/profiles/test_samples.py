@@ -85,6 +85,19 @@ async def test_the_sample_of_another_user_is_the_pod_that_kubespawner_makes(
     assert shared.decoded.metadata.labels["owner"] == "bob"
 
 
+async def test_later_users_cost_one_pod_each_if_namespaces_and_volumes_are_named_after_them(
+    hub_with, tried
+) -> None:
+    """Zero to JupyterHub names the volumes after their owners."""
+    hub = hub_with(TWO_GPUS)
+    home = {"name": "volume-{username}", "persistentVolumeClaim": {"claimName": "{username}"}}
+    for name in ("ann", "bob"):
+        tried.clear()
+        await profiles_of(of(hub, name, volumes=[home], namespace=f"of-{name}")).form()
+
+    assert tried == ["bob"]
+
+
 @pytest.mark.each_python
 async def test_samples_hold_no_tokens(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
