@@ -27,6 +27,12 @@ class Listed(msgspec.Struct, frozen=True, eq=False):
     has_functions: bool
     has_names: bool
 
+    def hides_names(self, spawner: object) -> bool:
+        """Whether names in a spawner's settings may be missing in its default profile's pod."""
+        default = [it for it in self.complete if it.get("default")]
+        replaced = {name for _, it in parts(default) for name in it.get(OVERRIDE) or ()}
+        return any(_has_braces(getattr(spawner, name, None)) for name in replaced)
+
 
 class Lists:
     """The last lists; equal ones give the same `Listed`."""

@@ -294,8 +294,10 @@ class Looking:
             return
         makes_them = kubespawner.makes_its_pods(self._spawner)
         if makes_them and not (self._listed.has_functions or self._listed.has_names):
-            alike = likeness(hooks.as_started(self._spawner))
-            self.settings = alike.settings if alike is not None else None
+            started = hooks.as_started(self._spawner)
+            alike = likeness(started)
+            if alike and not (alike.has_names and self._listed.hides_names(started)):
+                self.settings = alike.settings
         self._patterns = self._known.samples.patterns(self._listed, self._base, self.settings)
         self._patterns.images[_key(of_profile(default))] = settled_images(whole.pod)
         # Not in the place of an equal one, with which other choices share it.

@@ -11,7 +11,7 @@ from gpuspawner.cluster.background import Turn
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.profiles import looking, samples
 from gpuspawner.profiles.profile_options import Chosen
-from tests.unit.makers.hubs import StillHub, named
+from tests.unit.makers.hubs import OF_ANN, StillHub, named
 from tests.unit.makers.profile_clusters import TWO_GPUS, of, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU
 
@@ -145,6 +145,22 @@ async def test_users_share_nothing_if_the_default_profile_hides_that_their_pods_
 
     assert "Not available" in await form("ann", "100T")
     assert "2 of 2 free" in await form("bob", "1G")
+
+
+async def test_users_share_nothing_if_the_default_profile_hides_that_their_names_are_in_pods(
+    hub_with,
+) -> None:
+    """Each owner has a node of their own; only the default profile may go to all others, too."""
+    hub, anywhere = hub_with(OF_ANN), {"extra_pod_config": {"nodeSelector": None}}
+    own = {"nodeSelector": {"owner": "{username}"}}
+
+    async def form(name: str) -> str:
+        profiles = [{**CPU, "kubespawner_override": anywhere}, GPU]
+        spawner = hub.spawner(profile_list=profiles, extra_pod_config=own)
+        return await profiles_of(named(spawner, name)).form()
+
+    assert "2 of 2 free" in await form("ann")
+    assert "2 of 2 free" not in await form("bob")
 
 
 async def test_a_claim_that_only_one_profile_has_is_never_another_user_s(hub_with) -> None:
