@@ -51,7 +51,11 @@ def narrow(offers: Offers, policies: Iterable[Policy], sizes: Sizes) -> Offers:
         unlisted_memory=_unlisted(offers.unlisted_memory, ruled, sizes),
     )
     narrowed = (_accelerator(it, ruled, sizes) for it in offers.accelerators.values())
-    whole = [it for it in narrowed if it is not None and _is_whole(it, left, offers)]
+    whole = [
+        _with_a_size(it, left, offers)
+        for it in narrowed
+        if it is not None and _is_whole(it, left, offers)
+    ]
     if not any(it.suits(None) for it in images.values()):
         images |= {
             key: msgspec.structs.replace(it, accelerators=frozenset({None}))
@@ -64,7 +68,7 @@ def narrow(offers: Offers, policies: Iterable[Policy], sizes: Sizes) -> Offers:
         memory_choices=left.memory_choices or offers.memory_choices,
         cpu_choices=left.cpu_choices or offers.cpu_choices,
     )
-    accelerators = {it.key: _with_default(it, offers.accelerators[it.key], hub) for it in whole}
+    accelerators = {it.key: _with_default(it, hub) for it in whole}
     default = offers.default_accelerator
     if default is not None and default not in accelerators:
         default = next(iter(accelerators), None)
@@ -78,19 +82,26 @@ def _is_whole(narrowed: Accelerator, left: Offers, offers: Offers) -> bool:
     return all(kept or not offered for offered, kept in options)
 
 
-def _with_default(left: Accelerator, given: Accelerator, offers: Offers) -> Accelerator:
-    """Return what is left of an accelerator without those defaults that are no longer on offer.
+def _with_a_size(narrowed: Accelerator, left: Offers, offers: Offers) -> Accelerator:
+    """Return an accelerator that lists the smallest size to be entered if its list has none left.
 
-    If sizes of memory can only be entered, the first one is the default: KubeSpawner's own isn't.
+    Nobody would get KubeSpawner's own memory, nor that of the hub's list, which policies deny.
     """
-    choices, own = offers.choices(left), left.default
-    entered = choices.sizes[0] if given.memory_choices and not left.memory_choices else None
+    before, after = offers.choices(offers.accelerators[narrowed.key]), left.choices(narrowed)
+    if after.memory or not before.memory:
+        return narrowed
+    return replace(narrowed, memory_choices=after.sizes[:1])
+
+
+def _with_default(accelerator: Accelerator, offers: Offers) -> Accelerator:
+    """Return an accelerator without those defaults that are no longer on offer."""
+    choices, own = offers.choices(accelerator), accelerator.default
     return replace(
-        left,
+        accelerator,
         default=Default(
             own.gpus if own.gpus in choices.counts else None,
             own.image if own.image in [it.key for it in choices.images] else None,
-            own.memory if own.memory in choices.sizes else entered,
+            own.memory if own.memory in choices.sizes else None,
             own.cpu if own.cpu in choices.cpu else None,
         ),
     )
