@@ -45,7 +45,7 @@ def _of_accelerators(offers: Offers) -> Iterator[OfferedServer]:
 def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator[OfferedServer]:
     key = accelerator.key if accelerator else None
     choices = offers.choices(accelerator)
-    memory = sorted(choices.memory, key=lambda it: it.bytes)
+    memory = sorted(choices.sizes if choices.memory else (), key=lambda it: it.bytes)
     smallest = GPURequest(
         accelerator=key,
         gpus=min(choices.counts),

@@ -158,6 +158,13 @@ async def test_a_limit_that_leaves_or_denies_something_on_purpose_is_none(tmp_pa
     assert await troubles(tmp_path, policy) == []
 
 
+async def test_a_limit_that_leaves_sizes_to_be_entered_is_none(tmp_path) -> None:
+    traits = {"memory_choices": ["4Gi"], "unlisted_memory": {"min": "1Gi", "max": "8Gi"}}
+    policy = {"memory_per_server": "2Gi"}
+
+    assert await troubles(tmp_path, policy, accelerators=ACCELERATORS, **traits) == []
+
+
 async def test_a_limit_counts_what_a_profile_s_pod_requests(tmp_path) -> None:
     (finding,) = await troubles(
         tmp_path, {"profiles": ["big"], "gpus_per_user": 4}, profile_list=PROFILES
