@@ -13,6 +13,7 @@ from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.preflight.apart import Apart
 from gpuspawner.scheduling.pod_claims import WAIT, default_classes
 from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.storage_index import class_of_volume
 from gpuspawner.scheduling.volume_candidates import is_one_zone, places_of, reach_of
 
 _OF_KUBESPAWNER = "singleuser-storage"  # the component of each claim that it makes
@@ -40,9 +41,9 @@ def check(state: ClusterState, tried: list[Tried]) -> Iterator[Finding]:
         return
     for wanted in dict.fromkeys(name for it in tried for name in _wanted(it)):
         used = _used(state, wanted)
-        if not used:
+        if _is_missing(state, wanted):
             yield _missing(wanted, state.all("StorageClass"))
-        elif used[0].volume_binding_mode != WAIT and not is_one_zone(places_of(used[0])):
+        elif used and used[0].volume_binding_mode != WAIT and not is_one_zone(places_of(used[0])):
             yield warning(
                 "storage-immediate",
                 f"The StorageClass {used[0].metadata.name} makes volumes before the scheduler "
@@ -52,8 +53,15 @@ def check(state: ClusterState, tried: list[Tried]) -> Iterator[Finding]:
 
 
 def is_without_class(state: ClusterState, tried: Tried) -> bool:
-    """Whether a class that the server's home directory needs doesn't exist."""
-    return state.known("StorageClass") and any(not _used(state, it) for it in _wanted(tried))
+    """Whether the server's home directory can't be made, for want of its class."""
+    return state.known("StorageClass") and any(_is_missing(state, it) for it in _wanted(tried))
+
+
+def _is_missing(state: ClusterState, wanted: str | None) -> bool:
+    """Whether no class makes a volume, and none is there: those made by hand only name a class."""
+    volumes = state.storage.all(PersistentVolume)
+    free = {class_of_volume(it) for it in volumes if it.status.phase == "Available"}
+    return not _used(state, wanted) and (wanted or "") not in free
 
 
 def _used(state: ClusterState, wanted: str | None) -> list[StorageClass]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.doctor.checks.storage import check, check_places
+from gpuspawner.doctor.checks.storage import check, check_places, is_without_class
 from gpuspawner.gates.tried import OfferedServer, Tried
 from gpuspawner.messages.administrators import Finding
 from gpuspawner.scheduling import ClusterState
@@ -113,3 +113,18 @@ def test_only_a_class_that_may_make_volumes_anywhere_leaves_first_starts_uncheck
     places = [{"matchLabelExpressions": [{"key": ZONE, "values": zones}]}] if zones else None
 
     assert [it.id for it in check(*asked({**of(driver), "allowedTopologies": places}))] == ids
+
+
+@pytest.mark.parametrize("name", ["manual", None])
+def test_a_free_volume_that_was_made_by_hand_needs_no_storage_class(name) -> None:
+    def told(*volumes: Plain) -> list[str]:
+        state = ClusterState.from_objects(
+            nodes=NODES, pods=[], storageClasses=[], persistentVolumes=volumes
+        )
+        tried = Tried(ANY, replace(proposal("a", 0), new_claims=(claim(class_=name),)))
+        assert is_without_class(state, tried) is bool([*check(state, [tried])])
+        return [it.id for it in check(state, [tried])]
+
+    assert told(volume(class_=name or "")) == []
+    for other in (volume(class_="another"), volume(class_=name or "", claim="taken")):
+        assert told(other) == ["storage-class"]
