@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from traitlets.config import Config
 
-from gpuspawner.doctor.checks import offers
+from gpuspawner.doctor.checks import devices, offers
 from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.servers import listed, trying
 from gpuspawner.messages.administrators import Finding, Severity
@@ -24,15 +24,16 @@ async def found(
     folder: Path,
     *nodes: Plain,
     counts: list[int] | None = None,
-    queues: Mapping[str, kueue_worlds.Plain] | None = None,
+    others: Mapping[str, kueue_worlds.Plain] | None = None,
 ) -> list[Finding]:
     files = Files(folder, nodes)
-    for kind, it in (queues or {}).items():
+    for kind, it in (others or {}).items():
         files.put(kind, [dict(it)])
     offered = {"t4": {**OFFERED["t4"], "counts": counts}} if counts else OFFERED
     hub = of_files(Config(GPUSpawner={"accelerators": offered}), folder)
     tried = [it async for it in trying(hub, await listed(hub))]
-    return list(offers.check(hub, tried, []))
+    ill = devices.ill(hub.state)
+    return [*devices.check(ill, hub.state, tried), *offers.check(hub, tried, ill)]
 
 
 async def test_a_cluster_without_nodes_is_one_finding_for_all_servers(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ async def test_of_a_server_in_a_queue_nobody_says_that_it_can_start_now(
 ) -> None:
     t4 = labelled(node("n", 4), {"gpu": "t4"})
 
-    told = await found(tmp_path, t4, queues=a_queue(admissionChecks=checks))
+    told = await found(tmp_path, t4, others=a_queue(admissionChecks=checks))
 
     assert [it.text for it in told if it.id == "offer"] == [
         "Kueue decides when t4 can start.",
@@ -106,7 +107,7 @@ async def test_of_a_server_in_a_queue_nobody_says_that_it_can_start_now(
 async def test_that_a_node_is_away_is_told_of_servers_in_a_queue_too(tmp_path: Path) -> None:
     away = labelled(node("n", 4, unschedulable=True), {"gpu": "t4"})
 
-    told = await found(tmp_path, away, queues=a_queue())
+    told = await found(tmp_path, away, others=a_queue())
 
     assert "nodes-away" in {it.id for it in told}
 
@@ -157,3 +158,25 @@ async def test_a_mount_of_no_volume_is_unusable_and_one_of_kubespawner_s_is_not(
     told = list(offers.check(hub, [it async for it in trying(hub, await listed(hub))], []))
 
     assert [it.text for it in told if it.id == "unusable"] == unusable
+
+
+ILL = labelled(node("n", 0), {"gpu": "t4", "nvidia.com/gpu.product": "Tesla-T4"})
+DRIVER = {"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName": GPU}}
+
+
+@pytest.mark.parametrize(
+    ("others", "error"),
+    [
+        ({}, ["no-gpus-on-node"]),
+        (a_queue(), ["no-gpus-on-node"]),
+        ({"deviceclasses": DRIVER}, ["unchecked"]),
+    ],
+    ids=["alone", "in a queue", "by a claim"],
+)
+async def test_a_node_that_reports_no_gpus_keeps_nobody_off_who_may_get_one_by_a_claim(
+    tmp_path: Path, others: Mapping[str, kueue_worlds.Plain], error: list[str]
+) -> None:
+    told = await found(tmp_path, ILL, others=others)
+
+    assert "no-gpus-on-node" in {it.id for it in told}
+    assert [it.id for it in told if it.severity is Severity.ERROR] == error
