@@ -19,8 +19,10 @@ async def aside(call: Callable[..., Any], *args: object) -> Any:
     def run() -> None:
         try:
             done.set_result(call(*args))
-        except Exception as error:  # noqa: BLE001, whoever waits raises it again
-            done.set_exception(error)
+        except BaseException as error:  # noqa: BLE001, whoever waits raises it again
+            # Of `next()` a future takes none, and of `sys.exit()` the hub would end.
+            is_usual = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            done.set_exception(error if is_usual else RuntimeError(repr(error)))
 
     Thread(target=run, daemon=True).start()
     return await asyncio.wrap_future(done)

@@ -1,0 +1,24 @@
+"""Whoever waits for a call in a thread hears how it ended, whatever it raises."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from gpuspawner.use.aside import aside
+from tests.waiting import UNIT_PATIENCE
+
+
+def looks_for_nobody() -> object:
+    return next(iter(()))
+
+
+@pytest.mark.parametrize(
+    ("call", "raises"),
+    [(looks_for_nobody, RuntimeError), (sys.exit, RuntimeError), (lambda: {}["key"], KeyError)],
+)
+async def test_whoever_waits_hears_of_each_error_and_the_hub_goes_on(call, raises) -> None:
+    with pytest.raises(raises):
+        await asyncio.wait_for(aside(call), UNIT_PATIENCE)
