@@ -31,6 +31,8 @@ _START = {
     "events": ("list", "watch"),
 }
 """What KubeSpawner needs in the hub's namespace; the chart's Role grants it."""
+_UNLESS_OFF = {_CLAIMS: "storage_pvc_ensure", "events": "events_enabled"}
+"""KubeSpawner's traits without which it needs none of a kind."""
 
 
 async def check(hub: Hub) -> list[Finding]:
@@ -41,7 +43,7 @@ async def check(hub: Hub) -> list[Finding]:
         Right(verb, plural, namespace=namespace)
         for plural, verbs in _START.items()
         for verb in verbs
-        if plural != _CLAIMS or any(values(hub.spawner, "storage_pvc_ensure"))
+        if plural not in _UNLESS_OFF or any(values(hub.spawner, _UNLESS_OFF[plural]))
     ]
     user = await access.user(client)
     found = [_identity(user, namespace)]

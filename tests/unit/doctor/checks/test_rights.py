@@ -42,6 +42,7 @@ async def found(
     policies: object = Policies(),
     namespace: str = "jhub",
     makes_claims: bool = True,
+    events: bool = True,
     profiles: list[dict[str, Any]] | None = None,
     **scripts: list[Step],
 ) -> list[Finding]:
@@ -58,6 +59,7 @@ async def found(
                 autoscaling=autoscaling,
                 autoscaler_status=status,
                 storage_pvc_ensure=makes_claims,
+                events_enabled=events,
                 profile_list=profiles or [],
                 group_overrides={},
                 apply_user_options={},
@@ -93,6 +95,11 @@ async def test_a_hub_needs_the_right_to_make_claims_if_any_server_gets_one() -> 
     assert "rights-servers" not in {it.id for it in asked}
     for listed in (needed, for_one):
         assert "rights-servers" in {it.id for it in listed}
+
+
+async def test_a_hub_whose_spawner_reads_no_events_needs_no_right_to_them() -> None:
+    assert troubles(await found(without("events"), events=False)) == []
+    assert troubles(await found(without("events"))) == [("rights-servers", Severity.ERROR)]
 
 
 async def test_each_right_that_servers_need_is_asked_for_in_their_own_namespace() -> None:
