@@ -137,10 +137,10 @@ class Trial:
         try:
             await self._api.ask("DELETE", self._path, {"remove": True} if self._name else None)
             async with asyncio.timeout(_GONE_SECONDS):
-                while await self._client.serves(self._pod, _ANSWER_SECONDS):  # noqa: ASYNC110
+                while await self._has_pod():  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK_SECONDS)
             if self._claim:  # some versions of KubeSpawner leave it
-                await self._client.delete(self._claim)
+                await self._delete_claim()
         except (HubApiError, RequestError, TimeoutError) as failed:
             text = f"It isn't sure that the server was removed: {failed or 'it takes too long'}."
             self._tell(text)
@@ -148,6 +148,20 @@ class Trial:
             return [warning("start-left", text, f"Stop it on the hub's page. Look for {things}.")]
         self._tell("The server was removed.")
         return []
+
+    async def _has_pod(self) -> bool:
+        try:
+            async with self._client.get(self._pod, {}, _ANSWER_SECONDS):
+                return True
+        except RequestError as unread:
+            if unread.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+
+    async def _delete_claim(self) -> None:
+        status = await self._client.delete(self._claim)
+        if status >= HTTPStatus.BAD_REQUEST and status != HTTPStatus.NOT_FOUND:
+            raise RequestError(f"HTTP {status} for its claim", status)
 
     async def _read(self, type_: type[T], path: str, query: Mapping[str, str] = {}) -> T:
         async with self._client.get(path, query, _ANSWER_SECONDS) as response:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from gpuspawner.doctor.hub_api import HubApiError, NoHubError
-from gpuspawner.doctor.trial import _facts, _not_started
+from gpuspawner.doctor.trial import Trial, _facts, _not_started
+from tests.unit.makers.scripted import ScriptedServer, failure, page
 from tests.unit.makers.starts import CLOUD_METADATA, IMAGE, NOTEBOOK, TOOLS, event, start
 
 
@@ -37,3 +41,36 @@ def test_the_advice_is_about_what_went_wrong(refused: HubApiError, advised: str)
 
     assert found.text == "ann's server didn't start: no"
     assert found.advice.startswith(advised)
+
+
+@pytest.mark.parametrize(
+    ("pod", "claim", "told"),
+    [
+        (404, 200, []),
+        (404, 404, []),
+        (404, 403, ["HTTP 403 for its claim"]),
+        (403, 200, ["HTTP 403: scripted"]),
+    ],
+)
+async def test_it_says_so_unless_the_pod_and_the_claim_are_gone(
+    pod: int, claim: int, told: list[str]
+) -> None:
+    async def stops(*_: object) -> None:
+        pass
+
+    deleted = page() if claim == 200 else failure(claim)
+    server = ScriptedServer(**{"the-pod": [failure(pod)], "claim-doctor-1": [deleted]})
+    spawner = SimpleNamespace(pod_name="the-pod", pvc_name="claim-doctor-1", namespace="hub")
+    async with server.serving() as client:
+        hub: Any = SimpleNamespace(
+            owner=SimpleNamespace(name="ann", server="doctor-1"),
+            spawner=spawner,
+            runtime=SimpleNamespace(client=client),
+        )
+        api: Any = SimpleNamespace(ask=stops)
+
+        left = await Trial(hub, api, lambda _: None)._removed()
+
+    assert [it.text for it in left] == [
+        f"It isn't sure that the server was removed: {why}." for why in told
+    ]
