@@ -154,7 +154,7 @@ async def _cluster(
     for stock in inventory.take_stock(state, selections):
         stocks.append(messages.explain_stock(stock))
         await asyncio.sleep(0)  # a hub may have a hundred choices with GPUs
-    with_gpus = inventory.nodes_with_gpus(state)
+    with_gpus = inventory.nodes_with_gpus(state, selections)
     await asyncio.sleep(0)
     return [
         *(f"scheduler set at admission: {messages.explain_scheduler(it)}" for it in by_admission),

@@ -12,6 +12,7 @@ import msgspec
 from gpuspawner.compat.overrides import overridden
 from gpuspawner.kube.objects import convert, mapping
 from gpuspawner.kube.pods import Pod
+from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice
@@ -51,12 +52,18 @@ def take_stock(state: ClusterState, selections: Iterable[Selection]) -> Iterator
         yield _stock(state, selection)
 
 
-def nodes_with_gpus(state: ClusterState) -> int:
-    """Count the nodes that have devices, healthy or not."""
+def nodes_with_gpus(state: ClusterState, selections: Iterable[Selection]) -> int:
+    """Count the nodes that have GPUs, or what the hub offers instead, healthy or not."""
+    offered = {it.resource for it in selections}
     return sum(
-        any(is_device(resource) and amount > 0 for resource, amount in node.capacity.items())
+        any(n > 0 and (it in offered or _is_named_gpu(it)) for it, n in node.capacity.items())
         for node in state.nodes.values()
     )
+
+
+def _is_named_gpu(resource: str) -> bool:
+    """Whether it is one of GPUs by its name: network cards and /dev/fuse are devices, too."""
+    return is_device(resource) and (is_gpu(resource) or "gpu" in resource)
 
 
 def of_accelerators(
@@ -116,17 +123,18 @@ def _of_profile(
         for choice in (mapping(given),)
     ]
     resources = dict.fromkeys(
-        resource
+        str(resource)
         for override in ({}, *(override for _, override in variants))
         for amounts in _AMOUNTS
         for resource, amount in mapping(_whole(amounts, everywhere, whole, override)).items()
         if is_device(str(resource)) and str(amount) != "0"
     )
+    gpus = list(filter(_is_named_gpu, resources)) or list(resources)
     selecting = [(of, it) for of, it in variants if any(map(it.get, _SELECTING))]
     for variant, override in selecting or [(name, {})]:
         settings = {it: _whole(it, everywhere, whole, override) for it in _SELECTING}
-        for resource in resources:
-            yield Selection(variant, str(resource), (_choice(settings),))
+        for resource in gpus:
+            yield Selection(variant, resource, (_choice(settings),))
 
 
 def _whole(name: str, *overrides: Mapping[str, object]) -> object:

@@ -87,7 +87,24 @@ def test_an_accelerator_s_affinity_selects_nodes() -> None:
 def test_nodes_with_gpus_are_counted_even_if_their_gpus_are_not_healthy() -> None:
     state = ClusterState.from_objects(nodes=[node("a", 0, capacity=4), PLAIN], pods=[])
 
-    assert nodes_with_gpus(state) == 1
+    assert nodes_with_gpus(state, ()) == 1
+
+
+def test_other_devices_are_no_gpus_unless_they_are_offered() -> None:
+    fuse, chip = "smarter-devices/fuse", "huawei.com/Ascend910"
+    amounts = {"allocatable": {fuse: "20", chip: "8"}, "capacity": {fuse: "20", chip: "8"}}
+    other = {"metadata": {"name": "n"}, "status": amounts}
+    state = ClusterState.from_objects(nodes=[other, node("a", 4)], pods=[])
+
+    def stock(limits: dict[str, str]) -> list[tuple[int, int]]:
+        profile = {"kubespawner_override": {"extra_resource_limits": limits}}
+        selections = of_profiles([profile], {})
+        counted = nodes_with_gpus(state, selections)
+        return [(counted, it.gpus) for it in take_stock(state, selections)]
+
+    assert nodes_with_gpus(state, ()) == 1
+    assert stock({fuse: "1", "nvidia.com/gpu": "1"}) == [(1, 4)]
+    assert stock({chip: "1"}) == [(2, 8)]
 
 
 def test_gpus_of_an_old_device_plugin_are_counted_too() -> None:
@@ -97,7 +114,7 @@ def test_gpus_of_an_old_device_plugin_are_counted_too() -> None:
         nodes=[{"metadata": {"name": "n"}, "status": amounts}], pods=[]
     )
 
-    assert nodes_with_gpus(state) == 1
+    assert nodes_with_gpus(state, ()) == 1
     profiles = [{"display_name": "P", "kubespawner_override": {"extra_resource_limits": {old: 1}}}]
     assert [it.gpus for it in take_stock(state, of_profiles(profiles, {}))] == [2]
 
