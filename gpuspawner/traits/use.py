@@ -25,8 +25,9 @@ gpu_use = Union(
     ``days``
         For how many days; by default 30.
     ``prometheus``
-        The address of a Prometheus that scrapes NVIDIA's DCGM exporter. Without it, the use of GPUs
-        isn't known, and nothing is taken for idle.
+        The address of a Prometheus that scrapes NVIDIA's DCGM exporter, with a name and a password
+        if it asks for them, percent-encoded: ``https://hub:a%2Fb@prometheus.example.org``. Without
+        it, the use of GPUs isn't known, and nothing is taken for idle.
     ``notify``
         A function that tells an owner that a server will be stopped, for example by mail. It gets a
         dictionary with ``user``, ``server``, ``accelerator``, ``gpus``, ``idle_seconds`` and

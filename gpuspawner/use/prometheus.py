@@ -9,8 +9,8 @@ import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Protocol
-from urllib.parse import urlencode, urlsplit
+from typing import Any, Protocol
+from urllib.parse import unquote, urlencode, urlsplit
 
 import msgspec
 from tornado.httpclient import AsyncHTTPClient, HTTPError
@@ -62,11 +62,17 @@ class Prometheus:
     """One Prometheus.
 
     Args:
-        address: Without the path of its API.
+        address: Without the path of its API. It may have a name and a password, percent-encoded.
     """
 
     def __init__(self, address: str) -> None:
-        self._address = address
+        parts = urlsplit(address)
+        login, _, self._host = parts.netloc.rpartition("@")
+        self._address = parts._replace(netloc=self._host).geturl()
+        # Decoded here: only one of tornado's two clients does so with those of an address.
+        name, _, password = map(unquote, login.partition(":"))
+        named: dict[str, Any] = {"auth_username": name, "auth_password": password}
+        self._login = named if login else {}
 
     async def window(self, seconds: float) -> Window:
         """As `UseSource.window`."""
@@ -98,13 +104,12 @@ class Prometheus:
                 request_timeout=_PATIENCE,
                 connect_timeout=_PATIENCE,
                 follow_redirects=False,
+                **self._login,
             )
             # In a thread: there may be megabytes of it.
             read = await asyncio.to_thread(msgspec.json.decode, answer.body, type=_Answer)
         except (HTTPError, OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-            # Without the password that an address may have: this is for the log.
-            host = urlsplit(self._address).netloc.rpartition("@")[2]
-            raise UseUnknownError(f"{host}: {error}") from error
+            raise UseUnknownError(f"{self._host}: {error}") from error
         return read.data.result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -31,6 +32,7 @@ class Played:
     Attributes:
         samples: The labels and values by the function and the metric of a query.
         status: Of its answers.
+        asked_by: The header with the name and the password of the last query.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,7 @@ class Played:
         self.status = 200
         self.body: bytes | None = None
         self.queries: list[str] = []
+        self.asked_by = ""
 
     def answer(self, query: str) -> bytes:
         self.queries.append(query)
@@ -57,6 +60,7 @@ async def played() -> Iterator[tuple[Played, Prometheus]]:
 
     class Query(RequestHandler):
         def post(self) -> None:
+            playing.asked_by = self.request.headers.get("Authorization", "")
             query = parse_qs(self.request.body.decode())["query"][0]
             self.set_status(playing.status)
             self.finish(playing.answer(query))
@@ -174,6 +178,21 @@ async def test_an_error_or_no_answer_is_not_known(played) -> None:
 
     with pytest.raises(UseUnknownError):
         await Prometheus("http://127.0.0.1:1").window(3600)
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [("hub:a%2Fb%40", b"hub:a/b@"), ("hub%40x", b"hub@x:"), ("hub:", b"hub:")],
+)
+async def test_a_name_and_a_password_are_sent_as_they_are(
+    written: str, sent: bytes, played
+) -> None:
+    playing, prometheus = played
+    named = Prometheus(prometheus._address.replace("//", f"//{written}@"))
+
+    await named.window(60)
+
+    assert b64decode(playing.asked_by.removeprefix("Basic ")) == sent
 
 
 async def test_a_password_in_the_address_is_in_no_log(played) -> None:
