@@ -1,5 +1,6 @@
 """`gpuspawner warm`: placeholders that keep nodes ready for servers, and make way for them."""
 
+import hashlib
 import re
 from inspect import cleandoc
 from typing import Any
@@ -111,7 +112,7 @@ def placeholders(
 ) -> Manifest:
     """Return a Deployment of pods that the scheduler places as it places these servers."""
     spec = proposal.pod["spec"]
-    kind = re.sub(r"[^a-z0-9]+", "-", "-".join(proposal.kind).lower()).strip("-") or "cpu"
+    kind = _short(re.sub(r"[^a-z0-9]+", "-", "-".join(proposal.kind).lower()).strip("-") or "cpu")
     nodes = (spec.get("affinity") or {}).get("nodeAffinity")
     template = {
         **{it: spec[it] for it in _PLACES if spec.get(it)},
@@ -131,13 +132,22 @@ def placeholders(
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": f"{NAME}-{kind}"[:63].rstrip("-"), "namespace": proposal.namespace},
+        "metadata": {"name": f"{NAME}-{kind}", "namespace": proposal.namespace},
         "spec": {
             "replicas": servers,
             "selector": {"matchLabels": {NAME: kind}},
             "template": {"metadata": {"labels": {NAME: kind}}, "spec": template},
         },
     }
+
+
+def _short(kind: str) -> str:
+    """Cut what is too long for a label, and for a name after `NAME`; others may begin alike."""
+    longest = 63 - len(f"{NAME}-")
+    if len(kind) <= longest:
+        return kind
+    end = hashlib.sha256(kind.encode()).hexdigest()[:8]
+    return f"{kind[: longest - len(end) - 1].rstrip('-')}-{end}"
 
 
 def _resources(amounts: Amounts) -> Manifest:

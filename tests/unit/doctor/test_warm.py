@@ -86,6 +86,23 @@ def test_options_as_json_name_the_deployment_by_the_accelerator(files, capsys) -
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}
 
 
+def test_a_long_name_of_a_profile_makes_a_label_that_kubernetes_takes(files, capsys) -> None:
+    limits = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
+    names = [f"Deep learning with PyTorch 2.9 and CUDA 13 on one NVIDIA T4, {it}" for it in "ab"]
+    listed = [{"display_name": it, "slug": it, "kubespawner_override": limits} for it in names]
+    files.configuration.write_text(f"c = get_config()\nc.KubeSpawner.profile_list = {listed}")
+
+    made = []
+    for it in names:
+        assert files.ask("warm", "--profile", it, "--output", "json") == 0
+        made.append(printed(capsys))
+
+    kinds = {it["spec"]["selector"]["matchLabels"]["gpuspawner-warm"] for it in made}
+    deployments = {it["metadata"]["name"] for it in made}
+    assert len(kinds) == len(deployments) == 2
+    assert max(map(len, kinds | deployments)) <= 63
+
+
 @pytest.mark.parametrize(
     ("classes", "arguments", "told"),
     [
