@@ -39,11 +39,20 @@ class NodeTemplate(KubeStruct, frozen=True):
     spec: NodeTemplateSpec = NodeTemplateSpec()
 
 
+class Budget(KubeStruct, frozen=True):
+    """How many nodes Karpenter may remove at once; without a schedule, always."""
+
+    nodes: str = ""
+    schedule: str | None = None
+    reasons: list[str] | None = None
+
+
 class Disruption(KubeStruct, frozen=True):
     """When Karpenter removes nodes to save money, with the API's default."""
 
     consolidation_policy: str = "WhenEmptyOrUnderutilized"
     consolidate_after: str = ""
+    budgets: list[Budget] | None = None
 
 
 class NodePoolSpec(KubeStruct, frozen=True):

@@ -13,7 +13,7 @@ from gpuspawner.compat import hub_limits
 from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.gates.tried import NOBODY
-from gpuspawner.kube.autoscaling import NodePool
+from gpuspawner.kube.autoscaling import Disruption, NodePool
 from gpuspawner.kube.quoting import listing
 from gpuspawner.kube.servers import KARPENTER
 from gpuspawner.messages.administrators import Finding, error, find_conflict, fine, warning
@@ -52,8 +52,7 @@ def check_disruption(hub: Hub) -> Iterator[Finding]:
     pools = [
         it.metadata.name
         for it in hub.view.autoscalers.every(NodePool)
-        if it.spec.disruption.consolidation_policy != "WhenEmpty"
-        and it.spec.disruption.consolidate_after != "Never"
+        if _ends_servers(it.spec.disruption)
     ]
     spawner = hub.spawner
     if pools and not spawner.do_not_disrupt and KARPENTER not in spawner.extra_annotations:
@@ -62,6 +61,17 @@ def check_disruption(hub: Hub) -> Iterator[Finding]:
             f"Karpenter may end users' servers on nodes of {listing(pools)} to consolidate nodes.",
             "Set GPUSpawner.do_not_disrupt = True, or the pools' consolidationPolicy: WhenEmpty.",
         )
+
+
+def _ends_servers(rule: Disruption) -> bool:
+    """Whether nodes that aren't empty may go: the least budget of Karpenter's counts."""
+    reason = "Underutilized"
+    never = any(
+        it.nodes in ("0", "0%") and it.schedule is None and reason in (it.reasons or [reason])
+        for it in rule.budgets or ()
+    )
+    is_on = rule.consolidation_policy != "WhenEmpty" and rule.consolidate_after != "Never"
+    return is_on and not never
 
 
 def check_names(hub: Hub) -> Iterator[Finding]:

@@ -118,7 +118,7 @@ async def test_slips_are_found_also_in_what_a_function_lists_for_a_user(
     assert [(it.id, it.severity) for it in found] == expected
 
 
-def a_pool(**disruption: str) -> dict[str, Any]:
+def a_pool(**disruption: Any) -> dict[str, Any]:
     return {"metadata": {"name": "gpu"}, "spec": {"disruption": disruption}}
 
 
@@ -131,6 +131,11 @@ def a_pool(**disruption: str) -> dict[str, Any]:
         ([a_pool()], {"extra_annotations": {"karpenter.sh/do-not-disrupt": "true"}}, []),
         ([a_pool(consolidationPolicy="WhenEmpty")], {}, []),
         ([a_pool(consolidateAfter="Never")], {}, []),
+        ([a_pool(budgets=[{"nodes": "10%"}, {"nodes": "0"}])], {}, []),
+        ([a_pool(budgets=[{"nodes": "0%", "reasons": ["Empty", "Underutilized"]}])], {}, []),
+        ([a_pool(budgets=[{"nodes": "0", "reasons": ["Drifted"]}])], {}, ["consolidation"]),
+        ([a_pool(budgets=[{"nodes": "0", "schedule": "@daily"}])], {}, ["consolidation"]),
+        ([a_pool(budgets=[{"nodes": "10%"}])], {}, ["consolidation"]),
         ([], {}, []),
     ],
 )
