@@ -154,9 +154,9 @@ class Trial:
             async with self._client.get(self._pod, {}, _ANSWER_SECONDS):
                 return True
         except RequestError as unread:
-            if unread.status != HTTPStatus.NOT_FOUND:
+            if unread.status == HTTPStatus.FORBIDDEN:
                 raise
-            return False
+            return unread.status != HTTPStatus.NOT_FOUND  # other failures may pass
 
     async def _delete_claim(self) -> None:
         status = await self._client.delete(self._claim)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpuspawner.doctor import trial
 from gpuspawner.doctor.hub_api import HubApiError, NoHubError
 from gpuspawner.doctor.trial import Trial, _facts, _not_started
 from tests.unit.makers.scripted import ScriptedServer, failure, page
@@ -46,20 +47,23 @@ def test_the_advice_is_about_what_went_wrong(refused: HubApiError, advised: str)
 @pytest.mark.parametrize(
     ("pod", "claim", "told"),
     [
-        (404, 200, []),
-        (404, 404, []),
-        (404, 403, ["HTTP 403 for its claim"]),
-        (403, 200, ["HTTP 403: scripted"]),
+        ([404], 200, []),
+        ([500, 429, 404], 200, []),
+        ([404], 404, []),
+        ([404], 403, ["HTTP 403 for its claim"]),
+        ([403], 200, ["HTTP 403: scripted"]),
     ],
 )
 async def test_it_says_so_unless_the_pod_and_the_claim_are_gone(
-    pod: int, claim: int, told: list[str]
+    pod: list[int], claim: int, told: list[str], monkeypatch
 ) -> None:
+    monkeypatch.setattr(trial, "_LOOK_SECONDS", 0)
+
     async def stops(*_: object) -> None:
         pass
 
     deleted = page() if claim == 200 else failure(claim)
-    server = ScriptedServer(**{"the-pod": [failure(pod)], "claim-doctor-1": [deleted]})
+    server = ScriptedServer(**{"the-pod": [*map(failure, pod)], "claim-doctor-1": [deleted]})
     spawner = SimpleNamespace(pod_name="the-pod", pvc_name="claim-doctor-1", namespace="hub")
     async with server.serving() as client:
         hub: Any = SimpleNamespace(
