@@ -5,6 +5,7 @@ It counts by the selectors alone. Whether a server fits is the scheduler's quest
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -122,19 +123,28 @@ def _of_profile(
         for key, given in mapping(mapping(option).get("choices")).items()
         for choice in (mapping(given),)
     ]
-    resources = dict.fromkeys(
-        str(resource)
+    taken = [
+        dict.fromkeys(
+            str(resource)
+            for amounts in _AMOUNTS
+            for resource, amount in mapping(_whole(amounts, everywhere, whole, override)).items()
+            if is_device(str(resource)) and str(amount) != "0"
+        )
         for override in ({}, *(override for _, override in variants))
-        for amounts in _AMOUNTS
-        for resource, amount in mapping(_whole(amounts, everywhere, whole, override)).items()
-        if is_device(str(resource)) and str(amount) != "0"
-    )
-    gpus = list(filter(_is_named_gpu, resources)) or list(resources)
+    ]
+    gpus = _gpus(taken)
     selecting = [(of, it) for of, it in variants if any(map(it.get, _SELECTING))]
     for variant, override in selecting or [(name, {})]:
         settings = {it: _whole(it, everywhere, whole, override) for it in _SELECTING}
         for resource in gpus:
             yield Selection(variant, resource, (_choice(settings),))
+
+
+def _gpus(taken: list[dict[str, None]]) -> list[str]:
+    """Leave out what some choice takes beside a GPU: it isn't what the choice is about."""
+    with_gpus = (it for it in taken if any(map(_is_named_gpu, it)))
+    beside = {it for devices in with_gpus for it in devices if not _is_named_gpu(it)}
+    return [it for it in dict.fromkeys(chain.from_iterable(taken)) if it not in beside]
 
 
 def _whole(name: str, *overrides: Mapping[str, object]) -> object:

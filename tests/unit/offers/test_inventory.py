@@ -107,6 +107,25 @@ def test_other_devices_are_no_gpus_unless_they_are_offered() -> None:
     assert stock({chip: "1"}) == [(2, 8)]
 
 
+def test_a_choice_of_another_maker_s_chips_is_counted_beside_one_of_gpus() -> None:
+    chip, fuse = {"huawei.com/Ascend910": "1"}, {"smarter-devices/fuse": "1"}
+    choices = {
+        name: {
+            "kubespawner_override": {
+                "extra_resource_limits": limits,
+                "node_selector": {"card": name},
+            }
+        }
+        for name, limits in {"t4": {"nvidia.com/gpu": "1", **fuse}, "ascend": chip}.items()
+    }
+    profile = {"display_name": "P", "profile_options": {"card": {"choices": choices}}}
+
+    counted = {(it.name, it.resource) for it in of_profiles([profile], {})}
+
+    assert ("P: ascend", *chip) in counted
+    assert not any(resource in fuse for _, resource in counted)
+
+
 def test_gpus_of_an_old_device_plugin_are_counted_too() -> None:
     old = "alpha.kubernetes.io/nvidia-gpu"
     amounts = {"allocatable": {old: "2", "pods": "110"}, "capacity": {old: "2"}}
