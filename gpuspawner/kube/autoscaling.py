@@ -39,7 +39,7 @@ class NodeTemplate(KubeStruct, frozen=True):
     spec: NodeTemplateSpec = NodeTemplateSpec()
 
 
-class Budget(KubeStruct, frozen=True):
+class DisruptionBudget(KubeStruct, frozen=True):
     """How many nodes Karpenter may remove at once; without a schedule, always."""
 
     nodes: str = ""
@@ -52,7 +52,7 @@ class Disruption(KubeStruct, frozen=True):
 
     consolidation_policy: str = "WhenEmptyOrUnderutilized"
     consolidate_after: str = ""
-    budgets: list[Budget] | None = None
+    budgets: list[DisruptionBudget] | None = None
 
 
 class NodePoolSpec(KubeStruct, frozen=True):
