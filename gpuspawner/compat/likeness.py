@@ -65,7 +65,7 @@ class Likeness(msgspec.Struct, frozen=True):
 
     Attributes:
         settings: What KubeSpawner makes them of.
-        namespace: Where they are; each user may have an own one.
+        namespace: Where they are; each user may have one of their own.
         owner: The names that KubeSpawner writes into them.
         has_names: Whether they may be in more than in the pods' names, labels and claims.
         has_claims: Whether they may be in claims.

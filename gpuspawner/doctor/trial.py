@@ -137,7 +137,7 @@ class Trial:
         try:
             await self._api.ask("DELETE", self._path, {"remove": True} if self._name else None)
             async with asyncio.timeout(_GONE_SECONDS):
-                while await self._has_pod():  # noqa: ASYNC110
+                while await self._has_pod():  # noqa: ASYNC110, nothing here tells when
                     await asyncio.sleep(_LOOK_SECONDS)
             if self._claim:  # some versions of KubeSpawner leave it
                 await self._delete_claim()

@@ -1,11 +1,11 @@
 """`gpuspawner warm`: placeholders that keep nodes ready for servers, and make way for them."""
 
-import hashlib
 import re
 from inspect import cleandoc
 from typing import Any
 
 import yaml
+from kubespawner.slugs import is_valid_label, safe_slug
 from traitlets import Int, Unicode
 
 from gpuspawner.doctor import terminal
@@ -112,7 +112,9 @@ def placeholders(
 ) -> Manifest:
     """Return a Deployment of pods that the scheduler places as it places these servers."""
     spec = proposal.pod["spec"]
-    kind = _short(re.sub(r"[^a-z0-9]+", "-", "-".join(proposal.kind).lower()).strip("-") or "cpu")
+    kind = re.sub(r"[^a-z0-9]+", "-", "-".join(proposal.kind).lower()).strip("-") or "cpu"
+    # What is too long for a name that begins with `NAME` is cut; names may begin alike.
+    kind = safe_slug(kind, is_valid=is_valid_label, max_length=63 - len(f"{NAME}-"))
     nodes = (spec.get("affinity") or {}).get("nodeAffinity")
     template = {
         **{it: spec[it] for it in _PLACES if spec.get(it)},
@@ -139,15 +141,6 @@ def placeholders(
             "template": {"metadata": {"labels": {NAME: kind}}, "spec": template},
         },
     }
-
-
-def _short(kind: str) -> str:
-    """Cut what is too long for a label, and for a name after `NAME`; others may begin alike."""
-    longest = 63 - len(f"{NAME}-")
-    if len(kind) <= longest:
-        return kind
-    end = hashlib.sha256(kind.encode()).hexdigest()[:8]
-    return f"{kind[: longest - len(end) - 1].rstrip('-')}-{end}"
 
 
 def _resources(amounts: Amounts) -> Manifest:

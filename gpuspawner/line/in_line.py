@@ -332,7 +332,7 @@ class InLine(TurnToStart):
             raise Refusal(messages.line_is_full(), reason="line-full")
 
     async def _is_allowed(self, choice: Choice, tag: str) -> bool:
-        """Ask policies again; as long as they deny the server, renew the reason that is told."""
+        """Ask the policies again, and note their newest reason if they still deny the server."""
         language.set_locale(tag)  # the line asks in a task of its own
         before = self._denied
         if before and (denied := await self._policing.denial(choice, before)):

@@ -9,9 +9,8 @@ from gpuspawner.gates.tried import Tried
 from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.offers.vendors import MODEL_LABELS
-from gpuspawner.preflight.decision import Start, UnknownRules, on_nodes
 from gpuspawner.scheduling import ClusterState, NodeInfo
-from gpuspawner.scheduling.verdict import Why
+from gpuspawner.scheduling.device_claims import may_serve
 
 _LABELS = (
     *MODEL_LABELS,
@@ -71,21 +70,15 @@ def check(found: Iterable[Ill], state: ClusterState, tried: Sequence[Tried]) -> 
 def is_all_of(state: ClusterState, tried: Tried, found: Iterable[Ill]) -> bool:
     """Whether the server selects nodes, and all of them are ill.
 
-    A driver of claims may give it a GPU all the same: nodes report none of those.
+    If a DeviceClass serves its resource, they needn't be: nodes don't report what drivers serve.
     """
     nodes = selected(state, tried)
     sick = {node.name for group in found for node in group.nodes}
-    asks = tried.proposal is not None and tried.proposal.grant.accelerator is not None
-    is_ill = asks and bool(nodes) and all(node.name in sick for node in nodes)
-    return is_ill and not any(it.startswith(Why.DEVICE_CLAIM.value) for it in _unknown(tried))
-
-
-def _unknown(tried: Tried) -> Iterator[str]:
-    """Yield why nobody knows whether a node has room."""
-    decision = on_nodes(tried.decision) if tried.decision else None
-    for note in decision.notes if isinstance(decision, Start) else ():
-        if isinstance(note, UnknownRules):
-            yield from note.facts
+    accelerator = tried.proposal.grant.accelerator if tried.proposal else None
+    if accelerator is None or not nodes:
+        return False
+    is_served = state.known("DeviceClass") and may_serve(state, accelerator.resource)
+    return not is_served and all(node.name in sick for node in nodes)
 
 
 def _unhealthy(state: ClusterState) -> dict[str, list[NodeInfo]]:

@@ -150,7 +150,7 @@ def test_an_accelerator_stays_on_offer_if_an_allowed_size_can_be_entered() -> No
 def test_if_all_listed_sizes_are_too_large_the_smallest_that_can_be_entered_is_listed(
     accelerator,
 ) -> None:
-    """Where the text field for other sizes was filled in, it would hold for all accelerators."""
+    """A size filled into the text field for other sizes would hold for all accelerators."""
     hub = offers(unlisted_memory={"min": "2Gi", "max": "64Gi", "step": "1Gi"})
     three = left(hub, {"memory_per_server": "3Gi"})
     choices = three.choices(three.accelerators[accelerator])
