@@ -1,6 +1,7 @@
 """Places in line that survive a restart of the hub."""
 
 import time
+from collections.abc import Mapping
 from math import inf
 
 from gpuspawner.reservations.places import KeptPlace
@@ -21,6 +22,7 @@ class KeptPlaces:
 
     def __init__(self) -> None:
         self._places: dict[Server, KeptPlace] = {}
+        self._came: set[Server] | None = set()  # only until the stored places have been read
         self._until = time.monotonic() + PATIENCE_SECONDS
 
     def begin(self) -> None:
@@ -31,12 +33,23 @@ class KeptPlaces:
         """Keep a place."""
         self._places[server] = place
 
+    def keep_stored(self, stored: Mapping[Server, KeptPlace]) -> None:
+        """Keep the places that the hub had stored when it ended.
+
+        Servers that have come since then are left out. What is stored for them is from this hub,
+        and stays for a second if somebody stops them while they wait.
+        """
+        came, self._came = self._came or set(), None
+        self._places |= {it: stored[it] for it in stored if it not in came}
+
     def find(self, server: Server) -> KeptPlace | None:
         """Return the place that is kept for a server; None if there is none."""
         return self._places.get(server)
 
     def take(self, server: Server) -> KeptPlace | None:
         """Return the place of a server that waits again, or doesn't any more; it has none then."""
+        if self._came is not None:
+            self._came.add(server)
         return self._places.pop(server, None)
 
     def servers(self) -> tuple[Server, ...]:

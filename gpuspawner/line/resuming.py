@@ -48,9 +48,8 @@ async def _resume_all(kept: KeptPlaces, view: ClusterView) -> None:
 
 async def _keep(kept: KeptPlaces) -> None:
     """Keep the places that the hub has stored."""
-    for server, state in waiting.stored_states(PLACE):
-        if (place := place_of(state)) and not waiting.is_active(*server):
-            kept.keep(server, place)
+    stored = {server: place_of(state) for server, state in waiting.stored_states(PLACE)}
+    kept.keep_stored({it: p for it, p in stored.items() if p and not waiting.is_active(*it)})
 
 
 async def _until_sure(view: ClusterView) -> None:

@@ -51,6 +51,15 @@ def test_no_place_lies_in_the_future_beyond_what_clocks_differ_by(monkeypatch) -
     assert KeptPlace.read({**PLACE, "since": 1e9 + 61}) is None
 
 
+def test_a_stored_place_isnt_kept_for_who_has_come_since_the_hub_started() -> None:
+    places = KeptPlaces()
+    places.take(BOB)
+
+    places.keep_stored({ANN: place(1.0), BOB: place(2.0)})
+
+    assert places.servers() == (ANN,)
+
+
 def test_servers_come_back_in_the_order_of_their_places() -> None:
     places = KeptPlaces()
     for server, since in ((BOB, 2.0), (EVE, 3.0), (ANN, 1.0)):

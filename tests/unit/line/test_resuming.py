@@ -135,6 +135,15 @@ async def test_a_server_without_a_place_is_not_started(hub, state) -> None:
     assert hub.asked == []
 
 
+async def test_who_has_left_a_line_of_this_hub_isnt_put_back_in_it(hub) -> None:
+    hub.kept.take(("ann", ""))  # as it joined
+    hub.stores("ann", 10.0)  # the hub stops the wait, and clears this a second later
+
+    await resuming.resume_all(hub.kept, hub.view)
+
+    assert hub.asked == []
+
+
 async def test_who_has_started_already_needs_no_place_any_more(hub) -> None:
     hub.stores("ann", 10.0)
     hub.active = {("ann", "")}
