@@ -12,6 +12,7 @@ pytest_plugins = [
     "pytester",
     "tests.fixtures.bare_cluster",
     "tests.fixtures.cluster",
+    "tests.fixtures.hub_logs",
     "tests.fixtures.second_try",
     "tests.fixtures.skips",
     "tests.fixtures.webhooks",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.fixtures import second_try
+from tests.fixtures import hub_logs, second_try
 
+ROOT = Path(__file__).parents[3]
 OPTIONS = (
+    "-p",
+    hub_logs.__name__,
     "-p",
     second_try.__name__,
     "-p",
@@ -24,6 +29,17 @@ def test_that_wins_later():
     if not first.exists():
         first.touch()
         assert False, "the machine was slow"
+"""
+A_HUB = """
+import pytest
+from tests.hub.running import RunningHub
+
+@pytest.fixture
+def hub(tmp_path):
+    hub = object.__new__(RunningHub)
+    hub._folder, hub._log_begins = tmp_path, 0
+    (tmp_path / "hub.log").write_text("why it was slow")
+    return hub
 """
 LOSES_ALWAYS = "def test_that_never_wins(): assert False"
 
@@ -65,6 +81,18 @@ def test_in_ci_fixtures_get_a_second_try_too(run) -> None:
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines("FLAKY tests/hub/test_h.py::test_hub (setup)")
+
+
+@pytest.mark.parametrize(
+    ("ci", "ends"), [("true", "the end of the hub's log:"), ("", "*hub's log*")]
+)
+def test_a_failure_shows_what_the_hub_has_logged(run, monkeypatch, ci: str, ends: str) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    test = A_HUB + LOSES_ITS_FIRST_RACE.replace("later()", "later(hub)")
+
+    result = run(ci=ci, **{"tests/hub/test_races": test})
+
+    result.stdout.fnmatch_lines([ends, "why it was slow"])
 
 
 @pytest.mark.parametrize("folder", ["unit", "race", "scheduling"])
