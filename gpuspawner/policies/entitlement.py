@@ -13,9 +13,16 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.allowed_offers import narrow, shown_withheld
 from gpuspawner.policies.applying import Applying
-from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted
+from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.limits import Counts
-from gpuspawner.policies.remaining import Allowance, Remaining, policies_left, remaining, tightest
+from gpuspawner.policies.remaining import (
+    Allowance,
+    Remaining,
+    never_without_gpu,
+    policies_left,
+    remaining,
+    tightest,
+)
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.runtime import Runtime
@@ -109,6 +116,8 @@ class EntitlementByPolicies(Entitlement):
     def remaining(self, accelerator: Accelerator | None) -> Remaining:
         """Return how much is left of an accelerator (None: of servers without one)."""
         applying = self._applying
+        if accelerator is None and (never := self._never_without_gpu):
+            return Remaining(0, never)
         if not applying.counts_others or applying.trouble():
             return Remaining()
         return remaining(
@@ -136,6 +145,13 @@ class EntitlementByPolicies(Entitlement):
         return self._applying.denial(proposal, profile, charge, self._counts)
 
     @cached_property
+    def _never_without_gpu(self) -> OverLimit | Withheld | None:
+        applying = self._applying
+        return never_without_gpu(
+            self.offers, applying.policies, applying.owner, self._counts, applying.hub.sizes
+        )
+
+    @cached_property
     def _counts(self) -> Counts:
         return self._applying.counts(self._key)
 
@@ -144,8 +160,7 @@ def denied(accelerator: Accelerator | None, denial: PolicyDenial) -> Availabilit
     """Return the availability of what a policy denies to a user, wherever there is room."""
     if isinstance(denial, Uncounted):
         return Availability(accelerator, State.UNKNOWN)
-    may_pass = isinstance(denial, OverLimit) and denial.may_pass
-    return Availability(accelerator, State.LIMITED if may_pass else State.WITHHELD, denial=denial)
+    return Availability(accelerator, _state(denial), denial=denial)
 
 
 def within(remaining: Remaining, row: Availability) -> Availability:
@@ -156,4 +171,9 @@ def within(remaining: Remaining, row: Availability) -> Availability:
     found = row if row.left == remaining.gpus else replace(row, left=remaining.gpus)
     if remaining.reached is None or row.state in (State.AWAY, State.ABSENT):
         return found
-    return replace(found, state=State.LIMITED, denial=remaining.reached)
+    return replace(found, state=_state(remaining.reached), denial=remaining.reached)
+
+
+def _state(denial: OverLimit | Withheld) -> State:
+    may_pass = isinstance(denial, OverLimit) and denial.may_pass
+    return State.LIMITED if may_pass else State.WITHHELD

@@ -1,6 +1,6 @@
 """What limits leave of an accelerator to one more server of an owner, beside those that run."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import MappingProxyType
 
 import msgspec
@@ -11,7 +11,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.denial import OverLimit, over_limits
+from gpuspawner.policies.denial import OverLimit, Wanted, Withheld, over_limits, withheld
 from gpuspawner.policies.limits import Counts, Standing
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
@@ -55,11 +55,11 @@ class Remaining(msgspec.Struct, frozen=True):
 
     Attributes:
         gpus: The most that can be chosen; None if nothing on offer is too much.
-        reached: The limit that leaves nothing; None if the smallest server keeps all limits.
+        reached: What leaves nothing; None if the policies allow the smallest server.
     """
 
     gpus: int | None = None
-    reached: OverLimit | None = None
+    reached: OverLimit | Withheld | None = None
 
 
 def remaining(
@@ -86,6 +86,26 @@ def remaining(
             return Remaining(kept)
         kept = count
     return Remaining()
+
+
+def never_without_gpu(
+    offers: Offers,
+    policies: Collection[Policy],
+    owner: Owner,
+    counts: Counts,
+    sizes: Sizes,
+) -> OverLimit | Withheld | None:
+    """Return what denies the owner every server without a GPU, whatever is in use; None if nothing.
+
+    Unlike an accelerator, it stays among the owner's offers even then.
+    """
+    images = offers.choices(None).images
+    denials = [next(withheld(policies, Wanted(image=it.key)), None) for it in images]
+    if denials and all(denials):
+        return denials[0]
+    charge = _smallest(offers, None, 0, sizes)
+    over = over_limits(policies, owner, counts, charge)
+    return next((it for it in over if not it.may_pass), None)
 
 
 def policies_left(policies: Iterable[Policy], found: Iterable[Standing]) -> Iterator[Policy]:

@@ -253,6 +253,13 @@ def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
     assert order == sorted(order)
 
 
+def test_the_list_of_what_is_withheld_looks_like_no_card_of_a_state():
+    usage = AboveTheForm((), (), (WithheldCard("NVIDIA H100", "80 GB", ""),))
+    shown = drawn(usage=usage).one("ul", **{"aria-label": "Not offered to you"})
+
+    assert not {f"gpuspawner-{it}" for it in State} & {*shown["class"].split()}
+
+
 def test_a_live_form_has_nothing_inline():
     page = drawn(live=LIVE)
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.cluster.health import Stale
+from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.gates.preview import preview
+from gpuspawner.messages import state_text
 from gpuspawner.policies.denial import OverLimit
 from gpuspawner.policies.entitlement import within
 from gpuspawner.policies.limits import Standing
@@ -69,6 +70,67 @@ async def test_the_default_server_counts_for_a_server_that_does_not_exist_yet(co
     others = await rows_of(accelerators.of("train"))
 
     assert (own[0].state.value, others[0].state.value) == ("free", "limited")
+
+
+T4_ONLY = {"base": {"image": "base:1"}, "torch": {"image": "torch:1", "accelerators": ["t4"]}}
+SIZES: dict[str, Any] = {
+    "images": T4_ONLY,
+    "memory_choices": ["4Gi", "2Gi"],
+    "cpu_choices": [2, 1],
+    "accelerators": {"t4": {**T4, "memory_choices": ["1Gi"], "cpu_choices": [0.5]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ({"images": ["torch"]}, "it isn't offered to you"),
+        ({"images": ["torch"], "explanation": "Use T4s."}, "Use T4s."),
+        ({"memory_per_server": "1Gi"}, "the limit is 1 GiB of memory"),
+        ({"memory_per_user": "1Gi"}, "the limit is 1 GiB of memory"),
+        ({"cpu_per_server": 0.5}, "the limit is 0.5 cores of CPU"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("health", [Live(0.1), Stale(60.0, "gone")], ids=["counted", "uncounted"])
+async def test_a_server_without_a_gpu_that_policies_never_allow_is_not_offered(
+    course, policy, said, health
+) -> None:
+    """It stays on the form even so: without it, somebody would get KubeSpawner's own."""
+    spawner = course.spawner({"course": policy}, **SIZES)
+    course.health = health
+
+    t4, without = await rows_of(spawner.gpuspawner_gates.sources.accelerators)
+
+    words = state_text(without)
+    assert (t4.state, without.state) == (State.FREE, State.WITHHELD)
+    assert (words.word, words.detail) == ("Not offered", said)
+    assert (await refused(spawner, accelerator=None)).status_code in (403, 503)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"images": ["base"]},
+        {"images": ["base", "torch"]},
+        {"memory_per_server": "2Gi", "cpu_per_user": 1},
+        {"gpus_per_user": 0},
+    ],
+    ids=str,
+)
+async def test_a_server_without_a_gpu_is_free_if_one_choice_is_left(course, policy) -> None:
+    spawner = course.spawner({"course": policy}, **SIZES)
+
+    assert (await surveyed(spawner))[""] == ("free", None)
+
+
+async def test_a_size_that_can_be_entered_is_a_choice_too(course) -> None:
+    entered = {"min": "1Gi", "max": "4Gi"}
+    spawner = course.spawner(
+        {"small": {"memory_per_user": "1Gi"}}, unlisted_memory=entered, **SIZES
+    )
+
+    assert (await surveyed(spawner))[""] == ("free", None)
 
 
 # What is proposed instead of a busy accelerator
