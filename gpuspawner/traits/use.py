@@ -33,7 +33,8 @@ gpu_use = Union(
         dictionary with ``user``, ``server``, ``accelerator``, ``gpus``, ``idle_seconds`` and
         ``stops_in_seconds``; it may be asynchronous. It is called once for each warning, and at
         most once in the time of ``after`` for a server that isn't kept meanwhile. No start waits
-        for it, and the hub logs its errors.
+        for it, and the hub logs its errors. It runs for at most ten owners at once; a call that
+        hasn't returned after three minutes is logged, and the next one takes its place.
 
     .. versionadded:: 0.1
     """,

@@ -22,7 +22,14 @@ async def aside(call: Callable[..., Any], *args: object) -> Any:
         except BaseException as error:  # noqa: BLE001, whoever waits raises it again
             # Of `next()` a future takes none, and of `sys.exit()` the hub would end.
             is_usual = isinstance(error, Exception) and not isinstance(error, StopIteration)
-            done.set_exception(error if is_usual else RuntimeError(repr(error)))
+            done.set_exception(error if is_usual else _caused_by(error))
 
     Thread(target=run, daemon=True).start()
     return await asyncio.wrap_future(done)
+
+
+def _caused_by(error: BaseException) -> RuntimeError:
+    """Return an error that anybody can raise, and whose traceback is that of another, too."""
+    made = RuntimeError(repr(error))
+    made.__cause__ = error
+    return made

@@ -36,6 +36,9 @@ _AT_ONCE = 200
 """How many servers are looked at before others may use the hub."""
 _NOTICES = 10
 """How many owners are told at once, each in a thread."""
+_NOTICE_SECONDS = 180.0
+"""How long a notice keeps its place. Linux gives up a connection after some 130 s, and then the
+function's own error says more than ours."""
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -291,11 +294,18 @@ class UseWatch:
 
 
 async def _notify(notify: Notify, told: Mapping[str, Any], turn: asyncio.Semaphore) -> None:
-    """Tell the owner of a warning; the administrator's function may fail, or take long."""
-    try:
-        async with turn:
-            done = await aside(notify, told)  # it may send mail
-            if inspect.isawaitable(done):
-                await done
-    except Exception:
-        log.exception("gpu_use.notify failed")
+    """Tell the owner of a warning; the administrator's function may fail, or hang."""
+    async with turn:
+        limit = asyncio.timeout(_NOTICE_SECONDS)
+        try:
+            async with limit:
+                done = await aside(notify, told)  # it may send mail
+                if inspect.isawaitable(done):
+                    await done
+        except (Exception, SystemExit):  # of which the hub would end
+            if limit.expired():
+                server = f"{told['user']}/{told['server']}"
+                text = "gpu_use.notify hasn't returned in %g s for %r; the hub waits no longer"
+                log.error(text, _NOTICE_SECONDS, server)  # noqa: TRY400, ours says nothing
+            else:
+                log.exception("gpu_use.notify failed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from traceback import format_exception
 
 import pytest
 
@@ -15,10 +16,17 @@ def looks_for_nobody() -> object:
     return next(iter(()))
 
 
+def leaves() -> None:
+    sys.exit(3)
+
+
 @pytest.mark.parametrize(
     ("call", "raises"),
-    [(looks_for_nobody, RuntimeError), (sys.exit, RuntimeError), (lambda: {}["key"], KeyError)],
+    [(looks_for_nobody, RuntimeError), (leaves, RuntimeError), (lambda: {}["key"], KeyError)],
 )
 async def test_whoever_waits_hears_of_each_error_and_the_hub_goes_on(call, raises) -> None:
-    with pytest.raises(raises):
+    with pytest.raises(raises) as raised:
         await asyncio.wait_for(aside(call), UNIT_PATIENCE)
+
+    told = "".join(format_exception(raised.value))
+    assert f"in {call.__name__}" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from gpuspawner.use.idle import DeviceUse, Window
 from gpuspawner.use.prometheus import UseUnknownError
 from gpuspawner.use.watching import UseWatch
 from tests.unit.use.facts import fact
+from tests.waiting import UNIT_PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -391,6 +393,59 @@ async def test_notices_that_hang_take_no_thread_of_the_hubs(
     finally:
         ends.set()
     await asyncio.gather(*stage.tasks)
+
+
+def hanging_in_a_thread(ends: Event) -> Callable[[Any], None]:
+    def notify(told: Any) -> None:
+        if told["user"] == "ann":
+            ends.wait()
+
+    return notify
+
+
+def hanging_in_the_hub(_: Event) -> Callable[[Any], Any]:
+    async def notify(told: Any) -> None:
+        if told["user"] == "ann":
+            await asyncio.Event().wait()
+
+    return notify
+
+
+@pytest.mark.parametrize("hanging", [hanging_in_a_thread, hanging_in_the_hub])
+async def test_a_notice_that_hangs_is_logged_and_gives_its_place_to_the_next(
+    hanging, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watching, "_NOTICE_SECONDS", 0.05)
+    stage, ends = Stage(monkeypatch), Event()
+    stage.watch._notices = asyncio.Semaphore(1)
+    notify, told = hanging(ends), []
+
+    def notifies(it: Any) -> Any:
+        told.append(it["user"])
+        return notify(it)
+
+    stage.watch._notify = notifies
+    try:
+        await asyncio.wait_for(stage.look(ann=0.0, bob=0.0), UNIT_PATIENCE)
+    finally:
+        ends.set()
+
+    assert told == ["ann", "bob"]
+    assert "gpu_use.notify hasn't returned in 0.05 s for 'ann/'" in caplog.text
+    assert "bob" not in caplog.text
+
+
+async def test_a_notice_that_would_end_the_hub_is_logged_with_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def leaves(_: object) -> None:
+        sys.exit(3)
+
+    stage = Stage(monkeypatch)
+    stage.watch._notify = leaves
+    await stage.look(ann=0.0)
+
+    assert "in leaves" in caplog.text
 
 
 async def test_the_line_counts_as_idle_who_does_not_use_a_gpu_and_else_who_is_inactive(
