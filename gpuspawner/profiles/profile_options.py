@@ -5,6 +5,7 @@ KubeSpawner itself reads options only when the server starts, and answers HTTP 5
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 import msgspec
 
@@ -13,6 +14,7 @@ from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence, sentences
 from gpuspawner.offers import patterns, wording
 from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.spelling import is_number
 from gpuspawner.offers.types import ScaleUp
 from gpuspawner.profiles.profile_list import (
     WRITTEN_IN,
@@ -175,7 +177,9 @@ def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]
 
 
 def _is(given: object, choice: ListedChoice) -> bool:
-    return type(given) is type(choice.key) and given == choice.key
+    """Whether a value is a choice's key: as in KubeSpawner, 2.0 is 2; but `true` isn't 1."""
+    are_numbers = is_number(given) and is_number(choice.key)
+    return given == choice.key and (are_numbers or type(given) is type(choice.key))
 
 
 def _wrong_write_in(written: object, option: ProfileOption) -> str:
@@ -186,13 +190,22 @@ def _wrong_write_in(written: object, option: ProfileOption) -> str:
     """
     if option.write_in is None:
         return sentences(wording.not_offered(written), _allowed(option))
-    if not isinstance(written, str):
-        return wording.not_text(written)
+    # KubeSpawner can't match a number either.
+    given = written if option.write_in.pattern else _as_text(written)
+    if not isinstance(given, str):
+        return wording.not_text(given)
     # As in KubeSpawner, the match begins at the start, but needn't reach the end.
-    if patterns.begins(option.write_in.pattern, written):
+    if patterns.begins(option.write_in.pattern, given):
         return ""
-    problem = _("{value} isn't allowed.").format(value=wording.quoted(written))
+    problem = _("{value} isn't allowed.").format(value=wording.quoted(given))
     return sentences(problem, _advice(option.write_in))
+
+
+def _as_text(written: object) -> object:
+    """Return a number as the text that KubeSpawner puts into overrides; anything else unchanged."""
+    if isinstance(written, int | float) and not isinstance(written, bool):
+        return str(written) if -inf < written < inf else written
+    return written
 
 
 def _unchecked(written: object) -> str:

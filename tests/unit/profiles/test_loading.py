@@ -41,6 +41,20 @@ async def test_a_written_in_value_is_loaded_if_the_administrator_allows_it(writi
         await writing_in("b").load_user_options()
 
 
+async def test_a_number_that_is_written_in_is_loaded_as_its_text(hub_with) -> None:
+    gigabytes = {
+        "display_name": "GB",
+        "unlisted_choice": {"enabled": True, "kubespawner_override": {"mem_limit": "{value}G"}},
+    }
+    listed = [{**CPU, "slug": "cpu", "profile_options": {"memory": gigabytes}}]
+    spawner = hub_with().spawner(profile_list=listed)
+    spawner.user_options = {"profile": "cpu", "memory--unlisted-choice": 8}
+
+    await spawner.load_user_options()
+
+    assert spawner.mem_limit == 8 * 2**30
+
+
 @pytest.mark.each_python
 async def test_kubespawner_matches_written_in_values_in_bounded_time(writing_in) -> None:
     """`re` would block the hub on this value; it wouldn't even handle a signal."""

@@ -11,7 +11,13 @@ from msgspec import structs
 from gpuspawner.offers import patterns
 from gpuspawner.offers.options import FieldError
 from gpuspawner.profiles.profile_list import read
-from gpuspawner.profiles.profile_options import Chosen, choose, keep, of_profile
+from gpuspawner.profiles.profile_options import (
+    Chosen,
+    check_written,
+    choose,
+    keep,
+    of_profile,
+)
 from tests.unit.makers.profile_lists import GPU_PROFILE, PROFILES
 
 JSON = st.recursive(
@@ -99,6 +105,40 @@ def test_an_option_without_choices_needs_a_written_in_value() -> None:
     assert error == FieldError(
         "image", "Nothing is chosen. Enter another value in image--unlisted-choice."
     )
+
+
+@pytest.mark.parametrize("written", [8, 0.5, -1, "8", pytest.param(10**400, id="huge")])
+def test_a_number_can_be_written_in_where_kubespawner_has_nothing_match_it(written) -> None:
+    """It puts numbers into the overrides as text, but matches none with an expression."""
+    options = {"profile": "free", "image--unlisted-choice": written}
+    free = _with_option({"unlisted_choice": {"enabled": True}})
+    matched = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "^[0-9]"}})
+
+    assert isinstance(choose(options, free), Chosen)
+    check_written(options, free)
+    assert isinstance(choose(options, matched), Chosen) == isinstance(written, str)
+
+
+@pytest.mark.parametrize("written", [True, float("nan"), float("inf"), [8], {"a": 8}], ids=str)
+def test_what_would_make_no_sense_as_text_cannot_be_written_in(written) -> None:
+    free = _with_option({"unlisted_choice": {"enabled": True}})
+
+    (error,) = _errors({"profile": "free", "image--unlisted-choice": written}, free)
+
+    assert "isn't text" in error.text
+
+
+@pytest.mark.parametrize(
+    ("given", "is_a_choice"), [(2, True), (2.0, True), ("2", False), (3, False), (True, False)]
+)
+def test_a_choice_with_a_number_for_its_name_is_chosen_by_an_equal_number(
+    given, is_a_choice
+) -> None:
+    numbers = _with_option({"choices": {1: {"display_name": "One"}, 2: {"display_name": "Two"}}})
+
+    chosen = choose({"profile": "free", "image": given}, numbers)
+
+    assert isinstance(chosen, Chosen) == is_a_choice
 
 
 def test_without_profiles_any_options_are_accepted() -> None:
