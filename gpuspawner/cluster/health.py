@@ -32,7 +32,7 @@ class Stale(msgspec.Struct, frozen=True):
     """The view was live, but it may be out of date now.
 
     Attributes:
-        age: Seconds since the last confirmation.
+        age: Seconds since the last confirmation, or since the API server had sent all changes.
         why: What happened, on one line.
     """
 
@@ -66,6 +66,9 @@ Health = Reading | Live | Stale | Forbidden | Unreachable
 # Seconds. A broken watch usually resumes within one, and until then the view isn't called stale.
 # If it takes longer, the view is stale until the API server has sent what was missed.
 STALE_AFTER = 10.0
+# Seconds. An API server that is back has sent what was missed three seconds later (see `Backoff`).
+# If watches break before that again and again, nobody knows what is still missing.
+STALE_IF_BEHIND = 30.0
 # Seconds. How long an optional kind may take to be read again, before it counts as unknown.
 REREAD_SECONDS = 10.0
 
@@ -141,8 +144,9 @@ def _freshness(reflectors: Sequence[Reflector], now: float, longest_silence: flo
     age = max((now - reflector.confirmed for reflector in reflectors), default=0.0)
     for reflector in reflectors:
         outage = max(reflector.outage, now - reflector.lost)
-        if reflector.error is not None and outage > STALE_AFTER:
-            return Stale(age, str(reflector.error))
+        behind = now - reflector.behind
+        if reflector.error is not None and (outage > STALE_AFTER or behind > STALE_IF_BEHIND):
+            return Stale(max(age, behind), str(reflector.error))
         if reflector.gap:
             return Stale(age, _missed(reflector))
     if age > longest_silence:

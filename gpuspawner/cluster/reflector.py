@@ -62,6 +62,7 @@ class Reflector:
         error: What is wrong now, if anything.
         lost: Since when no watch works (``time.monotonic``); infinite if one does.
         outage: The longest time without one since the API server had sent all changes.
+        behind: Since when it may not have sent all changes; infinite if it has.
         undecodable: How many objects could not be decoded since the start.
         background: It works in turns with everything else there.
     """
@@ -80,6 +81,7 @@ class Reflector:
         self.confirmed = time.monotonic()
         self.error: RequestError | None = None
         self.lost, self.outage = math.inf, 0.0
+        self.behind = math.inf
         self.undecodable = 0
         self._state = state
         self._notify = notify
@@ -162,12 +164,13 @@ class Reflector:
         self.outage = max(self.outage, time.monotonic() - self.lost)
         self.lost = math.inf
         if caught_up:
-            self.error, self.outage = None, 0.0
+            self.error, self.outage, self.behind = None, 0.0, math.inf
 
     async def _lose(self, error: RequestError, *, gap: bool) -> None:
         now = time.monotonic()
         was_dead = now - self.confirmed > _LONGEST_UNCONFIRMED
         self.error, self.lost = error, min(self.lost, self.confirmed if was_dead else now)
+        self.behind = min(self.behind, self.lost)
         if not gap:
             return
         self.doubt()
