@@ -87,13 +87,13 @@ class Process:
         return "\n".join(text.splitlines()[-lines:])
 
     def stop(self, grace: float = 10.0) -> None:
-        """End the process: SIGTERM, and SIGKILL after ``grace`` seconds."""
+        """End the process: SIGTERM, and `kill_with_children` after ``grace`` seconds."""
         if self.is_alive():
             self._child.send_signal(signal.SIGTERM)
             try:
                 self._child.wait(grace)
             except subprocess.TimeoutExpired:
-                self._child.kill()
+                kill_with_children(self.pid)
         self._child.wait()
         if self._child.stdin:
             self._child.stdin.close()
@@ -105,6 +105,30 @@ def module_process(module: str, arguments: Sequence[str | Path], log: Path) -> P
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     name = module.rpartition(".")[2]
     return Process(name, [sys.executable, "-m", module, *arguments], log, environment)
+
+
+def kill_with_children(pid: int) -> None:
+    """Kill a process and what it has started, also in sessions of their own.
+
+    It must be a child that nobody has waited for, or below one: then no other process has its id.
+    A process that is stopped starts no others, nor gives their ids back.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+        for child in _children(pid):
+            kill_with_children(child)
+        os.kill(pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children of a process; none on a system without /proc."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            _state, parent = stat.read_bytes().rpartition(b")")[2].split()[:2]
+            if int(parent) == pid:
+                found.append(int(stat.parent.name))
+    return found
 
 
 @contextlib.contextmanager

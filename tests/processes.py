@@ -18,3 +18,11 @@ def processes_of(directory: Path) -> list[str]:
                 if wanted in line or wanted in (entry / "environ").read_bytes():
                     found.append(line.replace(b"\0", b" ").decode(errors="replace"))
     return found
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs. A zombie has ended, even if nobody has read its exit code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

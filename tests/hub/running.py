@@ -18,6 +18,7 @@ from typing import Any
 
 import requests
 
+from localcluster.processes import kill_with_children
 from tests.hub.people import Person
 from tests.hub.pods import Pods
 from tests.hub.process import ROOT, start_hub_process
@@ -133,13 +134,14 @@ class RunningHub:
         self.expect_errors("Received signal", "/server/progress", "Cannot send error response")
         if self.lives:
             self.process.terminate()
-            self.process.join(120)  # a killed hub leaves its services
+            self.process.join(120)
         if self.lives:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the hub, which has no time to tidy up."""
-        os.killpg(self.process.pid or 0, signal.SIGKILL)
+        """Kill the hub, which has no time to tidy up, and its services."""
+        if self.process.pid is not None:
+            kill_with_children(self.process.pid)
         self.process.join()
 
     def reconfigure(self, *lines: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from localcluster import LocalClusterError
 from localcluster.processes import Process, undisturbed, wait_until
+from tests.processes import is_running
 
 
 class SignalError(Exception):
@@ -62,6 +63,24 @@ def test_a_process_that_does_not_end_when_asked_is_killed(tmp_path: Path) -> Non
     process.stop(grace=0.1)
 
     assert not process.is_alive()
+
+
+def test_what_a_process_has_started_in_its_own_session_is_killed_with_it(tmp_path: Path) -> None:
+    """JupyterHub starts its services in this way, and ends them only if it ends in order."""
+    service = "import time; time.sleep(60)"
+    program = (
+        "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        f"command = [sys.executable, '-c', {service!r}]; "
+        "print(subprocess.Popen(command, start_new_session=True).pid, flush=True); time.sleep(60)"
+    )
+    process = Process("deaf", [sys.executable, "-c", program], tmp_path / "log")
+    wait_until(lambda: process.last_words().isdigit(), [process], 30, "it has a service")
+    service_pid = int(process.last_words())
+    assert is_running(service_pid)
+
+    process.stop(grace=0.1)
+
+    wait_until(lambda: not is_running(service_pid), [], 30, "its service has ended")
 
 
 def test_the_error_about_a_process_that_ends_early_quotes_its_log(

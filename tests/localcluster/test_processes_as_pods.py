@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,6 +10,7 @@ from localcluster import LocalCluster
 from localcluster.client import Object
 from tests.fixtures.cluster import AddNodes
 from tests.localcluster.seen import phase
+from tests.processes import is_running
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.nightly("it is about the local cluster, not about the package")
@@ -61,14 +61,6 @@ def read(cluster: LocalCluster, namespace: str, name: str) -> Object:
 def log(cluster: LocalCluster, namespace: str, name: str, container: str = "notebook") -> str:
     path = cluster.directory / "pods" / f"{namespace}_{name}" / f"{container}.log"
     return path.read_text() if path.exists() else ""
-
-
-def is_running(pid: int) -> bool:
-    try:
-        # A zombie has ended, even if nobody has read its exit code.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_the_pods_status_has_a_containers_exit_code(
