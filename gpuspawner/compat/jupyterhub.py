@@ -129,6 +129,11 @@ def is_starting(spawner: Spawner) -> bool:
     return bool(spawner.pending == "spawn")
 
 
+def may_have_named_servers(spawner: Spawner) -> bool:
+    """Return whether the server's owner may have others beside the default server."""
+    return bool(spawner.user.allow_named_servers)
+
+
 def code_before_a_start(spawner: Spawner) -> list[Any]:
     """Return an administrator's code that the hub calls before the ``pre_spawn_hook``, or None.
 

@@ -103,6 +103,7 @@ REQUIREMENTS = (
     ),
     RequiredName(KubeSpawner, "_start_reflector", ("self", "kind", "reflector"), KubeSpawner),
     # gpuspawner itself calls or reads the rest.
+    RequiredName(User, "allow_named_servers"),
     RequiredName(KubeSpawner, "_get_reflector_key", ("self", "kind")),
     RequiredName(KubeSpawner, "reflectors"),
     RequiredName(KubeSpawner, "pod_reflector"),

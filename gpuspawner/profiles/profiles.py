@@ -13,7 +13,7 @@ from tornado import web
 
 from gpuspawner import messages
 from gpuspawner.cluster.background import Turn
-from gpuspawner.compat import kubespawner
+from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render_refusal, render_usage
@@ -74,9 +74,20 @@ class Profiles(ServerSource):
         self._unloaded = self._unloaded or before
 
     def end(self, started: Future[object]) -> None:
-        """As `ServerSource.end`; the hub redraws the form only after a start that failed."""
-        if not started.cancelled() and started.exception() is None:
+        """As `ServerSource.end`; the hub redraws the form only after a start that failed.
+
+        If there may be other servers, this one goes on to answer for those that don't exist yet.
+        """
+        failed = started.cancelled() or started.exception() is not None
+        if not failed and not self._answers_for_others:
             self._unloaded = None
+
+    @property
+    def _answers_for_others(self) -> bool:
+        """Whether it is asked about other servers; a page may have to find the profiles first."""
+        before = self._unloaded
+        is_known = before is not None and bool(before.profile_list)
+        return is_known and jupyterhub.may_have_named_servers(self._spawner)
 
     @property
     def _shown(self) -> Host:

@@ -127,6 +127,7 @@ class StillHub:
 
     def _make(self, kind: type[KubeSpawner], traits: dict[str, Any]) -> Any:
         alice = SimpleNamespace(name="alice", id=1, url="/user/alice/", groups=[], spawners={})
+        alice.allow_named_servers = False
         config = Config({kind.__name__: traits})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("kubespawner.spawner.load_config", lambda **_: None)

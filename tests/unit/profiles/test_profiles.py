@@ -306,6 +306,24 @@ async def test_a_form_after_a_refused_start_ignores_the_loaded_profile(hub_with)
     assert await spawner.get_options_form() == before
 
 
+async def test_a_server_that_does_not_exist_yet_has_nothing_of_a_profile_that_another_has_loaded(
+    hub_with,
+) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
+    spawner.user.allow_named_servers = True
+    profiles = profiles_of(spawner)
+    before = await profiles.of("train").states()
+    started: asyncio.Future[object] = asyncio.Future()
+
+    profiles.begin()
+    spawner.user_options = {"profile": "gpu"}
+    await spawner.load_user_options()
+    started.set_result(None)
+    profiles.end(started)
+
+    assert await profiles.of("train").states() == before
+
+
 async def test_a_successful_start_drops_the_copy_kept_for_the_form(hub_with) -> None:
     profiles = profiles_of(hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU]))
     started: asyncio.Future[object] = asyncio.Future()
