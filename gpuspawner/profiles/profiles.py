@@ -58,8 +58,12 @@ class Profiles(ServerSource):
 
     def of(self, server: str) -> "Profiles":
         """Return the same for another server of the owner, which needn't exist yet."""
-        other = Profiles(self._spawner, self._stock, self.runtime, self.policing.of(server))
+        policing = self.policing.of(server)
+        other = Profiles(self._spawner, self._stock, self.runtime, policing)
         other._unloaded = self._unloaded
+        if server != self._spawner.name:
+            other._unloaded = shown = self._shown.gpuspawner_copy()
+            _, shown.pod_name = policing.key  # this spawner's pod isn't the other server's
         self._others.add(other)
         return other
 

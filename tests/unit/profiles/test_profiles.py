@@ -324,6 +324,21 @@ async def test_a_server_that_does_not_exist_yet_has_nothing_of_a_profile_that_an
     assert await profiles.of("train").states() == before
 
 
+async def test_the_pod_of_the_default_server_is_not_that_of_one_that_does_not_exist_yet(
+    hub_with,
+) -> None:
+    """An older pod of a server's name ends before it starts, so its GPUs don't count as taken."""
+    hub = hub_with(TWO_GPUS)
+    spawner = hub.spawner(profile_list=[CPU, GPU], namespace="hub", pod_name="jupyter-alice")
+    running = {**pod("jupyter-alice", 2, on="a")}
+    running["metadata"] = {**running["metadata"], "namespace": "hub"}
+    hub.view.put("Pod", running)
+
+    _, gpu = await profiles_of(spawner).of("train").states()
+
+    assert (gpu["state"], gpu["detail"]) == ("busy", "all 2 are in use")
+
+
 async def test_a_successful_start_drops_the_copy_kept_for_the_form(hub_with) -> None:
     profiles = profiles_of(hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU]))
     started: asyncio.Future[object] = asyncio.Future()
