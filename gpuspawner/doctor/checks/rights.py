@@ -1,6 +1,6 @@
 """Whether the hub has its rights, and what comes of it without each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from gpuspawner import messages
 from gpuspawner.cluster import autoscalers
@@ -24,15 +24,18 @@ from gpuspawner.scaling.pools import NONE
 NO_SERVERS = "rights-servers"
 _READ = ("list", "watch")
 _PATIENCE = 5.0
-_CLAIMS = "persistentvolumeclaims"
+_CLAIMS, _EVENTS = "persistentvolumeclaims", "events"
 _START = {
     "pods": ("get", "list", "watch", "create", "delete"),
     _CLAIMS: ("get", "create"),
-    "events": ("list", "watch"),
+    _EVENTS: _READ,
 }
 """What KubeSpawner needs in the hub's namespace; the chart's Role grants it."""
-_UNLESS_OFF = {_CLAIMS: "storage_pvc_ensure", "events": "events_enabled"}
+_UNLESS_OFF = {_CLAIMS: "storage_pvc_ensure", _EVENTS: "events_enabled"}
 """KubeSpawner's traits without which it needs none of a kind."""
+_BIND = (
+    "Bind {user} to a Role that allows it; the chart of Zero to JupyterHub has one (rbac.create)."
+)
 
 
 async def check(hub: Hub) -> list[Finding]:
@@ -45,10 +48,11 @@ async def check(hub: Hub) -> list[Finding]:
         for verb in verbs
         if plural not in _UNLESS_OFF or any(values(hub.spawner, _UNLESS_OFF[plural]))
     ]
+    following = [Right(verb, _EVENTS, namespace=namespace) for verb in _READ]
     user = await access.user(client)
     found = [_identity(user, namespace)]
     try:
-        missing = await access.missing(client, [*reading, *starting])
+        missing = await access.missing(client, {*reading, *starting, *following})
         scaling = await _about_scaling(hub)
         queues = await _about_queues(client)
     except RequestError as failed:
@@ -61,7 +65,8 @@ async def check(hub: Hub) -> list[Finding]:
         *_about_reading(missing),
         *scaling,
         *queues,
-        *_about_starting(missing, namespace, user),
+        *_about_starting([it for it in starting if it in missing], namespace, user),
+        *_about_following(missing.intersection(following).difference(starting), namespace, user),
         *_about_counting(hub, missing),
     ]
 
@@ -152,22 +157,29 @@ async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
     ]
 
 
-def _about_starting(missing: set[Right], namespace: str, user: str) -> Iterator[Finding]:
-    refused = [
-        f"{verb} {resource}"
-        for resource, verbs in _START.items()
-        for verb in verbs
-        if Right(verb, resource, namespace=namespace) in missing
-    ]
-    if not refused:
+def _about_starting(missing: Sequence[Right], namespace: str, user: str) -> Iterator[Finding]:
+    if not missing:
         return
+    refused = ", ".join(f"{it.verb} {it.resource}" for it in missing)
     yield error(
         NO_SERVERS,
-        f"The hub isn't allowed to {', '.join(refused)} in the namespace {namespace}, so "
-        "KubeSpawner can't start servers there.",
-        f"Bind {user or 'its user'} to a Role that allows it; the chart of Zero to JupyterHub has "
-        "one (rbac.create).",
+        f"The hub isn't allowed to {refused} in the namespace {namespace}, so KubeSpawner can't "
+        "start servers there.",
+        _BIND.format(user=user or "its user"),
     )
+
+
+def _about_following(missing: Set[Right], namespace: str, user: str) -> Iterator[Finding]:
+    """Check the right to events, which the hub itself reads also if KubeSpawner doesn't."""
+    verbs = [verb for verb in _READ if any(it.verb == verb for it in missing)]
+    if verbs:
+        yield warning(
+            "rights-events",
+            f"The hub isn't allowed to {' and '.join(verbs)} events in the namespace {namespace}. "
+            "So a start doesn't end when an autoscaler says that no node comes for it, and its "
+            "owner reads less about what it waits for.",
+            _BIND.format(user=user or "its user"),
+        )
 
 
 def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:

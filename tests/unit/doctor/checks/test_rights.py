@@ -97,9 +97,29 @@ async def test_a_hub_needs_the_right_to_make_claims_if_any_server_gets_one() -> 
         assert "rights-servers" in {it.id for it in listed}
 
 
-async def test_a_hub_whose_spawner_reads_no_events_needs_no_right_to_them() -> None:
-    assert troubles(await found(without("events"), events=False)) == []
+async def test_a_hub_whose_spawner_reads_no_events_starts_servers_without_them() -> None:
+    assert troubles(await found(review(lambda _: True), events=False)) == []
+    listed = await found(without("events"), events=False)
+
+    assert troubles(listed) == [("rights-events", Severity.WARNING)]
+    (text,) = (it.text for it in listed if it.id == "rights-events")
+    assert text.startswith("The hub isn't allowed to list and watch events in the namespace jhub. ")
+    assert "a start doesn't end when an autoscaler says that no node comes" in text
+
+
+async def test_events_that_kubespawner_reads_too_are_missed_once() -> None:
     assert troubles(await found(without("events"))) == [("rights-servers", Severity.ERROR)]
+
+
+async def test_each_right_to_events_is_asked_for_in_the_namespace_of_the_servers() -> None:
+    def allows(asked: dict[str, str]) -> bool:
+        rights = ("events", "jhub", "list"), ("events", "", "watch")
+        return (asked["resource"], asked["namespace"], asked["verb"]) not in rights
+
+    listed = await found(review(allows), events=False)
+
+    (text,) = (it.text for it in listed if it.id == "rights-events")
+    assert "isn't allowed to list events in the namespace jhub" in text
 
 
 async def test_each_right_that_servers_need_is_asked_for_in_their_own_namespace() -> None:
