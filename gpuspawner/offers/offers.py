@@ -40,6 +40,9 @@ _MOST_SIZES = 256
 
 _GIB = 2**30
 
+_FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
+"""Flags for all of an expression: Python takes them only in front, and JavaScript nowhere."""
+
 
 class WrittenImage(Shape, frozen=True):
     """An entry of `images`."""
@@ -182,6 +185,9 @@ def _unlisted_image(value: object) -> UnlistedImage | None:
     if not regex:
         missing = "'validation_regex' is missing; it says which images users can enter"
         raise OfferError(place, missing)
+    if _FLAGS.match(regex):
+        why = f"{quote(regex)} begins with flags; put them around what they are for: (?i:...)"
+        raise OfferError(f"{place}.validation_regex", why)
     try:
         patterns.check(regex)  # not in brackets, where `a)|(?:b` is valid, but not anchored
         allowed = re.compile(texts.whole(regex))

@@ -183,6 +183,15 @@ def test_an_expression_of_alternatives_is_matched_as_a_whole():
     assert unlisted.image("lab:11") is None
 
 
+@pytest.mark.each_python
+def test_the_flags_of_a_group_hold_in_an_expression_for_images():
+    unlisted = Offers.parse(unlisted_image={"validation_regex": "lab:(?i:a+)"}).unlisted_image
+
+    assert unlisted is not None
+    assert unlisted.image("lab:Aa") is not None
+    assert unlisted.image("lab:b") is None
+
+
 def test_an_invalid_reference_is_refused_even_if_the_expression_matches():
     unlisted = Offers.parse(unlisted_image={"validation_regex": ".*"}).unlisted_image
 
@@ -207,6 +216,11 @@ UNLISTED_ERRORS = [
     ("unlisted_image", {"regex": "a"}, ": unknown key 'regex'; allowed are display_name"),
     ("unlisted_image", {"validation_regex": "("}, ".validation_regex: '(' is not a regular"),
     ("unlisted_image", {"validation_regex": "a)|(?:b"}, ".validation_regex: 'a)|(?:b' is not a"),
+    (
+        "unlisted_image",
+        {"validation_regex": "(?i)lab:.+"},
+        ".validation_regex: '(?i)lab:.+' begins with flags; put them around what they are for: ",
+    ),
     ("unlisted_image", {"validation_regex": 1}, ".validation_regex: 1 is not text"),
     ("unlisted_image", {"validation_regex": "(" * 9999}, ".validation_regex: '(((("),
     ("unlisted_image", {"validation_regex": f"a{{{9**99}}}"}, ".validation_regex: 'a{2951"),

@@ -152,6 +152,14 @@ def test_a_broken_regex_raises() -> None:
         choose({"profile": "free", "image--unlisted-choice": "a"}, broken)
 
 
+def test_a_regex_with_flags_in_front_is_matched_as_in_kubespawner() -> None:
+    lenient = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "(?i)^lab"}})
+
+    for written in ("lab", "LAB:1"):
+        chosen = choose({"profile": "free", "image--unlisted-choice": written}, lenient)
+        assert isinstance(chosen, Chosen)
+
+
 @pytest.mark.parametrize("written", ["a" * 60 + "!", "a" * 100_000], ids=["evil", "long"])
 def test_a_value_that_takes_too_long_to_match_is_a_field_error(written) -> None:
     evil = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}})
