@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from gpuspawner.compat.jupyterhub import announce_on
+from gpuspawner.facts import Fact
 from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime
 from gpuspawner.use import capacity_page, gpus_page, idle_pages
@@ -65,14 +66,15 @@ class HubUse:
 
     async def run(self) -> None:
         """Take over what earlier hubs have kept, watch, and keep what happens. Never raises."""
-        writer = None
+        writer, earlier = None, list[Fact]()
         if self._files is not None:
             writer = Writer(self._files)
             self.record.read_by(writer.write)
             try:
-                self.record.restore(await aside(self._files.read, MOST_FACTS))
+                earlier = await aside(self._files.read, MOST_FACTS)
             except OSError as error:
                 log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
+        self.record.restore(earlier)
         if self.watch is not None:
             # Before the first look: nobody may be warned of a server that its owner keeps.
             self.watch.restore(self.record.facts)

@@ -58,29 +58,42 @@ class Record:
         self.refusals = Refusals()
         self._started: set[ServerName] = set()
         self._readers = list(readers)
+        self._unknown_ends: deque[Fact] | None = deque(maxlen=MOST_FACTS)
 
     def read_by(self, reader: Callable[[Fact], None]) -> None:
         """Let *reader* know each fact from now on, once."""
         self._readers.append(reader)
 
     def restore(self, earlier: Iterable[Fact]) -> None:
-        """Take over facts that earlier hubs have kept; nobody is told of them again."""
-        facts = [*earlier, *self.facts]
+        """Take over facts that earlier hubs have kept; nobody is told of them again.
+
+        Until then, nobody knows whether a server of theirs has ended or one that never began.
+        """
+        ends, self._unknown_ends = tuple(self._unknown_ends or ()), None
+        since = sorted([*ends, *self.facts], key=lambda it: it.at)
         for known in (self.facts, self.open, self._started):
             known.clear()
         self.refusals = Refusals()
-        self.facts.extend(filter(None, map(self._take, facts)))
+        for fact in (*earlier, *since):
+            if (taken := self._take(fact)) is not None:
+                self.facts.append(taken)
+                if any(fact is it for it in ends):
+                    self._tell(taken)
 
     def note(self, fact: Fact) -> None:
         """Note a fact, and tell the readers, unless it says nothing new."""
-        if (taken := self._take(fact)) is None:
-            return
-        self.facts.append(taken)
+        if (taken := self._take(fact)) is not None:
+            self.facts.append(taken)
+            self._tell(taken)
+        elif fact.happened is Happened.ENDED and self._unknown_ends is not None:
+            self._unknown_ends.append(fact)
+
+    def _tell(self, fact: Fact) -> None:
         for reader in self._readers:
             try:
-                reader(taken)
+                reader(fact)
             except Exception:  # the others, and whoever notes it, go on
-                log.exception("Can't tell that a server was %s", taken.happened)
+                log.exception("Can't tell that a server was %s", fact.happened)
 
     def _take(self, fact: Fact) -> Fact | None:
         """Return a fact with what is known of its server; None if it is known already.

@@ -5,13 +5,21 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from jupyterhub.app import JupyterHub
+from prometheus_client import REGISTRY
 
 from gpuspawner.facts import Fact, Happened
 from gpuspawner.use.files import FactFiles
 from gpuspawner.use.hub_use import HubUse
 from gpuspawner.use.written import UseRules
 from tests.unit.makers.hubs import StillHub
+
+
+@pytest.fixture(autouse=True)
+def several_hubs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let one process have several hubs, whose metrics have the same names."""
+    monkeypatch.setattr(REGISTRY, "register", lambda _: None)
 
 
 async def test_a_new_hub_takes_over_what_happened_and_who_keeps_a_server(
@@ -39,3 +47,23 @@ async def test_a_new_hub_takes_over_what_happened_and_who_keeps_a_server(
     assert list(use.record.facts) == [kept]
     left = use.watch._kept_until["ann", ""] - use.watch._clock()
     assert 3590 < left <= 3600
+
+
+async def test_an_end_that_is_noted_while_the_files_are_read_is_kept_in_them(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    now = time.time()
+    FactFiles(tmp_path, 30).append([Fact(Happened.GRANTED, now - 60, user="ann")])
+    still = StillHub(monkeypatch)
+    running = still.runtime(still.spawner(gpu_use=True))
+    use = HubUse(JupyterHub(), running, UseRules(directory=tmp_path))
+
+    keeping = asyncio.create_task(use.run())
+    use.record.note(Fact(Happened.ENDED, now, user="ann", reason="deleted"))
+    while not use.record.facts:  # noqa: ASYNC110, it tells nobody
+        await asyncio.sleep(0.01)
+    keeping.cancel()
+    await asyncio.wait({keeping})
+
+    _, end = FactFiles(tmp_path, 30).read(10)
+    assert (end.happened, end.reason, round(end.seconds)) == (Happened.ENDED, "deleted", 60)

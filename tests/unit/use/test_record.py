@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpuspawner.facts import Fact
 from gpuspawner.use import record as record_module
 from gpuspawner.use.record import Record
 from tests.unit.use.facts import fact
@@ -60,6 +61,38 @@ def test_a_server_that_a_restarted_hub_finds_running_has_not_started_again() -> 
 
     assert told(record) == [("granted", ""), ("started", ""), ("ended", "")]
     assert record.facts[-1].seconds == 10
+
+
+def test_an_end_that_is_noted_before_the_files_are_read_is_that_of_an_earlier_server() -> None:
+    heard: list[Fact] = []
+    record = Record([heard.append])
+    record.note(fact("refused", 5.0, "bob"))
+    record.note(fact("ended", 10.0, reason="deleted"))  # a restarted hub finds its pod gone
+    record.note(fact("granted", 11.0))
+
+    record.restore([fact("granted", 1.0, accelerator="a100", gpus=2), fact("started", 2.0)])
+
+    assert [(it.happened, it.user) for it in record.facts] == [
+        *(("granted", "ann"), ("started", "ann"), ("refused", "bob")),
+        *(("ended", "ann"), ("granted", "ann")),
+    ]
+    end = record.facts[3]
+    assert (end.reason, end.accelerator, end.gpus, end.seconds) == ("deleted", "a100", 2, 9.0)
+    assert [it.happened for it in heard] == ["refused", "granted", "ended"]
+    assert heard[-1] == end
+    assert record.open["ann", ""].at == 11
+
+
+def test_an_end_is_noted_once_if_an_earlier_hub_has_noted_it_too() -> None:
+    heard: list[Fact] = []
+    record = Record([heard.append])
+    record.note(fact("ended", 10.0))
+
+    record.restore([fact("granted", 1.0), fact("ended", 9.0, reason="stopped")])
+    record.note(fact("ended", 11.0))
+
+    assert told(record) == [("granted", ""), ("ended", "stopped")]
+    assert not heard
 
 
 def test_a_server_of_a_hub_with_no_earlier_record_is_open_from_its_first_fact() -> None:
