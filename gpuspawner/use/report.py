@@ -42,6 +42,7 @@ def report(facts: Iterable[Fact]) -> RefusalReport:
     reasons = Counter[str]()
     since = until = waited = 0.0
     failed = started = 0
+    begins: set[tuple[str, str]] = set()
     followed: set[tuple[str, str]] = set()
     for fact in facts:
         since, until = since or fact.at, fact.at
@@ -50,7 +51,12 @@ def report(facts: Iterable[Fact]) -> RefusalReport:
         match fact.happened:
             case Happened.OVERRULED:
                 reasons[fact.reason] += 1
+                begins.add(server)
+            case Happened.GRANTED if server in begins:
+                begins.remove(server)
                 followed.add(server)
+            case Happened.GRANTED:  # no earlier start goes on, even if its end isn't known
+                followed.discard(server)
             case Happened.STARTED if server in followed:
                 started += 1
                 followed.remove(server)

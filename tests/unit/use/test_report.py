@@ -48,5 +48,14 @@ def test_one_that_goes_on_is_neither() -> None:
     assert (found.overruled, found.failed, found.started, found.waited) == (1, 0, 0, 0)
 
 
+def test_what_becomes_of_a_later_start_says_nothing_of_one_whose_end_is_not_known() -> None:
+    cut = fact("overruled", reason="busy"), fact("granted")  # then the hub was killed
+
+    for later in ("started", "ended"):
+        found = report([*cut, fact("granted"), fact(later, seconds=60.0)])
+
+        assert (found.overruled, found.failed, found.started, found.waited) == (1, 0, 0, 0)
+
+
 def test_without_facts_everything_is_zero() -> None:
     assert report([]) == RefusalReport()
