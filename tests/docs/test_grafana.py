@@ -44,3 +44,12 @@ def test_an_expression_names_metrics_and_labels_that_there_are(expression: str) 
         assert labels.get("state", "free") in Held._fields
         happened = labels.get("happened", "granted").split("|")
         assert set(happened) <= {it.value for it in Happened}
+
+
+def test_no_stack_shows_an_overruled_start_twice() -> None:
+    """Such a start is granted, too."""
+    panels = json.loads((FOLDER / "gpuspawner.json").read_text())["panels"]
+    stacked = [it for it in panels if "stacking" in it["fieldConfig"]["defaults"].get("custom", {})]
+
+    assert stacked
+    assert not [expr for it in stacked for t in it["targets"] if "overruled" in (expr := t["expr"])]
