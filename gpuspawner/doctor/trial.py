@@ -135,7 +135,7 @@ class Trial:
     async def _removed(self) -> list[Finding]:
         """Remove the server, wait until its pod is gone, and remove its own claim."""
         try:
-            await self._api.ask("DELETE", self._path, {"remove": True} if self._name else None)
+            await self._stop()
             async with asyncio.timeout(_GONE_SECONDS):
                 while await self._has_pod():  # noqa: ASYNC110, nothing here tells when
                     await asyncio.sleep(_LOOK_SECONDS)
@@ -148,6 +148,14 @@ class Trial:
             return [warning("start-left", text, f"Stop it on the hub's page. Look for {things}.")]
         self._tell("The server was removed.")
         return []
+
+    async def _stop(self) -> None:
+        """Stop the server and remove it, unless the hub has refused to make it."""
+        try:
+            await self._api.ask("DELETE", self._path, {"remove": True} if self._name else None)
+        except HubApiError as refused:
+            if refused.status != HTTPStatus.NOT_FOUND:
+                raise
 
     async def _has_pod(self) -> bool:
         try:

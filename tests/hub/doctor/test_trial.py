@@ -88,6 +88,21 @@ def test_a_refused_server_leaves_nothing(kept_hub: LendHub, add_nodes: AddNodes)
     assert not any(it.startswith("doctor") for it in servers(hub, "alice"))
 
 
+def test_a_server_that_the_hub_itself_refuses_leaves_nothing(
+    kept_hub: LendHub, add_nodes: AddNodes
+) -> None:
+    add_nodes(t4_nodes(1, 1))
+    hub = kept_hub(T4 + NAMED + "c.JupyterHub.named_server_limit_per_user = 1\n")
+    hub.api("POST", "/users/gus")
+    hub.api("POST", "/users/gus/servers/own", {"accelerator": None})
+
+    status, found, told = ask(hub, "gus", "--accelerator", "t4")
+
+    assert (status, found["id"], found["severity"]) == (1, "start", "error")
+    assert "HTTP 400: User gus already has the maximum of 1 named servers." in found["text"]
+    assert "It isn't sure" not in told
+
+
 @pytest.mark.each_hub
 @pytest.mark.parametrize("homes", [HOMES, HOMES + SHARED], ids=["own", "shared"])
 def test_an_interrupted_start_leaves_nothing_but_a_home_that_other_servers_share(

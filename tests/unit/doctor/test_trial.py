@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from gpuspawner.doctor import trial
 from gpuspawner.doctor.hub_api import HubApiError, NoHubError
 from gpuspawner.doctor.trial import Trial, _facts, _not_started
-from tests.unit.makers.scripted import ScriptedServer, failure, page
+from tests.unit.makers.scripted import ScriptedServer, Step, failure, page
 from tests.unit.makers.starts import CLOUD_METADATA, IMAGE, NOTEBOOK, TOOLS, event, start
 
 
@@ -44,6 +46,31 @@ def test_the_advice_is_about_what_went_wrong(refused: HubApiError, advised: str)
     assert found.advice.startswith(advised)
 
 
+class StubApi:
+    """A hub's REST API that refuses a start, or its end, or neither."""
+
+    def __init__(self, start: int = 0, end: int = 0) -> None:
+        self._refusals = {"POST": start, "DELETE": end}
+
+    async def ask(self, method: str, *_: object) -> None:
+        if status := self._refusals[method]:
+            raise HubApiError(status, f"HTTP {status}: no")
+
+
+@asynccontextmanager
+async def trial_of(api: StubApi, **scripts: list[Step]) -> AsyncIterator[Trial]:
+    """Yield the trial of ann's server doctor-1."""
+    spawner = SimpleNamespace(pod_name="the-pod", pvc_name="claim-doctor-1", namespace="hub")
+    async with ScriptedServer(**scripts).serving() as client:
+        hub: Any = SimpleNamespace(
+            owner=SimpleNamespace(name="ann", server="doctor-1"),
+            spawner=spawner,
+            runtime=SimpleNamespace(client=client),
+        )
+        as_api: Any = api
+        yield Trial(hub, as_api, lambda _: None)
+
+
 @pytest.mark.parametrize(
     ("pod", "claim", "told"),
     [
@@ -58,23 +85,32 @@ async def test_it_says_so_unless_the_pod_and_the_claim_are_gone(
     pod: list[int], claim: int, told: list[str], monkeypatch
 ) -> None:
     monkeypatch.setattr(trial, "_LOOK_SECONDS", 0)
-
-    async def stops(*_: object) -> None:
-        pass
-
     deleted = page() if claim == 200 else failure(claim)
-    server = ScriptedServer(**{"the-pod": [*map(failure, pod)], "claim-doctor-1": [deleted]})
-    spawner = SimpleNamespace(pod_name="the-pod", pvc_name="claim-doctor-1", namespace="hub")
-    async with server.serving() as client:
-        hub: Any = SimpleNamespace(
-            owner=SimpleNamespace(name="ann", server="doctor-1"),
-            spawner=spawner,
-            runtime=SimpleNamespace(client=client),
-        )
-        api: Any = SimpleNamespace(ask=stops)
+    scripts = {"the-pod": [*map(failure, pod)], "claim-doctor-1": [deleted]}
 
-        left = await Trial(hub, api, lambda _: None)._removed()
+    async with trial_of(StubApi(), **scripts) as tried:
+        left = await tried._removed()
 
     assert [it.text for it in left] == [
         f"It isn't sure that the server was removed: {why}." for why in told
     ]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "told"),
+    [
+        (400, 404, ["start"]),
+        (403, 404, ["start"]),
+        (429, 0, ["start"]),
+        (409, 503, ["start", "start-left"]),
+    ],
+)
+async def test_a_server_that_the_hub_refuses_to_make_is_none_that_may_be_left(
+    start: int, end: int, told: list[str]
+) -> None:
+    gone = {"the-pod": [failure(404)], "claim-doctor-1": [failure(404)]}
+
+    async with trial_of(StubApi(start, end), **gone) as tried:
+        found = await tried.run({})
+
+    assert [it.id for it in found] == told
