@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from jupyterhub import orm
-from kubespawner.slugs import is_valid_label, safe_slug
+from kubespawner.slugs import escape_slug, is_valid_label, safe_slug
 from sqlalchemy import select
 from sqlalchemy.orm import aliased
 
@@ -47,6 +47,11 @@ def label_of(name: str) -> str:
     """Return the value of KubeSpawner's labels for the name of a user or server."""
     label: str = safe_slug(name, is_valid=is_valid_label)
     return label
+
+
+def slugs_of(name: str) -> tuple[str, str]:
+    """Return a server's name as KubeSpawner writes it into names, by each ``slug_scheme``."""
+    return safe_slug(name), escape_slug(name)
 
 
 def group_roles(database: Any, name: str) -> frozenset[str] | None:

@@ -9,17 +9,20 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from traitlets.config import Config
 
 from gpuspawner.cluster.client import RequestError
+from gpuspawner.compat.people import label_of, slugs_of
 from gpuspawner.doctor.hub import Hub, watching
 from gpuspawner.doctor.hub_api import HubApi, HubApiError, NoHubError
 from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.meta import BareMeta
 from gpuspawner.kube.objects import UNDECODABLE
+from gpuspawner.kube.servers import SERVER, USER
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.messages.administrators import Finding, error, fine, warning
 from gpuspawner.policies.owner import Owner
@@ -31,11 +34,16 @@ _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
 _GONE_SECONDS = 120.0
 """How long a server may take to end."""
+_CLAIMS = "persistentvolumeclaims"
 _OF_SCOPES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 
 
-class _Events(msgspec.Struct, frozen=True):
-    items: Sequence[Event] | None = None
+class _Object(msgspec.Struct, frozen=True):
+    metadata: BareMeta = BareMeta()
+
+
+class _List(msgspec.Struct, Generic[T], frozen=True):
+    items: Sequence[T] | None = None
 
 
 async def try_start(
@@ -93,13 +101,11 @@ class Trial:
         self._api, self._tell, self._client = api, tell, hub.runtime.client
         self._user, self._name = hub.owner.name, hub.owner.server
         self._path = _path(self._user, self._name)
-        pod, claim = hub.spawner.pod_name, hub.spawner.pvc_name
-        namespace = f"/api/v1/namespaces/{hub.spawner.namespace}"
-        self._pod = f"{namespace}/pods/{pod}"
-        self._events = f"{namespace}/events", {"fieldSelector": f"involvedObject.name={pod}"}
-        # Only a claim that is named after this server is no other's.
-        is_own = self._name and self._name in claim
-        self._claim = f"{namespace}/persistentvolumeclaims/{claim}" if is_own else ""
+        # By labels: only the hub knows names that have the id of the user in them.
+        namespace = "" if hub.spawner.enable_user_namespaces else hub.spawner.namespace
+        self._place = f"/api/v1/namespaces/{namespace}" if namespace else "/api/v1"
+        self._of_owner = f"{USER}={label_of(self._user)}"
+        self._of_server = f"{self._of_owner},{SERVER}={label_of(self._name)}"
 
     async def run(self, options: Mapping[str, object]) -> list[Finding]:
         """Start it, look at it, and remove it."""
@@ -126,11 +132,18 @@ class Trial:
             return _not_started(self._user, HubApiError(0, last.get("message", "")))
         ready = f"{self._user}'s server was ready after {time.monotonic() - began:.0f} s"
         try:
-            pod = await self._read(StartingPod, self._pod)
-            events = await self._read(_Events, *self._events)
+            return fine("start", f"{ready}, {' '.join(await self._facts())}")
         except (RequestError, *UNDECODABLE) as unread:
             return fine("start", f"{ready}. What its pod has isn't known: {unread}")
-        return fine("start", f"{ready}, {' '.join(_facts(pod, events.items or ()))}")
+
+    async def _facts(self) -> Sequence[str]:
+        pods = await self._list(StartingPod, "pods", self._of_server)
+        pod = next((it for it in pods if not it.metadata.deletion_timestamp), None)
+        if pod is None:
+            raise RequestError("no pod has its labels")
+        namespace, name = pod.metadata.key
+        path, field = f"/api/v1/namespaces/{namespace}/events", f"involvedObject.name={name}"
+        return [*_facts(pod, await self._read(Event, path, fieldSelector=field))]
 
     async def _removed(self) -> list[Finding]:
         """Remove the server, wait until its pod is gone, and remove its own claim."""
@@ -139,13 +152,11 @@ class Trial:
             async with asyncio.timeout(_GONE_SECONDS):
                 while await self._has_pod():  # noqa: ASYNC110, nothing here tells when
                     await asyncio.sleep(_LOOK_SECONDS)
-            if self._claim:  # some versions of KubeSpawner leave it
-                await self._delete_claim()
-        except (HubApiError, RequestError, TimeoutError) as failed:
+            await self._delete_claims()
+        except (HubApiError, RequestError, TimeoutError, *UNDECODABLE) as failed:
             text = f"It isn't sure that the server was removed: {failed or 'it takes too long'}."
             self._tell(text)
-            things = " and ".join(filter(None, (self._pod, self._claim)))
-            return [warning("start-left", text, f"Stop it on the hub's page. Look for {things}.")]
+            return [warning("start-left", text, self._where_to_look())]
         self._tell("The server was removed.")
         return []
 
@@ -159,21 +170,43 @@ class Trial:
 
     async def _has_pod(self) -> bool:
         try:
-            async with self._client.get(self._pod, {}, _ANSWER_SECONDS):
-                return True
+            return bool(await self._list(_Object, "pods", self._of_server))
         except RequestError as unread:
             if unread.status == HTTPStatus.FORBIDDEN:
                 raise
-            return unread.status != HTTPStatus.NOT_FOUND  # other failures may pass
+            return True  # other failures may pass
 
-    async def _delete_claim(self) -> None:
-        status = await self._client.delete(self._claim)
-        if status >= HTTPStatus.BAD_REQUEST and status != HTTPStatus.NOT_FOUND:
-            raise RequestError(f"HTTP {status} for its claim", status)
+    async def _delete_claims(self) -> None:
+        """Delete the claim of this server, which some versions of KubeSpawner leave.
 
-    async def _read(self, type_: type[T], path: str, query: Mapping[str, str] = {}) -> T:
+        Only one that is named after this server is no other's.
+        """
+        if not self._name:
+            return
+        for it in await self._list(_Object, _CLAIMS, self._of_owner):
+            if any(slug in it.metadata.name for slug in slugs_of(self._name)):
+                namespace, name = it.metadata.key
+                path = f"/api/v1/namespaces/{namespace}/{_CLAIMS}/{name}"
+                status = await self._client.delete(path)
+                if status >= HTTPStatus.BAD_REQUEST and status != HTTPStatus.NOT_FOUND:
+                    raise RequestError(f"HTTP {status} for its claim {name}", status)
+
+    def _where_to_look(self) -> str:
+        namespace = self._place.removeprefix("/api/v1/namespaces/")
+        where = f"--namespace {namespace}" if namespace != self._place else "--all-namespaces"
+        return (
+            f"Stop it on the hub's page. kubectl get pods,{_CLAIMS} {where} --selector "
+            f"{self._of_owner} lists what the user has."
+        )
+
+    async def _list(self, type_: type[T], plural: str, labels: str) -> Sequence[T]:
+        return await self._read(type_, f"{self._place}/{plural}", labelSelector=labels)
+
+    async def _read(self, type_: type[T], path: str, **query: str) -> Sequence[T]:
         async with self._client.get(path, query, _ANSWER_SECONDS) as response:
-            return msgspec.json.decode(await response.read(), type=type_)
+            body = await response.read()
+        found: _List[T] = msgspec.json.decode(body, type=_List[type_])  # type: ignore[valid-type]
+        return found.items or ()
 
 
 def _facts(pod: StartingPod, events: Sequence[Event]) -> Iterator[str]:

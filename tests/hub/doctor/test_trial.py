@@ -18,6 +18,10 @@ from tests.waiting import wait_for
 NAMED = "c.JupyterHub.allow_named_servers = True\n"
 HOMES = "c.KubeSpawner.storage_pvc_ensure = True\nc.KubeSpawner.storage_capacity = '1Gi'\n"
 SHARED = 'c.KubeSpawner.pvc_name_template = "claim-{username}"\n'
+BY_ID = """
+c.KubeSpawner.pod_name_template = "server-{userid}-{user_server}"
+c.KubeSpawner.pvc_name_template = "home-{userid}-{user_server}"
+"""
 SLOW = """
 c.KubeSpawner.profile_list = [{
     "display_name": "Slow", "slug": "slow",
@@ -74,6 +78,20 @@ def test_a_server_beside_the_user_s_own_is_started_described_and_removed(
     assert hub.pods.of("alice")["metadata"]["uid"] == alices["metadata"]["uid"]
     assert claims(hub) == its_claims
     assert not any(it.startswith("doctor") for it in servers(hub, "alice"))
+
+
+@pytest.mark.each_hub
+def test_names_with_the_user_s_id_in_them_are_found(kept_hub: LendHub, add_nodes: AddNodes) -> None:
+    [node] = add_nodes(t4_nodes(1, 1))
+    hub = kept_hub(T4 + NAMED + HOMES + BY_ID)
+    hub.api("POST", "/users/hal")
+
+    _, found, told = ask(hub, "hal", "--accelerator", "t4")
+
+    assert f"on the node {node} with 1 × nvidia.com/gpu." in found["text"], found
+    assert "The server was removed." in told
+    assert hub.pods.names() == set()
+    assert claims(hub) == set()
 
 
 def test_a_refused_server_leaves_nothing(kept_hub: LendHub, add_nodes: AddNodes) -> None:

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from gpuspawner.doctor import trial
 from gpuspawner.doctor.hub_api import HubApiError, NoHubError
 from gpuspawner.doctor.trial import Trial, _facts, _not_started
-from tests.unit.makers.scripted import ScriptedServer, Step, failure, page
+from tests.unit.makers.scripted import ScriptedServer, Step, failure, obj, page
 from tests.unit.makers.starts import CLOUD_METADATA, IMAGE, NOTEBOOK, TOOLS, event, start
 
 
@@ -58,9 +59,11 @@ class StubApi:
 
 
 @asynccontextmanager
-async def trial_of(api: StubApi, **scripts: list[Step]) -> AsyncIterator[Trial]:
-    """Yield the trial of ann's server doctor-1."""
-    spawner = SimpleNamespace(pod_name="the-pod", pvc_name="claim-doctor-1", namespace="hub")
+async def trial_of(
+    api: StubApi, *, namespaces: bool = False, **scripts: list[Step]
+) -> AsyncIterator[Trial]:
+    """Yield the trial of ann's server doctor-1, perhaps in a namespace of ann's."""
+    spawner = SimpleNamespace(namespace="hub", enable_user_namespaces=namespaces)
     async with ScriptedServer(**scripts).serving() as client:
         hub: Any = SimpleNamespace(
             owner=SimpleNamespace(name="ann", server="doctor-1"),
@@ -74,10 +77,10 @@ async def trial_of(api: StubApi, **scripts: list[Step]) -> AsyncIterator[Trial]:
 @pytest.mark.parametrize(
     ("pod", "claim", "told"),
     [
-        ([404], 200, []),
-        ([500, 429, 404], 200, []),
-        ([404], 404, []),
-        ([404], 403, ["HTTP 403 for its claim"]),
+        ([200], 200, []),
+        ([500, 429, 200], 200, []),
+        ([200], 404, []),
+        ([200], 403, ["HTTP 403 for its claim claim-7-doctor-1"]),
         ([403], 200, ["HTTP 403: scripted"]),
     ],
 )
@@ -86,13 +89,52 @@ async def test_it_says_so_unless_the_pod_and_the_claim_are_gone(
 ) -> None:
     monkeypatch.setattr(trial, "_LOOK_SECONDS", 0)
     deleted = page() if claim == 200 else failure(claim)
-    scripts = {"the-pod": [*map(failure, pod)], "claim-doctor-1": [deleted]}
+    scripts = {
+        "pods": [page() if it == 200 else failure(it) for it in pod],
+        "persistentvolumeclaims": [page(obj("claim-7"), obj("claim-7-doctor-1", namespace="hub"))],
+        "claim-7-doctor-1": [deleted],
+    }
 
     async with trial_of(StubApi(), **scripts) as tried:
         left = await tried._removed()
 
     assert [it.text for it in left] == [
         f"It isn't sure that the server was removed: {why}." for why in told
+    ]
+
+
+@pytest.mark.parametrize("namespaces", [False, True])
+async def test_the_pod_and_the_claim_are_found_without_their_names(
+    namespaces: bool, monkeypatch
+) -> None:
+    monkeypatch.setattr(trial, "_LOOK_SECONDS", 0)
+    asked: list[str] = []
+
+    def heard(step: Step) -> Step:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            asked.append(f"{request.method} {request.path_qs}")
+            return await step(request)
+
+        return answer
+
+    where = "ann-7" if namespaces else "hub"
+    claims = obj("home-7", namespace=where), obj("home-7-doctor-2d1", namespace=where)
+    scripts = {
+        "pods": [heard(page(obj("server-7", namespace=where))), heard(page())],
+        "persistentvolumeclaims": [heard(page(*claims))],
+        "home-7-doctor-2d1": [heard(page())],
+    }
+
+    async with trial_of(StubApi(), namespaces=namespaces, **scripts) as tried:
+        assert await tried._removed() == []
+
+    place = "/api/v1" if namespaces else "/api/v1/namespaces/hub"
+    owner = "labelSelector=hub.jupyter.org/username%3Dann"
+    pods = f"GET {place}/pods?{owner},hub.jupyter.org/servername%3Ddoctor-1"
+    assert asked == [
+        *(pods, pods),
+        f"GET {place}/persistentvolumeclaims?{owner}",
+        f"DELETE /api/v1/namespaces/{where}/persistentvolumeclaims/home-7-doctor-2d1",
     ]
 
 
@@ -108,7 +150,7 @@ async def test_it_says_so_unless_the_pod_and_the_claim_are_gone(
 async def test_a_server_that_the_hub_refuses_to_make_is_none_that_may_be_left(
     start: int, end: int, told: list[str]
 ) -> None:
-    gone = {"the-pod": [failure(404)], "claim-doctor-1": [failure(404)]}
+    gone = {"pods": [page()], "persistentvolumeclaims": [page()]}
 
     async with trial_of(StubApi(start, end), **gone) as tried:
         found = await tried.run({})
