@@ -51,8 +51,8 @@ class RecordReport(HubCommand):
         rules = read_use(check(config, spawner_class(config)).gpu_use)
         if rules is None:
             raise UsageError("GPUSpawner.gpu_use is off, so nothing is kept")
-        if rules.directory is not None and not rules.directory.is_dir():
-            raise UsageError(f"gpu_use.directory: there is no directory {rules.directory}")
+        if rules.directory is not None:
+            _check(rules.directory)
         if self.forget:
             return self._forget(rules)
         counted = _of_hub() if rules.directory is None else self._of_files(rules, rules.directory)
@@ -65,7 +65,11 @@ class RecordReport(HubCommand):
     def _forget(self, rules: UseRules) -> int:
         if rules.directory is None:
             raise UsageError("without gpu_use.directory, nothing is kept but in the hub's memory")
-        removed = FactFiles(rules.directory, rules.days).forget(self.forget)
+        try:
+            removed = FactFiles(rules.directory, rules.days).forget(self.forget)
+        except OSError as error:
+            why = f"can't remove {self.forget} from the files in {rules.directory}: {error}"
+            raise UsageError(f"gpu_use.directory: {why}") from error
         terminal.say(f"Removed {removed} entries. The hub's memory has them until it restarts.")
         return 0
 
@@ -76,6 +80,15 @@ class RecordReport(HubCommand):
         except OSError as error:
             raise UsageError(f"gpu_use.directory: {error}") from error
         return report(it for it in facts if it.at >= since)
+
+
+def _check(directory: Path) -> None:
+    try:
+        is_one = directory.is_dir()
+    except OSError as error:
+        raise UsageError(f"gpu_use.directory: {error}") from error
+    if not is_one:
+        raise UsageError(f"gpu_use.directory: there is no directory {directory}")
 
 
 def _of_hub() -> RefusalReport:

@@ -72,7 +72,7 @@ class FactFiles:
         """
         oldest = (datetime.now(UTC) - timedelta(days=self._days)).strftime(_NAME)
         found: list[Fact] = []
-        for path in sorted(self._directory.glob(_PATTERN), reverse=True):
+        for path in reversed(self._paths()):
             if path.name < oldest or len(found) >= most:
                 break
             found += _facts(path.read_bytes())
@@ -82,11 +82,11 @@ class FactFiles:
         """Remove all that is kept of a user; return how many facts that were.
 
         Raises:
-            OSError: A file can't be written.
+            OSError: A file can't be read or written.
         """
         removed = 0
         with self._locked():
-            for path in sorted(self._directory.glob(_PATTERN)):
+            for path in self._paths():
                 before = path.read_bytes()
                 kept = [it for it in before.splitlines(keepends=True) if not _is_of(it, user)]
                 if len(left := b"".join(kept)) < len(before):
@@ -97,12 +97,23 @@ class FactFiles:
                     new.replace(path)
         return removed
 
+    def _paths(self) -> list[Path]:
+        """Return all files, the oldest first; `glob` finds none if it may not read a folder.
+
+        Raises:
+            OSError: The directory can't be read.
+        """
+        try:
+            return sorted(it for it in self._directory.iterdir() if it.match(_PATTERN))
+        except FileNotFoundError:
+            return []
+
     def _path(self, fact: Fact) -> Path:
         return self._directory / datetime.fromtimestamp(fact.at, UTC).strftime(_NAME)
 
     def _remove_old(self) -> None:
         oldest = (datetime.now(UTC) - timedelta(days=self._days)).strftime(_NAME)
-        for path in self._directory.glob(_PATTERN):
+        for path in self._paths():
             if path.name < oldest:
                 path.unlink(missing_ok=True)
 

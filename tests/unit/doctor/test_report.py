@@ -83,6 +83,37 @@ def test_without_a_record_it_says_what_is_missing(
         assert missing in capsys.readouterr().err
 
 
+def test_it_says_where_it_cannot_forget_a_user(
+    configured: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = Path(configured).parent / "use"
+    (directory / "lock").unlink()
+    (directory / "lock").mkdir()
+
+    assert main(["report", "--config", configured, "--forget", "ann"]) == 3
+
+    why = f"can't remove ann from the files in {directory}: [Errno 21] Is a directory"
+    said = capsys.readouterr().err
+    assert said == f"gpuspawner report: gpu_use.directory: {why}: '{directory}/lock'\n"
+
+
+def test_a_directory_that_no_file_system_has_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, directory = tmp_path / "jupyterhub_config.py", "/" + "a" * 300
+    file.write_text(
+        "import gpuspawner\nc = get_config()\n"
+        f"c.GPUSpawner.gpu_use = {{'directory': {directory!r}}}\ngpuspawner.configure(c)\n"
+    )
+
+    assert main(["report", "--config", str(file)]) == 3
+
+    said = capsys.readouterr().err
+    assert said.startswith("gpuspawner report: gpu_use.directory: ")
+    assert directory in said
+    assert "Traceback" not in said
+
+
 @pytest.mark.parametrize("arguments", [[], ["--forget", "ann"]])
 def test_a_directory_that_does_not_exist_is_named(
     configured: str, capsys: pytest.CaptureFixture[str], arguments: list[str]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import logging
+import os
 import time
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +19,7 @@ from gpuspawner.use.files import FactFiles, Writer
 from tests.unit.use.facts import fact
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 DAY = 24 * 3600.0
 
@@ -65,6 +69,37 @@ def test_lines_that_nobody_can_read_are_left_out(line: bytes, tmp_path: Path) ->
     file.write_bytes(line + file.read_bytes() if line.endswith(b"\n") else file.read_bytes() + line)
 
     assert kept(tmp_path) == ["ann"]
+
+
+_NOBODY = 65534
+"""The user id that owns nothing."""
+
+
+@contextmanager
+def closed(directory: Path) -> Iterator[None]:
+    """Keep this process out of a directory, also if it runs as root."""
+    user = os.geteuid()
+    directory.chmod(0)
+    if user == 0:
+        os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        directory.chmod(0o700)
+
+
+@pytest.mark.each_python
+def test_a_directory_that_may_not_be_read_is_not_taken_for_an_empty_one() -> None:
+    with TemporaryDirectory() as made:  # unlike pytest's, it is in a folder of everybody's
+        directory = Path(made)
+        FactFiles(directory, 30).append([fact("granted", time.time(), "ann")])
+
+        with closed(directory), pytest.raises(PermissionError):
+            kept(directory)
+
+        assert kept(directory) == ["ann"]
+        assert kept(directory / "none") == []
 
 
 def test_files_that_are_too_old_go_when_a_new_day_begins(tmp_path: Path) -> None:
