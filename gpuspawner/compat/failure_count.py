@@ -3,9 +3,16 @@
 Read in ``jupyterhub/handlers/base.py`` (``spawn_single_user``) of 5.5.0.
 """
 
+from asyncio import Future
+from typing import Any
+from weakref import WeakSet
+
 from jupyterhub.spawner import Spawner
 
 from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS
+
+_forgiven: WeakSet[Future[Any]] = WeakSet()
+"""The starts whose failure isn't counted."""
 
 
 def forgive(spawner: Spawner) -> None:
@@ -13,11 +20,15 @@ def forgive(spawner: Spawner) -> None:
 
     The hub counts in a callback of ``_spawn_future``, compares with the limit on the spawner, and
     resets the count at any success. A limit of 0 keeps that callback from stopping the hub; ours
-    runs directly after it, so the count is never seen too high.
+    runs directly after it, so the count is never seen too high. A start may be refused twice, as
+    one that waits in line again, but the hub counts it once.
     """
     future, handler = spawner._spawn_future, spawner.handler
     if not COUNTS_REFUSALS or handler is None or future is None or future.done():
         return  # JupyterHub doesn't count a start that is refused before it begins
+    if future in _forgiven:
+        return
+    _forgiven.add(future)
     limit = spawner.consecutive_failure_limit
     settings = handler.settings
 
