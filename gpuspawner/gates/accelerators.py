@@ -266,7 +266,10 @@ class Accelerators(ServerSource):
             name = log_name(self.spawner)
             self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)
             return None
-        return in_queue(started, self.runtime.view.queues, pods.plain(pod))
+        plain = pods.plain(pod)
+        # The scheduler counts the other pods of the namespace, which KubeSpawner leaves out.
+        metadata = {**(plain.get("metadata") or {}), "namespace": started.namespace}
+        return in_queue(started, self.runtime.view.queues, {**plain, "metadata": metadata})
 
 
 def _made(make: Callable[[], Manifest]) -> Manifest:

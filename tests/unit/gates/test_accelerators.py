@@ -8,6 +8,7 @@ import pytest
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
 from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import Refuse, Start
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import NODES, OFFERS
@@ -21,7 +22,7 @@ from tests.unit.makers.hubs import (
     rows_of,
     tolerating,
 )
-from tests.unit.makers.worlds import labelled, node, pod
+from tests.unit.makers.worlds import HOSTNAME, NAMESPACE, labelled, named_node, node, pod
 
 
 def mount_course(spawner: Any) -> None:
@@ -119,6 +120,40 @@ async def test_an_authenticator_may_read_the_options_too(hub_with) -> None:
     spawner.authenticator = reader
 
     assert (await spawner.gpuspawner_gates.sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
+
+
+NEAR = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"component": "proxy"}}}
+APART = {**NEAR, "labelSelector": {"matchLabels": {"component": "singleuser-server"}}}
+
+
+@pytest.mark.parametrize(
+    ("traits", "state"),
+    [
+        ({"pod_anti_affinity_required": [APART]}, State.BUSY),
+        ({"pod_affinity_required": [NEAR]}, State.FREE),
+    ],
+    ids=["one server on each machine", "beside the hub's proxy"],
+)
+async def test_the_form_counts_the_pods_of_the_servers_namespace_that_affinity_is_about(
+    hub_with, traits, state
+) -> None:
+    """As the start does: nobody presses the button for a machine that is somebody else's alone."""
+    hub = hub_with(named_node("a", 4), *map(component, ("proxy", "singleuser-server")))
+    accelerators = of(hub, "ann", namespace=NAMESPACE, **traits).gpuspawner_gates.sources.current
+
+    [row, _] = await rows_of(accelerators)
+
+    assert row.state is state
+    started = accelerators.runtime.preflight.decider.check(
+        (await accelerators.resolve({"accelerator": "a100"})).proposal
+    )
+    assert isinstance(started, Start) is (state is State.FREE)
+
+
+def component(name: str) -> tuple[str, dict[str, Any]]:
+    """Return a pod of the hub's namespace, with KubeSpawner's label."""
+    made: Any = pod(name, 0, on="a")
+    return "Pod", {**made, "metadata": {**made["metadata"], "labels": {"component": name}}}
 
 
 TWO_GPUS = ("Node", node("a", 2))
