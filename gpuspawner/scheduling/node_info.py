@@ -169,7 +169,6 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
     """The number of pods for each priority."""
     lowest: int | None = None
     ported: dict[str, PodInfo] = {}
-    repelling: dict[str, PodInfo] = {}
     claimants: dict[str, PodInfo] = {}
     """Pods with claims or other volumes that decide."""
     claims: int = 0
@@ -229,8 +228,6 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         self._count(pod, 1)
         if pod.ports:
             self.ported[key] = pod
-        if pod.anti_affinity:
-            self.repelling[key] = pod
         if pod.claims or pod.volumes:
             self.claimants[key] = pod
             self.claims += len(pod.claims) + len(pod.volumes)
@@ -251,7 +248,7 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         self._count(pod, -1)
         if key in self.claimants:
             self.claims -= len(pod.claims) + len(pod.volumes)
-        for index in (self.ported, self.repelling, self.claimants, self.unreadable):
+        for index in (self.ported, self.claimants, self.unreadable):
             index.pop(key, None)
 
     def _count(self, pod: PodInfo, sign: int) -> None:

@@ -46,8 +46,6 @@ class Verdicts:
         self._nodes = UntilChanged[frozenset[str]]()
         self._demands = UntilChanged[Demand | None]()
         self._alike = UntilChanged[Demand]()
-        self._repelling = UntilChanged[bool]()
-        """Whether a running pod keeps others away by its anti-affinity."""
 
     def verdict(self, subject: Subject) -> Verdict:
         """Return what kube-scheduler would do with the pod at this moment."""
@@ -114,13 +112,11 @@ class Verdicts:
     def depends_on_labels(self, pod: Pod) -> bool:
         """Whether the verdict depends on the pod's labels and name.
 
-        Pods select each other, or something is there for this pod only.
+        Pods select each other, or something is there for this pod only. The anti-affinity of
+        running pods is usually about their own namespace.
         """
-        nodes = self._state.nodes.values()
-        repelling = self._repelling.of(
-            self._state.version, (), lambda: any(info.repelling for info in nodes)
-        )
-        return repelling or not is_simple(pod) or self._has_its_own(pod)
+        is_repelled = bool(self._state.bound.repelling(pod.metadata.namespace))
+        return is_repelled or not is_simple(pod) or self._has_its_own(pod)
 
     def _has_its_own(self, pod: Pod) -> bool:
         """Whether a node keeps room for the pod, or a claim of its ephemeral volumes exists."""

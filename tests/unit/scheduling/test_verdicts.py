@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -119,6 +120,19 @@ def test_new_nodes_are_the_same_to_servers_unless_these_keep_each_other_away() -
     ann, bob = (subject(name, affinity=ANTI_AFFINITY) for name in ("ann", "bob"))
     assert key(ann) != key(bob)
     assert verdicts.shape_of_needs(ann) == verdicts.shape_of_needs(bob)
+
+
+def test_labels_make_no_difference_to_pods_that_keep_others_of_their_namespace_away(
+    evaluations,
+) -> None:
+    """Nearly each cluster has some, as databases have them; a form or a start isn't about these."""
+    loner: Any = pod("loner", 0, on="n", affinity=ANTI_AFFINITY)
+    loner["metadata"]["namespace"] = "databases"
+    verdicts = Verdicts(StillView(named_node("n", 2), ("Pod", loner)).state)
+
+    for name in ("a", "b"):
+        assert verdicts.verdict(labelled(name, name)).outcome is Outcome.FITS
+    assert evaluations == ["a"]
 
 
 def test_labels_make_a_difference_if_a_running_pod_keeps_others_away() -> None:

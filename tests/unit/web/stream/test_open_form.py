@@ -14,7 +14,7 @@ from tests.unit.makers.policy_pods import GPU
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS
 from tests.unit.makers.profile_lists import CPU
 from tests.unit.makers.profile_lists import GPU as GPU_PROFILE
-from tests.unit.makers.worlds import node, pod
+from tests.unit.makers.worlds import NAMESPACE, node, pod
 
 HOME = {
     "volumes": [{"name": "home-{username}", "persistentVolumeClaim": {"claimName": "{username}"}}],
@@ -86,7 +86,7 @@ async def test_users_do_not_ask_the_same_if_the_default_profile_hides_that_pods_
 async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(
     hub, offers
 ) -> None:
-    ann, bob = await ann_and_bob(hub, **offers, **HOME)
+    ann, bob = await ann_and_bob(hub, **offers, **HOME, namespace=NAMESPACE)
     selector = {"matchLabels": {"owner": "ann"}}
     term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
