@@ -76,6 +76,8 @@ class FormGate:
             raw = await maybe_future(read())
             await self._runtime.view.first_list(FORM_PATIENCE)
             refuse_if_started(self._spawner)
+            if raw is None:  # an administrator's function names none, so the stored ones count
+                raw = (await self._sources.current.stored()).options
             choice = await self._sources.resolve(wishes.without(raw, self._runtime.line))
             refuse_if_started(self._spawner)
             wish = wish if self._runtime.line is not None else Wish.NOT

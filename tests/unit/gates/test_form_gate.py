@@ -13,7 +13,7 @@ from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.start import drafts
 from gpuspawner.start.refusal import Refusal, reporting
-from tests.unit.makers.courses import NODES, Course, Train, refused_query
+from tests.unit.makers.courses import NODES, OFFERS, Course, Train, refused_query
 from tests.unit.makers.waiters import FULL, Waiting
 
 FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
@@ -51,6 +51,16 @@ async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(hub_with) -> N
         await spawner.run_options_from_form({**FIELDS, "wait": ["1"]})
 
     assert refused.value.slug == "try-again"
+
+
+async def test_a_function_that_returns_no_options_lets_the_last_ones_count(hub_with) -> None:
+    """As in JupyterHub, which then starts the server with the options that it has stored."""
+    spawner = hub_with(*NODES).spawner(**OFFERS, options_from_form=print)
+    spawner.user_options = {"accelerator": "t4", "gpus": 2}
+
+    stored = await spawner.run_options_from_form({"course": ["ml"]})
+
+    assert (stored["accelerator"], stored["gpus"]) == ("t4", 2)
 
 
 async def test_a_form_refuses_although_a_class_has_an_attribute_of_that_name(hub_with) -> None:
