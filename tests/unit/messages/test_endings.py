@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpuspawner.messages import last_server_ended, mishap, server_ended
+from gpuspawner.messages import ends_in, last_server_ended, mishap, server_ended
 from gpuspawner.troubles.ending import Ending
 from gpuspawner.troubles.mishaps import Mishap
 from gpuspawner.troubles.trouble import Kind
@@ -131,3 +131,10 @@ def test_other_pages_name_the_server_and_show_markup_as_text() -> None:
 )
 def test_what_has_happened_to_a_server_that_is_up_is_told(found: Mishap, text: str) -> None:
     assert mishap(found, "train", NOW) == text
+
+
+@pytest.mark.parametrize(("left", "time"), [(5400, "1 hour and 30 minutes"), (29, "1 minute")])
+def test_a_server_that_ends_in_seconds_does_not_end_in_0_minutes(left, time) -> None:
+    text = f"<strong>lab</strong> ends in {time}. Save your work before then."
+
+    assert ends_in("lab", left) == text
