@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from gpuspawner.kube.meta import Key
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.declared import DeclaredPool
@@ -43,6 +44,7 @@ class NodesToCome:
         self._verdicts = verdicts
         self._reservations = reservations
         self.pools = pools
+        self._lacking = UntilChanged[list[Subject]]()
 
     def outlook(self, key: Key, subject: Subject, declared: DeclaredPool | None) -> Outlook:
         """Return whether a node can come for a pod that no present node can hold now.
@@ -75,8 +77,8 @@ class NodesToCome:
         shape = self._verdicts.shape_of_needs(subject)
         refused = self.pools.refusals.obstacles(shape, self.pools.about())
         pod = Judged.of(self._state, subject)
-        waiting = others_than(pod)
         growths = [_after(refused, growth) for growth in self.pools.seen(pod.exact)]
+        waiting = others_than(pod) if growths or declared is not None else ()
         seen = self._judge(growths, pod, waiting)
         if isinstance(seen, CanScaleUp):
             return seen
@@ -131,14 +133,16 @@ class NodesToCome:
 
         Placeholders, say, don't count: the scheduler ends them for a pod of higher priority.
         """
-        pods = [
-            Subject(pod)
-            for name, pod in self._state.unbound_pods.items()
-            if may_be_bound(pod) and name != "/".join(key)
-        ]
-        waits = [it for it in pods if self._lacks_node(it)]
+        waits = [it for it in self._in_view() if it.pod.metadata.key != key]
         waits += self._reservations.waiting(besides=key)
         return [it for it in waits if not mine.may_preempt(it.pod)]
+
+    def _in_view(self) -> list[Subject]:
+        """Return the pending pods that lack a node: thousands, perhaps, and forms ask often."""
+        pending = (Subject(it) for it in self._state.unbound_pods.values() if may_be_bound(it))
+        return self._lacking.of(
+            self._state.version, (), lambda: [it for it in pending if self._lacks_node(it)]
+        )
 
     def _lacks_node(self, subject: Subject) -> bool:
         """Whether a pending pod needs another node; no node helps against a missing claim, say."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers.types import Accelerator, ScaleUp
+from gpuspawner.scaling import nodes_to_come
 from gpuspawner.scaling.new_nodes import Future, Judged, could_serve
 from gpuspawner.scaling.node_pool import Growth, like
 from gpuspawner.scaling.outlook import (
@@ -275,6 +276,29 @@ def test_a_crowd_of_pending_pods_makes_no_promise_and_no_refusal() -> None:
         cluster.state.put(pod(f"batch-{number}"))
 
     assert isinstance(cluster.outlook(pod("a"), declared(3)), MayScaleUp)
+
+
+@pytest.mark.parametrize(
+    ("offered", "looked"), [(declared(3), 3), (None, 0)], ids=["a pool", "no pool"]
+)
+def test_a_crowd_of_pending_pods_is_looked_through_once_and_only_if_a_node_can_come(
+    offered: Accelerator | None, looked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A form asks for each accelerator, whenever the cluster changes."""
+    crowd = tuple(plain_pod(name, 8) for name in "xyz")
+    cluster = Cluster(state(busy_node(2), pods=crowd))
+    seen: list[object] = []
+
+    def counted(it: object) -> bool:
+        seen.append(it)
+        return True
+
+    monkeypatch.setattr(nodes_to_come, "may_be_bound", counted)
+
+    for gpus in (1, 2, 4):
+        cluster.outlook(pod("a", gpus), offered)
+
+    assert len(seen) == looked
 
 
 def test_of_a_class_with_volumes_of_their_own_only_one_is_judged(monkeypatch) -> None:
