@@ -5,10 +5,15 @@ After a restart the hub's own pods are among them, so reservations needn't be ke
 
 import time
 from collections.abc import Container
+from typing import NamedTuple
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scheduling.contention import Demand
+from gpuspawner.scheduling.node_resources_fit import Asked, wanted
+from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
@@ -17,8 +22,20 @@ from gpuspawner.scheduling.verdicts import Subject, Verdicts
 PATIENCE_SECONDS = 30.0
 
 
+class _Fitting(NamedTuple):
+    """A pod that fits at this moment."""
+
+    key: Key
+    uid: str
+    demand: Demand
+
+
 class PendingPods:
-    """Pods without a reservation; one that fits counts for *patience* seconds."""
+    """Pods without a reservation; one that fits counts for *patience* seconds.
+
+    Thousands of pods of a batch system may be pending, and each start asks whenever the cluster
+    changes. So those that no node has enough left for cost no verdict.
+    """
 
     def __init__(
         self, state: ClusterState, verdicts: Verdicts, patience: float = PATIENCE_SECONDS
@@ -27,23 +44,48 @@ class PendingPods:
         self._verdicts = verdicts
         self._patience = patience
         self._fitting_since: dict[tuple[Key, str], float] = {}
+        self._fitting = UntilChanged[list[_Fitting]]()
+        self._asked: dict[Key, tuple[Pod, Asked | None]] = {}
+        """What each pod requests; None if nobody can read it."""
 
     def demands(self, known: Container[Key]) -> list[Demand]:
         """Return what these pods may take at this moment; the *known* ones have reservations."""
         now = time.monotonic()
         fitting: dict[tuple[Key, str], float] = {}
         found: list[Demand] = []
-        for pod in self._state.unbound_pods.values():
-            key = pod.metadata.key
-            demand = self._verdicts.demand(Subject(pod)) if may_be_bound(pod) else None
-            if demand is None or key in known:
+        for key, uid, demand in self._fitting.of(self._state.version, (), self._find):
+            if key in known:
                 continue
-            since = self._fitting_since.get((key, pod.metadata.uid), now)
-            fitting[key, pod.metadata.uid] = since
+            since = self._fitting_since.get((key, uid), now)
+            fitting[key, uid] = since
             if now - since <= self._patience:
                 found.append(demand)
         self._fitting_since = fitting
         return found
+
+    def _find(self) -> list[_Fitting]:
+        """Find the pods that fit at this moment, or once the scheduler has ended others."""
+        self._asked = {
+            pod.metadata.key: self._asked_by(pod)
+            for pod in self._state.unbound_pods.values()
+            if may_be_bound(pod)
+        }
+        return [
+            _Fitting(key, pod.metadata.uid, demand)
+            for key, (pod, asked) in self._asked.items()
+            if asked is not None
+            and self._verdicts.may_fit(asked, pod.spec.priority)
+            and (demand := self._verdicts.demand(Subject(pod)))
+        ]
+
+    def _asked_by(self, pod: Pod) -> tuple[Pod, Asked | None]:
+        known = self._asked.get(pod.metadata.key)
+        if known is not None and known[0] is pod:
+            return known
+        try:
+            return pod, wanted(pod_requests(pod, self._state.rules))
+        except QuantityError:  # no scheduler binds it
+            return pod, None
 
 
 def may_be_bound(pod: Pod) -> bool:

@@ -15,7 +15,8 @@ from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
 from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
-from gpuspawner.scheduling.node_info import host_ports, pod_key
+from gpuspawner.scheduling.node_info import NodeInfo, host_ports, pod_key
+from gpuspawner.scheduling.node_resources_fit import Asked, fits
 from gpuspawner.scheduling.pod_claims import ONE_POD, claim_name, with_default_class
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
@@ -46,6 +47,7 @@ class Verdicts:
         self._nodes = UntilChanged[frozenset[str]]()
         self._demands = UntilChanged[Demand | None]()
         self._alike = UntilChanged[Demand]()
+        self._roomy = UntilChanged[bool]()
 
     def verdict(self, subject: Subject) -> Verdict:
         """Return what kube-scheduler would do with the pod at this moment."""
@@ -76,6 +78,20 @@ class Verdicts:
         """
         version, shape = self._state.version, self.shape(subject)
         return self._demands.of(version, shape, lambda: self._demand(subject))
+
+    def may_fit(self, asked: Asked, priority: int | None) -> bool:
+        """Whether a pod may have a `demand` by its requests alone: all other rules exclude nodes.
+
+        It may end pods of lower priority. None: nobody knows its priority.
+        """
+
+        def is_roomy(node: NodeInfo) -> bool:
+            may_preempt = priority is None or node.has_below(priority)
+            return fits(asked, node.free) or (may_preempt and fits(asked, node.allocatable))
+
+        nodes = self._state.nodes.values()
+        find = partial(any, map(is_roomy, nodes))
+        return self._roomy.of(self._state.version, (asked, priority), find)
 
     def demand_anywhere(self, subject: Subject) -> Demand:
         """Return the room that a pod may take if nobody knows on which node."""

@@ -61,3 +61,26 @@ def test_a_pod_that_fits_again_counts_again(clock) -> None:
     view.remove_pod("other")
 
     assert len(unbound.demands(())) == 1
+
+
+@pytest.mark.parametrize(("priority", "counted"), [(0, 0), (1, 1), (None, 0)])
+def test_a_pod_for_which_the_scheduler_would_end_others_counts(priority, counted) -> None:
+    running = pod("x", 1, on="n", priority=0)
+    view = StillView(("Node", node("n", 1)), ("Pod", running), ("Pod", pod("y", priority=priority)))
+
+    assert len(pending(view).demands(())) == counted
+
+
+def test_a_crowd_that_no_node_has_enough_left_for_costs_no_verdict(monkeypatch) -> None:
+    """A batch system may have thousands, and each start asks whenever the cluster changes."""
+    crowd = [("Pod", pod(name, gpus, priority=0)) for name, gpus in (("x", 2), ("y", 3), ("z", 1))]
+    view = StillView(("Node", node("n", 2)), ("Pod", pod("one", 1, on="n", priority=0)), *crowd)
+    verdicts, judged = Verdicts(view.state), []
+    demand = verdicts.demand
+    monkeypatch.setattr(verdicts, "demand", lambda it: judged.append(it) or demand(it))
+    unbound = PendingPods(view.state, verdicts)
+
+    assert [len(unbound.demands(())) for _ in range(3)] == [1, 1, 1]
+    assert [it.pod.metadata.name for it in judged] == ["z"]
+    view.remove_pod("one")
+    assert len(unbound.demands(())) == 2
