@@ -67,11 +67,14 @@ class AcceleratorsForm:
         volumes = [it for it in self._pod.spec.volumes or () if it != Volume(it.name)]
         spec = structs.replace(self._pod.spec, volumes=volumes)
         images = [(it.get("image"), it.get("imagePullPolicy")) for it in containers(self._stock)]
-        namespace, owner = self._pod.metadata.namespace, self._source.later.owner
-        return msgpack.encode((namespace, spec, images, _met(self._stock, offers), owner))
+        owner = self._source.later.owner
+        return msgpack.encode((spec, images, _met(self._stock, offers), owner))
 
     def _labels(self) -> Hashable:
-        """Return the pod's labels if they count at this moment, with which it is like no other."""
+        """Return the pod's labels if they count at this moment, with which it is like no other.
+
+        If they don't, its namespace, which each user may have, doesn't count either.
+        """
         verdicts = self._source.runtime.preflight.verdicts
         is_alone = isinstance(self._pod, Pod) and verdicts.depends_on_labels(self._pod)
         return self if is_alone else None

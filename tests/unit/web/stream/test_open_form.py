@@ -64,6 +64,23 @@ async def test_users_whose_pods_differ_only_in_names_ask_the_same(hub, offers) -
     assert answers[0].for_all
 
 
+async def test_users_with_namespaces_of_their_own_ask_the_same_about_accelerators(hub) -> None:
+    ann, bob = [
+        await form_of(hub.spawner(**ACCELERATORS, namespace=f"of-{name}"), name)
+        for name in ("ann", "bob")
+    ]
+
+    assert ann.question() == bob.question()
+    hub.view.put("Pod", pod("lonely", 0, on="a", affinity=about_others_in("of-ann")))
+    assert ann.question() != bob.question()
+
+
+def about_others_in(namespace: str) -> dict[str, Any]:
+    """Return an anti-affinity to each pod of a namespace."""
+    term = {"labelSelector": {}, "namespaces": [namespace], "topologyKey": "gpu"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
 @EACH
 async def test_users_whose_pods_go_to_other_nodes_do_not(hub, offers) -> None:
     ann = await form_of(hub.spawner(**offers), "ann")
