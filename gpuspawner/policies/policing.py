@@ -1,5 +1,6 @@
 """Judges one server by the policies, at each gate."""
 
+import asyncio
 import inspect
 from collections.abc import Container, Mapping
 from datetime import UTC, datetime
@@ -126,7 +127,8 @@ class ByPolicies(Policing):
         try:
             written = given(self._spawner)
             if inspect.isawaitable(written):
-                written = await written
+                async with asyncio.timeout(self._spawner.start_timeout):  # it may never answer
+                    written = await written
             return self._hub.read(written)
         except Exception as error:
             if is_to_pass(error):

@@ -1,5 +1,6 @@
 """The source of servers if the administrator configures KubeSpawner's profiles."""
 
+import asyncio
 import re
 from asyncio import Future
 from collections.abc import Callable, Mapping
@@ -278,7 +279,8 @@ class Profiles(ServerSource):
         try:
             given = kubespawner.as_list(spawner.profile_list)
             listed = given(spawner) if callable(given) else given
-            return known(self.runtime).lists.read(spawner, await maybe_future(listed))
+            async with asyncio.timeout(spawner.start_timeout):  # it may never answer
+                return known(self.runtime).lists.read(spawner, await maybe_future(listed))
         except web.HTTPError:
             raise
         except Exception as error:

@@ -87,7 +87,8 @@ policies = Union(
     per user or per group applies (HTTP 503), because it can't know how much is in use.
 
     A function can say what a table can't. It gets the spawner and returns such a dictionary, or an
-    awaitable of one; the hub calls it at each form and each start.
+    awaitable of one; the hub calls it at each form and each start. A server whose function fails,
+    or doesn't answer within ``start_timeout``, doesn't start.
 
     .. versionadded:: 0.1
     """,

@@ -393,6 +393,18 @@ async def test_a_function_that_raises_opens_nothing(course, caplog) -> None:
     assert "The function GPUSpawner.policies failed" in caplog.text
 
 
+@pytest.mark.usefixtures("clock")
+async def test_a_function_that_never_answers_lets_no_start_wait_forever(course) -> None:
+    """The hub limits only what comes later, and a start that waits counts as one of those."""
+
+    async def policies(_: Any) -> dict[str, Any]:
+        return await asyncio.Event().wait() or {}
+
+    refusal = await asyncio.wait_for(refused(course.spawner(policies)), 3600)
+
+    assert refusal.slug == "misconfigured"
+
+
 async def test_a_function_may_forbid_a_server_itself(course) -> None:
     def policies(_: Any) -> dict[str, Any]:
         raise web.HTTPError(403, "Your budget is used up.")

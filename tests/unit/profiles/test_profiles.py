@@ -39,6 +39,21 @@ SAVED: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.usefixtures("clock")
+async def test_a_list_that_never_comes_lets_no_start_wait_forever(hub_with, caplog) -> None:
+    """KubeSpawner asks for it in the start, which the hub's start_timeout ends."""
+
+    async def profiles(_: object) -> list[dict[str, Any]]:
+        return [CPU] if await asyncio.Event().wait() else []
+
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=profiles)
+
+    refusal = await asyncio.wait_for(refused(spawner), 3600)
+
+    assert refusal.slug == "misconfigured"
+    assert "Can't read KubeSpawner.profile_list, or its function fails" in caplog.text
+
+
 async def test_a_page_asks_admission_once_if_it_does_not_answer(hub_with) -> None:
     """If a webhook hangs, each question takes its full timeout, and there are many profiles."""
     hub = hub_with()
