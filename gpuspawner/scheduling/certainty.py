@@ -48,7 +48,7 @@ def uncertain(state: ClusterState, node: NodeInfo) -> Unknown | None:
         return Unknown(Why.UNDECODABLE_OBJECT, f"Node {node.name}: {node.problem}", may_admit=True)
     for key, problem in node.unreadable.items():
         return Unknown(Why.UNDECODABLE_OBJECT, f"Pod {key}: {problem}")
-    for undecodable in state.undecodable_pods(node.name):
+    for undecodable in state.undecodable.pods_on(node.name):
         return Unknown(Why.UNDECODABLE_OBJECT, _describe(undecodable))
     return None
 

@@ -88,7 +88,7 @@ def fitting_nodes(
         and fits(filters.asked, node.free)
         and ((filters.simple and not state.has_nominations) or filters.admits(node))
         and all(it.admits(node) and it.fixed_failure(node) is None for it in others)
-        and not ((state.has_undecodable or node.doubtful) and uncertain(state, node))
+        and not ((state.undecodable or node.doubtful) and uncertain(state, node))
     )
 
 
@@ -190,7 +190,7 @@ def _search(filters: Filters) -> _Found:
     doubtful: list[Unknown] = []
     feasible: list[str] = []
     for node in _candidates(filters):
-        if state.has_undecodable or node.doubtful:
+        if state.undecodable or node.doubtful:
             doubt = uncertain(state, node)
             if doubt is not None:
                 doubtful.append(doubt)

@@ -95,7 +95,7 @@ class Filters:
     def by_namespace_label(self) -> bool:
         """Whether the labels of namespaces can change the verdict."""
         meta = self.pod.metadata
-        return self.pods.by_namespace_label or self.state.bound.repels_by_namespace_label(
+        return self.pods.by_namespace_label or self.state.pods.repels_by_namespace_label(
             meta.namespace, meta.labels or {}
         )
 
@@ -195,7 +195,7 @@ class Filters:
         if not one_pod:
             return frozenset()
         nodes = self.state.nodes
-        others = self.state.bound.in_namespaces((self.pod.metadata.namespace,))
+        others = self.state.pods.in_namespaces((self.pod.metadata.namespace,))
         assumed = (p for p in self._assumed if p.namespace == self.pod.metadata.namespace)
         return frozenset(
             claim
@@ -258,17 +258,17 @@ class Filters:
             lambda: domains(constraints, self.pod, self.choice, state.kinds),
         )
         namespace = self.pod.metadata.namespace
-        return Spread(constraints, namespace, found, state.bound, self._assumed)
+        return Spread(constraints, namespace, found, state.pods, self._assumed)
 
     def _nearness(self) -> Nearness | None:
         state, namespace = self.state, self.pod.metadata.namespace
         alone = not self.pods.near and not self.pods.away and not self._assumed
-        if alone and not state.bound.repelling(namespace):
+        if alone and not state.pods.repelling(namespace):
             return None
         mine = state.storage.get(Namespace, namespace)
         labels = (mine.metadata.labels or {}) if mine else {}
         nearness = Nearness(self.pod, self.pods, labels, state.nodes)
-        nearness.count(state.bound, self._assumed)
+        nearness.count(state.pods, self._assumed)
         return nearness if nearness.needed else None
 
 

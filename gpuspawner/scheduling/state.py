@@ -20,13 +20,10 @@ from gpuspawner.kube.objects import (
 )
 from gpuspawner.kube.pods import Pod
 
-from .node_images import NodeImages
 from .node_index import NodeIndex
 from .node_info import NodeInfo, Nominated, PodInfo, pod_info, pod_key
-from .node_kinds import NodeKinds
 from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
-from .spare_devices import SpareDevices
 from .static_filters import Screening
 from .storage_index import StorageIndex, object_key
 from .undecodable import UndecodableObjects
@@ -50,12 +47,24 @@ class ClusterState:
         """Increases with those of them that are changes of nodes."""
         self._passing = 0
         """How many of these changes were those of pods that will end."""
-        self.bound = PodIndex()
+        self.pods = PodIndex()
+        """All pods that have a node and haven't ended, by namespace/name."""
         self.storage = StorageIndex()
         self._known: set[str] = set()
         self._places = NodeIndex()
+        self.nodes: Mapping[str, NodeInfo] = MappingProxyType(self._places.nodes)
+        """All nodes by name."""
+        self.kinds = self._places.kinds
+        """All nodes, grouped."""
+        self.spare = self._places.spare
+        """Which nodes have devices left."""
+        self.images = self._places.images
+        """What the nodes have of images; has a version of its own."""
         self._unbound: dict[str, Pod] = {}
-        self._undecodable = UndecodableObjects()
+        self.unbound_pods: Mapping[str, Pod] = MappingProxyType(self._unbound)
+        """All pods without a node that haven't ended, by namespace/name."""
+        self.undecodable = UndecodableObjects()
+        """All undecodable objects."""
         self.screening = Screening()
         """Results that are kept between evaluations."""
         self._nominated: dict[str, dict[str, Nominated]] = {}
@@ -117,8 +126,8 @@ class ClusterState:
             it for kind in KINDS if kind not in ("Node", "Pod") for it in self.all(kind).values()
         )
         nodes = (it.node for it in self.nodes.values() if it.node is not None)
-        things = [*nodes, *others, *self._unbound.values(), *self._undecodable]
-        bound = [*self.bound.items()]
+        things = [*nodes, *others, *self._unbound.values(), *self.undecodable]
+        bound = [*self.pods.items()]
         yield made
         for thing in things:
             made.put(thing)
@@ -138,36 +147,6 @@ class ClusterState:
         """Return whether all objects of a kind are known."""
         return kind in self._known
 
-    @property
-    def nodes(self) -> Mapping[str, NodeInfo]:
-        """All nodes by name."""
-        return MappingProxyType(self._places.nodes)
-
-    @property
-    def kinds(self) -> NodeKinds:
-        """All nodes, grouped."""
-        return self._places.kinds
-
-    @property
-    def spare(self) -> SpareDevices:
-        """Which nodes have devices left."""
-        return self._places.spare
-
-    @property
-    def images(self) -> NodeImages:
-        """What the nodes have of images; has a version of its own."""
-        return self._places.images
-
-    @property
-    def pods(self) -> Mapping[str, PodInfo]:
-        """All pods that have a node and haven't ended, by namespace/name."""
-        return self.bound
-
-    @property
-    def unbound_pods(self) -> Mapping[str, Pod]:
-        """All pods without a node that haven't ended, by namespace/name."""
-        return MappingProxyType(self._unbound)
-
     def nominated(self, node: str) -> Collection[Nominated]:
         """Return the pods without a node that are nominated to this one."""
         return self._nominated.get(node, {}).values()
@@ -176,20 +155,6 @@ class ClusterState:
     def has_nominations(self) -> bool:
         """Whether any pod is nominated to a node."""
         return bool(self._nominated)
-
-    @property
-    def undecodable(self) -> Iterable[Undecodable]:
-        """All undecodable objects."""
-        return self._undecodable
-
-    def undecodable_pods(self, node: str) -> Iterable[Undecodable]:
-        """Return the undecodable pods on a node."""
-        return self._undecodable.pods_on(node)
-
-    @property
-    def has_undecodable(self) -> bool:
-        """Whether any object is undecodable."""
-        return bool(self._undecodable)
 
     def find(self, kind: str, namespace: str, name: str) -> KubeObject | None:
         """Return an object of a kind other than Node and Pod."""
@@ -201,14 +166,14 @@ class ClusterState:
 
     def keys(self, kind: str) -> Iterator[Key]:
         """Yield (namespace, name) of all objects of a kind, which must not change meanwhile."""
-        for key in chain(self._undecodable.keys(kind), self._decoded(kind)):
+        for key in chain(self.undecodable.keys(kind), self._decoded(kind)):
             yield _split(kind, key)
 
     def _decoded(self, kind: str) -> Iterable[str]:
         if kind == "Node":
             return self._places.nodes
         if kind == "Pod":
-            return chain(self.bound, self._unbound)
+            return chain(self.pods, self._unbound)
         return self.storage.of_kind(kind)
 
     # --- changes
@@ -231,7 +196,7 @@ class ClusterState:
             self._put_node(thing)
         elif isinstance(thing, Undecodable):
             self._drop_decoded(thing.kind, thing.namespace, thing.name)
-            self._undecodable.put(thing)
+            self.undecodable.put(thing)
             self.version += 1
         else:
             kind = type(thing).__name__
@@ -255,7 +220,7 @@ class ClusterState:
             self.version += 1
 
     def _drop_undecodable(self, kind: str, key: str) -> None:
-        if self._undecodable.discard(kind, key):
+        if self.undecodable.discard(kind, key):
             self.version += 1
 
     def expect(self, startup_taints: frozenset[str]) -> None:
@@ -276,11 +241,11 @@ class ClusterState:
 
     def _put_bound(self, key: str, info: PodInfo) -> None:
         # Most changes of a running pod don't matter: a probe, a restart, an annotation.
-        if self.bound.find(key) == info:
+        if self.pods.find(key) == info:
             return
         self._drop_pod(key)
         self._count_change(info)
-        self.bound.add(info)
+        self.pods.add(info)
         self._places.add(info)
 
     def _put_unbound(self, key: str, pod: Pod) -> None:
@@ -297,7 +262,7 @@ class ClusterState:
         if unbound is not None:
             self._count_change(None)
             self._drop_nomination(unbound.status.nominated_node_name, key)
-        info = self.bound.discard(key)
+        info = self.pods.discard(key)
         if info is None:
             return
         self._count_change(info)

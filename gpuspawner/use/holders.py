@@ -50,7 +50,7 @@ async def holders(
         known.update({(it.owner_id, it.server): it for it in some})
         await turn.end_if_long()
     found: list[Holder] = []
-    names, bound = running.display_names, running.view.state.bound
+    names, bound = running.display_names, running.view.state.pods
     for key, charge in list(accounts.usage.pods.items()):
         await turn.end_if_long()
         of = next((known.get((it, charge.server)) for it in charge.owners), None)

@@ -91,7 +91,7 @@ class LiveCensus:
 
     def _forget(self, key: Key) -> None:
         """Count a node again: the hub has learnt whose one of its pods is."""
-        pod = self._running.view.state.bound.find("/".join(key))
+        pod = self._running.view.state.pods.find("/".join(key))
         if pod is not None:
             self._counted.pop(pod.node, None)
 

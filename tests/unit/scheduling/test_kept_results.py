@@ -57,7 +57,7 @@ class KeptResults(RuleBasedStateMachine):
         self.nodes, self.pods = {}, {}
         self.state = ClusterState.from_objects(**{**dict.fromkeys(KINDS, ()), **HOME, "nodes": ()})
         # Of three nodes, host names are already individual.
-        self.state._places.kinds = NodeKinds(most_values=2)
+        self.state.kinds = self.state._places.kinds = NodeKinds(most_values=2)
 
     @rule(
         name=NAMES,

@@ -71,7 +71,7 @@ CHANGES = st.lists(
 def test_a_result_by_kinds_of_nodes_equals_one_node_by_node(kinds, made_changes):
     """Six nodes of few kinds change their kinds, and seldom go."""
     state = ClusterState()
-    state._places.kinds = NodeKinds(most_values=2)
+    state.kinds = state._places.kinds = NodeKinds(most_values=2)
     begin = [(name, at, 5) for at, name in enumerate("abcdef")]
     for at, (name, kind, lasts) in enumerate([*begin, *made_changes]):
         if lasts:
@@ -111,7 +111,7 @@ def _equals_node_by_node(state, it):
 def test_twins_that_differ_in_one_value_are_told_apart_by_those_who_name_it(it):
     """Two nodes of one kind for each value that a pod could name, and one without the label."""
     state = ClusterState()
-    state._places.kinds = NodeKinds(most_values=2)
+    state.kinds = state._places.kinds = NodeKinds(most_values=2)
     for key, values in ((HOST, "abcdef"), ("rank", "0123456"), ("rack", "1234")):
         for value in values:
             for twin in "12":
@@ -127,7 +127,7 @@ def test_twins_that_differ_in_one_value_are_told_apart_by_those_who_name_it(it):
 def test_a_label_that_becomes_individual_later_does_not_mix_up_two_that_were():
     """Both have the same values; a pod wants some of one label and refuses those of the other."""
     state = ClusterState()
-    state._places.kinds = NodeKinds(most_values=2)
+    state.kinds = state._places.kinds = NodeKinds(most_values=2)
     asks = required(
         {
             "matchExpressions": [
