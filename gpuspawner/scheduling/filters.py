@@ -121,16 +121,12 @@ class Filters:
             return not self.failures(node)
         return not self._later_failures(node, (), ())
 
-    def failures(self, node: NodeInfo) -> Failures:
+    def failures(self, node: NodeInfo, removed: Pods = ()) -> Failures:
         """Return why the pod doesn't fit on a node that passes the static rules; empty if it fits.
 
         It must fit with and without the pods nominated to the node
-        (`RunFilterPluginsWithNominatedPods`).
+        (`RunFilterPluginsWithNominatedPods`). *removed* are pods of the node to leave out.
         """
-        return self.failures_without(node, ())
-
-    def failures_without(self, node: NodeInfo, removed: Pods) -> Failures:
-        """Return the failures of a node without some of its pods."""
         nominated = self._nominated(node) if self.state.has_nominations else ()
         if nominated:
             failures = self._failures(node, nominated, removed)

@@ -47,7 +47,7 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
     for name in promising:
         node = nodes[name]
         victims = lower(node, priority)
-        left = filters.failures_without(node, victims)
+        left = filters.failures(node, victims)
         if not left:
             doubt, seconds = uncertain(state, node), max(it.grace for it in victims)
             if doubt is None:
@@ -65,7 +65,7 @@ def _unknown_priority(filters: Filters, freeable: Collection[str]) -> Unknown | 
     if filters.priority.known:
         return None
     for node in map(filters.state.nodes.__getitem__, freeable):
-        if not filters.failures_without(node, lower(node, HIGHEST)):
+        if not filters.failures(node, lower(node, HIGHEST)):
             return Unknown(Why.NOT_KNOWN, "PriorityClass", may_admit=True, may_refuse=False)
     return None
 
