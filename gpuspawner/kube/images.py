@@ -33,11 +33,7 @@ def may_be_outdated(reference: str, pull_policy: str | None) -> bool:
 
     Without a policy, the API server sets ``Always`` for the tag ``latest``.
     """
-    return (pull_policy or _default_policy(reference)) == "Always"
-
-
-def _default_policy(reference: str) -> str:
-    return "Always" if canonical(reference).endswith(":latest") else "IfNotPresent"
+    return pull_policy == "Always" if pull_policy else canonical(reference).endswith(":latest")
 
 
 def _is_registry(first: str) -> bool:

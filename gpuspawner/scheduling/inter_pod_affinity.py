@@ -132,10 +132,7 @@ class Nearness:
         if exist:
             return True
         # The first of several pods with affinity for each other may run anywhere.
-        return not near and self._means_itself()
-
-    def _means_itself(self) -> bool:
-        return self._meant_near(self._namespace, self._labels)
+        return not near and self._meant_near(self._namespace, self._labels)
 
     def _meant_near(self, namespace: str, labels: Labels) -> bool:
         return all(term.matches(namespace, labels, NO_LABELS) for term in self._choice.near)

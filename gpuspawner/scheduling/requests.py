@@ -59,7 +59,7 @@ def held(pod: Pod, rules: Rules) -> Amounts:
         QuantityError: a request isn't a quantity, or exceeds 64 bits.
     """
     if rules.resize is Resize.SPEC:
-        sums = _spec_requests(pod)
+        sums = _aggregate(pod, _spec_of)
     elif rules.resize is Resize.MAX_PER_CONTAINER:
         sums = _max_per_container(pod)
     else:
@@ -116,10 +116,6 @@ def restarts(container: Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def _spec_requests(pod: Pod) -> _Nanos:
-    return _aggregate(pod, _spec_of)
-
-
 def _spec_of(container: Container) -> _Nanos:
     return _nanos(container.resources.requests) if container.resources else {}
 
@@ -169,7 +165,7 @@ def _max_per_container(pod: Pod) -> _Nanos:
     """Apply the rule of 1.33 to 1.36: `determineEffectiveRequests` for each container."""
     statuses = _statuses(pod)
     if not any(status.resources for status in statuses.values()):
-        return _spec_requests(pod)
+        return _aggregate(pod, _spec_of)
     infeasible = _resize_infeasible(pod)
     sidecars = {id(c) for c in pod.spec.init_containers or () if restarts(c)}
     inits = {id(c) for c in pod.spec.init_containers or ()}
@@ -190,7 +186,7 @@ def _max_of_sums(pod: Pod, rules: Rules) -> _Nanos:
     """Apply the rule since 1.37: the maximum of the sums of spec, allocation and status."""
     statuses = _statuses(pod)
     infeasible = _resize_infeasible(pod)
-    spec = _spec_requests(pod)
+    spec = _aggregate(pod, _spec_of)
 
     def allocated_of(container: Container) -> _Nanos:
         status = statuses.get(container.name)
