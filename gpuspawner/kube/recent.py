@@ -1,6 +1,7 @@
 """A mapping of bounded size, for what is remembered of clusters and people that never end."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -22,3 +23,8 @@ class Recent(OrderedDict[K, V]):
         self.move_to_end(key)
         if len(self) > self._most:
             self.popitem(last=False)
+
+    def of(self, key: K, make: Callable[[], V]) -> V:
+        """Return an entry, as if it were set now; make it if there is none."""
+        self[key] = value = self[key] if key in self else make()
+        return value

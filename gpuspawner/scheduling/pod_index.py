@@ -6,6 +6,7 @@ So `Tallies` makes each count once and then updates it, until it hasn't been use
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
@@ -69,15 +70,7 @@ class Tallies:
 
         `pods` are all in the namespaces of the tally's first selector; read only for a new tally.
         """
-        counts = self._counts.get(tally)
-        if counts is None:
-            first, *others = tally.meant
-            found = _selected(first.selector, pods)
-            if others or not tally.ending_too:
-                found = [pod for pod in found if tally.includes(pod)]
-            counts = self._counts[tally] = Counter(map(_NODE, found))
-        self._counts.move_to_end(tally)
-        return counts
+        return self._counts.of(tally, partial(_counted, tally, pods))
 
     def add(self, pod: PodInfo) -> None:
         """Count a new pod."""
@@ -189,6 +182,14 @@ def _discard(repelling: Repelling, term: PodTerm, node: str) -> None:
         del nodes[node]
         if not nodes:
             del repelling[term]
+
+
+def _counted(tally: Tally, pods: Iterable[PodInfo]) -> Counter[str]:
+    first, *others = tally.meant
+    found = _selected(first.selector, pods)
+    if others or not tally.ending_too:
+        found = [pod for pod in found if tally.includes(pod)]
+    return Counter(map(_NODE, found))
 
 
 def _selected(selector: Selector, pods: Iterable[PodInfo]) -> list[PodInfo]:

@@ -174,18 +174,11 @@ class Screening:
 
         Pods with equal static rules, and equal `devices` in them, have equal signatures.
         """
-        screen = self._screens.get(signature)
-        if screen is None:
-            screen = self._screens[signature] = Screen(make_rules())
-        self._screens.move_to_end(signature)
-        return screen.screened(kinds)
+        return self._screens.of(signature, lambda: Screen(make_rules())).screened(kinds)
 
     def kept(self, signature: bytes, make: Callable[[], _T]) -> _T:
         """Return the value kept for a signature; make it again after any change of a node."""
-        if signature not in self._kept:
-            self._kept[signature] = make()
-        self._kept.move_to_end(signature)
-        return cast("_T", self._kept[signature])
+        return cast("_T", self._kept.of(signature, make))
 
     def node_changed(self) -> None:
         """Drop what was made from the nodes."""

@@ -26,3 +26,12 @@ def test_what_is_read_can_be_kept_for_longer() -> None:
     kept["c"] = 3
 
     assert kept == {"a": 1, "c": 3}
+
+
+def test_what_is_asked_for_is_made_once_and_kept_for_longer() -> None:
+    kept = Recent[str, int](2)
+    made = iter(range(9))
+    asked = [kept.of(key, lambda: next(made)) for key in "abaca"]
+
+    assert asked == [0, 1, 0, 2, 0]
+    assert kept == {"c": 2, "a": 0}
