@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from .meta import BareMeta, KubeStruct
+from .meta import BareMeta, KubeStruct, moment
 from .pods import PodSpec
 
 GRANT = "gpuspawner/grant"
@@ -56,10 +56,10 @@ class ServerPod(KubeStruct, frozen=True):
     @property
     def ends_at(self) -> datetime | None:
         """When Kubernetes ends the pod; None if it doesn't, or hasn't started the pod yet."""
-        if self.spec.active_deadline_seconds is None or not self.status.start_time:
+        began, seconds = moment(self.status.start_time), self.spec.active_deadline_seconds
+        if began is None or seconds is None:
             return None
         try:
-            began = datetime.fromisoformat(self.status.start_time)
-            return began + timedelta(seconds=self.spec.active_deadline_seconds)
-        except (ValueError, OverflowError):
+            return began + timedelta(seconds=seconds)
+        except OverflowError:
             return None

@@ -1,7 +1,7 @@
 """What the page of GPUs shows: plain texts and numbers, with nothing left to decide."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -234,4 +234,4 @@ def _use(use: GPUUse | None) -> str:
 
 
 def _seconds(since: datetime, now: datetime) -> int:
-    return max(0, int((now - since.astimezone(UTC)).total_seconds()))
+    return max(0, int((now - since).total_seconds()))

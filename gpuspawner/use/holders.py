@@ -8,6 +8,7 @@ import msgspec
 
 from gpuspawner.cluster.background import Turn
 from gpuspawner.compat.stored_servers import RunningServer, running_servers
+from gpuspawner.kube.meta import moment
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.policies import Amount, Measure, What, names_resource
 from gpuspawner.runtime import Runtime
@@ -66,7 +67,7 @@ async def holders(
                 names.get(accelerator, accelerator),
                 charge.of(ALL_GPUS),
                 there.node if there is not None else "",
-                _moment(pod.status.start_time),
+                moment(pod.status.start_time),
                 of.used.replace(tzinfo=UTC) if of.used is not None else None,
                 use.get((of.owner, of.server)),
             )
@@ -78,13 +79,6 @@ def _accelerator(charge: Charge) -> str:
     keys = (it.of for it in charge.amounts if it.what is What.GPUS and it.of)
     named = (it for it in keys if not names_resource(it))
     return charge.accelerator or next(named, None) or charge.device or ""
-
-
-def _moment(written: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(written)
-    except ValueError:
-        return None
 
 
 # What a person has asked to see of them.

@@ -204,7 +204,7 @@ class UseWatch:
 
     def _watched(self, spawner: Any, pod: ServerPod, gpus: int) -> Watched:
         granted = spawner.gpuspawner_gates.server_state.granted
-        began = moment(pod.status.start_time) if pod.status.start_time else None
+        began = moment(pod.status.start_time)
         key, rule = pod.metadata.key, granted.idle
         return Watched(spawner, key, pod.metadata.uid, self._kind(key), gpus, began, rule)
 
