@@ -1,6 +1,7 @@
 """What the hub's ``/hub/metrics`` says of gpuspawner, with no names of people, servers or nodes."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from jupyterhub.metrics import metrics_prefix
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
@@ -27,31 +28,21 @@ class Metrics:
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        our: dict[str, Any] = {
+            "namespace": metrics_prefix, "subsystem": SUBSYSTEM, "registry": registry
+        }  # fmt: skip
         self._happened = Counter(
             "servers",
             "What has happened to servers, by outcome, and why they were refused or have ended",
             ["happened", "reason"],
-            namespace=metrics_prefix,
-            subsystem=SUBSYSTEM,
-            registry=registry,
+            **our,
         )
+        text = "How long each phase of a start took"
         self._phases = Histogram(
-            "start_phase_duration_seconds",
-            "How long each phase of a start took",
-            ["phase"],
-            namespace=metrics_prefix,
-            subsystem=SUBSYSTEM,
-            buckets=_SECONDS,
-            registry=registry,
+            "start_phase_duration_seconds", text, ["phase"], buckets=_SECONDS, **our
         )
-        self._waits = Histogram(
-            "line_duration_seconds",
-            "How long those waited in line whose turn it was",
-            namespace=metrics_prefix,
-            subsystem=SUBSYSTEM,
-            buckets=_WAITS,
-            registry=registry,
-        )
+        text = "How long those waited in line whose turn it was"
+        self._waits = Histogram("line_duration_seconds", text, buckets=_WAITS, **our)
 
     def count(self, fact: Fact) -> None:
         """Count a fact."""
