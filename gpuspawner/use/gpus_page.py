@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from jupyterhub.handlers import BaseHandler
 from jupyterhub.user import User
@@ -181,9 +180,8 @@ class StopHolderHandler(OfHubUse, StopHandler):
 
     def back(self, user: User) -> str:  # noqa: ARG002, for other pages
         """As `StopHandler.back`: what was asked for before."""
-        fields = Query.read(self.get_body_argument).fields
-        page = gpus(self.hub.base_url)
-        return f"{page}?{urlencode(fields)}#servers" if fields else f"{page}#servers"
+        page = Query.read(self.get_body_argument).address(gpus(self.hub.base_url))
+        return f"{page}#servers"
 
 
 HANDLERS = (

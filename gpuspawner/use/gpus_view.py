@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -192,8 +191,7 @@ def servers(
     shown = chosen[first : first + PAGE]
 
     def at(**changed: object) -> str:
-        fields = msgspec.structs.replace(query, **changed).fields
-        return f"{page}?{urlencode(fields)}" if fields else page
+        return msgspec.structs.replace(query, **changed).address(page)
 
     text = _("{first} to {last} of {count}")
     numbers = {"first": first + bool(shown), "last": first + len(shown), "count": len(chosen)}

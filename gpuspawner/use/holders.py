@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -119,13 +120,13 @@ class Query(msgspec.Struct, frozen=True):
             max(1, int(page)) if page.isascii() and page.isdecimal() and len(page) < 7 else 1,
         )
 
-    @property
-    def fields(self) -> dict[str, str]:
-        """The fields of an address, without those that are as usual."""
+    def address(self, base: str) -> str:
+        """Return the address that asks the page at *base* for this, without what is as usual."""
         page = "" if self.page == 1 else str(self.page)
         order = "" if self.order == ORDERS[0] else self.order
         named = {"text": self.text, "order": order, "page": page}
-        return {name: value for name, value in named.items() if value}
+        fields = urlencode({name: value for name, value in named.items() if value})
+        return f"{base}?{fields}" if fields else base
 
     def chosen(self, found: Iterable[Holder]) -> list[Holder]:
         """Return all that it selects, in its order."""
