@@ -87,6 +87,10 @@ class Accelerator:
         """Whether it is a MIG slice: a part of a GPU with memory of its own."""
         return vendors.is_slice(self.resource, self.node_selector)
 
+    def narrows(self, other: "Accelerator") -> bool:
+        """Whether it asks nodes for all labels of the other and more, as "T4" narrows "any GPU"."""
+        return other.node_selector.items() < self.node_selector.items()
+
 
 class Image(msgspec.Struct, frozen=True):
     """A container image on offer.

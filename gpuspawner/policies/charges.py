@@ -170,11 +170,6 @@ class Meter:
                 for it in self.accelerators
                 if it.resource == resource and it.node_selector.items() <= labels
             ]
-            selectors = [it.node_selector.items() for it in selected]
-            possible = [
-                it.key
-                for it in selected
-                if not any(it.node_selector.items() < other for other in selectors)
-            ]
+            possible = [it.key for it in selected if not any(by.narrows(it) for by in selected)]
             for key in [named] if named in possible else possible:
                 yield key, resource

@@ -132,7 +132,9 @@ def _of_resource(
     every = max(node.capacity.get(resource, 0), usable)
     if every <= 0:
         return None
-    meant = _narrowest([it for it in selecting if it.matches(node, resource)])
+    found = [it for it in selecting if it.matches(node, resource)]
+    # What another one narrows down isn't meant: a node of "any GPU" and of "T4" has T4s.
+    meant = [it for it in found if not any(by.accelerator.narrows(it.accelerator) for by in found)]
     mine = min(max(0, ours.get(resource, 0)), every)
     others = min(max(0, node.requested.get(resource, 0) - mine), every - mine)
     rest = every - mine - others
@@ -144,14 +146,6 @@ def _of_resource(
         _part(node, resource),
         Held(free, mine, others, away=rest - free),
     )
-
-
-def _narrowest(found: list[Selecting]) -> list[Selecting]:
-    """Leave out what another one narrows down: a node of "any GPU" and of "T4" has T4s."""
-    if len(found) == 1:
-        return found
-    labels = [it.accelerator.node_selector.items() for it in found]
-    return [it for it, own in zip(found, labels, strict=True) if not any(own < b for b in labels)]
 
 
 def _is_away(node: NodeInfo, meant: Sequence[Selecting]) -> bool:
