@@ -29,7 +29,7 @@ from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.serving import Serving
 from gpuspawner.line.waits import UsualWait, WaitedFor, Waits
-from gpuspawner.offers.elsewhere import HOSTNAME
+from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.preflight.decision import Decision, Wait
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.reservations.reservations import Reservations

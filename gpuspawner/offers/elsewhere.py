@@ -9,8 +9,7 @@ from typing import Any
 from gpuspawner.offers import node_affinity
 from gpuspawner.offers.manifest import require
 from gpuspawner.offers.node_affinity import TermRequirement, Terms
-
-HOSTNAME = "kubernetes.io/hostname"
+from gpuspawner.offers.vendors import HOSTNAME
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _MOST = 100

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpuspawner.compat.pods import plain
-from gpuspawner.offers.elsewhere import HOSTNAME
+from gpuspawner.offers.vendors import HOSTNAME
 from tests.unit.makers.courses import begin
 from tests.unit.makers.hubs import A100, TAINT, StillHub, tolerating
 from tests.unit.makers.worlds import labelled, node, pod

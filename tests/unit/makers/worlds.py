@@ -16,11 +16,11 @@ from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import convert
-from gpuspawner.offers.elsewhere import HOSTNAME
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator, ScaleUp
+from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules
 from gpuspawner.preflight.preflight import Preflight

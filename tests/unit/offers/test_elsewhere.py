@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from gpuspawner.kube.objects import convert
-from gpuspawner.offers.elsewhere import HOSTNAME, off, rather_off
+from gpuspawner.offers.elsewhere import off, rather_off
+from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.state import ClusterState
 from tests.unit.makers.worlds import Plain, node, pod
