@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Annotated, Never
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -33,6 +33,7 @@ from gpuspawner.offers.types import (
     Image,
     UnlistedImage,
     UnlistedMemory,
+    nothing,
 )
 
 _MOST_SIZES = 256
@@ -85,10 +86,6 @@ def _image(key: str, written: WrittenImage, place: str, accelerators: Collection
     return Image(key, written.display_name or key, written.image, frozenset(tied) or None)
 
 
-def _none() -> Mapping[str, Never]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class Offers:
     """The offers of the whole hub. They never change; an empty mapping or tuple means no choice.
@@ -102,8 +99,8 @@ class Offers:
         unlisted_memory: Memory sizes that users can enter, if any.
     """
 
-    accelerators: Mapping[str, Accelerator] = field(default_factory=_none, hash=False)
-    images: Mapping[str, Image] = field(default_factory=_none, hash=False)
+    accelerators: Mapping[str, Accelerator] = field(default_factory=nothing, hash=False)
+    images: Mapping[str, Image] = field(default_factory=nothing, hash=False)
     memory_choices: tuple[Memory, ...] = ()
     cpu_choices: tuple[int, ...] = ()
     default_accelerator: str | None = None

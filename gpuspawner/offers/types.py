@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any, Never
 
 import msgspec
 from msgspec import Meta
@@ -14,7 +14,7 @@ from gpuspawner.offers.shapes import Count, Frozen, Memory, Shape, same_key
 from gpuspawner.offers.texts import is_reference
 
 
-def nothing() -> Mapping[str, str]:
+def nothing() -> Mapping[Any, Never]:
     """An empty, read-only mapping."""
     return MappingProxyType({})
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from gpuspawner.kube.pods import Pod, PodSpec
 from gpuspawner.kube.servers import SERVER, USER, ServerAnnotations, ServerPod
 from gpuspawner.offers.discovery import is_gpu
-from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.types import Accelerator, nothing
 from gpuspawner.policies.policies import Amount, Measure, What, names_resource
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
@@ -39,7 +38,7 @@ class Charge:
 
     owners: frozenset[Who]
     server: str = ""
-    amounts: Taken = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    amounts: Taken = field(default_factory=nothing, hash=False)
     policies: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     accelerator: str = ""
@@ -113,7 +112,7 @@ class Meter:
 
     rules: Rules
     accelerators: tuple[Accelerator, ...] = ()
-    weights: Mapping[str, Amount] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    weights: Mapping[str, Amount] = field(default_factory=nothing, hash=False)
 
     def charge(self, pod: ServerPod, whose: Charge) -> Charge:
         """Return what a pod takes, by its own fields, if it is this server.

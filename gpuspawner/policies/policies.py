@@ -11,12 +11,12 @@ from datetime import datetime, time, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, reduce
-from types import MappingProxyType
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
 
+from gpuspawner.offers.types import nothing
 from gpuspawner.policies.owner import NO_NAMES, NOBODY, Names, Owner, People
 from gpuspawner.reservations.granted import WhenIdle
 
@@ -215,7 +215,7 @@ class Policies:
     """
 
     policies: tuple[Policy, ...] = ()
-    weights: Mapping[str, Amount] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    weights: Mapping[str, Amount] = field(default_factory=nothing, hash=False)
 
     def __bool__(self) -> bool:
         return bool(self.policies)
