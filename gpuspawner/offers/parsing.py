@@ -101,13 +101,11 @@ def parse(raw: object, offers: Offers) -> GPURequest | tuple[FieldError, ...]:
     return convert({ACCELERATOR: accelerator and accelerator.key, **found}, GPURequest)
 
 
-def keep(raw: object, offers: Offers) -> GPURequest:
-    """Read options, and drop those that aren't offered, so that a form keeps the other choices."""
-    return fall_back(raw, offers)[0]
-
-
 def fall_back(raw: object, offers: Offers) -> tuple[GPURequest, tuple[Gone, ...]]:
-    """Read stored options without those no longer offered; return the dropped ones, too."""
+    """Read options without those that aren't offered, so that a form keeps the other choices.
+
+    The second are those that are dropped.
+    """
     kept = dict(raw) if isinstance(raw, Mapping) else {}
     kept = {name: value for name, value in kept.items() if name in NAMES}
     gone: list[Gone] = []

@@ -14,7 +14,6 @@ from gpuspawner.offers.parsing import (
     GPURequest,
     fall_back,
     from_form,
-    keep,
     parse,
     user_options,
 )
@@ -209,9 +208,9 @@ def test_unknown_fields_of_a_form_are_refused_by_name():
 def test_offered_choices_are_kept_if_others_are_not_offered():
     raw = {"accelerator": "a100", "gpus": 9, "memory": "32Gi", "cpu": "x", "profile": 1}
 
-    assert keep(raw, OFFERS) == GPURequest("a100", 2, "pytorch", "32Gi", 2)
-    assert keep({"accelerator": "h100", "cpu": 0.5}, OFFERS).cpu == 0.5
-    assert keep("nonsense", OFFERS) == DEFAULTS
+    assert fall_back(raw, OFFERS)[0] == GPURequest("a100", 2, "pytorch", "32Gi", 2)
+    assert fall_back({"accelerator": "h100", "cpu": 0.5}, OFFERS)[0].cpu == 0.5
+    assert fall_back("nonsense", OFFERS)[0] == DEFAULTS
 
 
 def test_choices_that_are_no_longer_offered_are_named():
@@ -227,7 +226,7 @@ def test_choices_that_are_no_longer_offered_are_named():
 def test_a_count_without_an_accelerator_falls_back_to_the_defaults():
     two = Offers.parse().with_accelerators(OFFERS.accelerators.values())
 
-    assert keep({"gpus": 1}, two) == GPURequest()
+    assert fall_back({"gpus": 1}, two)[0] == GPURequest()
 
 
 anything = st.recursive(
@@ -256,7 +255,7 @@ def test_any_input_gives_an_offered_request_or_short_errors(raw):
 
 @given(anything | bodies)
 def test_any_input_falls_back_to_an_offered_request(raw):
-    kept = keep(raw, OFFERS)
+    kept, _gone = fall_back(raw, OFFERS)
 
     assert parse(user_options(kept), OFFERS) == kept
     if isinstance(parse(raw, OFFERS), GPURequest):
