@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -31,7 +31,7 @@ class Listed(msgspec.Struct, frozen=True, eq=False):
         """Whether names in a spawner's settings may be missing in its default profile's pod."""
         default = [it for it in self.complete if it.get("default")]
         replaced = {name for _, it in parts(default) for name in it.get(OVERRIDE) or ()}
-        return any(_has_braces(getattr(spawner, name, None)) for name in replaced)
+        return any(_any_part(_has_brace, getattr(spawner, name, None)) for name in replaced)
 
 
 class Lists:
@@ -50,8 +50,9 @@ class Lists:
             if kept == given and _orders(kept) == _orders(given):
                 return listed
         complete = kubespawner.complete_profiles(spawner, given)
-        has_names = any(_has_braces(part.get(OVERRIDE)) for _, part in parts(complete))
-        listed = Listed(complete, read(complete), _has_functions(complete), has_names)
+        overrides = (part.get(OVERRIDE) for _, part in parts(complete))
+        has_names = any(_any_part(_has_brace, it) for it in overrides)
+        listed = Listed(complete, read(complete), _any_part(callable, complete), has_names)
         self._kept.append((copy.deepcopy(given), listed))
         return listed
 
@@ -62,17 +63,14 @@ def _orders(given: Any) -> list[list[tuple[str, list[str]]]]:
     return [[(name, list(it.get("choices") or ())) for name, it in its] for its in options]
 
 
-def _has_functions(value: object) -> bool:
+def _any_part(holds: Callable[[object], bool], value: object) -> bool:
+    """Whether this holds for any value in mappings and lists, however deep."""
     if isinstance(value, Mapping):
-        return any(map(_has_functions, value.values()))
+        return any(_any_part(holds, it) for it in value.values())
     if isinstance(value, list | tuple):
-        return any(map(_has_functions, value))
-    return callable(value)
+        return any(_any_part(holds, it) for it in value)
+    return holds(value)
 
 
-def _has_braces(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_has_braces, value.values()))
-    if isinstance(value, list | tuple):
-        return any(map(_has_braces, value))
+def _has_brace(value: object) -> bool:
     return isinstance(value, str) and "{" in value
