@@ -213,9 +213,12 @@ def default_namespace() -> str:
     return found
 
 
-def as_list(profiles: Any) -> Any:
-    """A ``profile_list``, in KubeSpawner's order if it is a dictionary; it may be a function."""
-    return KubeSpawner._sorted_dict_values(None, profiles)
+def as_list(given: Any) -> Any:
+    """A list, in KubeSpawner's order if it is a dictionary, as the chart writes lists.
+
+    A ``profile_list`` may be a function.
+    """
+    return KubeSpawner._sorted_dict_values(None, given)
 
 
 def complete_profiles(spawner: Any, profiles: Any) -> Sequence[Mapping[str, Any]]:

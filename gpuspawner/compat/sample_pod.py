@@ -5,6 +5,7 @@ from typing import Any
 
 from kubespawner.objects import make_pod
 
+from gpuspawner.compat.kubespawner import as_list
 from gpuspawner.compat.overrides import overridden
 
 _AS_WRITTEN = [
@@ -58,16 +59,9 @@ def make(settings: Any, override: Mapping[str, Any]) -> Any:
     given = {name: getattr(settings, name) for name in (*_AS_WRITTEN, *_TERMS)}
     given |= {it: overridden(had, override[it]) for it, had in given.items() if it in override}
     given = {name: None if callable(value) else value for name, value in given.items()}
-    given |= {name: _values(given[name]) for name in _TERMS}
+    given |= {name: list(as_list(given[name]) or ()) for name in _TERMS}
     component = settings.component_label
     labels = {"app.kubernetes.io/component": component, "component": component}
     labels = {**settings.extra_labels, **settings.common_labels, **labels}
     port = settings.port or _PORT
     return make_pod(name="gpuspawner", cmd=None, port=port, labels=labels, **given)
-
-
-def _values(given: Any) -> list[Any]:
-    """As ``KubeSpawner._sorted_dict_values``: the chart writes lists as dictionaries."""
-    if isinstance(given, Mapping):
-        return [given[key] for key in sorted(given)]
-    return list(given or ())
