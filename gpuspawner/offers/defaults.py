@@ -3,17 +3,17 @@
 from collections.abc import Collection
 
 from gpuspawner.kube.meta import Quantity
-from gpuspawner.kube.quoting import did_you_mean, listing, quote
+from gpuspawner.kube.quoting import quote
 from gpuspawner.offers.shapes import (
     Count,
     Memory,
     OfferError,
     Shape,
     Text,
+    offered_key,
     read,
     read_memory,
     read_millicores,
-    same_key,
 )
 from gpuspawner.offers.types import Choices, Default, Image
 
@@ -37,12 +37,10 @@ def default_accelerator(key: object, accelerators: Collection[str]) -> str | Non
     if key == "":
         return None
     wanted = read(key, str, "default_accelerator")
-    by_same = {same_key(its): its for its in accelerators}
-    if same_key(wanted) not in by_same:
-        known = tuple(accelerators)
-        hint = did_you_mean(wanted, known) or f"; there are {listing(known) or 'none'}"
-        raise OfferError("default_accelerator", f"there is no accelerator {quote(wanted)}{hint}")
-    return by_same[same_key(wanted)]
+    if not accelerators:
+        reason = f"there is no accelerator {quote(wanted)}; there are none"
+        raise OfferError("default_accelerator", reason)
+    return offered_key(wanted, accelerators, "default_accelerator", "accelerator ")
 
 
 def read_default(value: object, choices: Choices, place: str) -> Default:

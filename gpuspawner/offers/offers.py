@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import exact_bytes
-from gpuspawner.kube.quoting import did_you_mean, listing, one_line, quote
+from gpuspawner.kube.quoting import one_line, quote
 from gpuspawner.offers import defaults, patterns, texts
 from gpuspawner.offers.accelerators import WrittenAccelerator, accelerator
 from gpuspawner.offers.shapes import (
@@ -20,6 +20,7 @@ from gpuspawner.offers.shapes import (
     Some,
     Text,
     keyed,
+    offered_key,
     read,
     read_cpu_choices,
     read_memory,
@@ -75,14 +76,10 @@ class WrittenUnlistedMemory(Shape, frozen=True):
 
 def _image(key: str, written: WrittenImage, place: str, accelerators: Collection[str]) -> Image:
     """Return an image. `accelerators` are the known keys; empty if they will be discovered."""
-    by_same = {same_key(known): known for known in accelerators}
-    tied: set[str | None] = set()
-    for index, name in enumerate(written.accelerators or ()):
-        if name is not None and by_same and same_key(name) not in by_same:
-            hint = did_you_mean(name, accelerators) or f"; there are {listing(accelerators)}"
-            reason = f"there is no accelerator {quote(name)}{hint}"
-            raise OfferError(f"{place}.accelerators[{index}]", reason)
-        tied.add(name and by_same.get(same_key(name), name))
+    tied = {
+        name and offered_key(name, accelerators, f"{place}.accelerators[{index}]", "accelerator ")
+        for index, name in enumerate(written.accelerators or ())
+    }
     return Image(key, written.display_name or key, written.image, frozenset(tied) or None)
 
 

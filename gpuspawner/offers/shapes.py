@@ -9,7 +9,7 @@ may change them: `freeze` makes a read-only copy, and `thaw` makes a plain copy.
 
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import INT64_MAX, parse_quantity
-from gpuspawner.kube.quoting import did_you_mean, one_line, quote
+from gpuspawner.kube.quoting import did_you_mean, listing, one_line, quote
 from gpuspawner.offers.texts import KEY, VISIBLE, WORDS
 
 T = TypeVar("T")
@@ -175,6 +175,21 @@ def same_key(key: str) -> str:
     Letters beyond ASCII stay: the lower case of some is an ASCII letter.
     """
     return key.translate(_SAME)
+
+
+def offered_key(name: str, offered: Collection[str], place: str, what: str = "") -> str:
+    """Return a key as the offers write it; any key if the hub discovers the offers.
+
+    *what* is that of which it is a key, for the error.
+
+    Raises:
+        OfferError: It isn't offered.
+    """
+    by_same = {same_key(key): key for key in offered}
+    if by_same and same_key(name) not in by_same:
+        hint = did_you_mean(name, offered) or f"; there are {listing(offered)}"
+        raise OfferError(place, f"there is no {what}{quote(name)}{hint}")
+    return by_same.get(same_key(name), name)
 
 
 def read_memory(written: Quantity, place: str) -> Memory:

@@ -1,7 +1,7 @@
 """Reads the traits `policies` and `gpu_weights`, strictly."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
-from gpuspawner.kube.quoting import did_you_mean, listing, quote
+from gpuspawner.kube.quoting import quote
 from gpuspawner.offers import texts
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import (
@@ -22,8 +22,8 @@ from gpuspawner.offers.shapes import (
     Some,
     Text,
     keyed,
+    offered_key,
     read,
-    same_key,
 )
 from gpuspawner.policies.charges import counts_as_gpu
 from gpuspawner.policies.owner import NO_NAMES, Names, People
@@ -168,28 +168,18 @@ def _hours(written: WrittenPolicy, place: str) -> Iterator[Hours]:
 
 
 def _known(
-    names: tuple[str, ...] | None, offered: Iterable[str], place: str
+    names: tuple[str, ...] | None, offered: Collection[str], place: str
 ) -> frozenset[str] | None:
     """Return the keys as the offers write them."""
     if names is None:
         return None
-    keys = tuple(offered)
-    return frozenset(_key(it, keys, f"{place}[{index}]") for index, it in enumerate(names))
+    return frozenset(offered_key(it, offered, f"{place}[{n}]") for n, it in enumerate(names))
 
 
 def _images(written: WrittenPolicy, offers: Offers, place: str) -> frozenset[str] | None:
     if written.images and not (offers.images or offers.unlisted_image):
         raise OfferError(place, "there is nothing to choose from: GPUSpawner.images is empty")
     return _known(written.images, offers.images, place)
-
-
-def _key(name: str, offered: tuple[str, ...], place: str) -> str:
-    """Return a key as the offers write it; any key if the hub discovers the offers."""
-    by_same = {same_key(key): key for key in offered}
-    if by_same and same_key(name) not in by_same:
-        hint = did_you_mean(name, offered) or f"; there are {listing(offered)}"
-        raise OfferError(place, f"there is no {quote(name)}{hint}")
-    return by_same.get(same_key(name), name)
 
 
 def _limits(
@@ -215,7 +205,7 @@ def _kind(of: str, offers: Offers, weights: Mapping[str, Amount], place: str) ->
     if of == ALL:
         return ""
     if not names_resource(of):
-        return _key(of, tuple(offers.accelerators), place)
+        return offered_key(of, offers.accelerators, place)
     if not counts_as_gpu(of, offers.accelerators.values(), weights):
         reason = f"{quote(of)} isn't counted; give it a weight in GPUSpawner.gpu_weights"
         raise OfferError(place, reason)
