@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 
 from gpuspawner.compat.overrides import overridden
-from gpuspawner.kube.objects import convert, mapping
-from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.objects import mapping
 from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice
+from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice, selecting
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.state import ClusterState
 
@@ -154,16 +153,11 @@ def _whole(name: str, *overrides: Mapping[str, object]) -> object:
 
 def _choice(settings: Mapping[str, Any]) -> NodeChoice:
     """Compile KubeSpawner's settings; what can't be read selects every node."""
-    spec: dict[str, object] = {"nodeSelector": dict(mapping(settings.get("node_selector")))}
     terms = settings.get(_REQUIRED)
     listed = list(terms.values()) if isinstance(terms, Mapping) else terms
-    if isinstance(listed, list) and listed:
-        required = {"nodeSelectorTerms": listed}
-        spec["affinity"] = {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
-        }
-    pod = convert("Pod", {"metadata": {"name": "any"}, "spec": spec})
-    return node_choice(pod.spec) if isinstance(pod, Pod) else NodeChoice({}, None)
+    labels = dict(mapping(settings.get("node_selector")))
+    spec = selecting(labels, listed if isinstance(listed, list) else ())
+    return node_choice(spec) if spec is not None else NodeChoice({}, None)
 
 
 def _stock(state: ClusterState, selection: Selection) -> Inventory:

@@ -9,15 +9,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gpuspawner.kube.objects import convert
-from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.shapes import Frozen, thaw
 from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.scaling.node_pool import Growth, Machine, arriving, kind, like, new_node
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scaling.starting import is_starting
 from gpuspawner.scheduling.filters import Filters
-from gpuspawner.scheduling.node_affinity import node_choice
+from gpuspawner.scheduling.node_affinity import node_choice, selecting
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import PODS
 from gpuspawner.scheduling.state import ClusterState
@@ -87,21 +85,11 @@ def growth(state: ClusterState, pool: DeclaredPool, filters: Filters) -> Growth:
 
 def _members(state: ClusterState, pool: DeclaredPool) -> list[NodeInfo]:
     """Return the nodes that the pool's own selector and terms select."""
-    selecting = convert("Pod", _selecting(pool))
-    if not isinstance(selecting, Pod):  # invalid affinity terms select nothing
+    spec = selecting(dict(pool.node_selector), thaw(pool.node_affinity))
+    if spec is None:  # invalid affinity terms select nothing
         return []
-    choice = node_choice(selecting.spec)
+    choice = node_choice(spec)
     return [node for node in state.nodes.values() if choice.matches(node.labels, node.name)]
-
-
-def _selecting(pool: DeclaredPool) -> dict[str, object]:
-    spec: dict[str, object] = {"nodeSelector": dict(pool.node_selector)}
-    if pool.node_affinity:
-        terms = {"nodeSelectorTerms": thaw(pool.node_affinity)}
-        spec["affinity"] = {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-        }
-    return {"metadata": {"name": "any"}, "spec": spec}
 
 
 def _with_devices(node: NodeInfo, resource: str, filters: Filters) -> NodeInfo:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from gpuspawner.kube.pods import PodSpec
+from gpuspawner.kube.objects import convert
+from gpuspawner.kube.pods import Pod, PodSpec
 
 from .labels import Labels, NodeTerm, compile_node_selector
 from .node_kinds import Reads
@@ -45,6 +46,18 @@ class NodeChoice(NamedTuple):
             )
         names = frozenset(value for term in terms for _, _, value in term.fields)
         return Reads(labels, names)
+
+
+def selecting(labels: object, terms: object, **more: object) -> PodSpec | None:
+    """Return the spec of a pod that selects nodes by labels, and by required terms, if any.
+
+    All are plain, as the API has them, also what *more* the spec has. None if they can't be read.
+    """
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    affinity = {"nodeAffinity": required} if terms else None
+    spec = {"nodeSelector": labels, "affinity": affinity, **more}
+    pod = convert("Pod", {"metadata": {"name": "any"}, "spec": spec})
+    return pod.spec if isinstance(pod, Pod) else None
 
 
 def node_choice(spec: PodSpec) -> NodeChoice:

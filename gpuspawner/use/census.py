@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gpuspawner.kube.objects import convert
-from gpuspawner.kube.pods import Pod, Toleration
+from gpuspawner.kube.pods import Toleration
 from gpuspawner.offers import vendors
 from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.scheduling.contention import Demand
-from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice
+from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice, selecting
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.taint_toleration import untolerated
@@ -98,18 +97,11 @@ def selectors(
 def _selector(of: Accelerator, tolerations: Sequence[Any]) -> Selecting:
     # The admission plugin ExtendedResourceToleration, which most clusters have, adds one.
     by_admission = {"key": of.resource, "operator": "Exists"}
-    spec: dict[str, Any] = {
-        "nodeSelector": dict(of.node_selector),
-        "tolerations": [by_admission, *tolerations, *map(thaw, of.tolerations)],
-    }
-    if of.node_affinity:
-        terms = {"nodeSelectorTerms": thaw(of.node_affinity)}
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-        spec["affinity"] = {"nodeAffinity": required}
-    pod = convert("Pod", {"metadata": {"name": "any"}, "spec": spec})
-    if not isinstance(pod, Pod):  # an administrator's own toleration can't be read
+    every = [by_admission, *tolerations, *map(thaw, of.tolerations)]
+    spec = selecting(dict(of.node_selector), thaw(of.node_affinity), tolerations=every)
+    if spec is None:  # an administrator's own toleration can't be read
         return _selector(of, ())
-    return Selecting(of, node_choice(pod.spec), tuple(pod.spec.tolerations or ()))
+    return Selecting(of, node_choice(spec), tuple(spec.tolerations or ()))
 
 
 def node_gpus(

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod, PodSpec
 from gpuspawner.scheduling import ClusterState, NodeInfo
+from gpuspawner.scheduling.node_affinity import selecting
 
 _ALIKE = 0.75
 _SELECTOR = "KubeSpawner.node_selector (in the chart, singleuser.nodeSelector)"
@@ -64,9 +64,7 @@ def of_every_server(settings: Any) -> dict[Label, str]:
     """Return the labels that KubeSpawner's settings ask of every server's node, and where."""
     given = settings.node_affinity_required
     terms = [*given.values()] if isinstance(given, Mapping) else given
-    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    selector = _of({"nodeSelector": settings.node_selector})
-    required = _of({"affinity": {"nodeAffinity": affinity}})
+    selector, required = _of(settings.node_selector, ()), _of({}, terms)
     return dict.fromkeys(required, _REQUIRED) | dict.fromkeys(selector, _SELECTOR)
 
 
@@ -115,9 +113,9 @@ def _has(node: NodeInfo, label: Label) -> bool:
     return node.labels.get(label[0]) in label[1]
 
 
-def _of(spec: Mapping[str, object]) -> list[Label]:
-    pod = convert("Pod", {"metadata": {"name": "any"}, "spec": spec})
-    return [*wanted(pod.spec)] if isinstance(pod, Pod) else []
+def _of(labels: object, terms: object) -> list[Label]:
+    spec = selecting(labels, terms)
+    return [*wanted(spec)] if spec is not None else []
 
 
 def _instead(nodes: list[NodeInfo], label: Label, offered: Collection[str]) -> str:

@@ -1,5 +1,6 @@
 from gpuspawner.scheduling import Outcome
 from gpuspawner.scheduling.failures import OtherNode
+from gpuspawner.scheduling.node_affinity import node_choice, selecting
 from tests.unit.makers.objects import judge, named, node, pod, required, texts
 
 MODEL = {"nvidia.com/gpu.product": "A100"}
@@ -23,6 +24,18 @@ def test_one_of_the_affinity_terms_must_match():
 
 def test_node_affinity_without_terms_matches_nothing():
     assert judge(pod(**required()), node()).outcome is Outcome.IMPOSSIBLE
+
+
+def test_labels_and_terms_alone_select_nodes_as_those_of_a_pod_do():
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
+    spec, free = selecting(MODEL, terms), selecting(MODEL, ())
+
+    assert spec is not None
+    assert free is not None
+    assert node_choice(spec).matches({**MODEL, "zone": "x"}, "a")
+    assert not node_choice(spec).matches(MODEL, "a")
+    assert node_choice(free).matches(MODEL, "a")
+    assert selecting({}, "none") is None
 
 
 def test_nodes_that_no_term_names_appear_only_in_the_message():
