@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 
 import msgspec
+from msgspec.structs import asdict
 
 from gpuspawner.cluster.client import Client, RequestError
 
@@ -59,14 +60,7 @@ async def user(client: Client) -> str:
 
 
 async def _allowed(client: Client, right: Right) -> bool:
-    attributes = {
-        "verb": right.verb,
-        "resource": right.resource,
-        "group": right.group,
-        "namespace": right.namespace,
-        "name": right.name,
-    }
-    spec = {"resourceAttributes": attributes}
+    spec = {"resourceAttributes": asdict(right)}
     version = "authorization.k8s.io/v1"
     return (await _ask(client, version, "SelfSubjectAccessReview", spec)).status.allowed
 
