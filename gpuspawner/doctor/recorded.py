@@ -24,6 +24,7 @@ from gpuspawner.kube.objects import UNDECODABLE, decode
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.scheduling import Rules
+from gpuspawner.scheduling.state import ENDED
 
 
 class Recorded(ClusterView):
@@ -98,8 +99,5 @@ def _running(path: Path, namespace: str) -> Iterator[dict[str, object]]:
         except UNDECODABLE:  # it may be a server's, so it has to be reported
             yield plain
             continue
-        if namespace in ("", pod.metadata.namespace) and pod.status.phase not in _ENDED:
+        if namespace in ("", pod.metadata.namespace) and pod.status.phase not in ENDED:
             yield plain
-
-
-_ENDED = ("Succeeded", "Failed")
