@@ -13,9 +13,9 @@ from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.hub_command import PROFILE_HELP, FromFiles
 from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
-from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.doctor.servers import listed
 from gpuspawner.gates import capacity
-from gpuspawner.gates.tried import NOBODY, Tried, UnusableError
+from gpuspawner.gates.tried import NOBODY, Tried, UnusableError, try_out
 from gpuspawner.messages.capacity import outcomes, remarks
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
@@ -93,7 +93,7 @@ class Capacity(FromFiles):
         except UnusableError as error:
             terminal.complain(f"No user can start a server: {error}")
             servers = []
-        rows = [_row(hub, it) async for it in trying(hub, servers)]
+        rows = [_row(hub, await try_out(hub, it)) for it in servers]
         nodes = list(hub.state.nodes.values())
         if self.output == "json":
             terminal.say_json(

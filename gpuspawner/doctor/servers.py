@@ -1,11 +1,11 @@
 """The servers that users can choose."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.tried import OfferedServer, Tried, resolved, try_out
+from gpuspawner.gates.tried import OfferedServer, resolved
 from gpuspawner.messages import profile_named
 from gpuspawner.offers import options, parsing
 from gpuspawner.offers.offers import Offers
@@ -29,12 +29,6 @@ async def listed(hub: Hub) -> list[OfferedServer]:
     choice = await resolved(hub, {})
     profiles = choice.listed.profiles if isinstance(choice, ProfileChoice) else ()
     return [server for profile in profiles for server in _of_profile(profile)]
-
-
-async def trying(hub: Hub, servers: list[OfferedServer]) -> AsyncIterator[Tried]:
-    """Ask the hub's gates about each server."""
-    for server in servers:
-        yield await try_out(hub, server)
 
 
 def _of_accelerators(offers: Offers) -> Iterator[OfferedServer]:

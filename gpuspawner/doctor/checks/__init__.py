@@ -22,8 +22,8 @@ from gpuspawner.doctor.checks import (
     storage,
 )
 from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_of, watching
-from gpuspawner.doctor.servers import listed, trying
-from gpuspawner.gates.tried import NOBODY, Tried, UnusableError
+from gpuspawner.doctor.servers import listed
+from gpuspawner.gates.tried import NOBODY, Tried, UnusableError, try_out
 from gpuspawner.kube.quoting import quote
 from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.policies.owner import Owner
@@ -62,7 +62,7 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
         admission = NoAdmission() if forbidden else hub.admission
         asked = replace(hub, spawner=spawner, admission=admission)
         try:
-            tried = [it async for it in trying(asked, await listed(asked))]
+            tried = [await try_out(asked, it) for it in await listed(asked)]
         except UnusableError as failed:
             return [*found, _without_servers(owner, failed)]
         found += claims.check(hub.state, tried, await claim_drivers(hub.runtime.client))

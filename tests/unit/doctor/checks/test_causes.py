@@ -10,7 +10,8 @@ from traitlets.config import Config
 
 from gpuspawner.doctor.checks import offers
 from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.doctor.servers import listed
+from gpuspawner.gates.tried import try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from tests.unit.makers.files import Files
 from tests.unit.makers.worlds import GPU, Plain, labelled, node
@@ -31,7 +32,7 @@ MATCHING = {"matchExpressions": [USER]}
 async def troubles(folder: Path, *nodes: Plain, kube: Plain | None = None, **ours: Any):
     Files(folder, nodes)
     hub = of_files(Config(GPUSpawner=ours, KubeSpawner=kube or {}), folder)
-    tried = [it async for it in trying(hub, await listed(hub))]
+    tried = [await try_out(hub, it) for it in await listed(hub)]
     return [it for it in offers.check(hub, tried, []) if it.id != "offer"]
 
 

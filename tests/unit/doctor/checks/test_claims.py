@@ -10,7 +10,8 @@ from traitlets.config import Config
 
 from gpuspawner.doctor.checks import claims
 from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.doctor.servers import listed
+from gpuspawner.gates.tried import try_out
 from gpuspawner.messages.administrators import Finding
 from tests.unit.makers.files import Files
 from tests.unit.makers.worlds import GPU, labelled, node
@@ -26,7 +27,7 @@ async def found(
     files.put("deviceclasses", classes)
     ours = {"accelerators": T4, "scheduler_version": version}
     hub = of_files(Config(GPUSpawner=ours, KubeSpawner=kube), folder)
-    tried = [it async for it in trying(hub, await listed(hub))]
+    tried = [await try_out(hub, it) for it in await listed(hub)]
     return list(claims.check(hub.state, tried, drivers))
 
 

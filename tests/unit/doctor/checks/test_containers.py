@@ -9,7 +9,8 @@ from traitlets.config import Config
 
 from gpuspawner.doctor.checks import containers
 from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.doctor.servers import listed
+from gpuspawner.gates.tried import try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from tests.unit.makers.files import Files
 from tests.unit.makers.worlds import labelled, node
@@ -21,7 +22,7 @@ T4 = {"display_name": "T4", "node_selector": {"gpu": "t4"}}
 async def found(folder: Path, type_: str, classes: list[str], **offer: object) -> list[Finding]:
     Files(folder, [labelled(node("n", 1), {"gpu": "t4", TYPE: type_})])
     hub = of_files(Config(GPUSpawner={"accelerators": {"t4": {**T4, **offer}}}), folder)
-    tried = [it async for it in trying(hub, await listed(hub))]
+    tried = [await try_out(hub, it) for it in await listed(hub)]
     return list(containers.check(hub.state, tried, classes))
 
 

@@ -10,7 +10,8 @@ from traitlets.config import Config
 
 from gpuspawner.doctor.checks import devices, offers
 from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.doctor.servers import listed
+from gpuspawner.gates.tried import try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from tests.unit.makers import kueue_worlds
 from tests.unit.makers.files import Files
@@ -31,7 +32,7 @@ async def found(
         files.put(kind, [dict(it)])
     offered = {"t4": {**OFFERED["t4"], "counts": counts}} if counts else OFFERED
     hub = of_files(Config(GPUSpawner={"accelerators": offered}), folder)
-    tried = [it async for it in trying(hub, await listed(hub))]
+    tried = [await try_out(hub, it) for it in await listed(hub)]
     ill = devices.ill(hub.state)
     return [*devices.check(ill, hub.state, tried), *offers.check(hub, tried, ill)]
 
@@ -120,7 +121,7 @@ async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_
     profiles = [broken, {"display_name": "B"}]
     hub = of_files(Config(KubeSpawner={"profile_list": lambda _: profiles}), tmp_path)
 
-    told = list(offers.check(hub, [it async for it in trying(hub, await listed(hub))], []))
+    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], []))
 
     assert [it.id for it in told if it.severity is Severity.ERROR] == ["unusable"]
     assert told[0].text == (
@@ -133,7 +134,7 @@ async def test_a_profile_whose_image_is_written_in_is_tried_without_it(tmp_path:
     Files(tmp_path, [labelled(node("n", 1), {"gpu": "a100"})])
     hub = of_files(Config(KubeSpawner={"profile_list": [OWN_IMAGE]}), tmp_path)
 
-    told = list(offers.check(hub, [it async for it in trying(hub, await listed(hub))], []))
+    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], []))
 
     assert [it.text for it in told if it.severity is Severity.ERROR] == []
     assert "Users can start the profile “Your image”" in told[0].text
@@ -155,7 +156,7 @@ async def test_a_mount_of_no_volume_is_unusable_and_one_of_kubespawner_s_is_not(
     config = Config(GPUSpawner={"accelerators": {"t4": mounting}, "volumes": [data]})
     hub = of_files(config, tmp_path)
 
-    told = list(offers.check(hub, [it async for it in trying(hub, await listed(hub))], []))
+    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], []))
 
     assert [it.text for it in told if it.id == "unusable"] == unusable
 

@@ -10,7 +10,8 @@ from traitlets.config import Config
 
 from gpuspawner.doctor.checks import policies
 from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.servers import listed, trying
+from gpuspawner.doctor.servers import listed
+from gpuspawner.gates.tried import try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from tests.unit.makers.files import Files, of_fleet
 
@@ -30,7 +31,7 @@ async def found(folder: Path, given: Any, **traits: Any) -> list[Finding]:
     """What the doctor finds in policies."""
     Files(folder, of_fleet("on-premises"))
     hub = of_files(Config(GPUSpawner={"policies": given, **traits}), folder)
-    tried = [it async for it in trying(hub, await listed(hub))]
+    tried = [await try_out(hub, it) for it in await listed(hub)]
     return [*policies.check(hub), *policies.check_offers(hub, tried)]
 
 
