@@ -107,12 +107,8 @@ class ShortRequest(msgspec.Struct, frozen=True):
 Conflict = ShortPreparing | LateProgress | LongRetries | ShortRequest
 
 
-def conflicts(limits: Limits) -> tuple[Conflict, ...]:
-    """Return the limits that defeat each other."""
-    return tuple(_conflicts(limits))
-
-
-def _conflicts(limits: Limits) -> Iterator[Conflict]:
+def conflicts(limits: Limits) -> Iterator[Conflict]:
+    """Yield the limits that defeat each other."""
     if limits.preparing < _SHORT_PREPARING:
         yield ShortPreparing(limits.preparing)
     if limits.slow_spawn > _PROXY_PATIENCE:
