@@ -41,7 +41,7 @@ _BIND = (
 async def check(hub: Hub) -> list[Finding]:
     """Ask the API server about each right."""
     client, namespace = hub.runtime.client, hub.spawner.namespace
-    reading = [Right(verb, kind.plural, _group(kind)) for kind in KINDS for verb in _READ]
+    reading = [_right(verb, kind) for kind in KINDS for verb in _READ]
     starting = [
         Right(verb, plural, namespace=namespace)
         for plural, verbs in _START.items()
@@ -84,7 +84,7 @@ def _identity(user: str, namespace: str) -> Finding:
 def _about_reading(missing: set[Right]) -> Iterator[Finding]:
     is_complete = True
     for kind in KINDS:
-        verbs = [verb for verb in _READ if Right(verb, kind.plural, _group(kind)) in missing]
+        verbs = [verb for verb in _READ if _right(verb, kind) in missing]
         if verbs:
             is_complete = False
             make = error if kind.required else warning
@@ -122,7 +122,7 @@ async def _about_queues(client: Client) -> list[Finding]:
 
 async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind]) -> list[Finding]:
     """Check the rights about the objects of a program that is installed."""
-    rights = [Right(verb, kind.plural, _group(kind)) for kind in kinds for verb in _READ]
+    rights = [_right(verb, kind) for kind in kinds for verb in _READ]
     missing = await access.missing(client, rights)
     if not missing:
         return []
@@ -204,6 +204,5 @@ def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:
         )
 
 
-def _group(kind: ObjectKind) -> str:
-    _, root, group, *_ = kind.path.split("/")
-    return group if root == "apis" else ""
+def _right(verb: str, kind: ObjectKind) -> Right:
+    return Right(verb, kind.plural, kind.group.removeprefix("/apis/"))
