@@ -35,11 +35,6 @@ class JudgedByPolicies(msgspec.Struct, frozen=True):
     uncounted: str = ""
     refusal: Refusal | None = None
 
-    @property
-    def said(self) -> str:
-        """What the user reads if the policies deny the server; else ""."""
-        return self.refusal.text if self.refusal else ""
-
 
 async def judge(hub: Hub, choice: Choice) -> JudgedByPolicies:
     """Judge a choice as the hub's gates do.
@@ -75,8 +70,8 @@ async def judge(hub: Hub, choice: Choice) -> JudgedByPolicies:
 def tell(name: str, judged: JudgedByPolicies) -> None:
     """Print what the policies say."""
     terminal.say(f"{name}: {_headline(judged)}")
-    if judged.said:
-        terminal.say(f"{judged.owner.name} reads: {judged.said}")
+    if judged.refusal is not None:
+        terminal.say(f"{judged.owner.name} reads: {judged.refusal.text}")
     if judged.policies:
         terminal.say(f"Policies that apply: {', '.join(judged.policies)}.")
     if judged.lifetime is not None:
