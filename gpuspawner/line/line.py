@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.offers.discovery import is_gpu
+from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.scheduling.requests import is_device
 
 # A place in line.

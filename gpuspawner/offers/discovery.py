@@ -7,7 +7,6 @@ groups), it distinguishes nodes by instance type, and if that names no machine, 
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
-from functools import lru_cache
 from itertools import chain, count
 from types import MappingProxyType
 
@@ -16,7 +15,7 @@ import msgspec
 from gpuspawner.offers import runtime_class, vendors
 from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.offers.vendors import HOSTNAME, INSTANCE_TYPE, MODEL_LABELS, NAMELESS
+from gpuspawner.offers.vendors import HOSTNAME, INSTANCE_TYPE, MODEL_LABELS, NAMELESS, is_gpu
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
 
@@ -96,12 +95,6 @@ def gpus(node: NodeInfo) -> Iterator[str]:
     for resource in filter(is_gpu, node.capacity.keys() | node.allocatable.keys()):
         if node.capacity.get(resource, 0) + node.allocatable.get(resource, 0) > 0:
             yield resource
-
-
-@lru_cache(maxsize=1024)
-def is_gpu(resource: str) -> bool:
-    """Whether a resource is one of those that are discovered."""
-    return vendors.is_device(resource)
 
 
 def model_label(node: NodeInfo) -> tuple[str, str]:

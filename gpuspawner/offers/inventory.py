@@ -12,9 +12,9 @@ import msgspec
 
 from gpuspawner.compat.overrides import overridden
 from gpuspawner.kube.objects import mapping
-from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice, selecting
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.state import ClusterState

@@ -5,6 +5,7 @@ A name that is missing here costs a name or a choice on the form, and never a st
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 RESOURCES: Mapping[str, tuple[str, str]] = {
     "nvidia.com/gpu": ("NVIDIA", "GPU"),
@@ -78,7 +79,8 @@ _SLICED = "-MIG-"
 """What GPU feature discovery adds to the product of time-sliced GPUs, and of MIG slices."""
 
 
-def is_device(resource: str) -> bool:
+@lru_cache(maxsize=1024)
+def is_gpu(resource: str) -> bool:
     """Whether a resource is one of those that are discovered."""
     is_part = resource.startswith(MIG) or PARTITION.fullmatch(resource)
     return resource in RESOURCES or bool(is_part)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from gpuspawner.kube.pods import Pod, PodSpec
 from gpuspawner.kube.servers import SERVER, USER, ServerAnnotations, ServerPod
-from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.types import Accelerator, nothing
+from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.policies.policies import Amount, Measure, What, names_resource
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpuspawner.cluster import user_scheduler as chart
 from gpuspawner.cluster.schedulers import Schedulers
 from gpuspawner.compat import zero_to_jupyterhub
-from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.scheduling import Rules
 from gpuspawner.traits import OFFERS
 

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from gpuspawner.kube.startup import StartingPod
-from gpuspawner.offers.discovery import is_gpu
+from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.troubles.ending import memory_limit
 from gpuspawner.troubles.evidence import server

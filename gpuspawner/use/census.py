@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from gpuspawner.kube.pods import Toleration
 from gpuspawner.offers import vendors
-from gpuspawner.offers.discovery import is_gpu
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.scheduling.contention import Demand
 from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice, selecting
 from gpuspawner.scheduling.node_info import NodeInfo

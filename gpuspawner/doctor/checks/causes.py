@@ -11,7 +11,7 @@ from gpuspawner.gates.tried import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing, nearest
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.messages.words import amount, figure
-from gpuspawner.offers.discovery import is_gpu
+from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.preflight.decider import BY_KUEUE
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait, on_nodes
 from gpuspawner.preflight.rejection import (
