@@ -16,8 +16,6 @@ from gpuspawner.form.view_model import (
     Button,
     LineView,
     LiveAddresses,
-    RefusedView,
-    UsageView,
     View,
 )
 from gpuspawner.language import direction, gettext, language_tag, ngettext
@@ -62,8 +60,11 @@ def render(
 def render_refusal(told: OnForm, live: LiveAddresses | None) -> str:
     """Render a refusal of a profile, with a button for each alternative, above a form of others."""
     template = environment().get_template("refusal.html")
-    wait = would_be(told.place) if told.place else ""
-    view = RefusedView(told.message.html, _of_profiles(told), wait, live)
+    view = View(
+        message=told.message.html,
+        alternatives=_of_profiles(told),
+        wait=would_be(told.place) if told.place else "",
+    )
     return template.render(view=view, style=_style(live))
 
 
@@ -86,8 +87,7 @@ def _of_profiles(told: OnForm) -> tuple[Button, ...]:
 def render_usage(usage: AboveTheForm, live: LiveAddresses | None) -> str:
     """Render what policies leave to the user, above a form of others."""
     template = environment().get_template("usage_alone.html")
-    view = UsageView(usage, live)
-    return template.render(view=view, style=_style(live))
+    return template.render(view=View(usage=usage), style=_style(live))
 
 
 @lru_cache(64)

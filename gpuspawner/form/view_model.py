@@ -159,15 +159,6 @@ class LiveAddresses(msgspec.Struct, frozen=True):
     follow: str = ""
 
 
-class RefusedView(msgspec.Struct, frozen=True):
-    """A refusal above a form that isn't ours; the attributes are those of `View`."""
-
-    message: Markup
-    alternatives: tuple[Button, ...]
-    wait: str
-    live: LiveAddresses | None
-
-
 class LineView(msgspec.Struct, frozen=True):
     """The page of somebody who waits in line.
 
@@ -186,15 +177,8 @@ class LineView(msgspec.Struct, frozen=True):
     live: LiveAddresses | None
 
 
-class UsageView(msgspec.Struct, frozen=True):
-    """What policies leave, above a form that isn't ours; the attributes are those of `View`."""
-
-    usage: AboveTheForm
-    live: LiveAddresses | None
-
-
 class View(msgspec.Struct, frozen=True):
-    """The whole form.
+    """The whole form, or what is above a form that isn't ours.
 
     Attributes:
         cards: The accelerators, servers without one last.
@@ -207,13 +191,13 @@ class View(msgspec.Struct, frozen=True):
         usage: None without policies.
     """
 
-    cards: tuple[Card, ...]
-    fields: tuple[Field, ...]
-    texts: tuple[TextField, ...]
-    message: Markup
-    alternatives: tuple[Button, ...]
-    wait: str
-    notices: tuple[str, ...]
-    error: str
-    live: LiveAddresses | None
+    cards: tuple[Card, ...] = ()
+    fields: tuple[Field, ...] = ()
+    texts: tuple[TextField, ...] = ()
+    message: Markup = Markup()
+    alternatives: tuple[Button, ...] = ()
+    wait: str = ""
+    notices: tuple[str, ...] = ()
+    error: str = ""
+    live: LiveAddresses | None = None
     usage: AboveTheForm | None = None
