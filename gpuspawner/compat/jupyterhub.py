@@ -263,10 +263,7 @@ def announce(hub: Any, everywhere: Told, at_home: Told) -> None:
     variables = hub.template_vars
     general = variables.get("announcement")
     variables.setdefault("announcement_spawn", general or "")
-    variables["announcement_home"] = _below(
-        variables.get("announcement_home", general),
-        lambda user: _joined(everywhere(user), at_home(user)),
-    )
+    announce_on(hub, "home", lambda user: _joined(everywhere(user), at_home(user)))
     variables["announcement"] = _below(general, everywhere)
 
 
