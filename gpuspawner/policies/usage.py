@@ -45,11 +45,13 @@ class Usage:
 
     Attributes:
         version: Increases with every change.
+        pods: What each pod takes that exists.
     """
 
     def __init__(self) -> None:
         self.version = 0
         self._pods: dict[Key, Charge] = {}
+        self.pods: Mapping[Key, Charge] = MappingProxyType(self._pods)
         self._reserved: dict[Key, Charge] = {}
         self._by_owner = _Index(lambda charge: charge.owners)
         self._by_group = _Index(lambda charge: charge.groups)
@@ -70,15 +72,6 @@ class Usage:
     def reserve(self, key: Key, charge: Charge | None) -> None:
         """Note what a server will take whose pod isn't shown yet; None if it is, or won't come."""
         self._set(self._reserved, key, charge)
-
-    @property
-    def pods(self) -> Mapping[Key, Charge]:
-        """What each pod takes that exists."""
-        return MappingProxyType(self._pods)
-
-    def shows(self, key: Key) -> bool:
-        """Whether the pod exists."""
-        return key in self._pods
 
     def of_owner(self, owners: Iterable[Who]) -> dict[Key, Charges]:
         """Return the servers of one owner, as charges name them."""

@@ -105,8 +105,8 @@ class LiveCensus:
     def _ours(self, node: NodeInfo) -> Counter[str]:
         found: Counter[str] = Counter()
         if self._running.accounts is not None:
-            shows = self._running.accounts.usage.shows
+            shown = self._running.accounts.usage.pods
             for pod in node.pods.values():
-                if shows(key := (pod.namespace, pod.name)) or key in self._starting:
+                if (key := (pod.namespace, pod.name)) in shown or key in self._starting:
                     found.update(pod.requested)
         return found

@@ -80,7 +80,7 @@ async def _until_not_counted(running: Runtime, spawner: Host) -> None:
     """Wait a moment until the hub sees that the pod is gone: KubeSpawner may see it earlier."""
     key, accounts = (spawner.namespace, spawner.pod_name), running.accounts
     deadline = time.monotonic() + _PATIENCE
-    while accounts is not None and accounts.usage.shows(key):
+    while accounts is not None and key in accounts.usage.pods:
         if not await accounts.following.changed(deadline - time.monotonic()):
             return
 

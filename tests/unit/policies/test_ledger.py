@@ -95,7 +95,7 @@ def test_pods_of_two_namespaces_are_two_pods(ledger) -> None:
 def test_a_pod_without_an_owner_is_nobody_s_server_but_is_not_forgotten(ledger, amounts) -> None:
     ledger.show("a", metadata=NOBODY_S, containers=[container(**amounts)])
 
-    assert not ledger.usage.shows(("jhub", "a"))
+    assert ("jhub", "a") not in ledger.usage.pods
     assert ledger.names() == ["jhub/a"]
     assert not ledger.unread
 
