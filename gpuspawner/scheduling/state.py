@@ -156,10 +156,6 @@ class ClusterState:
         """Whether any pod is nominated to a node."""
         return bool(self._nominated)
 
-    def find(self, kind: str, namespace: str, name: str) -> KubeObject | None:
-        """Return an object of a kind other than Node and Pod."""
-        return self.storage.of_kind(kind).get(object_key(kind, namespace, name))
-
     def all(self, kind: str) -> Mapping[str, KubeObject]:
         """Return all objects of a kind other than Node and Pod, by name or namespace/name."""
         return self.storage.of_kind(kind)

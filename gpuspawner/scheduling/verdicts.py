@@ -140,7 +140,7 @@ class Verdicts:
         mine = state.unbound_pods.get(pod_key(namespace, pod.metadata.name))
         names = (claim_name(pod, it) for it in pod.spec.volumes or () if it.ephemeral)
         return bool(mine and mine.status.nominated_node_name) or any(
-            state.find("PersistentVolumeClaim", namespace, name) for name in names if name
+            state.storage.get(PersistentVolumeClaim, name, namespace) for name in names if name
         )
 
     def places(self, subject: Subject) -> bytes:

@@ -16,6 +16,7 @@ from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.storage import PersistentVolume
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
@@ -262,7 +263,7 @@ async def test_a_first_login_is_judged_with_its_future_home_volume(
             "resources": {"requests": {"storage": "1Gi"}},
         },
     }
-    await until(hub.view, lambda: hub.view.state.find("PersistentVolume", "", home_class))
+    await until(hub.view, lambda: hub.view.state.storage.get(PersistentVolume, home_class))
     home = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-u"}}
 
     def with_home(gpus: int) -> Proposal:
