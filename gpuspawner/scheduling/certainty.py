@@ -117,7 +117,7 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
         kinds += ("CSIDriver",)
     if filters.limits.drivers:
         if not state.known("CSINode"):
-            may_admit = filters.binding.migrating or bool(filters.limits.demanding)
+            may_admit = bool(filters.binding.migrating or filters.limits.demanding)
             yield Unknown(Why.NOT_KNOWN, "CSINode", may_admit=may_admit)
         elif _limited(filters):
             kinds += COUNTED_KINDS

@@ -69,12 +69,15 @@ class Binding:
     def __init__(self, claims: PodClaims, storage: StorageIndex, screening: Screening) -> None:
         self._claims = claims
         self._storage = storage
-        self._migrating = {
+        self.migrating = {
             bound.volume.metadata.name: (plugin, reach_of(translated(bound.volume)))
             for bound in claims.bound
             if bound.volume is not None and (plugin := plugin_of(bound.volume.spec)) is not None
         }
-        """In-tree volumes, each with its plugin and its reach on nodes that migrated the plugin."""
+        """In-tree volumes, each with its plugin and its reach on nodes that migrated the plugin.
+
+        With some, the migrated plugins of nodes can change the result.
+        """
         names = [(it.metadata.name, it) for it in claims.provisioning]
         made = {it: [] if it in claims.ephemeral else made_in(its, storage) for it, its in names}
         self._made = {name: topology_terms(places) for name, places in made.items()}
@@ -83,7 +86,7 @@ class Binding:
         """Names of claims whose volumes are made before the pod, and not in one known zone."""
         # A change of a node's migrated plugins doesn't clear kept results, so keep none for these.
         self._reaching: set[str] = (
-            set() if self._migrating else screening.kept(_signature(claims, made.values()), set)
+            set() if self.migrating else screening.kept(_signature(claims, made.values()), set)
         )
         """Nodes that can reach all volumes of bound and of new claims, as far as checked."""
         self._bound = [
@@ -122,20 +125,13 @@ class Binding:
         return None
 
     def _as_seen_by(self, node: NodeInfo, reach: Reach) -> Reach:
-        plugin, csi_reach = self._migrating.get(reach.volume.metadata.name, ("", reach))
+        plugin, csi_reach = self.migrating.get(reach.volume.metadata.name, ("", reach))
         return csi_reach if plugin in self._storage.migrated_plugins(node.name) else reach
-
-    @property
-    def migrating(self) -> bool:
-        """Whether the migrated plugins of nodes can change the result."""
-        return bool(self._migrating)
 
     @property
     def untranslatable(self) -> list[str]:
         """Names of in-tree volumes without a CSI form."""
-        return [
-            name for name, (_, reach) in self._migrating.items() if not translates(reach.volume)
-        ]
+        return [name for name, (_, reach) in self.migrating.items() if not translates(reach.volume)]
 
     def _other_zone(self, node: NodeInfo) -> Failure | None:
         labels = node.labels
