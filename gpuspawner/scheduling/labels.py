@@ -96,6 +96,18 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     return Selector((*requirements, *_compiled("label", selector.match_expressions, *_OPERATORS)))
 
 
+def with_label_keys(
+    selector: Selector, keys: Iterable[str] | None, operator: str, labels: Labels
+) -> Selector:
+    """Add to a selector what the API server will add for a new pod's labels.
+
+    The keys are those of `matchLabelKeys`, with In, or of `mismatchLabelKeys`, with NotIn.
+    """
+    known = [key for key in keys or () if key in labels]
+    added = tuple(Requirement(key, operator, frozenset((labels[key],))) for key in known)
+    return selector._replace(requirements=selector.requirements + added) if added else selector
+
+
 class NodeTerm(NamedTuple):
     """One term of a node selector."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gpuspawner.kube.pods import Affinity, PodAffinity, PodAffinityTerm
 
-from .labels import Labels, Requirement, Selector, compile_selector
+from .labels import Labels, Selector, compile_selector, with_label_keys
 
 NO_LABELS: Labels = {}
 
@@ -59,20 +59,12 @@ def _pod_term(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodTerm:
         namespaces = frozenset(term.namespaces or ())
     else:
         namespaces = frozenset((namespace,))
+    same = with_label_keys(
+        compile_selector(term.label_selector), term.match_label_keys, "In", labels
+    )
     return PodTerm(
-        selector=_with_label_keys(compile_selector(term.label_selector), term, labels),
+        selector=with_label_keys(same, term.mismatch_label_keys, "NotIn", labels),
         namespaces=namespaces,
         namespace_selector=compile_selector(term.namespace_selector),
         topology_key=term.topology_key,
     )
-
-
-def _with_label_keys(selector: Selector, term: PodAffinityTerm, labels: Labels) -> Selector:
-    keys = [(key, "In") for key in term.match_label_keys or ()]
-    keys += [(key, "NotIn") for key in term.mismatch_label_keys or ()]
-    added = tuple(
-        Requirement(key, operator, frozenset((labels[key],)))
-        for key, operator in keys
-        if key in labels
-    )
-    return selector._replace(requirements=selector.requirements + added) if added else selector

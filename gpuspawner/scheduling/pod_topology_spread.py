@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gpuspawner.kube.pods import Pod, TopologySpreadConstraint
 
 from .failures import Failure, NoTopology, Uneven
-from .labels import NOTHING, Labels, Requirement, Selector, compile_selector
+from .labels import Labels, Selector, compile_selector, with_label_keys
 from .node_affinity import NodeChoice
 from .node_info import NodeInfo, PodInfo
 from .node_kinds import NodeKinds
@@ -143,13 +143,7 @@ class Spread:
 
 def _compile(constraint: TopologySpreadConstraint, labels: Labels) -> Constraint:
     selector = compile_selector(constraint.label_selector)
-    extra = [
-        Requirement(key, "In", frozenset((labels[key],)))
-        for key in constraint.match_label_keys or ()
-        if key in labels
-    ]
-    if extra and selector is not NOTHING:
-        selector = Selector(tuple(extra) + selector.requirements)
+    selector = with_label_keys(selector, constraint.match_label_keys, "In", labels)
     minimum = constraint.min_domains
     return Constraint(
         max_skew=constraint.max_skew,
