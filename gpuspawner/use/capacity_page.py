@@ -22,7 +22,8 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.policies.owner import Owner
 from gpuspawner.profiles.choice import ProfileChoice
 from gpuspawner.use import gpus_view
-from gpuspawner.use.gpus_page import TURN_SECONDS, GpusHandler, sees_names
+from gpuspawner.use.gpus_page import GpusHandler, sees_names
+from gpuspawner.use.live_census import TURN_SECONDS
 from gpuspawner.web.about_a_server import Questions
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from gpuspawner.use import gpus_view
 from gpuspawner.use.census import Census
 from gpuspawner.use.gpus_view import ForAdministrators, ForAll
 from gpuspawner.use.holders import Query, holders
+from gpuspawner.use.live_census import TURN_SECONDS
 from gpuspawner.web.about_a_server import Questions, counted
 from gpuspawner.web.handlers import StopHandler
 from gpuspawner.web.stream.handler import StreamHandler
@@ -35,8 +36,6 @@ _PAGE = """{% extends "page.html" %}
 <main class="container">{{ gpuspawner_figures | safe }}</main>
 {% endblock %}
 """
-TURN_SECONDS = 0.002
-"""How long a page may hold the event loop."""
 
 
 def sees_names(handler: BaseHandler) -> bool:

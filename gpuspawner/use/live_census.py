@@ -15,7 +15,8 @@ from gpuspawner.use.census import Census, NodeGpus, census, node_gpus, selectors
 
 log = logging.getLogger(__name__)
 
-_TURN_SECONDS = 0.002
+TURN_SECONDS = 0.002
+"""How long a count or a page may hold the event loop."""
 _EVERY_SECONDS = 5.0
 """How old the figures of a scrape may be. Pages count anew."""
 
@@ -57,7 +58,7 @@ class LiveCensus:
     async def take(self) -> Census:
         """Take it of this moment."""
         async with self._taking:
-            running, turn = self._running, Turn(_TURN_SECONDS)
+            running, turn = self._running, Turn(TURN_SECONDS)
             if running.accounts is not None:  # the database says whose the pods are
                 running.accounts.read(self._hub.db)
             self._note_offers(tuple(running.offers.accelerators.values()))
