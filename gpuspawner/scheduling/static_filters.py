@@ -70,7 +70,7 @@ class Screened:
             (failure,): tuple(chain.from_iterable(groups)) for failure, groups in excluded.items()
         }
         """Nodes that don't pass, by their failures."""
-        self._lacking: dict[Asked, Lacking] = {}
+        self._lacking = Recent[Asked, Lacking](_SHAPES)
 
     @cached_property
     def failing(self) -> Mapping[str, Failures]:
@@ -113,11 +113,7 @@ class Screened:
 
         The result of a node is kept until its pods change.
         """
-        kept = self._lacking.get(asked)
-        if kept is None:
-            if len(self._lacking) >= _SHAPES:
-                self._lacking.clear()
-            kept = self._lacking[asked] = Lacking(asked)
+        kept = self._lacking.of(asked, lambda: Lacking(asked))
         kept.refresh(self.passing)
         return kept
 
