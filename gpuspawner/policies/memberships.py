@@ -1,13 +1,10 @@
 """The members of groups, as the hub's database says; read again every few seconds at most."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from gpuspawner.compat import people
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.recent import KeptFor
 from gpuspawner.policies.charges import Who
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policy
@@ -21,22 +18,16 @@ MOST = 1000
 class Memberships:
     """The members of groups, by policy."""
 
-    def __init__(self, kept: float = KEPT_SECONDS) -> None:
-        self._kept = kept
-        self._found = Recent[tuple[str, str], "_Kept"](MOST)
+    def __init__(self) -> None:
+        self._found = KeptFor[tuple[str, str], tuple[Policy, frozenset[Who]]](KEPT_SECONDS, MOST)
 
     def ids(self, database: Any, policy: Policy, group: str) -> frozenset[Who]:
         """Return the ids of the members of a group to whom the policy applies."""
-        now = time.monotonic()
-        kept = self._found.get((policy.name, group))
-        if (
-            kept is None
-            or now >= kept.until
-            or (policy is not kept.policy and policy != kept.policy)
-        ):
-            ids = frozenset(_members(database, policy, group))
-            kept = self._found[policy.name, group] = _Kept(policy, now + self._kept, ids)
-        return kept.ids
+        key = policy.name, group
+        kept = self._found.find(key)
+        if kept is None or (policy is not kept[0] and policy != kept[0]):
+            kept = self._found.keep(key, (policy, frozenset(_members(database, policy, group))))
+        return kept[1]
 
 
 def _members(database: Any, policy: Policy, group: str) -> Iterator[int]:
@@ -46,9 +37,3 @@ def _members(database: Any, policy: Policy, group: str) -> Iterator[int]:
     for person in people.members(database, group):
         if policy.is_for(Owner(person.name, person.groups, person.roles)):
             yield person.id
-
-
-class _Kept(msgspec.Struct, frozen=True):
-    policy: Policy
-    until: float
-    ids: frozenset[Who]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,7 +15,7 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.recent import KeptFor
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.downloads import on_all, settled_images
 from gpuspawner.preflight.dry_run import Admission
@@ -24,7 +23,6 @@ from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.placement import placement_of
 from gpuspawner.preflight.proposal import Proposal
 from gpuspawner.preflight.rejection import Rejection
-from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.profiles import availability
 from gpuspawner.profiles.listing import Listed, Lists
 from gpuspawner.profiles.profile_options import Chosen, of_profile
@@ -76,30 +74,17 @@ _silent = logging.getLogger("gpuspawner.profiles.tried")
 _silent.disabled = True
 
 
-class AdmittedPods:
-    """What admission made of a server's pods, so that an open form asks seldom.
+class Known(msgspec.Struct, frozen=True):
+    """What pages have found out for later pages. One for the whole hub.
 
-    Only pages use it: a start asks again.
+    Attributes:
+        admitted: What admission made of a server's pods, without what the scheduler doesn't read,
+            so that an open form asks seldom. A start asks again.
     """
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._kept = Recent[object, tuple[float, Proposal]](_MOST_KEPT)
-
-    def find(self, key: object) -> Proposal | None:
-        """Return a kept proposal, without what the scheduler doesn't read."""
-        until, kept = self._kept.get(key, (0.0, None))
-        return kept if self._clock() < until else None
-
-    def keep(self, key: object, admitted: Proposal) -> None:
-        """Keep a proposal for some minutes."""
-        self._kept[key] = self._clock() + _SECONDS, admitted
-
-
-class Known(msgspec.Struct, frozen=True):
-    """What pages have found out for later pages. One for the whole hub."""
-
-    admitted: AdmittedPods = msgspec.field(default_factory=AdmittedPods)
+    admitted: KeptFor[object, Proposal] = msgspec.field(
+        default_factory=lambda: KeptFor(_SECONDS, _MOST_KEPT)
+    )
     lists: Lists = msgspec.field(default_factory=Lists)
     drawn: Drawn = msgspec.field(default_factory=Drawn)
     samples: Samples = msgspec.field(default_factory=Samples)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.recent import KeptFor, Recent
+from tests.unit.makers.clocks import Clock
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5))
@@ -35,3 +37,20 @@ def test_what_is_asked_for_is_made_once_and_kept_for_longer() -> None:
 
     assert asked == [0, 1, 0, 2, 0]
     assert kept == {"c": 2, "a": 0}
+
+
+def test_what_is_kept_for_some_seconds_is_found_for_so_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gpuspawner.kube.recent.time", clock := Clock())
+    kept = KeptFor[str, int](60, most=2)
+
+    assert kept.keep("a", 1) == 1
+    clock.now += 59
+    assert (kept.find("a"), kept.find("b")) == (1, None)
+    kept.keep("b", 2)
+    clock.now += 1
+    assert (kept.find("a"), kept.find("b")) == (None, 2)
+    kept.keep("c", 3)
+    kept.keep("d", 4)
+    assert [kept.find(it) for it in "bcd"] == [None, 3, 4]

@@ -127,7 +127,7 @@ def test_a_policy_that_has_changed_since_is_read_anew(names, memberships) -> Non
 
     assert "bob" not in names(replace(COURSE, excepted=people(users=["bob"])))
     assert "bob" in names(replace(COURSE))
-    assert len(memberships._found) == 1
+    assert len(memberships._found._kept) == 1
 
 
 @pytest.fixture
@@ -140,4 +140,4 @@ def test_of_ever_new_policies_only_the_last_are_kept(names, memberships) -> None
     for name in "abc":
         assert "ann" in names(replace(COURSE, name=name))
 
-    assert [name for name, _ in memberships._found] == ["b", "c"]
+    assert [name for name, _ in memberships._found._kept] == ["b", "c"]
