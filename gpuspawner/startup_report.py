@@ -116,7 +116,7 @@ def _configured(
         f"preflight: {settings.preflight}",
         *_policies(runtime),
         *(f"scheduler: {messages.explain_scheduler(it)}" for it in judged),
-        *map(messages.find_conflict, hub_limits.conflicts(limits)),
+        *(messages.find_conflict(it, limits) for it in hub_limits.conflicts(limits)),
     ]
 
 

@@ -5,6 +5,7 @@ Read in JupyterHub 5.5.0 and 6.1.1 (`user.py`, `handlers/base.py`) and in `_star
 """
 
 from collections.abc import Iterator, Mapping
+from enum import Enum, auto
 from typing import Protocol
 
 import msgspec
@@ -75,45 +76,30 @@ class Limits(msgspec.Struct, frozen=True):
         )
 
 
-class ShortPreparing(msgspec.Struct, frozen=True):
-    """A start may end before its image is pulled."""
+class Conflict(Enum):
+    """How limits defeat each other.
 
-    preparing: float
-
-
-class LateProgress(msgspec.Struct, frozen=True):
-    """Users see no progress page before a proxy gives up."""
-
-    slow_spawn: float
-
-
-class LongRetries(msgspec.Struct, frozen=True):
-    """Repeating one request to the API server can take the whole start."""
-
-    retries: float
-    start: float
-
-
-class ShortRequest(msgspec.Struct, frozen=True):
-    """KubeSpawner repeats a slow creation, finds the first one's pod, and deletes it.
-
-    A pod whose dry run passes in time may be created too slowly.
+    Attributes:
+        SHORT_PREPARING: A start may end before its image is pulled.
+        LATE_PROGRESS: Users see no progress page before a proxy gives up.
+        LONG_RETRIES: Repeating one request to the API server can take the whole start.
+        SHORT_REQUEST: KubeSpawner repeats a slow creation, finds the first one's pod, and deletes
+            it. A pod whose dry run passes in time may be created too slowly.
     """
 
-    request: float
-    admission: float
-
-
-Conflict = ShortPreparing | LateProgress | LongRetries | ShortRequest
+    SHORT_PREPARING = auto()
+    LATE_PROGRESS = auto()
+    LONG_RETRIES = auto()
+    SHORT_REQUEST = auto()
 
 
 def conflicts(limits: Limits) -> Iterator[Conflict]:
-    """Yield the limits that defeat each other."""
+    """Yield how these limits defeat each other."""
     if limits.preparing < _SHORT_PREPARING:
-        yield ShortPreparing(limits.preparing)
+        yield Conflict.SHORT_PREPARING
     if limits.slow_spawn > _PROXY_PATIENCE:
-        yield LateProgress(limits.slow_spawn)
+        yield Conflict.LATE_PROGRESS
     if limits.api_retries >= limits.start:
-        yield LongRetries(limits.api_retries, limits.start)
+        yield Conflict.LONG_RETRIES
     if limits.api_request <= limits.admission:
-        yield ShortRequest(limits.api_request, limits.admission)
+        yield Conflict.SHORT_REQUEST

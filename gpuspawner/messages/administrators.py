@@ -14,13 +14,7 @@ from gpuspawner.cluster.schedulers import (
     OfProvider,
     UnknownScheduler,
 )
-from gpuspawner.compat.hub_limits import (
-    Conflict,
-    LateProgress,
-    LongRetries,
-    ShortPreparing,
-    ShortRequest,
-)
+from gpuspawner.compat.hub_limits import Conflict, Limits
 from gpuspawner.messages.kueue import explain as explain_queue
 from gpuspawner.messages.scaling import explain_obstacles
 from gpuspawner.offers.inventory import Inventory
@@ -265,35 +259,36 @@ def find_missing_rights(plurals: Iterable[str]) -> Iterator[Finding]:
         yield warning("rights", f"no right to {verbs} {what}: {effect}.", advice)
 
 
-def find_conflict(conflict: Conflict) -> Finding:
+def find_conflict(conflict: Conflict, limits: Limits) -> Finding:
     """Say which limits defeat each other, and what happens then."""
     match conflict:
-        case ShortPreparing(preparing):
+        case Conflict.SHORT_PREPARING:
             return warning(
                 "limit-preparing",
-                f"GPUSpawner.preparing_timeout is {preparing:g} s: a start that pulls a large "
-                "image takes longer and fails.",
+                f"GPUSpawner.preparing_timeout is {limits.preparing:g} s: a start that pulls a "
+                "large image takes longer and fails.",
                 "Set it to at least 600.",
             )
-        case LateProgress(slow_spawn):
+        case Conflict.LATE_PROGRESS:
             return warning(
                 "limit-progress",
-                f"slow_spawn_timeout is {slow_spawn:g} s: users see no progress page until then, "
-                "and a proxy in front of the hub may give up first.",
+                f"slow_spawn_timeout is {limits.slow_spawn:g} s: users see no progress page until "
+                "then, and a proxy in front of the hub may give up first.",
                 "Set c.JupyterHub.tornado_settings = {'slow_spawn_timeout': 0}.",
             )
-        case LongRetries(retries, start):
+        case Conflict.LONG_RETRIES:
             return warning(
                 "limit-retries",
-                f"KubeSpawner.k8s_api_request_retry_timeout is {retries:g} s: one request to a "
-                f"slow API server can take all the time of a start, {start:g} s.",
+                f"KubeSpawner.k8s_api_request_retry_timeout is {limits.api_retries:g} s: one "
+                "request to a slow API server can take all the time of a start, "
+                f"{limits.start:g} s.",
                 "Set it to a small part of that time.",
             )
-        case ShortRequest(request, admission):
+        case Conflict.SHORT_REQUEST:
             return warning(
                 "limit-request",
-                f"KubeSpawner.k8s_api_request_timeout is {request:g} s: if admission takes longer, "
-                "KubeSpawner deletes the pod that it has just created, and gpuspawner's dry run "
-                f"waits {admission:g} s.",
-                f"Set it to more than {admission:g}.",
+                f"KubeSpawner.k8s_api_request_timeout is {limits.api_request:g} s: if admission "
+                "takes longer, KubeSpawner deletes the pod that it has just created, and "
+                f"gpuspawner's dry run waits {limits.admission:g} s.",
+                f"Set it to more than {limits.admission:g}.",
             )

@@ -85,7 +85,7 @@ def check_limits(hub: Hub) -> Iterator[Finding]:
     """Check whether time-outs and limits of JupyterHub and KubeSpawner defeat each other."""
     tornado_settings = hub.config.JupyterHub.get("tornado_settings")
     limits = hub_limits.Limits.of(hub.spawner, tornado_settings, DRY_RUN_PATIENCE)
-    yield from map(find_conflict, hub_limits.conflicts(limits))
+    yield from (find_conflict(it, limits) for it in hub_limits.conflicts(limits))
 
 
 async def check_use(hub: Hub) -> list[Finding]:

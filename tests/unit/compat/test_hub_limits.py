@@ -7,14 +7,8 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from gpuspawner.compat.hub_limits import (
-    LateProgress,
-    Limits,
-    LongRetries,
-    ShortPreparing,
-    ShortRequest,
-    conflicts,
-)
+from gpuspawner.compat.hub_limits import Conflict, Limits, conflicts
+from gpuspawner.messages import find_conflict
 
 # As in the chart: KubeSpawner's and JupyterHub's defaults, but for three values.
 CHART = Limits(start=990, preparing=600, slow_spawn=0, api_request=3, api_retries=30, admission=2)
@@ -31,16 +25,19 @@ def test_jupyterhub_s_own_start_timeout_is_long_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "conflict"),
+    ("change", "conflict", "told"),
     [
-        ({"preparing": 119}, ShortPreparing(119)),
-        ({"slow_spawn": 61}, LateProgress(61)),
-        ({"api_retries": 990}, LongRetries(990, 990)),
-        ({"api_request": 2}, ShortRequest(2, 2)),
+        ({"preparing": 119}, Conflict.SHORT_PREPARING, ["is 119 s"]),
+        ({"slow_spawn": 61}, Conflict.LATE_PROGRESS, ["is 61 s"]),
+        ({"api_retries": 990}, Conflict.LONG_RETRIES, ["is 990 s", "of a start, 990 s"]),
+        ({"api_request": 2}, Conflict.SHORT_REQUEST, ["is 2 s", "waits 2 s"]),
     ],
 )
-def test_each_limit_that_defeats_another_is_found(change, conflict) -> None:
-    assert tuple(conflicts(replace(CHART, **change))) == (conflict,)
+def test_each_limit_that_defeats_another_is_found(change, conflict, told) -> None:
+    limits = replace(CHART, **change)
+
+    assert tuple(conflicts(limits)) == (conflict,)
+    assert all(it in find_conflict(conflict, limits).text for it in told)
 
 
 def test_limits_that_just_suit_each_other_are_not() -> None:
