@@ -25,7 +25,7 @@ from .node_info import NodeInfo, Nominated, PodInfo, pod_info, pod_key
 from .pod_index import PodIndex
 from .rules import DEFAULT_RULES, Rules
 from .static_filters import Screening
-from .storage_index import StorageIndex, object_key
+from .storage_index import StorageIndex, drop_from, object_key
 from .undecodable import UndecodableObjects
 
 ENDED = ("Succeeded", "Failed")
@@ -257,7 +257,7 @@ class ClusterState:
         unbound = self._unbound.pop(key, None)
         if unbound is not None:
             self._count_change(None)
-            self._drop_nomination(unbound.status.nominated_node_name, key)
+            drop_from(self._nominated, unbound.status.nominated_node_name, key)
         info = self.pods.discard(key)
         if info is None:
             return
@@ -269,13 +269,6 @@ class ClusterState:
         self.version += 1
         if pod is None or not pod.staying:
             self._passing += 1
-
-    def _drop_nomination(self, node: str, key: str) -> None:
-        nominated = self._nominated.get(node)
-        if nominated is not None:
-            nominated.pop(key, None)
-            if not nominated:
-                del self._nominated[node]
 
     def _put_node(self, node: Node) -> None:
         self._drop_undecodable("Node", node.metadata.name)

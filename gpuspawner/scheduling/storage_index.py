@@ -17,6 +17,8 @@ from .csi_migration import migrated_plugins
 from .requests import IMPLICIT_DEVICE_CLASS
 
 T = TypeVar("T", bound=KubeObject)
+G = TypeVar("G")
+V = TypeVar("V")
 
 _NO_LIMITS: Mapping[str, int] = {}
 
@@ -26,6 +28,14 @@ BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 def object_key(kind: str, namespace: str, name: str) -> str:
     """Return the key of an object among those of its kind."""
     return name if kind in CLUSTER_SCOPED else f"{namespace}/{name}"
+
+
+def drop_from(groups: dict[G, dict[str, V]], group: G, key: str) -> None:
+    """Drop an entry of a group, if there is one, and the group if it has no others."""
+    its = groups.get(group, {})
+    its.pop(key, None)
+    if not its:
+        groups.pop(group, None)
 
 
 def class_of_volume(volume: PersistentVolume) -> str:
@@ -124,10 +134,7 @@ class StorageIndex:
         if isinstance(thing, PersistentVolume):
             self._volumes_like(thing).pop(key, None)
         elif isinstance(thing, VolumeAttachment):
-            attachments = self._attachments.get(thing.spec.node_name, {})
-            attachments.pop(key, None)
-            if not attachments:
-                self._attachments.pop(thing.spec.node_name, None)
+            drop_from(self._attachments, thing.spec.node_name, key)
         elif isinstance(thing, CSINode):
             del self._limits[key]
             del self._migrated[key]

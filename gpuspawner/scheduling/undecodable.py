@@ -6,7 +6,7 @@ import msgspec
 
 from gpuspawner.kube.objects import Undecodable
 
-from .storage_index import object_key
+from .storage_index import drop_from, object_key
 
 
 class UndecodableObjects:
@@ -46,8 +46,5 @@ class UndecodableObjects:
         """Drop an object; return whether there was one."""
         gone = self._all.pop((kind, key), None)
         if gone is not None and kind == "Pod":
-            pods = self._pods[gone.node]
-            del pods[key]
-            if not pods:
-                del self._pods[gone.node]
+            drop_from(self._pods, gone.node, key)
         return gone is not None
