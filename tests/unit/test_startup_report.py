@@ -171,11 +171,11 @@ async def test_policies_are_told_with_what_is_counted(caplog, traits, told) -> N
 @pytest.mark.each_python
 async def test_other_work_goes_on_after_each_profile_that_is_counted(caplog, monkeypatch) -> None:
     rounds, counted_in = 0, []
-    take_stock = inventory._stock
+    made = inventory.Inventory
 
     def counted(*given: Any) -> inventory.Inventory:
         counted_in.append(rounds)
-        return take_stock(*given)
+        return made(*given)
 
     async def other_work() -> None:
         nonlocal rounds
@@ -183,7 +183,7 @@ async def test_other_work_goes_on_after_each_profile_that_is_counted(caplog, mon
             await asyncio.sleep(0)
             rounds += 1
 
-    monkeypatch.setattr(inventory, "_stock", counted)
+    monkeypatch.setattr(inventory, "Inventory", counted)
     other = asyncio.create_task(other_work())
     async with reporting(caplog, traits={"profile_list": [PROFILE] * 5}) as report:
         await report.ended()
