@@ -49,10 +49,7 @@ class FormGate:
     def check(self, form_data: Mapping[str, list[object]]) -> Awaitable[object]:
         """Read a form; if its options can't start, refuse them on the form."""
         set_locale(self._spawner)
-        fields = pressed(form_data)
-        drafts.keep(parsing.from_form(fields), lambda: self._sources.current)
-        read = partial(self._stock.kubespawner.run_options_from_form, fields)
-        return self._check(read, wish=wishes.pressed(fields))
+        return self._read(pressed(form_data), self._stock.kubespawner.run_options_from_form)
 
     def check_query(self, query_data: dict[str, list[str]]) -> Awaitable[object]:
         """Read ``/hub/spawn?opt-gpus=2``; if its options can't start, refuse them on the form.
@@ -65,9 +62,12 @@ class FormGate:
         if not query:
             with reporting(self._spawner):
                 raise NoOptionsError
-        drafts.keep(parsing.from_form(query), lambda: self._sources.current)
-        read = partial(self._stock.kubespawner.options_from_query, query)
-        return self._check(read, wish=wishes.pressed(query))
+        return self._read(query, self._stock.kubespawner.options_from_query)
+
+    def _read(self, fields: Mapping[str, Any], read: Callable[[Any], object]) -> Awaitable[object]:
+        """Keep the fields for the form that the hub may draw again, and read them."""
+        drafts.keep(parsing.from_form(fields), lambda: self._sources.current)
+        return self._check(partial(read, fields), wish=wishes.pressed(fields))
 
     async def _check(self, read: Callable[[], object], wish: Wish) -> object:
         """Refuse options that can't start, or return them in the form that the hub stores."""
