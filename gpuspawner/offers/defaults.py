@@ -6,7 +6,6 @@ from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quoting import quote
 from gpuspawner.offers.shapes import (
     Count,
-    Memory,
     OfferError,
     Shape,
     Text,
@@ -15,7 +14,7 @@ from gpuspawner.offers.shapes import (
     read_memory,
     read_millicores,
 )
-from gpuspawner.offers.types import Choices, Default, Image
+from gpuspawner.offers.types import Choices, Default
 
 
 class WrittenDefault(Shape, frozen=True):
@@ -60,19 +59,3 @@ def read_default(value: object, choices: Choices, place: str) -> Default:
             reason = f"{quote(getattr(written, name))} is not among the choices"
             raise OfferError(f"{place}.{name}", reason)
     return Default(written.gpus, written.image, None if size is None else sizes[size], cores)
-
-
-def default_choices(
-    own: Default,
-    counts: tuple[int, ...],
-    images: tuple[Image, ...],
-    memory: tuple[Memory, ...],
-    cpu: tuple[int, ...],
-) -> Default:
-    """Return an accelerator's own defaults, and the first choice if it has no default."""
-    return Default(
-        gpus=counts[0] if own.gpus is None else own.gpus,
-        image=own.image or (images[0].key if images else None),
-        memory=own.memory or (memory[0] if memory else None),
-        cpu=own.cpu or (cpu[0] if cpu else None),
-    )

@@ -163,7 +163,12 @@ class Offers:
         memory = self.memory_choices if memory is None else memory
         cpu = accelerator.cpu_choices if accelerator else None
         cpu = self.cpu_choices if cpu is None else cpu
-        default = defaults.default_choices(own, counts, images, memory, cpu)
+        default = Default(  # the first choice of what has no default of its own
+            gpus=counts[0] if own.gpus is None else own.gpus,
+            image=own.image or (images[0].key if images else None),
+            memory=own.memory or (memory[0] if memory else None),
+            cpu=own.cpu or (cpu[0] if cpu else None),
+        )
         return Choices(
             counts, images, memory, cpu, default, self.unlisted_image, self.unlisted_memory
         )
