@@ -63,11 +63,8 @@ def _key(failure: Failure, node: NodeInfo, pod: Pod, every: Mapping[Label, str])
         case Insufficient():
             return failure.reason
         case Untolerated(key=key, value=value, effect=effect):
-            return (
-                f"untolerated taint {key}={value}:{effect}"
-                if value
-                else (f"untolerated taint {key}:{effect}")
-            )
+            has = f"{key}={value}" if value else key
+            return f"untolerated taint {has}:{effect}"
         case Unselected():
             return _unselected(node, pod, every)
         case TooManyVolumes(driver=driver, limit=limit):
