@@ -132,15 +132,11 @@ class UnlistedImage(msgspec.Struct, frozen=True):
 
     def image(self, written: str) -> Image | None:
         """Return the image with this reference, if users can enter it."""
-        if not is_reference(written) or not self._allows(written):
-            return None
-        return Image(key=written, display_name=written, image=written)
-
-    def _allows(self, written: str) -> bool:
-        try:
-            return patterns.begins(self.allowed.pattern, written)  # it begins with ^
+        try:  # the pattern begins with ^
+            is_one = is_reference(written) and patterns.begins(self.allowed.pattern, written)
         except patterns.TooLongError:
-            return False
+            is_one = False
+        return Image(key=written, display_name=written, image=written) if is_one else None
 
 
 class UnlistedMemory(msgspec.Struct, frozen=True):
