@@ -6,7 +6,6 @@ doesn't matter, one more policy never allows more, and a user in two groups obey
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from enum import StrEnum
 from fractions import Fraction
@@ -16,7 +15,6 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from gpuspawner.offers.types import nothing
 from gpuspawner.policies.owner import NO_NAMES, NOBODY, Names, Owner, People
 from gpuspawner.reservations.granted import WhenIdle
 
@@ -206,16 +204,10 @@ class Policy(msgspec.Struct, frozen=True):
         return tuple(sorted(self.people.groups.among(owner.groups)))
 
 
-@dataclass(frozen=True)
-class Policies:
-    """All policies of a hub.
-
-    Attributes:
-        weights: How much of a GPU one device of a resource is; 1 if it isn't listed.
-    """
+class Policies(msgspec.Struct, frozen=True, dict=True):
+    """All policies of a hub."""
 
     policies: tuple[Policy, ...] = ()
-    weights: Mapping[str, Amount] = field(default_factory=nothing, hash=False)
 
     def __bool__(self) -> bool:
         return bool(self.policies)

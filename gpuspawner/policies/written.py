@@ -114,10 +114,8 @@ def read_policies(policies: object, weights: object, offers: Offers) -> Policies
     """
     written = keyed(policies, WrittenPolicy, "policies")
     weighted = read_weights(weights)
-    return Policies(
-        tuple(_policy(name, it, offers, weighted) for name, it in sorted(written.items())),
-        weighted,
-    )
+    found = (_policy(name, it, offers, weighted) for name, it in sorted(written.items()))
+    return Policies(tuple(found))
 
 
 def read_weights(weights: object) -> Mapping[str, Amount]:
