@@ -70,10 +70,11 @@ def configured_policies(
     given = settings.policies
     if not (given or settings.gpu_weights):
         return None
-    from gpuspawner.policies.written import read_policies  # only hubs with policies load them
+    # Only hubs with policies load them.
+    from gpuspawner.policies.written import read_policies, read_weights
 
     if callable(given):
-        read_policies({}, settings.gpu_weights, offers)
+        read_weights(settings.gpu_weights)
         function: Callable[..., Any] = given
         return function
     return read_policies(given, settings.gpu_weights, offers) or None
