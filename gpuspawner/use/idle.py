@@ -25,13 +25,11 @@ class DeviceUse(msgspec.Struct, frozen=True):
         name: The GPU's UUID, and the id of the slice.
         used: The highest use, from 0 to 1.
         known: The part of the window in which there are samples, from 0 to 1.
-        memory: The part of its memory that is used now; None if it isn't known.
     """
 
     name: tuple[str, str]
     used: float
     known: float
-    memory: float | None = None
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -54,12 +52,10 @@ class GPUUse(msgspec.Struct, frozen=True):
     Attributes:
         seconds: The length of the window.
         used: The highest use of one of its GPUs in the window, from 0 to 1.
-        memory: The part of their memory that is used now; None if it isn't known.
     """
 
     seconds: float
     used: float
-    memory: float | None = None
 
     @property
     def is_used(self) -> bool:
@@ -80,8 +76,7 @@ def use_of(window: Window, pod: Key, gpus: int, began: datetime | None) -> GPUUs
     if not devices or len(devices) != gpus or began is None:
         return None
     used = max(it.used for it in devices)
-    memories = [it.memory for it in devices if it.memory is not None]
-    found = GPUUse(window.seconds, used, max(memories, default=None))
+    found = GPUUse(window.seconds, used)
     others = {it.name for key, its in window.devices.items() if key != pod for it in its}
     if found.is_used:
         return None if any(it.name in others for it in devices) else found

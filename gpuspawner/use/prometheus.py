@@ -22,7 +22,6 @@ ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 """The part of the time in which a GPU, or a slice, has computed: from 0 to 1."""
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
 """The same in percent; of whole GPUs only, and there if the profiling metrics aren't."""
-_USED, _FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
 _BY = "UUID, GPU_I_ID, GPU_I_PROFILE, pod, namespace, exported_pod, exported_namespace"
 _PATIENCE = 20.0
 """How long Prometheus may take for one answer, in seconds."""
@@ -83,12 +82,11 @@ class Prometheus:
             f"count_over_time((({ENGINE} >= 0) <= 1){steps_of})",
             f"max_over_time({UTILIZATION}{window}) / 100",
             f"count_over_time((({UTILIZATION} >= 0) <= 100){steps_of})",
-            f"{_USED} / ({_USED} + {_FREE})",
         )
         found = [await self._ask(f"max by ({_BY}) ({it})") for it in queries]
         steps = max(1, seconds // step)
-        engine = list(_devices(found[0], found[1], steps, found[4]))
-        utilization = _devices(found[2], found[3], steps, found[4])
+        engine = list(_devices(found[0], found[1], steps))
+        utilization = _devices(found[2], found[3], steps)
         whole = [it for it in utilization if not it[1].name[1]]  # of a slice, it says nothing
         times = [it.value[0] for samples in found for it in samples]
         return Window(seconds, max(times, default=0.0), _by_pod([*engine, *whole]))
@@ -114,18 +112,16 @@ class Prometheus:
 
 
 def _devices(
-    used: list[_Sample], counted: list[_Sample], steps: float, memory: list[_Sample]
+    used: list[_Sample], counted: list[_Sample], steps: float
 ) -> Iterator[tuple[Key, DeviceUse]]:
-    counts, memories = (dict(map(_value, it)) for it in (counted, memory))
+    counts = dict(map(_value, counted))
     for whose, number in map(_value, used):
         pod, name = whose
         if pod is None or math.isnan(number):
             continue
-        share = memories.get(whose)
         known = min(1.0, counts.get(whose, 0.0) / steps)
-        is_part = share is not None and 0 <= share <= 1
         # An exporter may say anything: more than all of a GPU is all of it.
-        yield pod, DeviceUse(name, min(number, 1.0), known, share if is_part else None)
+        yield pod, DeviceUse(name, min(number, 1.0), known)
 
 
 def _value(sample: _Sample) -> tuple[tuple[Key | None, tuple[str, str]], float]:
@@ -159,4 +155,4 @@ def _by_pod(found: list[tuple[Key, DeviceUse]]) -> Mapping[Key, list[DeviceUse]]
 
 def _one(a: DeviceUse, b: DeviceUse) -> DeviceUse:
     """Return what two metrics say of a device; if either says it is used, it is."""
-    return DeviceUse(a.name, max(a.used, b.used), max(a.known, b.known), a.memory)
+    return DeviceUse(a.name, max(a.used, b.used), max(a.known, b.known))

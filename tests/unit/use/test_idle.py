@@ -14,7 +14,7 @@ LONG_AGO = datetime.fromtimestamp(NOW - 5 * HOUR, UTC)
 
 
 def device(uuid: str = "GPU-1", used: float = 0.0, known: float = 1.0) -> DeviceUse:
-    return DeviceUse((uuid, ""), used, known, 0.25)
+    return DeviceUse((uuid, ""), used, known)
 
 
 def window(**devices: list[DeviceUse]) -> Window:
@@ -25,7 +25,7 @@ def window(**devices: list[DeviceUse]) -> Window:
 def test_gpus_that_have_not_been_used_for_the_whole_window_are_unused() -> None:
     found = use_of(window(ann=[device("a"), device("b")]), ANN, 2, LONG_AGO)
 
-    assert found == GPUUse(HOUR, 0.0, 0.25)
+    assert found == GPUUse(HOUR, 0.0)
     assert not found.is_used
 
 
@@ -73,4 +73,4 @@ def test_nobody_knows_which_pod_uses_a_gpu_that_several_share() -> None:
 def test_a_shared_gpu_that_nobody_uses_is_unused_for_each() -> None:
     shared = window(ann=[device()], bob=[device()])
 
-    assert use_of(shared, ANN, 1, LONG_AGO) == GPUUse(HOUR, 0.0, 0.25)
+    assert use_of(shared, ANN, 1, LONG_AGO) == GPUUse(HOUR, 0.0)

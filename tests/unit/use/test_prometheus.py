@@ -79,13 +79,12 @@ async def test_a_device_is_its_pods_however_prometheus_scrapes(labels, played) -
     playing.samples = {
         ("max_over_time", ENGINE): [(labels, 0.5)],
         ("count_over_time", ENGINE): [(labels, 30)],
-        ("max by", "FB_USED"): [(labels, 0.75)],
     }
 
     window = await prometheus.window(3600)
 
     (device,) = window.devices[KEY]
-    assert (device.used, device.known, device.memory) == (0.5, 0.5, 0.75)
+    assert (device.used, device.known) == (0.5, 0.5)
     assert (window.seconds, window.until) == (3600, AT)
 
 
