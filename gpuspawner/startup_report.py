@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import replace
 from typing import Any, Protocol
 
-from gpuspawner import messages
 from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.kinds import SCALING_KINDS
@@ -19,7 +18,19 @@ from gpuspawner.cluster.schedulers import Judgement
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import hub_limits, kubespawner, pods, sample_pod
 from gpuspawner.kube.pods import Pod
-from gpuspawner.messages.administrators import Finding
+from gpuspawner.messages.administrators import (
+    Finding,
+    explain_declared_pool,
+    explain_function,
+    explain_gpus_for_all,
+    explain_other_pools,
+    explain_scheduler,
+    explain_seen_pools,
+    explain_stock,
+    find_conflict,
+    find_missing_rights,
+    find_unknown_schedulers,
+)
 from gpuspawner.offers import inventory, manifest
 from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.parsing import GPURequest
@@ -69,7 +80,7 @@ def begin(
         RuntimeError: No event loop is running.
     """
     judged = known_schedulers(settings).judge(schedulers)
-    for unknown in messages.find_unknown_schedulers(judged):
+    for unknown in find_unknown_schedulers(judged):
         log.warning("%s %s", unknown.text, unknown.advice)
     configured = _configured(runtime, settings, judged, tornado_settings)
     task = asyncio.get_running_loop().create_task(
@@ -115,8 +126,8 @@ def _configured(
     return [
         f"preflight: {settings.preflight}",
         *_policies(runtime),
-        *(f"scheduler: {messages.explain_scheduler(it)}" for it in judged),
-        *(messages.find_conflict(it, limits) for it in hub_limits.conflicts(limits)),
+        *(f"scheduler: {explain_scheduler(it)}" for it in judged),
+        *(find_conflict(it, limits) for it in hub_limits.conflicts(limits)),
     ]
 
 
@@ -152,19 +163,19 @@ async def _cluster(
     )
     stocks = []
     for stock in inventory.take_stock(state, selections):
-        stocks.append(messages.explain_stock(stock))
+        stocks.append(explain_stock(stock))
         await asyncio.sleep(0)  # a hub may have a hundred choices with GPUs
     with_gpus = inventory.nodes_with_gpus(state, selections)
     await asyncio.sleep(0)
     return [
-        *(f"scheduler set at admission: {messages.explain_scheduler(it)}" for it in by_admission),
+        *(f"scheduler set at admission: {explain_scheduler(it)}" for it in by_admission),
         f"nodes: {len(state.nodes)}, {with_gpus} with GPUs",
         *stocks,
-        *([messages.explain_function()] if callable(settings.profile_list) else []),
-        *([messages.explain_gpus_for_all()] if runtime.gpus_for_all else []),
+        *([explain_function()] if callable(settings.profile_list) else []),
+        *([explain_gpus_for_all()] if runtime.gpus_for_all else []),
         *growth(runtime),
-        *messages.find_unknown_schedulers(by_admission),
-        *messages.find_missing_rights(await _forbidden(runtime, settings)),
+        *find_unknown_schedulers(by_admission),
+        *find_missing_rights(await _forbidden(runtime, settings)),
     ]
 
 
@@ -186,9 +197,9 @@ def growth(runtime: Runtime) -> tuple[str, ...]:
         if it.scale_up is not None
     )
     return (
-        *(messages.explain_declared_pool(key, up.max_nodes) for key, up in declared),
-        *(messages.explain_seen_pools(*each) for each in runtime.pools.names),
-        *messages.explain_other_pools(runtime.pools.others()),
+        *(explain_declared_pool(key, up.max_nodes) for key, up in declared),
+        *(explain_seen_pools(*each) for each in runtime.pools.names),
+        *explain_other_pools(runtime.pools.others()),
     )
 
 

@@ -38,6 +38,7 @@ from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
 from gpuspawner.launch.server_state import ServerState
+from gpuspawner.messages.administrators import explain_unknown
 from gpuspawner.offers.gpu_check import shared_gpus, with_gpu_check
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Overruled, Start, Wait
@@ -129,7 +130,7 @@ class Gates:
         self.attempt = Attempt(choice, decision, requested.gone, admitted.granted)
         self._note_granted(self.attempt)
         if isinstance(decision, Start):
-            for unknown in messages.explain_unknown(decision):
+            for unknown in explain_unknown(decision):
                 self._spawner.log.info(
                     "Starting %s unchecked: %s", log_name(self._spawner), unknown
                 )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from gpuspawner import messages, runtime
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.messages import OnForm
+from gpuspawner.messages.administrators import explain_overruled, explain_refusal
 from gpuspawner.preflight.decision import (
     Decision,
     Overruled,
@@ -87,7 +88,7 @@ async def answer(spawner: Host, choice: Choice, question: PreflightMethod) -> De
 
 def warn(spawner: Host, decision: Start | Wait) -> None:
     """Log a refusal that the administrator has set to warnings only."""
-    for overruled in messages.explain_overruled(decision):
+    for overruled in explain_overruled(decision):
         spawner.log.warning("Starting %s anyway: %s", log_name(spawner), overruled)
 
 
@@ -121,7 +122,7 @@ async def _refusal(spawner: Host, choice: Choice, refuse: Refuse, admission: Adm
     return Refusal(
         message,
         reason=refuse.reason.value,
-        details=messages.explain_refusal(refuse),
+        details=explain_refusal(refuse),
         on_form=on_form,
     )
 

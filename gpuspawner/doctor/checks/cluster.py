@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 
-from gpuspawner import messages
 from gpuspawner.cluster.health import Forbidden, Health, Live
 from gpuspawner.cluster.log import explain_health
 from gpuspawner.cluster.retries import Backoff
@@ -11,7 +10,14 @@ from gpuspawner.cluster.schedulers import UnknownScheduler
 from gpuspawner.cluster.view import server_version
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.gates.tried import Tried
-from gpuspawner.messages.administrators import Finding, error, fine, warning
+from gpuspawner.messages.administrators import (
+    Finding,
+    error,
+    explain_scheduler,
+    find_unknown_schedulers,
+    fine,
+    warning,
+)
 from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER, NEWEST_MINOR, minor_version
 from gpuspawner.traits.settings import known_schedulers, scheduler_version
 
@@ -72,10 +78,10 @@ async def check_version(hub: Hub) -> list[Finding]:
 def check_schedulers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     """Check that gpuspawner knows the rules of each scheduler that places servers."""
     judged = known_schedulers(hub.spawner).judge(sorted({_scheduler(it) for it in tried}))
-    yield from messages.find_unknown_schedulers(judged)
+    yield from find_unknown_schedulers(judged)
     for it in judged:
         if not isinstance(it, UnknownScheduler):
-            yield fine("scheduler", f"Scheduler: {messages.explain_scheduler(it)}.")
+            yield fine("scheduler", f"Scheduler: {explain_scheduler(it)}.")
 
 
 def _scheduler(tried: Tried) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence, Set
 
-from gpuspawner import messages
 from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.health import Live
@@ -17,7 +16,7 @@ from gpuspawner.configuration import values
 from gpuspawner.doctor import access
 from gpuspawner.doctor.access import Right
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.messages.administrators import GRANT, Finding, error, fine, warning
+from gpuspawner.messages.administrators import GRANT, Finding, error, explain_without, fine, warning
 from gpuspawner.policies.policies import Policies
 from gpuspawner.scaling.pools import NONE
 
@@ -88,7 +87,7 @@ def _about_reading(missing: set[Right]) -> Iterator[Finding]:
         if verbs:
             is_complete = False
             make = error if kind.required else warning
-            allowed, effect = " and ".join(verbs), messages.explain_without(kind.plural)
+            allowed, effect = " and ".join(verbs), explain_without(kind.plural)
             yield make(
                 f"rights-{kind.plural}",
                 f"The hub isn't allowed to {allowed} {kind.plural}, so {effect}.",
@@ -133,7 +132,7 @@ async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind])
         warning(
             f"rights-{name.lower()}",
             f"{name} is installed, but the hub isn't allowed to {allowed} {what}, so "
-            f"{messages.explain_without(plurals[0])}.",
+            f"{explain_without(plurals[0])}.",
             GRANT.format(verbs=allowed, what=what),
         )
     ]
@@ -146,7 +145,7 @@ async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
     if not missing:
         return []
     allowed = " and ".join(right.verb for right in rights if right in missing)
-    effect = messages.explain_without(status.plural)
+    effect = explain_without(status.plural)
     return [
         warning(
             "rights-cluster-autoscaler",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.cluster.health import Unreachable
-from gpuspawner.messages import explain_refusal, explain_unknown
+from gpuspawner.messages.administrators import explain_refusal, explain_unknown
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import (

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.messages import OnForm, explain_refusal, refusal
+from gpuspawner.messages import OnForm, refusal
+from gpuspawner.messages.administrators import explain_refusal
 from gpuspawner.messages.starts import preview
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator

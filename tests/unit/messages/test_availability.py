@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuspawner.messages import StateText, state_text
+from gpuspawner.messages.availability import StateText, state_text
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.denial import OfferKind, OverLimit, Withheld
 from gpuspawner.policies.limits import Standing

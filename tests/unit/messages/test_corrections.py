@@ -1,6 +1,11 @@
 """Errors in options, and earlier choices that are no longer offered."""
 
-from gpuspawner.messages import correction, correction_at_fields, gone_at_start, gone_from_form
+from gpuspawner.messages.corrections import (
+    correction,
+    correction_at_fields,
+    gone_at_start,
+    gone_from_form,
+)
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import Gone
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.messages import explain_refusal, preview, refusal
+from gpuspawner.messages import preview, refusal
+from gpuspawner.messages.administrators import explain_refusal
 from gpuspawner.messages.kueue import in_queue
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules
