@@ -39,6 +39,7 @@ _ALL = "every server starts unchecked"
 _WITH_CLAIMS = "servers with a home directory or another claim start unchecked"
 _WITH_NEW_VOLUMES = "servers whose volume waits for its first server start unchecked"
 _KARPENTER = "the hub doesn't know which nodes Karpenter can still add"
+_MACHINES = "the hub doesn't know whether Cluster Autoscaler adds machines, so it tries"
 _KUEUE = "the hub doesn't know Kueue's quotas, so it creates the pod and waits for Kueue"
 _WITHOUT = {
     "nodes": _ALL,
@@ -55,10 +56,8 @@ _WITHOUT = {
     "deviceclasses": "servers with a device that no node has start unchecked, and aren't refused",
     "nodepools": _KARPENTER,
     "nodeclaims": _KARPENTER,
-    **dict.fromkeys(
-        ("clusterautoscalers", "machineautoscalers"),
-        "the hub doesn't know whether Cluster Autoscaler adds machines, so it tries",
-    ),
+    "clusterautoscalers": _MACHINES,
+    "machineautoscalers": _MACHINES,
     "localqueues": _KUEUE,
     "clusterqueues": _KUEUE,
     "cohorts": _KUEUE,

@@ -24,8 +24,6 @@ from gpuspawner.preflight.rejection import (
 )
 from gpuspawner.scheduling.requests import CPU, MEMORY, is_device
 
-_CHOSEN = (CPU, MEMORY)
-
 
 def why(rejection: Rejection, grant: Grant) -> str:
     """Explain a rejection; one with figures gets a sentence for each figure that matters."""
@@ -100,7 +98,8 @@ def _ask_for_more(limits: Sequence[Use | Breach], of: Of) -> str:
 
 def _are_chosen(limits: Sequence[Use | Breach]) -> bool:
     """Whether users choose these amounts: memory, CPU or devices, but no pods or disks."""
-    return all(is_device(_name(it.resource)) or _name(it.resource) in _CHOSEN for it in limits)
+    names = [_name(it.resource) for it in limits]
+    return all(is_device(it) or it in (CPU, MEMORY) for it in names)
 
 
 def _within_range(breaches: tuple[Breach, ...], of: Of) -> str:

@@ -43,8 +43,7 @@ _CAUSES = {
 def ends_in(server: str, seconds: int) -> Markup:
     """Say how long a running server may still run; the default server's name is ""."""
     text = escape(_("{server} ends in {time}. Save your work before then."))
-    name = Markup("<strong>{}</strong>").format(server or _("Your default server"))
-    return text.format(server=name, time=words.duration(max(60, seconds)))
+    return text.format(server=server_named(server), time=words.duration(max(60, seconds)))
 
 
 def last_server_ended(ending: Ending, now: datetime) -> str:

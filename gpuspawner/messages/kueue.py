@@ -28,8 +28,8 @@ def why(no: Never | Closed) -> str:
             return text.format(asked=_amount(resource, asked), queue=queue)
         case Never(resource=resource, asked=asked, most=most):
             text = _("Your server needs {asked}, but the queue {queue} can give {most} at most.")
-            most_ = _figure(resource, most)
-            return text.format(asked=_amount(resource, asked), queue=queue, most=most_)
+            figure = words.figure(resource, most)
+            return text.format(asked=_amount(resource, asked), queue=queue, most=figure)
         case Closed(why=WhyClosed.NO_QUEUE):
             return _("The cluster has no queue {queue} for your server.").format(queue=queue)
         case Closed(why=WhyClosed.NO_POOL):
@@ -104,12 +104,12 @@ def _use(place: PlaceInQueue) -> str:
         return text.format(
             pool=pool,
             used=_amount(place.resource, used),
-            nominal=_figure(place.resource, nominal),
-            over=_figure(place.resource, used - nominal),
+            nominal=words.figure(place.resource, nominal),
+            over=words.figure(place.resource, used - nominal),
         )
     text = _("{pool} uses {used} of its {nominal}.")
     use = text.format(
-        pool=pool, used=_figure(place.resource, used), nominal=_amount(place.resource, nominal)
+        pool=pool, used=words.figure(place.resource, used), nominal=_amount(place.resource, nominal)
     )
     return sentences(use, _("Others have borrowed the rest.") if place.is_lent else "")
 
@@ -119,10 +119,6 @@ def _amount(resource: str, count: int) -> str:
     if words.device(resource) == _("GPU"):
         return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
     return words.amount(resource, count)
-
-
-def _figure(resource: str, count: int) -> str:
-    return words.figure(resource, count)
 
 
 def _name(name: str) -> str:

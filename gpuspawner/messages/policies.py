@@ -28,7 +28,7 @@ def policy_denied(denial: PolicyDenial, names: DisplayNames) -> Message:
             return Message.of(*_explanation(denial.policy), figures, _way_out(denial))
         case Uncounted():
             lead = _("The hub can't count right now how much is in use.")
-            return Message.of(lead, _("Please try again in a few seconds."))
+            return Message.of(lead, words.retry())
 
 
 def denied_in_short(denial: object, names: DisplayNames) -> str:
@@ -61,10 +61,8 @@ def allowance_lines(allowance: Allowance, names: DisplayNames) -> list[str]:
 def limit_reached(standing: Standing, names: DisplayNames) -> str:
     """Say which limit leaves nothing of an accelerator, next to its name; *names* has only this."""
     limit = standing.limit
-    used, most = (
-        policy_figure(limit.measure, standing.used),
-        amount_of(limit.measure, limit.most, names),
-    )
+    used = policy_figure(limit.measure, standing.used)
+    most = amount_of(limit.measure, limit.most, names)
     if limit.measure.of in names:
         most = policy_figure(limit.measure, limit.most)
     if limit.per is Per.GROUP:
