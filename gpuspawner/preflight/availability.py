@@ -155,14 +155,11 @@ class Surveys:
         later: Later,
     ) -> tuple[Availability, ...]:
         """Return the result of `survey`. Rules change only together with the state."""
+        make = partial(survey, self._state, self._to_come, health, offers, pod, rules, later)
         if pod is None or not isinstance(health, Live):
-            return survey(self._state, self._to_come, health, offers, pod, rules, later)
-        version, key = self.version, (msgspec.msgpack.encode(pod), offers, later)
-        found = self.kept.find(version, key)
-        if found is None:
-            made = survey(self._state, self._to_come, health, offers, pod, rules, later)
-            found = self.kept.keep(version, key, made)
-        return found
+            return make()
+        key = msgspec.msgpack.encode(pod), offers, later
+        return self.kept.of(self.version, key, make)
 
 
 class Trials:

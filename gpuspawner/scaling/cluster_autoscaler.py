@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from gpuspawner.kube.nodes import Node
+from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling.failed_launches import why_failed
 from gpuspawner.scaling.node_pool import (
     Growth,
@@ -66,7 +67,7 @@ class NodeGroups:
         self._written: datetime | None = None
         self._looks = 0
         self._counted: str | None = None
-        self._sorted: tuple[object, dict[str, _Members]] = (None, {})
+        self._sorted = UntilChanged[dict[str, _Members]]()
         self._known: dict[str, _Known] = {}
         self._names = _GroupNames(())
 
@@ -166,9 +167,7 @@ class NodeGroups:
     def _members(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:
         """Return the nodes of each group, and those that belong to none or to one of several."""
         version = self._state.version, groups
-        if self._sorted[0] != version:
-            self._sorted = version, self._sort(groups) if groups else {}
-        return self._sorted[1]
+        return self._sorted.of(version, (), lambda: self._sort(groups) if groups else {})
 
     def _sort(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:
         names = tuple(it.name for it in groups)

@@ -8,6 +8,7 @@ from gpuspawner.kube.autoscaling import (
 )
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.store import ObjectStore
+from gpuspawner.kube.until_changed import UntilChanged
 
 STATUS = ("kube-system", "cluster-autoscaler-status")
 """Namespace and name of the ConfigMap to which Cluster Autoscaler writes its status by default."""
@@ -18,7 +19,7 @@ class AutoscalerObjects(ObjectStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self._startup_taints: tuple[int, frozenset[str]] = (-1, frozenset())
+        self._startup_taints = UntilChanged[frozenset[str]]()
 
     @property
     def node_pools(self) -> list[NodePool | Undecodable]:
@@ -34,17 +35,15 @@ class AutoscalerObjects(ObjectStore):
     @property
     def startup_taints(self) -> frozenset[str]:
         """The keys of the taints that nodes have only while they start."""
-        if self._startup_taints[0] != self.version:
-            self._startup_taints = self.version, frozenset(self._read_startup_taints())
-        return self._startup_taints[1]
+        return self._startup_taints.of(self.version, (), self._read_startup_taints)
 
-    def _read_startup_taints(self) -> set[str]:
+    def _read_startup_taints(self) -> frozenset[str]:
         specs = [it.spec.template.spec for it in self.every(NodePool)]
         specs += [it.spec for it in self.node_claims]
         lasting = {taint.key for it in specs for taint in it.taints or ()}
         starting = {taint.key for it in specs for taint in it.startup_taints or ()}
         named = (it.spec.startup_taints or () for it in self.every(ClusterAutoscaler))
-        return starting.union(*named) - lasting
+        return frozenset(starting.union(*named) - lasting)
 
     def tells(self, kind: str) -> bool:
         """Whether an object of a kind, such as MachineAutoscaler, tells of Cluster Autoscaler."""
