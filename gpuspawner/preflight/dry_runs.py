@@ -140,7 +140,7 @@ class DryRuns:
 
     def for_start(self, person: str) -> Admission:
         """Dry runs for a server that this user starts."""
-        return _Turn(partial(self._start, person))
+        return _Turn(partial(self._ask, self._starts, person))
 
     def for_page(self, person: str) -> Admission:
         """Dry runs for a page that the hub renders for this user."""
@@ -149,10 +149,6 @@ class DryRuns:
     def for_form(self, person: str) -> Admission:
         """Dry runs for a form that this user keeps open and that asks again and again."""
         return _Turn(partial(self._shared, person, lambda: self._budget.take(person)))
-
-    async def _start(self, person: str, namespace: str, pod: Manifest) -> Answer:
-        async with self._starts.slot(person):
-            return await self._dry_run.admit(namespace, pod)
 
     async def _shared(
         self, person: str, may_ask: Callable[[], bool], namespace: str, pod: Manifest
@@ -166,7 +162,7 @@ class DryRuns:
                 if known is not None and now - known.at < _USABLE:
                     return known.answer
                 raise TooManyDryRunsError
-            self._begin(key, self._ask(person, namespace, pod))
+            self._begin(key, self._ask(self._previews, person, namespace, pod))
         # The request that asked first may be cancelled; others still wait for the answer.
         return await asyncio.shield(self._asked[key])
 
@@ -180,8 +176,8 @@ class DryRuns:
 
         task.add_done_callback(end)
 
-    async def _ask(self, person: str, namespace: str, pod: Manifest) -> Answer:
-        async with self._previews.slot(person):
+    async def _ask(self, slots: Slots, person: str, namespace: str, pod: Manifest) -> Answer:
+        async with slots.slot(person):
             return await self._dry_run.admit(namespace, pod)
 
     def _keep(self, key: bytes, answer: Answer) -> None:
