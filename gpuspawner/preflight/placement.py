@@ -13,6 +13,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod, Toleration
 from gpuspawner.kube.recent import Recent
 from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.downloads import containers
 from gpuspawner.scheduling.requests import is_device
 
 MadeFor = tuple[str, str]
@@ -50,9 +51,7 @@ def _placement(pod: Manifest) -> Manifest:
 
 
 def _requests(pod: Manifest) -> list[Manifest]:
-    spec = pod["spec"]
-    both = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
-    return [it.get("resources") or {} for it in both]
+    return [it.get("resources") or {} for it in containers(pod)]
 
 
 def placement_of(pod: Manifest) -> bytes:
