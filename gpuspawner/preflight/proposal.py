@@ -64,7 +64,7 @@ class Proposal:
 
     def created(self, pod: Pod) -> "Proposal":
         """Return the proposal of the pod that exists now, which admission may have changed."""
-        return replace(self, pod=manifest_of(pod), is_admitted=True)
+        return self.admitted(manifest_of(pod))
 
     def admitted(self, pod: Manifest) -> "Proposal":
         """Return the proposal of the pod that admission would make."""
@@ -89,13 +89,9 @@ class Proposal:
             may_rise=later.sets_priority,
         )
 
-    def with_pod(self, pod: Manifest) -> "Proposal":
-        """Return the proposal of a changed pod."""
-        return replace(self, pod=pod)
-
     def kept_off(self, hostnames: Collection[str]) -> "Proposal":
         """Return the proposal of a pod that no scheduler puts on these nodes."""
-        return self.with_pod(off(self.pod, hostnames)) if hostnames else self
+        return replace(self, pod=off(self.pod, hostnames)) if hostnames else self
 
     @property
     def decoded(self) -> Pod | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as change
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ class Stage:
 
     def ticket(self, name: str, gpus: int = 1, pod: Any = None) -> Ticket:
         wanted = proposal(name, gpus)
-        self.proposals[wanted.key] = wanted.with_pod(pod) if pod else wanted
+        self.proposals[wanted.key] = change(wanted, pod=pod) if pod else wanted
         return Ticket(wanted.key, name, name, {GPU: gpus}, 1.0)
 
     def reserve(self, name: str) -> None:

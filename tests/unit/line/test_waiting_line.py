@@ -267,7 +267,7 @@ async def test_the_line_is_served_without_a_change_too(stage) -> None:
     "containers", ["none", [{"name": "it", "resources": {"requests": {"nvidia.com/gpu": "1x"}}}]]
 )
 async def test_a_pod_that_nobody_can_read_gets_no_ticket(stage, containers) -> None:
-    odd = proposal("odd").with_pod({"spec": {"containers": containers}})
+    odd = replace(proposal("odd"), pod={"spec": {"containers": containers}})
     assert stage.line.ticket(odd, "odd", time.time()) is None
     assert stage.line.ahead_of(odd) == 0
 
