@@ -11,6 +11,7 @@ from gpuspawner.kube.autoscaling import NodeClaim, NodePool
 from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
+from gpuspawner.offers.vendors import INSTANCE_TYPE
 from gpuspawner.scaling.failed_launches import why_failed
 from gpuspawner.scaling.karpenter_nodes import (
     POOL,
@@ -22,7 +23,7 @@ from gpuspawner.scaling.node_pool import Growth, Machine, arriving, devices, new
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.requirements import PoolRequirements
-from gpuspawner.scaling.starting import INSTANCE_TYPE, is_starting
+from gpuspawner.scaling.starting import is_starting
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import Amounts

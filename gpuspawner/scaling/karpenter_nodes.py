@@ -11,9 +11,10 @@ import msgspec
 from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.until_changed import UntilChanged
+from gpuspawner.offers.vendors import INSTANCE_TYPE
 from gpuspawner.scaling.node_pool import devices, like, new_node
 from gpuspawner.scaling.objects import AutoscalerObjects
-from gpuspawner.scaling.starting import INSTANCE_TYPE, is_young
+from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import Amounts, allocatable
 from gpuspawner.scheduling.state import ClusterState

@@ -11,7 +11,8 @@ from gpuspawner.kube.meta import NodeSelector, NodeSelectorTerm
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, PodAffinity
 from gpuspawner.kube.storage import PersistentVolumeClaim
-from gpuspawner.scaling.node_pool import HOSTNAME, Growth, Machine
+from gpuspawner.offers.vendors import HOSTNAME
+from gpuspawner.scaling.node_pool import Growth, Machine
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.could_hold import would_hold

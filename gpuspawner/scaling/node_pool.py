@@ -8,14 +8,13 @@ from typing import Protocol
 import msgspec
 
 from gpuspawner.kube.nodes import Taint
+from gpuspawner.offers.vendors import HOSTNAME, INSTANCE_TYPE
 from gpuspawner.scaling.outlook import Obstacle, Source
-from gpuspawner.scaling.starting import INSTANCE_TYPE
 from gpuspawner.scheduling.could_hold import healthy
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, is_device
 
-HOSTNAME = "kubernetes.io/hostname"
 _OF_ONE_NODE = (HOSTNAME, "alpha.eksctl.io/instance-id", "nvidia.com/gfd.timestamp")
 _VARIES = (MEMORY, EPHEMERAL_STORAGE)
 

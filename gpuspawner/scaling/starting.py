@@ -7,6 +7,7 @@ Autoscaler calls such a node unready too (``processors/customresources/gpu_proce
 import re
 from datetime import UTC, datetime, timedelta
 
+from gpuspawner.offers.vendors import INSTANCE_TYPE
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import is_device
@@ -18,7 +19,6 @@ STARTS_WITHIN = timedelta(minutes=15)
 _LABELS = ("accelerator", "gpu.present")
 """The ends of labels of nodes with GPUs: ``cloud.google.com/gke-accelerator``, for example."""
 
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 # Machines with accelerators of Amazon, Azure and Google Cloud, whose nodes may have no other sign.
 _FAMILIES = re.compile(
     r"(?:[gp][2-9][a-z]*|(?:inf|trn|dl)[0-9])[a-z0-9-]*\.|Standard_N[CDGV]|[ag][234]-"
