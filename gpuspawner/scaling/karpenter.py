@@ -19,7 +19,7 @@ from gpuspawner.scaling.karpenter_nodes import (
     PoolNodes,
     SeenNode,
 )
-from gpuspawner.scaling.node_pool import Growth, Machine, arriving, devices, new_node
+from gpuspawner.scaling.node_pool import Growth, Machine, arriving, devices, like, new_node
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.requirements import PoolRequirements
@@ -66,7 +66,7 @@ class Karpenter:
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each NodePool can grow for the pod of *filters*."""
         pools, nodes = self._objects.node_pools, self._nodes.by_pool()
-        self._forget_all_but({_name(it) for it in pools})
+        self._forget_all_but({name_of(it) for it in pools})
         return [
             Growth(Source.KARPENTER, pool.name, nodes=0)
             if isinstance(pool, Undecodable)
@@ -108,7 +108,7 @@ class Karpenter:
         """Keep what the pool's nodes show; only nodes tell how much DaemonSets' pods take."""
         found = dict(its.made)
         for node in (*its.settled.values(), *joined):
-            seen = SeenNode.of(node)
+            seen = SeenNode(like(node), node.capacity)
             known = found.get(seen.type)
             if known is None or devices(seen.capacity) >= devices(known.capacity):
                 found[seen.type] = seen
@@ -123,7 +123,8 @@ class Karpenter:
                 yield arriving(present, made.node)
 
 
-def _name(pool: NodePool | Undecodable) -> str:
+def name_of(pool: NodePool | Undecodable) -> str:
+    """Return the name of a pool."""
     return pool.name if isinstance(pool, Undecodable) else pool.metadata.name
 
 

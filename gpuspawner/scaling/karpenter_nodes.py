@@ -12,7 +12,7 @@ from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.offers.vendors import INSTANCE_TYPE
-from gpuspawner.scaling.node_pool import devices, like, new_node
+from gpuspawner.scaling.node_pool import devices, new_node
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.node_info import NodeInfo
@@ -27,11 +27,6 @@ class SeenNode(msgspec.Struct, frozen=True):
 
     node: NodeInfo
     capacity: Amounts
-
-    @classmethod
-    def of(cls, present: NodeInfo) -> "SeenNode":
-        """Return the kind of a present node."""
-        return cls(like(present), present.capacity)
 
     @property
     def type(self) -> str:

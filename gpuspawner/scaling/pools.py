@@ -9,7 +9,7 @@ from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling import declared
 from gpuspawner.scaling.cluster_autoscaler import NodeGroups
 from gpuspawner.scaling.declared import DeclaredPool
-from gpuspawner.scaling.karpenter import Karpenter, is_ready
+from gpuspawner.scaling.karpenter import Karpenter, is_ready, name_of
 from gpuspawner.scaling.node_pool import Growth
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Source
@@ -100,10 +100,7 @@ class Pools:
     @property
     def names(self) -> tuple[tuple[Source, tuple[str, ...]], ...]:
         """The pools that the hub sees, by the autoscaler that grows them."""
-        karpenter = tuple(
-            it.name if isinstance(it, Undecodable) else it.metadata.name
-            for it in self._objects.node_pools
-        )
+        karpenter = tuple(map(name_of, self._objects.node_pools))
         groups = tuple(it.name for it in self._autoscaler.groups or ())
         both = (Source.KARPENTER, karpenter), (Source.CLUSTER_AUTOSCALER, groups)
         return tuple((source, names) for source, names in both if names)

@@ -5,7 +5,7 @@ pool doesn't define matches only if the provider gives it to every node.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -41,7 +41,8 @@ class PoolRequirements(msgspec.Struct, frozen=True):
     def allow(self, filters: Filters) -> bool:
         """Whether one of the pool's nodes may have what the pod selects, and tolerates."""
         spec = filters.pod.spec
-        if untolerated(_lasting(self.taints), spec.tolerations or ()) is not None:
+        lasting = [it for it in self.taints if it.effect in ("NoSchedule", "NoExecute")]
+        if untolerated(lasting, spec.tolerations or ()) is not None:
             return False
         selected = [
             LabelSelectorRequirement(key, "In", (value,))
@@ -81,9 +82,8 @@ class PoolRequirements(msgspec.Struct, frozen=True):
         return True
 
 
-def _values(known: Iterable[LabelSelectorRequirement]) -> list[str] | None:
+def _values(known: Sequence[LabelSelectorRequirement]) -> list[str] | None:
     """Return the values that a label can have; None if they aren't listed."""
-    known = list(known)
     listed = [set(it.values or ()) for it in known if it.operator == "In"]
     if not listed:
         return None
@@ -106,7 +106,3 @@ def _holds(wanted: LabelSelectorRequirement, value: str) -> bool:
                 return False
         case _:
             return False
-
-
-def _lasting(taints: Iterable[Taint]) -> list[Taint]:
-    return [taint for taint in taints if taint.effect in ("NoSchedule", "NoExecute")]
