@@ -2,7 +2,6 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from typing import TypeVar
 
 from gpuspawner.kube.kueue import (
     ClusterQueue,
@@ -21,8 +20,6 @@ from gpuspawner.kube.store import ObjectStore
 DEFAULT_QUEUE = "default"
 """The LocalQueue of pods that name none (``pkg/controller/constants`` of Kueue 0.15)."""
 _QUOTAS = (LocalQueue, ClusterQueue, Cohort, ResourceFlavor)
-
-_T = TypeVar("_T")
 
 
 class KueueObjects(ObjectStore):
@@ -52,7 +49,7 @@ class KueueObjects(ObjectStore):
         super().remove(kind, namespace, name)
 
     def _take_out(self, namespace: str, name: str) -> None:
-        known = _readable(self.find(Workload, name, namespace))
+        known = self.find(Workload, name, namespace)
         if known is None:
             return
         for owner in known.metadata.owner_references or ():
@@ -88,7 +85,7 @@ class KueueObjects(ObjectStore):
 
     def local_queue(self, namespace: str, name: str) -> LocalQueue | None:
         """Return the queue that pods of a namespace name; None if there is none."""
-        return _readable(self.find(LocalQueue, name, namespace))
+        return self.find(LocalQueue, name, namespace)
 
     def names_of_queues(self, namespace: str) -> list[str]:
         """Return the names of a namespace's LocalQueues."""
@@ -96,11 +93,11 @@ class KueueObjects(ObjectStore):
 
     def cluster_queue(self, name: str) -> ClusterQueue | None:
         """Return a ClusterQueue; None if there is none."""
-        return _readable(self.find(ClusterQueue, name))
+        return self.find(ClusterQueue, name)
 
     def flavor(self, name: str) -> ResourceFlavor | None:
         """Return a flavor; None if there is none."""
-        return _readable(self.find(ResourceFlavor, name))
+        return self.find(ResourceFlavor, name)
 
     def workload_of(self, pod_uid: str) -> Workload | None:
         """Return the workload of a pod; None if Kueue has made none, or the hub doesn't see it."""
@@ -115,7 +112,3 @@ class KueueObjects(ObjectStore):
 
 def _queue(workload: Workload) -> tuple[str, str]:
     return workload.metadata.namespace, workload.spec.queue_name
-
-
-def _readable(found: _T | Undecodable | None) -> _T | None:
-    return None if isinstance(found, Undecodable) else found

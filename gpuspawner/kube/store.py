@@ -65,10 +65,10 @@ class ObjectStore:
         """Yield (namespace, name) of all objects of a kind, which must not change meanwhile."""
         yield from self._objects.get(kind, {})
 
-    def find(self, type_: type[_T], name: str, namespace: str = "") -> _T | Undecodable | None:
-        """Return an object; None if there is none."""
+    def find(self, type_: type[_T], name: str, namespace: str = "") -> _T | None:
+        """Return an object; None if there is none that can be read."""
         found = self._objects.get(type_.__name__, {}).get((namespace, name))
-        return found if isinstance(found, type_ | Undecodable) else None
+        return found if isinstance(found, type_) else None
 
     def every(self, type_: type[_T]) -> list[_T]:
         """Return the objects of a kind that can be read."""

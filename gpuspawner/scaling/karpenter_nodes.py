@@ -82,7 +82,7 @@ class KarpenterNodes:
             # A node whose device plugin has failed says nothing of its type.
             if known is None or devices(node.allocatable) >= devices(known.allocatable):
                 kinds[its_type] = node
-        claims = self._objects.node_claims
+        claims = self._objects.every(NodeClaim)
         self._made = {it.metadata.name: (it, self._read(it)) for it in claims}
         for claim, made in self._made.values():
             if claim.metadata.deletion_timestamp is not None:

@@ -28,18 +28,13 @@ class AutoscalerObjects(ObjectStore):
         return [it for it in found if isinstance(it, NodePool | Undecodable)]
 
     @property
-    def node_claims(self) -> list[NodeClaim]:
-        """Karpenter's claims that can be read."""
-        return self.every(NodeClaim)
-
-    @property
     def startup_taints(self) -> frozenset[str]:
         """The keys of the taints that nodes have only while they start."""
         return self._startup_taints.of(self.version, (), self._read_startup_taints)
 
     def _read_startup_taints(self) -> frozenset[str]:
         specs = [it.spec.template.spec for it in self.every(NodePool)]
-        specs += [it.spec for it in self.node_claims]
+        specs += [it.spec for it in self.every(NodeClaim)]
         lasting = {taint.key for it in specs for taint in it.taints or ()}
         starting = {taint.key for it in specs for taint in it.startup_taints or ()}
         named = (it.spec.startup_taints or () for it in self.every(ClusterAutoscaler))

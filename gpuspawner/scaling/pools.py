@@ -58,7 +58,7 @@ class Pools:
 
     def claim(self, name: str) -> NodeClaim | None:
         """Return a NodeClaim; None if it is gone, or if the hub may not see it."""
-        return next((it for it in self._objects.node_claims if it.metadata.name == name), None)
+        return self._objects.find(NodeClaim, name)
 
     def has_lost(self, claim: str) -> bool:
         """Whether a NodeClaim that Karpenter has named is gone, as far as the hub may see."""
