@@ -83,21 +83,9 @@ class KueueObjects(ObjectStore):
         """Whether every workload is known and readable, so that a pod without one has none."""
         return self.knows_workloads and not self.unreadable(Workload.__name__)
 
-    def local_queue(self, namespace: str, name: str) -> LocalQueue | None:
-        """Return the queue that pods of a namespace name; None if there is none."""
-        return self.find(LocalQueue, name, namespace)
-
     def names_of_queues(self, namespace: str) -> list[str]:
         """Return the names of a namespace's LocalQueues."""
         return [name for place, name in self.keys(LocalQueue.__name__) if place == namespace]
-
-    def cluster_queue(self, name: str) -> ClusterQueue | None:
-        """Return a ClusterQueue; None if there is none."""
-        return self.find(ClusterQueue, name)
-
-    def flavor(self, name: str) -> ResourceFlavor | None:
-        """Return a flavor; None if there is none."""
-        return self.find(ResourceFlavor, name)
 
     def workload_of(self, pod_uid: str) -> Workload | None:
         """Return the workload of a pod; None if Kueue has made none, or the hub doesn't see it."""
@@ -105,8 +93,8 @@ class KueueObjects(ObjectStore):
 
     def groups_of(self, workload: Workload) -> Sequence[ResourceGroup]:
         """Return what the ClusterQueue of a workload has quotas for."""
-        local = self.local_queue(workload.metadata.namespace, workload.spec.queue_name)
-        pool = self.cluster_queue(local.spec.cluster_queue) if local else None
+        local = self.find(LocalQueue, workload.spec.queue_name, workload.metadata.namespace)
+        pool = self.find(ClusterQueue, local.spec.cluster_queue) if local else None
         return (pool.spec.resource_groups if pool else None) or ()
 
 

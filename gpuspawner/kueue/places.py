@@ -20,8 +20,8 @@ def place_in_queue(
         workload: As Kueue has left it.
         requests: What the pod requests: millicores of CPU, and whole units of everything else.
     """
-    local = objects.local_queue(workload.metadata.namespace, workload.spec.queue_name)
-    pool = objects.cluster_queue(local.spec.cluster_queue) if local else None
+    local = objects.find(LocalQueue, workload.spec.queue_name, workload.metadata.namespace)
+    pool = objects.find(ClusterQueue, local.spec.cluster_queue) if local else None
     if local is None or pool is None:
         return None
     return PlaceInQueue(

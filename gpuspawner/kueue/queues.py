@@ -10,7 +10,13 @@ no reason for a no.
 from collections.abc import Iterator
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
-from gpuspawner.kube.kueue import ClusterQueue, Cohort, ResourceFlavor, ResourceGroup
+from gpuspawner.kube.kueue import (
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    ResourceFlavor,
+    ResourceGroup,
+)
 from gpuspawner.kube.kueue_pods import tolerating
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
@@ -82,15 +88,16 @@ class Queues:
     def _flavors(self, pool: ClusterQueue) -> Iterator[ResourceFlavor]:
         groups: list[ResourceGroup] = pool.spec.resource_groups or []
         names = (it.name for group in groups for it in group.flavors or ())
-        return (it for it in map(self._objects.flavor, names) if it is not None)
+        found = (self._objects.find(ResourceFlavor, it) for it in names)
+        return (it for it in found if it is not None)
 
 
 def quota_of(objects: KueueObjects, queue: str, namespace: str) -> ClusterQueue | Closed:
     """Return the ClusterQueue of a LocalQueue, if it admits anybody."""
-    local = objects.local_queue(namespace, queue)
+    local = objects.find(LocalQueue, queue, namespace)
     if local is None:
         return Closed(queue, WhyClosed.NO_QUEUE)
-    pool = objects.cluster_queue(local.spec.cluster_queue)
+    pool = objects.find(ClusterQueue, local.spec.cluster_queue)
     if pool is None:
         return Closed(queue, WhyClosed.NO_POOL)
     if is_stopped(local, pool):

@@ -5,6 +5,7 @@ from typing import Any
 
 from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE, KueueObjects
 from gpuspawner.compat import pods
+from gpuspawner.kube.kueue import LocalQueue
 from gpuspawner.kube.kueue_pods import PRIORITY, QUEUE
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.start.host import Host
@@ -29,7 +30,7 @@ def queue_for(spawner: Host, queues: KueueObjects) -> str:
     named: str | None = setting(spawner, "kueue_queue")
     if named is not None:
         return named
-    default = queues.local_queue(spawner.namespace, DEFAULT_QUEUE)
+    default = queues.find(LocalQueue, DEFAULT_QUEUE, spawner.namespace)
     return DEFAULT_QUEUE if default else ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from gpuspawner.cluster import api_groups
 from gpuspawner.cluster.kinds import KARPENTER_KINDS, KUEUE_KINDS, ObjectKind
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.kube.kueue import LocalQueue
 from tests.unit.makers.scripted import (
     FAST,
     ScriptedServer,
@@ -52,7 +53,7 @@ async def test_what_the_api_server_has_is_known() -> None:
     async with viewing(**kueue(localqueues=[page(queue), watch(hold=True)])) as view:
         await until(view, lambda: view.queues.knows_quotas)
 
-        found = view.queues.local_queue("jhub", "gpus")
+        found = view.queues.find(LocalQueue, "gpus", "jhub")
         assert found is not None
         assert found.spec.cluster_queue == "team-a"
         await until(view, lambda: view.queues.knows_workloads)
@@ -90,10 +91,10 @@ async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_fo
     others = {it: [page(), watch(hold=True)] * 2 for it in PLURALS[1:]}
     scripts = {"kueue.x-k8s.io": answers, "localqueues": lists, **others}
     async with viewing(**scripts) as view:
-        await until(view, lambda: view.queues.local_queue("jhub", "old") is not None)
-        await until(view, lambda: view.queues.local_queue("jhub", "new") is not None)
+        await until(view, lambda: view.queues.find(LocalQueue, "old", "jhub") is not None)
+        await until(view, lambda: view.queues.find(LocalQueue, "new", "jhub") is not None)
         # What the new list lacks goes at its end.
-        await until(view, lambda: view.queues.local_queue("jhub", "old") is None)
+        await until(view, lambda: view.queues.find(LocalQueue, "old", "jhub") is None)
         await until(view, lambda: view.queues.knows_quotas)
 
 

@@ -19,7 +19,7 @@ KEY = ("t4", GPU)
 def most(name: str, *objects: Plain) -> int:
     """Return the most that a ClusterQueue could have."""
     found = known(*objects)
-    queue = found.cluster_queue(name)
+    queue = found.find(ClusterQueue, name)
     assert queue is not None
     return QueueCapacity(found.every(ClusterQueue), found.every(Cohort)).most(queue, KEY)
 
