@@ -4,7 +4,7 @@ What several texts say of one thing is one trouble. Its reading is the same in w
 facts arrive, and keeps all their texts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -49,16 +49,10 @@ class _Seen(msgspec.Struct, frozen=True):
     last: datetime | None = None
 
 
-def troubles(
-    pod: StartingPod, events: Iterable[Event], bound: Mapping[str, str] | None = None
-) -> tuple[Trouble, ...]:
-    """Return what goes wrong; first what ends the start, last what is over.
-
-    `bound` has the claims by their PersistentVolumes: the events of the controller that attaches
-    volumes name only these.
-    """
+def troubles(pod: StartingPod, events: Iterable[Event]) -> tuple[Trouble, ...]:
+    """Return what goes wrong; first what ends the start, last what is over."""
     its = own(pod, events)
-    look = _Look(pod, its, bound or {})
+    look = _Look(pod, its)
     groups: dict[tuple[Kind, About], list[_Seen]] = {}
     for seen in (*_of_pod(pod), *_of_containers(look), *_of_events(look, its)):
         about = look.completed(seen.fault)
@@ -75,7 +69,6 @@ class _Look:
 
     pod: StartingPod
     events: list[Event]
-    bound: Mapping[str, str]
     containers: dict[str, SeenContainer] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,8 +96,13 @@ class _Look:
         return replace(about, image=image, claim=about.claim or self._claim(about.volume))
 
     def _claim(self, volume: str) -> str:
-        if volume in self.claims or volume in self.bound:
-            return self.claims.get(volume) or self.bound.get(volume, "")
+        """Return the claim of a volume; "" if nobody knows it.
+
+        The events of the controller that attaches volumes name only their PersistentVolumes, which
+        tell the claim if the pod has no other.
+        """
+        if volume in self.claims:
+            return self.claims[volume]
         only = set(self.claims.values())
         is_of_pod = any(it.name == volume for it in self.pod.spec.volumes or ())
         return only.pop() if volume and len(only) == 1 and not is_of_pod else ""
