@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from gpuspawner.kube.meta import moment
-from gpuspawner.kube.quantity import QuantityError, parse_quantity
+from gpuspawner.kube.quantity import INT64_MAX, QuantityError, parse_quantity
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.troubles.evidence import containers, server
 from gpuspawner.troubles.trouble import Kind, Trouble
@@ -31,7 +31,6 @@ _FIRST = (
 )
 _BY_ITSELF = (Kind.CRASHED, Kind.ENDED)
 _OF_CONTAINERS = (Kind.OUT_OF_MEMORY, *_BY_ITSELF)
-_MOST_MEMORY = 2**63 - 1
 _OVERDUE = timedelta(seconds=10)
 """How long after its grace period a pod's end is only late."""
 
@@ -125,7 +124,7 @@ def memory_limit(pod: StartingPod, container: str) -> int:
         limits = it.spec.resources.limits if it.spec.resources else None
         if it.name == container and limits and "memory" in limits:
             try:
-                return min(int(parse_quantity(str(limits["memory"]))), _MOST_MEMORY)
+                return min(int(parse_quantity(str(limits["memory"]))), INT64_MAX)
             except QuantityError:
                 return 0
     return 0
