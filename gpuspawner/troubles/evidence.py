@@ -8,9 +8,11 @@ import msgspec
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.startup import (
+    Running,
     StartingContainer,
     StartingContainerStatus,
     StartingPod,
+    Terminated,
 )
 
 # Why a container waits, in its status.
@@ -67,6 +69,13 @@ class SeenContainer(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """Its name."""
         return self.spec.name
+
+    @property
+    def runs(self) -> list[Running | Terminated]:
+        """Its present run and its last one, as far as its status has them."""
+        status = self.status
+        states = [it for it in (status.state, status.last_state) if it] if status else []
+        return [it for state in states for it in (state.running, state.terminated) if it]
 
     @property
     def is_sidecar(self) -> bool:

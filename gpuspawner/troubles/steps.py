@@ -229,10 +229,7 @@ def _start(container: SeenContainer, since: datetime | None) -> Stage:
 
 def _has_run(container: SeenContainer) -> bool:
     status = container.status
-    if status is None:
-        return False
-    states = [it for it in (status.state, status.last_state) if it is not None]
-    return status.restart_count > 0 or any(it.running or it.terminated for it in states)
+    return bool(container.runs) or (status is not None and status.restart_count > 0)
 
 
 def _running(
@@ -245,20 +242,11 @@ def _running(
         started = [it for it in about.get(container.name, ()) if it.reason == "Started"]
         if not started and not _has_run(container):
             return []
-        began.append(earliest(_ran_since(container), *(it.began for it in started)))
+        ran = (moment(it.started_at) for it in container.runs)
+        began.append(earliest(*ran, *(it.began for it in started)))
     if not main and pod.status.phase != "Running":
         return []
     return [Stage(Step.RUNNING, _LAST, latest(*began))]
-
-
-def _ran_since(container: SeenContainer) -> datetime | None:
-    status = container.status
-    if status is None:
-        return None
-    states = [it for it in (status.state, status.last_state) if it is not None]
-    ran = [it.running.started_at for it in states if it.running]
-    ran += [it.terminated.started_at for it in states if it.terminated]
-    return earliest(*map(moment, ran))
 
 
 def _condition(pod: StartingPod, type_: str) -> ConditionSince | None:
