@@ -1,11 +1,11 @@
 """What the pages of one start read: how far it is, each from the beginning, and each thing once."""
 
-import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 from gpuspawner import messages
+from gpuspawner.cluster.contact import Changes
 from gpuspawner.launch.seen import Seen
 from gpuspawner.messages import Message
 from gpuspawner.preflight.decision import Start, Wait
@@ -33,7 +33,7 @@ class Progress:
         self._told: dict[int, dict[str, Any]] = {}
         self._count = 0
         self._replaced: int | None = None
-        self._next = asyncio.Event()
+        self._changes = Changes()
         self._percent = 0
         self._last: Message | None = None
 
@@ -70,8 +70,7 @@ class Progress:
     def _add(self, event: dict[str, Any]) -> None:
         self._told[self._count] = event
         self._count += 1
-        reached, self._next = self._next, asyncio.Event()
-        reached.set()
+        self._changes.tell()
 
     async def read(self) -> AsyncIterator[dict[str, Any]]:
         """Yield all that was told and counts, and then whatever is; it never ends by itself.
@@ -81,16 +80,13 @@ class Progress:
         """
         number = 0
         while True:
-            following = self._next
             new = [event for told, event in self._told.items() if told >= number]
             number = self._count
             for event in new:
                 yield dict(event)
-            try:
-                await asyncio.wait_for(following.wait(), REPEAT_SECONDS)
-            except TimeoutError:
-                if self._last is not None:
-                    yield shown(messages.said_before(self._last), self._percent)
+            is_news = number < self._count or await self._changes.next(REPEAT_SECONDS)
+            if not is_news and self._last is not None:
+                yield shown(messages.said_before(self._last), self._percent)
 
 
 def shown(message: Message, percent: int) -> dict[str, Any]:
