@@ -70,8 +70,6 @@ class KeptPlaces:
     @property
     def first(self) -> float:
         """When the first of those joined who are awaited; infinity if nobody is."""
-        return (
-            min((it.since for it in self._places.values()), default=inf)
-            if self.are_awaited
-            else inf
-        )
+        if not self.are_awaited:
+            return inf
+        return min(it.since for it in self._places.values())
