@@ -110,14 +110,10 @@ class Lane:
         """One of its tickets: all need the same."""
         return (self.present or self.held_back)[0]
 
-    @property
-    def parts(self) -> tuple[list[Ticket], list[Ticket]]:
-        """All its tickets."""
-        return self.present, self.held_back
-
-    def first_since(self, since: float) -> int:
-        """Return how many tickets joined before a time."""
-        return sum(bisect_left(part, (since,), key=_ARRIVAL) for part in self.parts)
+    def before(self, arrival: Arrival | tuple[float]) -> int:
+        """Return how many tickets joined before an arrival, or before a time alone."""
+        parts = self.present, self.held_back
+        return sum(bisect_left(part, arrival, key=_ARRIVAL) for part in parts)
 
 
 class Line:
@@ -202,10 +198,9 @@ class Line:
 def _ahead_of(ticket: Ticket, weight: float, lane: Lane, now: float) -> int:
     """Return how many tickets of a lane are ahead of one, which may be among them."""
     if weight == ticket.weight:
-        place = ticket.arrival
-        return sum(bisect_left(part, place, key=_ARRIVAL) for part in lane.parts)
+        return lane.before(ticket.arrival)
     waited = now - ticket.since
-    return lane.first_since(now - ticket.weight / weight * waited if waited > 0 else ticket.since)
+    return lane.before((now - ticket.weight / weight * waited if waited > 0 else ticket.since,))
 
 
 def _remove(tickets: list[Ticket], ticket: Ticket) -> None:
