@@ -220,23 +220,17 @@ class WaitingLine:
 
     def ahead_of(self, proposal: Proposal) -> int:
         """Return how many people in line wait for any of the nodes of somebody who isn't."""
-        ticket = self._of_newcomer(proposal)
-        if ticket is None:
-            return 0
-        try:
-            return self._count_ahead_of(ticket)
-        finally:
-            del self._asked[ticket.key]
+        with self._newcomer(proposal) as ticket:
+            return self._count_ahead_of(ticket) if ticket else 0
 
     def delayed_by(self, proposal: Proposal) -> int:
         """Return how many people in line are ahead if a start has to wait for one of them; or 0.
 
         Who waits already would leave the line for it, and come after all others.
         """
-        ticket = self._of_newcomer(proposal)
-        if ticket is None:
-            return 0
-        try:
+        with self._newcomer(proposal) as ticket:
+            if ticket is None:
+                return 0
             ahead = self._count_ahead_of(ticket)
             waits = (
                 self._kept.are_awaited
@@ -247,8 +241,6 @@ class WaitingLine:
                 or self._serving.would_delay(ticket, self._room, time.time())
             )
             return max(1, ahead) if waits else 0
-        finally:
-            del self._asked[ticket.key]
 
     def _waits_for_the_same(self, ticket: Ticket) -> bool:
         """Whether somebody else in line needs the same, and wasn't called just now.
@@ -263,13 +255,22 @@ class WaitingLine:
         lane = own.lane if own else None
         return sum(count - (it.lane == lane) for it, count in self._ahead_of(ticket))
 
-    def _of_newcomer(self, proposal: Proposal) -> Ticket | None:
-        ticket = None
-        if not self.is_empty:
-            ticket = self.ticket(proposal, "", inf)  # behind everybody, whatever the clock says
-        if ticket is not None:
-            self._asked[ticket.key] = proposal
-        return ticket
+    @contextmanager
+    def _newcomer(self, proposal: Proposal) -> Iterator[Ticket | None]:
+        """Make a ticket for a server that isn't in line, to ask about it; None if that is in vain.
+
+        It is if nobody waits, or if the pod can't be read. The ticket is behind all others,
+        whatever the clock says.
+        """
+        ticket = None if self.is_empty else self.ticket(proposal, "", inf)
+        if ticket is None:
+            yield None
+            return
+        self._asked[ticket.key] = proposal
+        try:
+            yield ticket
+        finally:
+            del self._asked[ticket.key]
 
     def look(self) -> None:
         """Call everybody whose turn it is. Never raises, or a fault would end all waits."""
@@ -313,7 +314,7 @@ class WaitingLine:
         return any(self._verdicts.shape_of_needs(it) == ticket.needs for it in others)
 
     def _proposal(self, ticket: Ticket) -> Proposal:
-        if ticket.since == inf:  # as `_of_newcomer` makes it; the same server may be in line, too
+        if ticket.since == inf:  # as `_newcomer` makes it; the same server may be in line, too
             return self._asked[ticket.key]
         return self._waiters[ticket.key].proposal
 
