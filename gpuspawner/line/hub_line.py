@@ -54,7 +54,7 @@ class HubLine:
         decide: DecidesAlone,
     ) -> WaitingLine:
         """Make the line for the preflight; see `gpuspawner.preflight.nobody_waits.MakesLine`."""
-        made = WaitingLine(
+        self._waiting = WaitingLine(
             view,
             verdicts,
             reservations,
@@ -63,8 +63,7 @@ class HubLine:
             self.known_ends,
             self.rules.part_kept_free,
         )
-        self._waiting = made
-        return made
+        return self._waiting
 
     @property
     def turn(
