@@ -26,7 +26,7 @@ import msgspec
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.reservations.pending_pods import PendingPods
-from gpuspawner.scheduling.contention import Demand, is_certain
+from gpuspawner.scheduling.contention import Demand, all_but, is_certain
 from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
@@ -161,7 +161,8 @@ class Reservations:
 
     def take(self, key: Key, subject: Subject) -> None:
         """Promise room to the pod, instead of any that its start was promised before."""
-        self._start(key).room = Reservation(subject, self._is_unknown(subject))
+        unknown = self._verdicts.verdict(subject).outcome not in _KNOWN
+        self._start(key).room = Reservation(subject, unknown)
 
     def take_of_new_node(self, key: Key, subject: Subject) -> None:
         """As `take`, but of a node that can still come."""
@@ -317,7 +318,7 @@ class Reservations:
         everyone = mine + self._pending.demands({key, *rooms})
         # Equal demands are the same object, so it is enough to look at one.
         return all(
-            is_certain(one, _all_but(one, everyone), self._state.nodes)
+            is_certain(one, all_but(one, everyone), self._state.nodes)
             for one in {id(one): one for one in mine}.values()
             if one is demand or (one.nodes is not None and one.touches(demand))
         )
@@ -354,9 +355,6 @@ class Reservations:
         judge = self._verdicts.demand_anywhere if room.unknown else self._verdicts.demand
         return judge(room.subject)
 
-    def _is_unknown(self, subject: Subject) -> bool:
-        return self._verdicts.verdict(subject).outcome not in _KNOWN
-
     def _has_settled(self, key: Key, promise: Promise, room: Reservation) -> bool:
         """Whether the view itself now shows what became of the pod, or the room's time is up."""
         if time.monotonic() - promise.since > _LIFETIMES.get(promise.phase, LIFETIME_SECONDS):
@@ -392,8 +390,3 @@ class Reservations:
     def _runs(self, key: Key) -> bool:
         pod = self._state.pods.get("/".join(key))
         return pod is not None and not pod.terminating
-
-
-def _all_but(one: Demand, everyone: list[Demand]) -> list[Demand]:
-    place = next(i for i, other in enumerate(everyone) if other is one)
-    return everyone[:place] + everyone[place + 1 :]

@@ -22,7 +22,7 @@ from gpuspawner.scaling.outlook import (
 )
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.scaling.starting import is_starting
-from gpuspawner.scheduling.contention import Demand, is_certain
+from gpuspawner.scheduling.contention import Demand, all_but, is_certain
 from gpuspawner.scheduling.device_claims import may_serve
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
@@ -213,8 +213,7 @@ def _is_left(pod: Judged, others: Sequence[Judged], futures: Sequence[Future]) -
         return False
     for one in alike.values():
         if one.nodes and one.touches(mine):
-            place = next(i for i, it in enumerate(demands) if it is one)
-            rest = demands[:place] + demands[place + 1 :]
+            rest = all_but(one, demands)
             if is_certain(one, rest, nodes) and not is_certain(one, [*rest, mine], nodes):
                 return False
     return True

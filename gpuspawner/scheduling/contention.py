@@ -72,6 +72,12 @@ def is_certain(demand: Demand, others: Iterable[Demand], nodes: Mapping[str, Nod
     return filled < len(demand.nodes)
 
 
+def all_but(one: Demand, demands: list[Demand]) -> list[Demand]:
+    """Return the demands of the other pods; equal ones, which may be one object, stay."""
+    place = next(i for i, it in enumerate(demands) if it is one)
+    return demands[:place] + demands[place + 1 :]
+
+
 def _most_filled(prices: list[int], budget: int) -> int:
     """The largest number of nodes that a budget can fill, each at its price."""
     filled = 0
