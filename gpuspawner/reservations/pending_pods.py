@@ -31,18 +31,15 @@ class _Fitting(NamedTuple):
 
 
 class PendingPods:
-    """Pods without a reservation; one that fits counts for *patience* seconds.
+    """Pods without a reservation; one that fits counts for `PATIENCE_SECONDS`.
 
     Thousands of pods of a batch system may be pending, and each start asks whenever the cluster
     changes. So those that no node has enough left for cost no verdict.
     """
 
-    def __init__(
-        self, state: ClusterState, verdicts: Verdicts, patience: float = PATIENCE_SECONDS
-    ) -> None:
+    def __init__(self, state: ClusterState, verdicts: Verdicts) -> None:
         self._state = state
         self._verdicts = verdicts
-        self._patience = patience
         self._fitting_since: dict[tuple[Key, str], float] = {}
         self._fitting = UntilChanged[list[_Fitting]]()
         self._asked: dict[Key, tuple[Pod, Asked | None]] = {}
@@ -58,7 +55,7 @@ class PendingPods:
                 continue
             since = self._fitting_since.get((key, uid), now)
             fitting[key, uid] = since
-            if now - since <= self._patience:
+            if now - since <= PATIENCE_SECONDS:
                 found.append(demand)
         self._fitting_since = fitting
         return found
