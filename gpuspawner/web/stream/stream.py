@@ -191,17 +191,14 @@ class Stream:
 
     def lose(self) -> None:
         """Note that the client is gone, or doesn't read."""
-        self._over(None)
+        self.end(None)
 
     def leave(self) -> None:
         """End, in favour of another stream of the same client."""
         self.end(FULL)
 
-    def end(self, last: bytes = b"") -> None:
-        """End the stream, with a last message."""
-        self._over(last)
-
-    def _over(self, last: bytes | None) -> None:
+    def end(self, last: bytes | None = b"") -> None:
+        """End the stream, with a last message; with None, the client gets none."""
         if not self.ended.done():
             self.ended.set_result(last)
 
