@@ -8,6 +8,7 @@ server ended, and what policies leave to its owner.
 import logging
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -39,12 +40,10 @@ def announce(hub: Any, running: Runtime, spoken: str) -> None:
     *spoken* is the one language for everybody; "" if browsers decide.
     """
 
-    def at_home(user: Any) -> Markup:
-        return told_at_home(running, user)
-
     def heard(request: HTTPServerRequest) -> None:
         language.set_locale(spoken or request.headers.get("Accept-Language", ""))
 
+    at_home = partial(told_at_home, running)
     jupyterhub.announce(hub, or_nothing(told_everywhere), or_nothing(at_home))
     running.run(jupyterhub.hear(hub, heard))
 

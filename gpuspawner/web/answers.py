@@ -15,7 +15,6 @@ from gpuspawner.offers.parsing import user_options
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.availability import Availability, State, Trials
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
-from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.outlook import CannotScaleUp
@@ -41,11 +40,6 @@ def states_of(accelerators: Accelerators, entitlement: Entitlement, stock: Manif
     stock, rules, later = builder.stock, builder.rules, builder.later
     trials = Trials(builder.offers, stock, rules, later) if stock else None
     return {"accelerators": [_row(row, running, trials) for row in rows]}
-
-
-async def profile_states(profiles: Profiles) -> JSON:
-    """Return the availability of each profile, and of its choices that make a difference."""
-    return {"profiles": await profiles.states()}
 
 
 def _row(row: Availability, running: Runtime, trials: Trials | None) -> JSON:

@@ -39,7 +39,7 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.about_a_server import AboutAServer, Questions, counted
-from gpuspawner.web.answers import decision, profile_states, states
+from gpuspawner.web.answers import decision, states
 from gpuspawner.web.line import LineHandler, WaitingHandler
 from gpuspawner.web.stream.handler import StreamHandler
 
@@ -108,13 +108,13 @@ class StatesHandler(AboutAServer):
 
 
 async def _of_profiles(profiles: Profiles) -> dict[str, object]:
-    """Return the states of profiles.
+    """Return the availability of each profile, and of its choices that make a difference.
 
     Raises:
         HTTPError: 409: they can't be read; or as an administrator's function raises it.
     """
     try:
-        return await profile_states(profiles)
+        return {"profiles": await profiles.states()}
     except Refusal as refusal:
         raise web.HTTPError(409, "%s", refusal.text) from None
 
