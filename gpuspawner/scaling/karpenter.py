@@ -78,7 +78,8 @@ class Karpenter:
         name = pool.metadata.name
         starting = {it.name for it in its.young if is_starting(it, filters)}
         self._see(name, its, [it for it in its.young if it.name not in starting])
-        nodes = max(its.claims, _nodes(pool))
+        # Without the right to list NodeClaims, a hub knows only Karpenter's own count.
+        nodes = max(its.claims, _count(pool.status.resources) or 0)
         left = _left(pool, nodes)
         requirements = _requirements(pool)
         seen = [
@@ -90,7 +91,7 @@ class Karpenter:
             source=Source.KARPENTER,
             pool=name,
             nodes=nodes,
-            max_nodes=_most_nodes(pool),
+            max_nodes=_count(pool.spec.limits),
             machines=tuple(Machine(it.node, _affordable(left, it.capacity)) for it in seen),
             is_complete=_lists_seen_types(pool, [it.node for it in seen]),
             rest={it: nanos // _unit(it) for it, nanos in left.items() if it != _NODES},
@@ -181,19 +182,11 @@ def _unit(resource: str) -> int:
     return 10**6 if resource == "cpu" else 10**9
 
 
-def _nodes(pool: NodePool) -> int:
-    """Return how many nodes Karpenter counts, for a hub that may not list NodeClaims."""
+def _count(quantities: Quantities | None) -> int | None:
+    """Return the number of nodes among these quantities; None if they don't have it."""
     try:
-        return _nanos((pool.status.resources or {}).get(_NODES, 0)) // 10**9
-    except QuantityError:
-        return 0
-
-
-def _most_nodes(pool: NodePool) -> int | None:
-    limits: Quantities = pool.spec.limits or {}
-    try:
-        return _nanos(limits[_NODES]) // 10**9 if _NODES in limits else None
-    except QuantityError:
+        return _nanos((quantities or {})[_NODES]) // 10**9
+    except (KeyError, QuantityError):
         return None
 
 
