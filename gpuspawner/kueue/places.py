@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import ClusterQueue, LocalQueue, Order, Workload, order
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kueue.queue_capacity import amount
+from gpuspawner.kueue.queue_capacity import amount, quotas
 from gpuspawner.kueue.workloads import short
 from gpuspawner.preflight.kueue import PlaceInQueue
 
@@ -74,13 +74,8 @@ def _use(
 
 def _nominal(pool: ClusterQueue, resource: str) -> dict[str, int]:
     """Return the own quota of a resource by flavor."""
-    return {
-        flavor.name: amount(resource, it.nominal_quota)
-        for group in pool.spec.resource_groups or ()
-        for flavor in group.flavors or ()
-        for it in flavor.resources or ()
-        if it.name == resource
-    }
+    own = [(flavor, it) for flavor, it in quotas(pool) if it.name == resource]
+    return {flavor: amount(resource, it.nominal_quota) for flavor, it in own}
 
 
 def _used(pool: ClusterQueue, resource: str) -> dict[str, int]:

@@ -6,7 +6,7 @@ not be lent stays with its owner, and nobody borrows more than the own limit.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gpuspawner.kube.kueue import ClusterQueue, Cohort, QueueMeta, ResourceQuota
 from gpuspawner.kube.meta import Quantity
@@ -85,16 +85,15 @@ def _above(member: _Member) -> str:
 
 
 def _quota(member: _Member, key: FlavorResource) -> ResourceQuota | None:
-    return next(
-        (
-            it
-            for group in member.spec.resource_groups or ()
-            for flavor in group.flavors or ()
-            for it in flavor.resources or ()
-            if (flavor.name, it.name) == key
-        ),
-        None,
-    )
+    return next((it for flavor, it in quotas(member) if (flavor, it.name) == key), None)
+
+
+def quotas(member: _Member) -> Iterator[tuple[str, ResourceQuota]]:
+    """Yield the own quotas of a ClusterQueue or a cohort, each with the name of its flavor."""
+    for group in member.spec.resource_groups or ():
+        for flavor in group.flavors or ():
+            for it in flavor.resources or ():
+                yield flavor.name, it
 
 
 def amount(resource: str, quantity: Quantity) -> int:
