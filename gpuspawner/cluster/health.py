@@ -110,21 +110,17 @@ def is_open(reflector: Reflector) -> bool:
 
 
 def _forbidden(reflectors: Sequence[Reflector]) -> Forbidden | None:
-    errors = {
-        reflector.kind.plural: reflector.error
-        for reflector in reflectors
-        if is_forbidden(reflector)
-    }
+    errors = {it.kind.plural: it.error for it in reflectors if is_forbidden(it)}
     if not errors:
         return None
     return Forbidden(tuple(errors), str(next(iter(errors.values()))))
 
 
 def _unread(reflectors: Sequence[Reflector], seconds: float) -> Reading | Unreachable | None:
-    unread = [reflector for reflector in reflectors if not reflector.listed]
+    unread = [it for it in reflectors if not it.listed]
     if not unread:
         return None
-    errors = [reflector.error for reflector in unread if reflector.error]
+    errors = [it.error for it in unread if it.error]
     return Unreachable(str(errors[0])) if errors else Reading(seconds)
 
 
@@ -141,7 +137,7 @@ def _missed(reflector: Reflector) -> str:
 
 
 def _freshness(reflectors: Sequence[Reflector], now: float, longest_silence: float) -> Live | Stale:
-    age = max((now - reflector.confirmed for reflector in reflectors), default=0.0)
+    age = max((now - it.confirmed for it in reflectors), default=0.0)
     for reflector in reflectors:
         outage = max(reflector.outage, now - reflector.lost)
         behind = now - reflector.behind

@@ -134,15 +134,13 @@ class ClusterView:
 
         Without one it may stay live for some seconds, but it doesn't know what has ended since.
         """
-        return all(
-            reflector.error is None for reflector in self._reflectors if reflector.kind.required
-        )
+        return all(it.error is None for it in self._reflectors if it.kind.required)
 
     def forbidden(self) -> tuple[str, ...]:
         """The optional kinds that the hub may not read, as RBAC names them; others' too."""
         followed = (*self._reflectors, *self._scaling, *self._of_groups())
-        optional = (reflector for reflector in followed if not reflector.kind.required)
-        return tuple(reflector.kind.plural for reflector in optional if is_forbidden(reflector))
+        optional = (it for it in followed if not it.kind.required)
+        return tuple(it.kind.plural for it in optional if is_forbidden(it))
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is complete; return whether the view is live.
