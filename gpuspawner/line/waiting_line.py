@@ -197,10 +197,8 @@ class WaitingLine:
         usual = self._waits.usual(_kind(self._proposal(ticket)), time.time())
         possible, nodes = self._room.possible(ticket), self._view.state.nodes
         idle = self._known_ends.idle(ticket, possible, nodes)
-        return PlaceInLine(place, usual, idle, self._kept_for(ticket))
-
-    def _kept_for(self, ticket: Ticket) -> int:
-        return next((amount for _, _, amount in self._kept_of(ticket)), 0)
+        kept = next((amount for _, _, amount in self._kept_of(ticket)), 0)
+        return PlaceInLine(place, usual, idle, kept)
 
     def kept(self) -> Iterator[tuple[str, str, int]]:
         """Yield the nodes on which servers collect, the resource, and how many are free there."""
