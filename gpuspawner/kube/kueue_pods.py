@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import msgspec
-
 from gpuspawner.kube.kueue import ResourceFlavor
 from gpuspawner.kube.pods import Pod
 
@@ -34,7 +32,7 @@ def without_gates(pod: Pod) -> Pod:
     if not gates or not is_gated(pod):
         return pod
     others = [it for it in gates if not it.name.startswith(_PREFIX)]
-    return _with(pod, scheduling_gates=others or None)
+    return pod.with_spec(scheduling_gates=others or None)
 
 
 def tolerating(pod: Pod, flavors: Iterable[ResourceFlavor]) -> Pod:
@@ -45,9 +43,4 @@ def tolerating(pod: Pod, flavors: Iterable[ResourceFlavor]) -> Pod:
     tolerations = list(pod.spec.tolerations or ())
     for it in flavors:
         tolerations += [one for one in it.spec.tolerations or () if one not in tolerations]
-    return _with(pod, tolerations=tolerations or None)
-
-
-def _with(pod: Pod, **changes: object) -> Pod:
-    spec = msgspec.structs.replace(pod.spec, **changes)
-    return msgspec.structs.replace(pod, spec=spec)
+    return pod.with_spec(tolerations=tolerations or None)

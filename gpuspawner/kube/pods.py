@@ -225,3 +225,7 @@ class Pod(KubeStruct, frozen=True):
     metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    def with_spec(self, **changes: object) -> "Pod":
+        """Return the pod with these fields of its specification."""
+        return msgspec.structs.replace(self, spec=msgspec.structs.replace(self.spec, **changes))

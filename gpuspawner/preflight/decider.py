@@ -40,7 +40,7 @@ from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.one_share import refuses, several
-from gpuspawner.scheduling.pod_claims import claim_name, made_by_hand
+from gpuspawner.scheduling.pod_claims import claim_name, made_by_hand, without_volumes
 from gpuspawner.scheduling.reach import reaching_volumes
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, new_claims
@@ -358,8 +358,7 @@ class Decider:
 
 def _without_volumes(subject: Subject) -> Subject:
     """Return the pod without volumes: if it fits nowhere, its claims can't change that."""
-    spec = msgspec.structs.replace(subject.pod.spec, volumes=None)
-    return Subject(msgspec.structs.replace(subject.pod, spec=spec))
+    return Subject(without_volumes(subject.pod))
 
 
 def _reason(verdict: Verdict) -> Reason:

@@ -258,8 +258,7 @@ class _Trial:
     def _bind(self, subject: Subject, node: str) -> None:
         for claim in subject.new_claims:
             self.state.put(strict_convert(claim, PersistentVolumeClaim))
-        pod = subject.pod
-        self.state.put(replace(pod, spec=replace(pod.spec, node_name=node)))
+        self.state.put(subject.pod.with_spec(node_name=node))
 
 
 async def _on_new_nodes(

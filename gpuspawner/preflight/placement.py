@@ -7,7 +7,6 @@ comes after them. Both may add what lets a pod on a node, or send it to others.
 import time
 
 import msgspec
-from msgspec.structs import replace
 
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod, Toleration
@@ -68,19 +67,17 @@ def placement_of(pod: Manifest) -> bytes:
 
 def tolerating(pod: Pod) -> Pod:
     """Return the pod as it would be if admission let it on every tainted node."""
-    return replace(pod, spec=replace(pod.spec, tolerations=_EVERYTHING))
+    return pod.with_spec(tolerations=_EVERYTHING)
 
 
 def anywhere(pod: Pod) -> Pod:
     """Return the pod with nothing that chooses its nodes but its requests and volumes."""
-    spec = replace(
-        pod.spec,
+    return pod.with_spec(
         affinity=None,
         node_selector=None,
         tolerations=_EVERYTHING,
         topology_spread_constraints=None,
     )
-    return replace(pod, spec=spec)
 
 
 class Placements:

@@ -229,14 +229,12 @@ def without_place(pod: Pod) -> Pod:
     spread = [
         it for it in spec.topology_spread_constraints or () if not it.topology_key.endswith(_PLACES)
     ]
-    placeless = structs.replace(
-        spec,
+    return pod.with_spec(
         volumes=None,
         node_selector=selector,
         affinity=_affinity(spec.affinity),
         topology_spread_constraints=spread,
     )
-    return structs.replace(pod, spec=placeless)
 
 
 def _affinity(affinity: Affinity | None) -> Affinity | None:

@@ -135,7 +135,7 @@ def pod_claims(
 
 def without_volumes(pod: Pod) -> Pod:
     """Return a pod without its volumes: what other rules refuse, its claims can't change."""
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, volumes=None))
+    return pod.with_spec(volumes=None)
 
 
 def made_by_hand(

@@ -42,7 +42,7 @@ def _without_comparisons(pod: Pod) -> Pod:
     kept = [it for it in given if it.operator not in ("Gt", "Lt")]
     if len(kept) == len(given):
         return pod
-    return replace(pod, spec=replace(pod.spec, tolerations=kept))
+    return pod.with_spec(tolerations=kept)
 
 
 def _in_all_namespaces(pod: Pod) -> Pod:
@@ -59,7 +59,7 @@ def _in_all_namespaces(pod: Pod) -> Pod:
         for it in (affinity.pod_affinity, affinity.pod_anti_affinity)
     )
     wide = replace(affinity, pod_affinity=near, pod_anti_affinity=away)
-    return pod if wide == affinity else replace(pod, spec=replace(pod.spec, affinity=wide))
+    return pod if wide == affinity else pod.with_spec(affinity=wide)
 
 
 def _widened(term: PodAffinityTerm) -> PodAffinityTerm:
