@@ -19,8 +19,6 @@ from gpuspawner.messages.kueue import explain as explain_queue
 from gpuspawner.messages.scaling import explain_obstacles
 from gpuspawner.offers.inventory import Inventory
 from gpuspawner.preflight.decision import (
-    AfterPreemption,
-    InQueue,
     Overruled,
     Refuse,
     Start,
@@ -82,8 +80,6 @@ def explain_unknown(decision: Start) -> tuple[str, ...]:
                 lines.append(f"Room for the pod is unknown: {'; '.join(facts)}")
             case ViewNotLive(health):
                 lines.append(f"Room for the pod is unknown. {explain_health(health)}")
-            case AfterPreemption() | Overruled() | InQueue():
-                pass
     return tuple(lines)
 
 
