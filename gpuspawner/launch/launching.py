@@ -66,6 +66,7 @@ class Launching:
     """One start, from the creation of its pod on.
 
     Attributes:
+        course: For how long it has been in each phase.
         troubles: What went wrong at the last look.
         node: Where the pod is, as far as it is known.
         was_ready: Whether all containers have been ready at once, as KubeSpawner asks. From then
@@ -103,17 +104,12 @@ class Launching:
         self._preflight = runtime.preflight
         self._uncounted = ExitStack()
         self._is_queued = self._is_untold = False
-        self._course = Course()
+        self.course = Course()
         self.troubles: tuple[Trouble, ...] = ()
         self.node = ""
         self.was_ready = False
         usual, images = runtime.usual_steps, runtime.view.state.images
         self._teller = Teller(progress, attempt.decision, usual, images)
-
-    @property
-    def phases(self) -> dict[str, float]:
-        """For how many seconds the start has been in each phase."""
-        return self._course.seconds()
 
     async def until_failed(self, heard: Heard) -> None:
         """Follow the pod and its events, and tell of them.
@@ -143,9 +139,9 @@ class Launching:
 
     async def _mind(self, seen: Seen) -> None:
         self.troubles, self.node = seen.troubles, seen.node
-        self._course.note(seen.stages, seen.troubles, time.monotonic())
+        self.course.note(seen.stages, seen.troubles, time.monotonic())
         self._mind_queue(seen)
-        self._teller.tell(seen, self._course)
+        self._teller.tell(seen, self.course)
         if failure := self._failure(seen):
             self._note_broken(failure, seen.node)
             is_final = failure.late is not StartPhase.SCHEDULED
@@ -181,7 +177,7 @@ class Launching:
         elif self._is_queued and not seen.is_queued:
             self._uncounted.close()
         self._is_queued = seen.is_queued
-        if seen.is_queued and self._course.in_stage(seen.stages[-1]) > _ADMITTED_SECONDS:
+        if seen.is_queued and self.course.in_stage(seen.stages[-1]) > _ADMITTED_SECONDS:
             self._preflight.reservations.release(self._proposal.key)
 
     @property
@@ -199,12 +195,12 @@ class Launching:
 
     def _failure(self, seen: Seen) -> GivenUp | None:
         decisive = [it for it in seen.troubles if not (self.was_ready and _is_of_other(it))]
-        if failure := hopeless(decisive, self._course.lasting()):
+        if failure := hopeless(decisive, self.course.lasting()):
             return failure
         if self.was_ready:  # `until_it_listens` has the limit of what follows
             return None
         at = phase(seen.stages)
-        is_late = self._course.in_phase(at) > self._limits[at]
+        is_late = self.course.in_phase(at) > self._limits[at]
         return late(seen.troubles, at) if is_late else None
 
     def _gets_longer(self, seen: Seen, decision: Start | Wait) -> bool:

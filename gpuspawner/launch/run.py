@@ -88,7 +88,7 @@ class Run:
     def _note_started(self, answering: float) -> None:
         if (attempt := self._attempt()) is None or self._launch is None:
             return
-        phases = {**self._launch.phases, StartPhase.ANSWERED.value: answering}
+        phases = {**self._launch.course.seconds(), StartPhase.ANSWERED.value: answering}
         given, node = attempt.choice.proposal.grant, self._launch.node
         self._runtime.note(Happened.STARTED, self._spawner, given, phases=phases, node=node)
 
