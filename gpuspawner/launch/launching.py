@@ -87,9 +87,7 @@ class Launching:
         decide: Decide,
     ) -> None:
         self._spawner = spawner
-        self._view = runtime.view
-        self._avoided = runtime.avoided
-        self._farewells = runtime.farewells
+        self._runtime = runtime
         self._proposal: Proposal = attempt.choice.proposal
         self._attempt = attempt
         self._question = question
@@ -101,7 +99,6 @@ class Launching:
         self._pod = SeenPod(stock, in_view.is_lost, lambda: runtime.farewells.of(key))
         rules = runtime.view.state.rules
         self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
-        self._preflight = runtime.preflight
         self._uncounted = ExitStack()
         self._is_queued = self._is_untold = False
         self.course = Course()
@@ -118,12 +115,12 @@ class Launching:
             Refusal: The start is in vain, or takes too long.
         """
         began = time.monotonic()
-        self._farewells.forget(self._proposal.key)  # of an older pod of the name
+        self._runtime.farewells.forget(self._proposal.key)  # of an older pod of the name
         with self._uncounted:
             while not self._is_untold or self._question is not None:
                 await self._look(heard, time.monotonic() - began)
                 await self._ask()
-                await self._view.changed(AGAIN_SECONDS)
+                await self._runtime.view.changed(AGAIN_SECONDS)
 
     async def _look(self, heard: Heard, waited: float) -> None:
         """Tell of what is seen, and refuse the start if its pod can't become a server."""
@@ -150,9 +147,8 @@ class Launching:
 
     async def _judged(self) -> Start | Wait:
         """Judge a pod that has got no node in time; a refusal knows why."""
-        return await self._decide(
-            self._attempt.choice.created(), self._preflight.decider.check_sent
-        )
+        check = self._runtime.preflight.decider.check_sent
+        return await self._decide(self._attempt.choice.created(), check)
 
     async def _ask(self) -> None:
         """Refuse the start if its pod will get no node, or warn of that once."""
@@ -178,7 +174,7 @@ class Launching:
             self._uncounted.close()
         self._is_queued = seen.is_queued
         if seen.is_queued and self.course.in_stage(seen.stages[-1]) > _ADMITTED_SECONDS:
-            self._preflight.reservations.release(self._proposal.key)
+            self._runtime.preflight.reservations.release(self._proposal.key)
 
     @property
     def _blind_seconds(self) -> float:
@@ -187,8 +183,8 @@ class Launching:
 
     def _without_lost(self, seen: Seen) -> Seen:
         """Leave out that the node was lost if it is back; no event of the pod says that."""
-        node = self._view.state.nodes.get(seen.node)
-        if node is None or is_lost(node) or not self._view.in_touch():
+        node = self._runtime.view.state.nodes.get(seen.node)
+        if node is None or is_lost(node) or not self._runtime.view.in_touch():
             return seen
         present = (it for it in seen.troubles if it.is_final or it.kind is not Kind.NODE_LOST)
         return replace(seen, troubles=tuple(present))
@@ -225,7 +221,7 @@ class Launching:
     def _note_broken(self, failure: GivenUp, node: str) -> None:
         """Note that the owner's next server should get another node, if this one is broken."""
         if node and failure.cause and failure.cause.kind in BROKEN:
-            self._avoided.avoid(self._spawner.user.name, node)
+            self._runtime.avoided.avoid(self._spawner.user.name, node)
 
 
 def _with_rest(phases: Mapping[StartPhase, float], attempt: Attempt) -> Mapping[StartPhase, float]:
