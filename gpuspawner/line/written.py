@@ -83,9 +83,7 @@ def read_queue(
     Raises:
         OfferError: It isn't valid; the text names the key.
     """
-    if given is True:
-        return QueueRules()
-    written = read(given, WrittenQueue, "queue")
+    written = read({} if given is True else given, WrittenQueue, "queue")
     return QueueRules(
         accelerators=_known(written.accelerators, offers),
         profiles=None if written.profiles is None else frozenset(written.profiles),
