@@ -5,7 +5,6 @@ The hub's own pages say nothing of an exception without a message for users.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from tornado import web
 
@@ -30,7 +29,17 @@ def explaining(
 
     *worded* says how the next form tells why.
     """
-    explain = partial(_explain, spawner, failed, worded)
+
+    def explain(error: Exception, message: Message) -> None:
+        if getattr(error, "gpuspawner_is_explained", False):  # as a wait in line, in its own words
+            return
+        vars(error).update(
+            jupyterhub_message=message.text,
+            jupyterhub_html_message=messages.with_way_back(message, spawn(spawner)).html,
+            gpuspawner_is_explained=True,
+        )
+        failed[spawner.user.name, spawner.name] = worded(message.text)
+
     try:
         yield
     except Refusal as refusal:
@@ -55,24 +64,6 @@ def explaining_late(spawner: Host, failed: FailedStarts) -> Iterator[None]:
             raise
         with explaining(spawner, failed):
             raise
-
-
-def _explain(
-    spawner: Host,
-    failed: FailedStarts,
-    worded: Callable[[str], str],
-    error: Exception,
-    message: Message,
-) -> None:
-    if getattr(error, "gpuspawner_is_explained", False):  # as a wait in line, in its own words
-        return
-    html = messages.with_way_back(message, spawn(spawner)).html
-    vars(error).update(
-        jupyterhub_message=message.text,
-        jupyterhub_html_message=html,
-        gpuspawner_is_explained=True,
-    )
-    failed[spawner.user.name, spawner.name] = worded(message.text)
 
 
 def forget(spawner: Host, failed: FailedStarts) -> None:
