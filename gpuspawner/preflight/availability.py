@@ -105,28 +105,6 @@ class Availability(msgspec.Struct, frozen=True):
         return self.state is State.WITHHELD and not is_shown
 
 
-def survey(
-    state: ClusterState,
-    to_come: NodesToCome,
-    health: Health,
-    offers: Offers,
-    pod: Mapping[str, Any] | None,
-    rules: PodRules,
-    later: Later,
-) -> tuple[Availability, ...]:
-    """Return the availability of each offered accelerator, and last of servers without one.
-
-    `pod` is KubeSpawner's pod for the current user, so that the administrator's selectors and
-    tolerations count. If it isn't known yet, every availability is unknown.
-    """
-    accelerators = (*offers.accelerators.values(), None)
-    if pod is None or not isinstance(health, Live):
-        word = State.READING if isinstance(health, Reading) else State.UNKNOWN
-        return tuple(Availability(accelerator, word) for accelerator in accelerators)
-    trials = Trials(offers, pod, rules, later)
-    return tuple(_look(state, to_come, trials, accelerator) for accelerator in accelerators)
-
-
 class Surveys:
     """Surveys that hold until the cluster changes.
 
@@ -154,12 +132,23 @@ class Surveys:
         rules: PodRules,
         later: Later,
     ) -> tuple[Availability, ...]:
-        """Return the result of `survey`. Rules change only together with the state."""
-        make = partial(survey, self._state, self._to_come, health, offers, pod, rules, later)
+        """Return the availability of each offered accelerator, and last of servers without one.
+
+        `pod` is KubeSpawner's pod for the current user, so that the administrator's selectors and
+        tolerations count. If it isn't known yet, every availability is unknown. Rules change only
+        together with the state.
+        """
+        accelerators = (*offers.accelerators.values(), None)
         if pod is None or not isinstance(health, Live):
-            return make()
+            word = State.READING if isinstance(health, Reading) else State.UNKNOWN
+            return tuple(Availability(accelerator, word) for accelerator in accelerators)
+
+        def look() -> tuple[Availability, ...]:
+            trials = Trials(offers, pod, rules, later)
+            return tuple(_look(self._state, self._to_come, trials, it) for it in accelerators)
+
         key = msgspec.msgpack.encode(pod), offers, later
-        return self.kept.of(self.version, key, make)
+        return self.kept.of(self.version, key, look)
 
 
 class Trials:

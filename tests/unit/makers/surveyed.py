@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.health import Health, Live
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
-from gpuspawner.preflight.availability import Availability, survey
+from gpuspawner.preflight.availability import Availability, Surveys
 from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scheduling import ClusterState
@@ -63,6 +63,20 @@ def look(
     )
     first, *_, plain = survey(state, to_come(state), LIVE, offers, stock, PodRules(), LATER)
     return first, plain
+
+
+def survey(
+    state: ClusterState,
+    to_come: NodesToCome,
+    health: Health,
+    offers: Offers,
+    stock: Plain | None,
+    rules: PodRules,
+    later: Later,
+) -> tuple[Availability, ...]:
+    """Return what a hub that has surveyed nothing yet finds out."""
+    surveys = Surveys(state, to_come, later.placements)
+    return surveys.survey(health, offers, stock, rules, later)
 
 
 def to_come(state: ClusterState) -> NodesToCome:

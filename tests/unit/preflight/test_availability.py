@@ -6,11 +6,22 @@ from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
-from gpuspawner.preflight.availability import Availability, State, Surveys, survey
+from gpuspawner.preflight.availability import Availability, State, Surveys
 from gpuspawner.preflight.decision import CanScaleUp, ResourceRoom
 from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.scheduling import ClusterState
-from tests.unit.makers.surveyed import LATER, LIVE, OFFERS, STOCK, T4, look, node, pod, to_come
+from tests.unit.makers.surveyed import (
+    LATER,
+    LIVE,
+    OFFERS,
+    STOCK,
+    T4,
+    look,
+    node,
+    pod,
+    survey,
+    to_come,
+)
 from tests.unit.makers.worlds import having
 
 
