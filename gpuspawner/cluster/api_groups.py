@@ -16,7 +16,6 @@ from gpuspawner.cluster.retries import Backoff
 
 AGAIN_SECONDS = 60.0
 """How often it is asked whether the program has been installed or updated."""
-_ABSENT = 404
 
 
 class _Version(msgspec.Struct, gc=False, frozen=True):
@@ -113,7 +112,7 @@ class ApiGroup:
                 body = await response.read()
             return msgspec.json.decode(body, type=_Group).preferred_version.version
         except RequestError as error:
-            if error.status == _ABSENT:
+            if error.status == 404:
                 for kind in self._kinds:
                     self._objects.mark_known(kind.name)
             return ""

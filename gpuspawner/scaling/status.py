@@ -10,8 +10,6 @@ from datetime import datetime
 import msgspec
 import yaml
 
-_UNHEALTHY, _BACKOFF = "Unhealthy", "Backoff"
-
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # Some 400 groups, parsed in a tenth of a second. The autoscaler cuts a status of 1 MB, and
@@ -156,8 +154,8 @@ def _of_yaml(group: _Group) -> NodeGroup:
         health.max_size,
         health.cloud_provider_target,
         health.node_counts.registered.total,
-        health.status != _UNHEALTHY,
-        group.scale_up.status == _BACKOFF,
+        health.status != "Unhealthy",
+        group.scale_up.status == "Backoff",
         info.error_code,
         info.error_message,
     )
