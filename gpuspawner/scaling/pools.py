@@ -79,12 +79,11 @@ class Pools:
             refused: The autoscalers that have said no.
             filters: Of the pod for which it may grow; None for any pod.
         """
-        match self._autoscaling:
-            case "none":
-                return None
-            case "always":
-                hidden = {Source.KARPENTER, Source.CLUSTER_AUTOSCALER}
-                return None if any(it in refused for it in hidden) else Source.CONFIGURATION
+        if self._autoscaling == NONE:
+            return None
+        if self._autoscaling == ALWAYS:
+            hidden = {Source.KARPENTER, Source.CLUSTER_AUTOSCALER}
+            return None if any(it in refused for it in hidden) else Source.CONFIGURATION
         if any(it.source not in refused and not self._sees(it, filters) for it in self._signs()):
             return Source.NODES
         if not self._karpenter.is_known and Source.KARPENTER not in refused:
