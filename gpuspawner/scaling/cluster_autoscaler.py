@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from gpuspawner.kube.nodes import Node
+from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling.failed_launches import why_failed
 from gpuspawner.scaling.node_pool import (
@@ -211,7 +212,7 @@ class _GroupNames:
         self._bases = {name: _base(name) for name in names}
         # Thousands of nodes may belong to no group, and comparing all in one call is fast.
         self._starts = tuple(self._bases.values())
-        self._by_pool: dict[str, list[str]] = {"": []}
+        self._by_pool = Recent[str, list[str]](_MOST_POOLS)
 
     def group_of(self, node: NodeInfo) -> str | None:
         """Return the group of the node; None if it is in none, or in one of several."""
@@ -225,8 +226,6 @@ class _GroupNames:
     def of_pool(self, pool: str) -> list[str]:
         """Return the groups that are named after a pool."""
         if pool not in self._by_pool:
-            if len(self._by_pool) >= _MOST_POOLS:
-                self._by_pool = {"": []}
             found = [name for name, base in self._bases.items() if _ends_in(base, pool)]
             self._by_pool[pool] = found
         return self._by_pool[pool]
@@ -254,7 +253,7 @@ _AFTER_GROUP = re.compile(r"-?[0-9a-z]+")
 def _ends_in(base: str, pool: str) -> bool:
     """Whether a group's name ends in the pool's, but for an id."""
     _, found, after = f"-{base}".rpartition(f"-{pool}")
-    return found != "" and _AFTER_POOL.fullmatch(after) is not None
+    return bool(pool and found) and _AFTER_POOL.fullmatch(after) is not None
 
 
 def _begins(node: str, base: str) -> bool:

@@ -152,6 +152,10 @@ def test_pools_that_pods_make_up_do_not_fill_the_memory() -> None:
     assert names.of_pool("gpu") == ["eks-gpu"]
 
 
+def test_no_group_is_named_after_an_empty_label() -> None:
+    assert _GroupNames(("odd-",)).of_pool("") == []
+
+
 def test_each_node_is_read_once_for_all_pods(monkeypatch) -> None:
     read = Mock(wraps=is_young)
     monkeypatch.setattr("gpuspawner.scaling.cluster_autoscaler.is_young", read)
