@@ -7,6 +7,7 @@ from gpuspawner.kube.quantity import format_bytes
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import (
     ENGLISH,
+    N_,
     direction,
     language_tag,
     listed,
@@ -17,6 +18,12 @@ from gpuspawner.language import gettext as _
 from gpuspawner.offers.grant import Grant
 
 _HUGE = "hugepages-"  # and the size of the pages
+_AMOUNTS = {
+    "memory": N_("{amount} of memory"),
+    "storage": N_("{amount} of storage"),
+    "ephemeral-storage": N_("{amount} of disk space"),
+    "cpu": N_("{amount} of CPU"),
+}
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -80,22 +87,12 @@ def figure(resource: str, count: int) -> str:
 
 def amount(resource: str, count: int) -> str:
     """Name an amount with its resource: `16 GiB of memory`."""
-    match resource:
-        case "memory":
-            text = _("{amount} of memory")
-        case "storage":
-            text = _("{amount} of storage")
-        case "ephemeral-storage":
-            text = _("{amount} of disk space")
-        case "cpu":
-            text = _("{amount} of CPU")
-        case _ if resource.startswith(_HUGE):
-            return _("{amount} in {pages}").format(
-                amount=figure(resource, count), pages=device(resource)
-            )
-        case _:
-            return f"{count} × {resource}"
-    return text.format(amount=figure(resource, count))
+    if resource in _AMOUNTS:
+        return _(_AMOUNTS[resource]).format(amount=figure(resource, count))
+    if resource.startswith(_HUGE):
+        text = _("{amount} in {pages}")
+        return text.format(amount=figure(resource, count), pages=device(resource))
+    return f"{count} × {resource}"
 
 
 def gpus(grant: Grant) -> str:
