@@ -10,7 +10,8 @@ from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 
 def in_queue(place: PlaceInQueue) -> Message:
     """Say where a server waits, how many are ahead, and what is in use."""
-    return Message.of(_place(place), _stopped(place) or _use(place))
+    stopped = _("The queue is stopped right now; your server keeps its place.")
+    return Message.of(_place(place), stopped if place.is_stopped else _use(place))
 
 
 def decides(place: PlaceInQueue) -> Message:
@@ -87,12 +88,6 @@ def _waiting(count: int | None) -> str:
         "{count} is waiting there already.", "{count} are waiting there already.", count
     )
     return text.format(count=count)
-
-
-def _stopped(place: PlaceInQueue) -> str:
-    if not place.is_stopped:
-        return ""
-    return _("The queue is stopped right now; your server keeps its place.")
 
 
 def _use(place: PlaceInQueue) -> str:

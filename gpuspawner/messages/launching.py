@@ -54,10 +54,6 @@ def _lead(stage: Stage, size: int | None) -> str:
         return _(_LEADS[stage.step])
     if isinstance(stage.image, Pulled):
         return _("Your server's software is on the machine.")
-    return _downloading(size)
-
-
-def _downloading(size: int | None) -> str:
     if size is None:
         return _("Downloading your server's software.")
     text = _("Downloading your server's software ({size}).")

@@ -1,6 +1,6 @@
 """What policies deny, and what is left: in sentences that name the figures and the way out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from gpuspawner.language import all_of, ngettext, sentence
 from gpuspawner.language import gettext as _
@@ -122,7 +122,8 @@ def _of_user(standing: Standing, most: str, asked: str) -> str:
         return text.format(most=most, asked=asked)
     text = _("You can have {most} at a time, and you're using {used}: {servers}.")
     used = policy_figure(standing.limit.measure, standing.used)
-    return text.format(most=most, used=used, servers=_servers(standing.servers))
+    servers = all_of([it or _("your default server") for it in standing.servers])
+    return text.format(most=most, used=used, servers=servers)
 
 
 def _way_out(denial: OverLimit) -> str:
@@ -131,10 +132,6 @@ def _way_out(denial: OverLimit) -> str:
     if denial.standing.limit.per is Per.USER and denial.standing.servers:
         return _("Stop one of these servers first, or choose a smaller one.")
     return _("Please choose a smaller server, or try again later.")
-
-
-def _servers(names: Sequence[str]) -> str:
-    return all_of([name or _("your default server") for name in names])
 
 
 def amount_of(measure: Measure, amount: Amount, names: DisplayNames) -> str:
