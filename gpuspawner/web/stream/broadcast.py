@@ -110,9 +110,6 @@ class Broadcast:
         if runtime.accounts is not None:
             runtime.accounts.usage.listen(lambda *_: self._note())
 
-    def __len__(self) -> int:
-        return len(self._streams)
-
     async def follow(self, stream: Stream) -> bytes | None:
         """Send a stream its events until it ends; return its last message."""
         self._streams[stream] = None

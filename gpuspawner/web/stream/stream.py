@@ -101,9 +101,6 @@ class Crowd:
         self._of: dict[object, deque[Callable[[], None]]] = {}
         self._size = 0
 
-    def __len__(self) -> int:
-        return self._size
-
     @contextmanager
     def place(self, client: object, leave: Callable[[], None]) -> Iterator[None]:
         """Count a stream while the block runs; *leave* tells it to end early.

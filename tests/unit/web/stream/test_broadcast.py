@@ -230,7 +230,7 @@ async def test_nothing_runs_and_nothing_is_kept_while_no_form_is_open() -> None:
 
     assert asyncio.all_tasks() == before
     assert len(hub.view._listeners) == listeners
-    assert len(hub.broadcast) == 0
+    assert len(hub.broadcast._streams) == 0
     assert not hub.broadcast._events
     assert not hub.broadcast._newcomers
     hub.view.wake()
