@@ -60,15 +60,12 @@ def read(name: str, values: object) -> ChartScheduler:
     scheduler = mapping(values)
     image = mapping(scheduler.get("image"))
     version = str(image.get("tag")).partition("@")[0]
+    extra = mapping(scheduler.get("extraPodSpec"))
     changes = (
         *_image_changes(image, version),
         *_plugin_changes(scheduler.get("plugins")),
         *_argument_changes(scheduler.get("pluginConfig")),
-        *(
-            f"extraPodSpec.{key}"
-            for key in _POD_KEYS
-            if key in mapping(scheduler.get("extraPodSpec"))
-        ),
+        *(f"extraPodSpec.{key}" for key in _POD_KEYS if key in extra),
     )
     return ChartScheduler(name, version, tuple(f"{PLACE}.{change}" for change in changes))
 
