@@ -74,10 +74,7 @@ def _expected(scale_up: CanScaleUp | MayScaleUp) -> Message:
 
 def _coming(scale_up: CanScaleUp | MayScaleUp) -> Message:
     if isinstance(scale_up, MayScaleUp):
-        return Message.of(
-            _no_room(),
-            _("The cluster may add one; if it doesn't, we'll tell you."),
-        )
+        return Message.of(_no_room(), _("The cluster may add one; if it doesn't, we'll tell you."))
     return node_comes(scale_up)
 
 
