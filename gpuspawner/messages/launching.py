@@ -24,9 +24,7 @@ def step(stage: Stage, usual: float | None = None, size: int | None = None) -> M
     return Message.of(_lead(stage, size), "" if is_brief else _takes(usual))
 
 
-def still(
-    stage: Stage, elapsed: int, usual: float | None = None, size: int | None = None
-) -> Message:
+def still(stage: Stage, elapsed: int, usual: float | None, size: int | None) -> Message:
     """Say for how many seconds a start has been waiting for the same; see `step`."""
     if stage.step is Step.NODE_FOUND:
         return Message.of(_("The machine is getting ready for your server."), so_far(elapsed))

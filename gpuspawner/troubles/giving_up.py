@@ -126,20 +126,17 @@ class Course:
         return {kind: self._now - since for kind, since in self._troubles.items()}
 
 
-def hopeless(
-    troubles: Iterable[Trouble], lasting: Mapping[Kind, float] | None = None
-) -> GivenUp | None:
+def hopeless(troubles: Iterable[Trouble], lasting: Mapping[Kind, float]) -> GivenUp | None:
     """Return the first trouble that can't pass, or has had its chance.
 
     Args:
         troubles: Those that end the start first.
         lasting: For how many seconds each kind has been seen, as `Course.lasting` counts them.
     """
-    seconds = lasting or {}
     for it in troubles:
         if it.is_over:
             continue
-        if it.is_final or _had_its_chance(it, seconds.get(it.kind, 0.0)):
+        if it.is_final or _had_its_chance(it, lasting.get(it.kind, 0.0)):
             return GivenUp(it)
     return None
 

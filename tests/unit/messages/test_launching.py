@@ -67,7 +67,7 @@ def test_a_crash_quotes_the_last_line_as_text() -> None:
 @pytest.mark.parametrize("of", Step)
 @pytest.mark.parametrize("usual", [None, 20.0, 400.0])
 def test_a_long_step_says_for_how_long_and_what_is_usual(of: Step, usual: float | None) -> None:
-    text = still(Stage(of, (0, 0)), 120, usual).text
+    text = still(Stage(of, (0, 0)), 120, usual, None).text
     assert "2 minutes so far" in text
     assert ("this usually takes" in text) == (usual is not None and of is not Step.NODE_FOUND)
     assert text.endswith(".")

@@ -242,7 +242,7 @@ def test_too_few_gpus_end_the_start_at_once(said: str, granted: int, visible: in
     assert trouble.kind is Kind.GPUS_MISSING
     assert trouble.about == About(container=CONTAINER, granted=granted, visible=visible)
     assert trouble.text == (said or "Error")
-    failure = hopeless(found)
+    failure = hopeless(found, {})
     assert failure
     assert failure.cause is trouble
 

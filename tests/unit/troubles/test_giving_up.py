@@ -27,7 +27,7 @@ def test_the_phase_is_that_of_the_last_step(steps, expected) -> None:
 
 def test_what_cannot_pass_ends_a_start_at_once() -> None:
     final = Trouble(Kind.IMAGE_MISSING, is_final=True)
-    assert hopeless([Trouble(Kind.PULL_FAILED), final]) == GivenUp(final)
+    assert hopeless([Trouble(Kind.PULL_FAILED), final], {}) == GivenUp(final)
 
 
 @pytest.mark.parametrize(
