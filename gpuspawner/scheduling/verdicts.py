@@ -131,7 +131,7 @@ class Verdicts:
         Pods select each other, or something is there for this pod only. The anti-affinity of
         running pods is usually about their own namespace.
         """
-        is_repelled = bool(self._state.bound.repelling(pod.metadata.namespace))
+        is_repelled = bool(self._state.pods.repelling(pod.metadata.namespace))
         return is_repelled or not is_simple(pod) or self._has_its_own(pod)
 
     def _has_its_own(self, pod: Pod) -> bool:
