@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpuspawner.compat.hub_limits import Conflict, Limits, conflicts
-from gpuspawner.messages import find_conflict
+from gpuspawner.messages.administrators import find_conflict
 
 # As in the chart: KubeSpawner's and JupyterHub's defaults, but for three values.
 CHART = Limits(start=990, preparing=600, slow_spawn=0, api_request=3, api_retries=30, admission=2)
