@@ -3,6 +3,7 @@
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -58,7 +59,8 @@ class Record:
         self.refusals = Refusals()
         self._started: set[ServerName] = set()
         self._readers = list(readers)
-        self._unknown_ends: deque[Fact] | None = deque(maxlen=MOST_FACTS)
+        # What is noted until the files are read, in order, and whether the readers know it.
+        self._early: deque[tuple[Fact, bool]] | None = deque(maxlen=MOST_FACTS)
 
     def read_by(self, reader: Callable[[Fact], None]) -> None:
         """Let *reader* know each fact from now on, once."""
@@ -68,25 +70,30 @@ class Record:
         """Take over facts that earlier hubs have kept; nobody is told of them again.
 
         Until then, nobody knows whether a server of theirs has ended or one that never began.
+        What has been noted since follows in that order, and not by time: clocks may be set back.
         """
-        ends, self._unknown_ends = tuple(self._unknown_ends or ()), None
-        since = sorted([*ends, *self.facts], key=lambda it: it.at)
+        early, self._early = self._early or (), None
         for known in (self.facts, self.open, self._started):
             known.clear()
         self.refusals = Refusals()
-        for fact in (*earlier, *since):
+        for fact, is_told in chain(((it, True) for it in earlier), early):
             if (taken := self._take(fact)) is not None:
                 self.facts.append(taken)
-                if any(fact is it for it in ends):
+                if not is_told:
                     self._tell(taken)
 
     def note(self, fact: Fact) -> None:
         """Note a fact, and tell the readers, unless it says nothing new."""
-        if (taken := self._take(fact)) is not None:
+        taken = self._take(fact)
+        if taken is not None:
             self.facts.append(taken)
             self._tell(taken)
-        elif fact.happened is Happened.ENDED and self._unknown_ends is not None:
-            self._unknown_ends.append(fact)
+        if self._early is None:
+            return
+        if taken is not None:
+            self._early.append((taken, True))
+        elif fact.happened is Happened.ENDED:
+            self._early.append((fact, False))
 
     def _tell(self, fact: Fact) -> None:
         for reader in self._readers:

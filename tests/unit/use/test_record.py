@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from gpuspawner.facts import Fact
@@ -93,6 +95,30 @@ def test_an_end_is_noted_once_if_an_earlier_hub_has_noted_it_too() -> None:
 
     assert told(record) == [("granted", ""), ("ended", "stopped")]
     assert not heard
+
+
+def test_early_facts_stay_in_their_order_if_a_clock_is_set_back() -> None:
+    record = Record()
+    for happened, at in ("granted", 100.0), ("started", 40.0), ("ended", 41.0):
+        record.note(fact(happened, at))
+
+    record.restore([])
+
+    assert [it.happened for it in record.facts] == ["granted", "started", "ended"]
+    assert not record.open
+
+
+def test_the_early_ends_of_all_servers_do_not_hold_the_hub_up() -> None:
+    record, everybody = Record(), [f"user-{number}" for number in range(5000)]
+    for user in everybody:
+        record.note(fact("ended", reason="deleted", user=user))
+    earlier = [fact(it, user=user) for user in everybody for it in ("granted", *["idle"] * 9)]
+
+    began = process_time()
+    record.restore(earlier)
+
+    assert process_time() - began < 1
+    assert not record.open
 
 
 def test_a_server_of_a_hub_with_no_earlier_record_is_open_from_its_first_fact() -> None:
