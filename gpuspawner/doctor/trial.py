@@ -106,6 +106,7 @@ class Trial:
         self._place = f"/api/v1/namespaces/{namespace}" if namespace else "/api/v1"
         self._of_owner = f"{USER}={label_of(self._user)}"
         self._of_server = f"{self._of_owner},{SERVER}={label_of(self._name)}"
+        self._is_answered = False
 
     async def run(self, options: Mapping[str, object]) -> list[Finding]:
         """Start it, look at it, and remove it."""
@@ -114,7 +115,7 @@ class Trial:
         self._tell(f"Starting the {what} of {self._user} with {json.dumps(options)}.")
         try:
             began = time.monotonic()
-            await self._api.ask("POST", self._path, options)
+            await self._start(options)
             found = await self._watched(began)
         except HubApiError as refused:
             is_ours = bool(self._name)  # a refused default server may be running by now
@@ -122,6 +123,19 @@ class Trial:
         finally:
             left = await self._removed() if is_ours else []
         return [found, *left]
+
+    async def _start(self, options: Mapping[str, object]) -> None:
+        """Start it, and note whether the hub has said if it makes the server.
+
+        Raises:
+            HubApiError: It doesn't, or nobody knows: other statuses may be those of a proxy.
+        """
+        try:
+            await self._api.ask("POST", self._path, options)
+        except HubApiError as refused:
+            self._is_answered = refused.status < HTTPStatus.INTERNAL_SERVER_ERROR
+            raise
+        self._is_answered = True
 
     async def _watched(self, began: float) -> Finding:
         try:
@@ -161,11 +175,15 @@ class Trial:
         return []
 
     async def _stop(self) -> None:
-        """Stop the server and remove it, unless the hub has refused to make it."""
+        """Stop the server and remove it, unless the hub has refused to make it.
+
+        Raises:
+            HubApiError: It isn't stopped. A hub that hasn't answered yet may make it even now.
+        """
         try:
             await self._api.ask("DELETE", self._path, {"remove": True} if self._name else None)
         except HubApiError as refused:
-            if refused.status != HTTPStatus.NOT_FOUND:
+            if refused.status != HTTPStatus.NOT_FOUND or not self._is_answered:
                 raise
 
     async def _has_pod(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -58,9 +59,22 @@ class StubApi:
             raise HubApiError(status, f"HTTP {status}: no")
 
 
+class SlowApi(StubApi):
+    """One that is busy before it makes a server, as with a limit that is a coroutine."""
+
+    async def ask(self, method: str, *_: object) -> None:
+        if method == "POST":
+            await asyncio.Event().wait()
+        await super().ask(method)
+
+
 @asynccontextmanager
 async def trial_of(
-    api: StubApi, *, namespaces: bool = False, **scripts: list[Step]
+    api: StubApi,
+    *,
+    namespaces: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+    **scripts: list[Step],
 ) -> AsyncIterator[Trial]:
     """Yield the trial of ann's server doctor-1, perhaps in a namespace of ann's."""
     spawner = SimpleNamespace(namespace="hub", enable_user_namespaces=namespaces)
@@ -71,7 +85,7 @@ async def trial_of(
             runtime=SimpleNamespace(client=client),
         )
         as_api: Any = api
-        yield Trial(hub, as_api, lambda _: None)
+        yield Trial(hub, as_api, tell)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +159,7 @@ async def test_the_pod_and_the_claim_are_found_without_their_names(
         (403, 404, ["start"]),
         (429, 0, ["start"]),
         (409, 503, ["start", "start-left"]),
+        (504, 404, ["start", "start-left"]),  # of a proxy that doesn't wait for the hub
     ],
 )
 async def test_a_server_that_the_hub_refuses_to_make_is_none_that_may_be_left(
@@ -156,3 +171,17 @@ async def test_a_server_that_the_hub_refuses_to_make_is_none_that_may_be_left(
         found = await tried.run({})
 
     assert [it.id for it in found] == told
+
+
+async def test_an_interrupted_start_may_be_left_if_the_hub_makes_its_server_later() -> None:
+    told: list[str] = []
+    gone = {"pods": [page()], "persistentvolumeclaims": [page()]}
+
+    async with trial_of(SlowApi(end=404), tell=told.append, **gone) as tried:
+        starting = asyncio.create_task(tried.run({}))
+        await asyncio.sleep(0)
+        starting.cancel()
+        await asyncio.wait({starting})
+
+    assert starting.cancelled()
+    assert told[-1] == "It isn't sure that the server was removed: HTTP 404: no."
