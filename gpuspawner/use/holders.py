@@ -120,12 +120,17 @@ class Query(msgspec.Struct, frozen=True):
             max(1, int(page)) if page.isascii() and page.isdecimal() and len(page) < 7 else 1,
         )
 
-    def address(self, base: str) -> str:
-        """Return the address that asks the page at *base* for this, without what is as usual."""
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of a form or an address that asks for this, without what is as usual."""
         page = "" if self.page == 1 else str(self.page)
         order = "" if self.order == ORDERS[0] else self.order
         named = {"text": self.text, "order": order, "page": page}
-        fields = urlencode({name: value for name, value in named.items() if value})
+        return {name: value for name, value in named.items() if value}
+
+    def address(self, base: str) -> str:
+        """Return the address that asks the page at *base* for this."""
+        fields = urlencode(self.fields)
         return f"{base}?{fields}" if fields else base
 
     def chosen(self, found: Iterable[Holder]) -> list[Holder]:

@@ -8,10 +8,13 @@ from fractions import Fraction
 import pytest
 
 from gpuspawner.cluster.health import Live, Stale, Unreachable
+from gpuspawner.form.render import environment
 from gpuspawner.use import gpus_view
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
+from gpuspawner.use.gpus_view import ForAdministrators, ForAll
 from gpuspawner.use.holders import PAGE, Holder, Query
 from gpuspawner.use.idle import GPUUse
+from tests.unit.makers.pages import Page
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -145,3 +148,24 @@ def test_somebody_who_may_not_has_no_button() -> None:
     (row,) = gpus_view.servers([holder()], Query(), AT, NOW, stops=False).rows
 
     assert row.stop == ""
+
+
+def test_a_button_that_stops_a_server_sends_what_the_page_was_asked_for() -> None:
+    servers = gpus_view.servers([holder("u")], Query("u", "node"), AT, NOW, stops=True)
+    html = (
+        environment()
+        .get_template("gpus.html")
+        .render(
+            all=ForAll((), gpus_view.states(), (), ()),
+            more=ForAdministrators((), (), servers),
+            page=AT,
+            file=str,
+            user="ann",
+            xsrf="x",
+        )
+    )
+
+    page = Page(html)
+    (form,) = page.all("form", method="post")
+    sent = [it for it in page.all("input", type="hidden") if it.within(form)]
+    assert {it["name"]: it["value"] for it in sent} == {"_xsrf": "x", "text": "u", "order": "node"}
