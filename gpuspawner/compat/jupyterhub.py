@@ -129,6 +129,11 @@ def is_starting(spawner: Spawner) -> bool:
     return bool(spawner.pending == "spawn")
 
 
+def forget_beginning(copied: Spawner) -> None:
+    """Let the copy of a spawner be one that the hub hasn't begun to start."""
+    copied._spawn_pending = copied._start_pending = False
+
+
 def may_have_named_servers(spawner: Spawner) -> bool:
     """Return whether the server's owner may have others beside the default server."""
     return bool(spawner.user.allow_named_servers)

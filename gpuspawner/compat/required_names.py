@@ -126,6 +126,7 @@ REQUIREMENTS = (
     RequiredName(Spawner, "_log_name"),
     RequiredName(Spawner, "_spawn_future", (), BaseHandler),
     RequiredName(Spawner, "_start_pending", (), User),
+    RequiredName(Spawner, "_spawn_pending", (), BaseHandler),
     RequiredName(Spawner, "orm_spawner"),
     RequiredName(orm.Spawner, "user_options"),
     RequiredName(orm.Spawner, "state"),

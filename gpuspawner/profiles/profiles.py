@@ -63,14 +63,14 @@ class Profiles(ServerSource):
         other = Profiles(self._spawner, self._stock, self.runtime, policing)
         other._unloaded = self._unloaded
         if server != self._spawner.name:
-            other._unloaded = shown = self._shown.gpuspawner_copy()
+            other._unloaded = shown = _at_rest(self._shown)
             _, shown.pod_name = policing.key  # this spawner's pod isn't the other server's
         self._others.add(other)
         return other
 
     def begin(self) -> None:
         """As `ServerSource.begin`."""
-        self._unloaded = before = self._spawner.gpuspawner_copy()
+        self._unloaded = before = _at_rest(self._spawner)
         for other in self._others:
             other.keep_showing(before)
 
@@ -313,6 +313,13 @@ class Profiles(ServerSource):
         if isinstance(others, Chosen):
             return others
         raise invalid(others if chosen is None or isinstance(chosen, Chosen) else chosen)
+
+
+def _at_rest(spawner: Host) -> Host:
+    """Return a copy of a spawner that isn't starting: code that runs before a start still will."""
+    copied = spawner.gpuspawner_copy()
+    jupyterhub.forget_beginning(copied)
+    return copied
 
 
 def _early_traits(spawner: Host) -> dict[str, object]:

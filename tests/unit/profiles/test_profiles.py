@@ -339,6 +339,35 @@ async def test_a_server_that_does_not_exist_yet_has_nothing_of_a_profile_that_an
     assert await profiles.of("train").states() == before
 
 
+async def test_code_that_has_run_for_another_server_may_still_change_one_that_does_not_exist_yet(
+    hub_with,
+) -> None:
+    """It may add a toleration, say, so nobody knows that there is no room."""
+
+    def tolerates(spawner: Any, _: object) -> None:
+        spawner.tolerations = []
+
+    spawner = hub_with(TAINTED).spawner(profile_list=[CPU, GPU], auth_state_hook=tolerates)
+    spawner.user.allow_named_servers = True
+    profiles, states = profiles_of(spawner), []
+    started: asyncio.Future[object] = asyncio.Future()
+
+    async def see() -> None:
+        states.append((await profiles.of("train").states())[1]["state"])
+
+    await see()
+    spawner._spawn_pending = True
+    await see()
+    profiles.begin()
+    await see()
+    started.set_result(None)
+    profiles.end(started)
+    spawner._spawn_pending = False
+    await see()
+
+    assert states == ["unknown"] * 4
+
+
 async def test_the_pod_of_the_default_server_is_not_that_of_one_that_does_not_exist_yet(
     hub_with,
 ) -> None:
