@@ -84,6 +84,8 @@ class Profiles(ServerSource):
         If there may be other servers, this one goes on to answer for those that don't exist yet.
         """
         failed = started.cancelled() or started.exception() is not None
+        if self._unloaded is not None:
+            self._unloaded.handler = None  # as the hub does; the request may be large
         if not failed and not self._answers_for_others:
             self._unloaded = None
 

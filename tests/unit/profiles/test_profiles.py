@@ -2,8 +2,10 @@
 
 import asyncio
 import copy
+import weakref
 from itertools import count
 from typing import Any
+from unittest.mock import Mock
 
 import kubespawner
 import pytest
@@ -366,6 +368,22 @@ async def test_code_that_has_run_for_another_server_may_still_change_one_that_do
     await see()
 
     assert states == ["unknown"] * 4
+
+
+async def test_a_server_that_runs_keeps_nothing_of_the_request_that_started_it(hub_with) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
+    spawner.user.allow_named_servers = True
+    profiles = profiles_of(spawner)
+    started: asyncio.Future[object] = asyncio.Future()
+    spawner.handler = Mock()
+    request = weakref.ref(spawner.handler)
+
+    profiles.begin()
+    spawner.handler = None  # as the hub does after a start
+    started.set_result(None)
+    profiles.end(started)
+
+    assert request() is None
 
 
 async def test_the_pod_of_the_default_server_is_not_that_of_one_that_does_not_exist_yet(
