@@ -239,7 +239,9 @@ class Watcher:
             raise RequestError("the watch ended at once")
         # The server had a whole watch to send the missed changes.
         self._succeed()
-        self._is_behind = False
+        if self._is_behind:
+            self._is_behind = False
+            yield Confirmed([])  # the next watch may break before it begins
 
     def _changes(self, lines: list[bytes]) -> list[Change]:
         """Return the changes on these lines, and move the version to the last of them."""

@@ -25,7 +25,7 @@ from tests.unit.makers.scripted import (
     silence,
     watch,
 )
-from tests.unit.makers.signals import first, names, signals_of
+from tests.unit.makers.signals import THINGS, first, names, signals_of
 
 
 async def test_a_list_comes_in_pages_and_ends_with_listed() -> None:
@@ -161,6 +161,21 @@ async def test_a_server_error_during_a_watch_needs_no_new_list() -> None:
 
 
 @pytest.mark.each_python
+async def test_the_view_has_caught_up_at_the_end_of_a_watch_even_if_the_next_one_fails() -> None:
+    """Behind a load balancer, every other request may reach a server that is away."""
+    whole = watch(event("ADDED", obj("a", "2")))
+    server = ScriptedServer(things=[page(), failure(503), whole, failure(503)])
+    told = []
+
+    async with server.serving() as client:
+        signals = Watcher(client, THINGS, FAST).signals()
+        while sum(isinstance(it, Lost) for it in told) < 2:
+            told.append(await anext(signals))
+        await signals.aclose()
+
+    assert [it.caught_up for it in told if isinstance(it, Confirmed)] == [False, False, True]
+
+
 async def test_a_watch_that_falls_silent_is_given_up() -> None:
     server = ScriptedServer(things=[page(), watch(hold=True)])
 
