@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,24 @@ def test_a_failure_shows_what_the_hub_has_logged(run, monkeypatch, ci: str, ends
     result = run(ci=ci, **{"tests/hub/test_races": test})
 
     result.stdout.fnmatch_lines([ends, "why it was slow"])
+
+
+def test_a_failure_is_shown_even_if_the_hub_has_no_log(run, monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    hub = A_HUB.replace('.write_text("why it was slow")', "")
+
+    result = run(ci="", **{"tests/hub/test_h": f"{hub}\ndef test_h(hub): assert not 'mine'"})
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*assert not 'mine'*", "*hub's log*", "FileNotFoundError*"])
+
+
+def test_a_failure_without_a_hub_imports_nothing(monkeypatch) -> None:
+    """The test may have replaced the clock or the files, or a module may be broken."""
+    monkeypatch.delitem(sys.modules, "tests.hub.running", raising=False)
+
+    assert hub_logs._ends(["no hub"]) == []
+    assert "tests.hub.running" not in sys.modules
 
 
 @pytest.mark.parametrize("folder", ["unit", "race", "scheduling"])
