@@ -34,7 +34,8 @@ gpu_use = Union(
         ``stops_in_seconds``; it may be asynchronous. It is called once for each warning, and at
         most once in the time of ``after`` for a server that isn't kept meanwhile. No start waits
         for it, and the hub logs its errors. It runs for at most ten owners at once; a call that
-        hasn't returned after three minutes is logged, and the next one takes its place.
+        hasn't returned after three minutes is logged, and the next one takes its place. If a
+        hundred such calls still hang, the log names the owners who aren't told.
 
     .. versionadded:: 0.1
     """,

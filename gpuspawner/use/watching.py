@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import datetime
+from threading import Semaphore
 from typing import Any
 
 import msgspec
@@ -39,6 +40,9 @@ _NOTICES = 10
 _NOTICE_SECONDS = 180.0
 """How long a notice keeps its place. Linux gives up a connection after some 130 s, and then the
 function's own error says more than ours."""
+_CALLS = 100
+"""How many calls may go on, with those that hang. Each has a thread, and the hub can't have more
+than some thousand."""
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -102,6 +106,7 @@ class UseWatch:
         self._notify = notify
         self._clock = clock
         self._notices = asyncio.Semaphore(_NOTICES)
+        self._calls = Semaphore(_CALLS)
         self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[ServerName, Watched] = {}
         self._kept_until: dict[ServerName, float] = {}  # from before the hub's start
@@ -250,7 +255,7 @@ class UseWatch:
         user, server = it.server
         told = {"user": user, "server": server, "accelerator": it.accelerator, "gpus": it.gpus}
         told |= {"idle_seconds": unused, "stops_in_seconds": rule.warning}
-        self._running.run(_notify(self._notify, told, self._notices))
+        self._running.run(_notify(self._notify, told, self._notices, self._calls))
         return replace(it, told_at=now)
 
     def keep(self, server: ServerName) -> bool:
@@ -293,19 +298,32 @@ class UseWatch:
         return by_activity | unused
 
 
-async def _notify(notify: Notify, told: Mapping[str, Any], turn: asyncio.Semaphore) -> None:
+async def _notify(
+    notify: Notify, told: Mapping[str, Any], turn: asyncio.Semaphore, calls: Semaphore
+) -> None:
     """Tell the owner of a warning; the administrator's function may fail, or hang."""
+    server = f"{told['user']}/{told['server']}"
     async with turn:
+        if not calls.acquire(blocking=False):
+            log.error("Too many calls of gpu_use.notify hang; the owner of %r isn't told", server)
+            return
         limit = asyncio.timeout(_NOTICE_SECONDS)
         try:
             async with limit:
-                done = await aside(notify, told)  # it may send mail
+                done = await aside(_counted, notify, told, calls)  # it may send mail
                 if inspect.isawaitable(done):
                     await done
         except (Exception, SystemExit):  # of which the hub would end
             if limit.expired():
-                server = f"{told['user']}/{told['server']}"
                 text = "gpu_use.notify hasn't returned in %g s for %r; the hub waits no longer"
                 log.error(text, _NOTICE_SECONDS, server)  # noqa: TRY400, ours says nothing
             else:
                 log.exception("gpu_use.notify failed")
+
+
+def _counted(notify: Notify, told: Mapping[str, Any], calls: Semaphore) -> Any:
+    """Call the administrator's function; its place among the calls is free once it returns."""
+    try:
+        return notify(told)
+    finally:
+        calls.release()

@@ -435,6 +435,28 @@ async def test_a_notice_that_hangs_is_logged_and_gives_its_place_to_the_next(
     assert "bob" not in caplog.text
 
 
+async def test_notices_that_hang_forever_take_only_so_many_threads(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watching, "_NOTICE_SECONDS", 0.05)
+    monkeypatch.setattr(watching, "_NOTICES", 1)
+    monkeypatch.setattr(watching, "_CALLS", 1)
+    stage, ends, told = Stage(monkeypatch), Event(), list[str]()
+
+    def hangs(it: Any) -> None:
+        told.append(it["user"])
+        ends.wait()
+
+    stage.watch._notify = hangs
+    try:
+        await asyncio.wait_for(stage.look(ann=0.0, bob=0.0), UNIT_PATIENCE)
+    finally:
+        ends.set()
+
+    assert told == ["ann"]
+    assert "the owner of 'bob/' isn't told" in caplog.text
+
+
 async def test_a_notice_that_would_end_the_hub_is_logged_with_its_traceback(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
