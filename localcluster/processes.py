@@ -110,13 +110,16 @@ def module_process(module: str, arguments: Sequence[str | Path], log: Path) -> P
 def kill_with_children(pid: int) -> None:
     """Kill a process and what it has started, also in sessions of their own.
 
-    It must be a child that nobody has waited for, or below one: then no other process has its id.
+    What its own children have left behind is killed if it is in a group that the process leads.
+    The process must be a child that nobody has waited for, or below one: then no other has its id.
     A process that is stopped starts no others, nor gives their ids back.
     """
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGSTOP)
         for child in _children(pid):
             kill_with_children(child)
+        with contextlib.suppress(ProcessLookupError):  # it leads no group
+            os.killpg(pid, signal.SIGKILL)
         os.kill(pid, signal.SIGKILL)
 
 

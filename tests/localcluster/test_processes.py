@@ -83,6 +83,21 @@ def test_what_a_process_has_started_in_its_own_session_is_killed_with_it(tmp_pat
     wait_until(lambda: not is_running(service_pid), [], 30, "its service has ended")
 
 
+def test_what_a_killed_process_s_child_has_left_behind_is_killed_with_it(tmp_path: Path) -> None:
+    program = (
+        "import signal, subprocess, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "subprocess.run('sleep 60 & echo $!', shell=True); time.sleep(60)"
+    )
+    process = Process("deaf", [sys.executable, "-c", program], tmp_path / "log")
+    wait_until(lambda: process.last_words().isdigit(), [process], 30, "its child has ended")
+    left_pid = int(process.last_words())
+    assert is_running(left_pid)
+
+    process.stop(grace=0.1)
+
+    wait_until(lambda: not is_running(left_pid), [], 30, "nothing is left")
+
+
 def test_the_error_about_a_process_that_ends_early_quotes_its_log(
     tmp_path: Path,
 ) -> None:
