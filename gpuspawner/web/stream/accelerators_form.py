@@ -67,13 +67,16 @@ class AcceleratorsForm:
         volumes = [it for it in self._pod.spec.volumes or () if it != Volume(it.name)]
         spec = structs.replace(self._pod.spec, volumes=volumes)
         images = [(it.get("image"), it.get("imagePullPolicy")) for it in containers(self._stock)]
-        owner = self._source.later.owner
-        return msgpack.encode((spec, images, _met(self._stock, offers), owner))
+        later = self._source.later
+        # The hub's own code may add rules about the other pods of the namespace.
+        namespace = self._pod.metadata.namespace if later.has_own_code else ""
+        return msgpack.encode((namespace, spec, images, _met(self._stock, offers), later.owner))
 
     def _labels(self) -> Hashable:
         """Return the pod's labels if they count at this moment, with which it is like no other.
 
-        If they don't, its namespace, which each user may have, doesn't count either.
+        If they don't, the namespace of KubeSpawner's pod, which each user may have, doesn't count
+        either.
         """
         verdicts = self._source.runtime.preflight.verdicts
         is_alone = isinstance(self._pod, Pod) and verdicts.depends_on_labels(self._pod)

@@ -75,6 +75,38 @@ async def test_users_with_namespaces_of_their_own_ask_the_same_about_accelerator
     assert ann.question() != bob.question()
 
 
+async def test_users_with_namespaces_ask_for_themselves_if_a_hook_may_have_rules_about_these(
+    hub,
+) -> None:
+    """A form expects its pods to be as the hook has last made them."""
+    own: dict[str, Any] = {**ACCELERATORS, "modify_pod_hook": alone}
+    ann, bob = [
+        await form_of(hub.spawner(**own, namespace=f"of-{name}"), name) for name in ("ann", "bob")
+    ]
+    source = hub.spawner(**own).gpuspawner_gates.sources.current
+    for options in ({}, {"accelerator": "a100"}):
+        made = (await source.resolve(options)).proposal
+        sent = {**made.pod, "spec": {**made.pod["spec"], "affinity": APART}}
+        source.later.learn(made.kind, made.pod, sent)
+    other: Any = pod("other", 0, on="a")
+    other["metadata"]["namespace"] = "of-ann"
+
+    hub.view.put("Pod", other)
+
+    assert (await ann.answer()).found != (await bob.answer()).found
+    assert ann.question() != bob.question()
+
+
+BESIDE = {"labelSelector": {}, "topologyKey": "gpu"}
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [BESIDE]}}
+
+
+def alone(_: Any, pod: Any) -> Any:
+    """Let no server be beside another pod of its namespace."""
+    pod.spec.affinity = APART
+    return pod
+
+
 def about_others_in(namespace: str) -> dict[str, Any]:
     """Return an anti-affinity to each pod of a namespace."""
     term = {"labelSelector": {}, "namespaces": [namespace], "topologyKey": "gpu"}
