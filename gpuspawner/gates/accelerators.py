@@ -1,5 +1,6 @@
 """The source of servers if the administrator offers accelerators."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -258,10 +259,14 @@ class Accelerators(ServerSource):
         return Draft(self.spawner.user_options, shown)
 
     async def stock_pod(self) -> Manifest | None:
-        """Return KubeSpawner's pod; None if it needs values that ``pre_spawn_hook`` sets later."""
+        """Return KubeSpawner's pod; None if it can't be made yet.
+
+        It may need values that ``pre_spawn_hook`` sets later.
+        """
         started = hooks.as_started(self.spawner)
         try:
-            pod = await started.gpuspawner_stock.kubespawner.get_pod_manifest()
+            async with asyncio.timeout(self.spawner.start_timeout):  # a class may never answer
+                pod = await started.gpuspawner_stock.kubespawner.get_pod_manifest()
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again
             name = log_name(self.spawner)
             self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)

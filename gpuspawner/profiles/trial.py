@@ -4,6 +4,7 @@ KubeSpawner loads a profile into the spawner itself: it sets traits, merges dict
 the administrator's functions. So this module does it to a copy.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -86,11 +87,13 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
     spawner.profile_list = [_without_open(it, chosen) for it in listed if it["slug"] == slug]
     spawner.user_options = dict(chosen.options)
     try:
-        await spawner.load_user_options()
+        async with asyncio.timeout(spawner.start_timeout):  # a class may never answer
+            await spawner.load_user_options()
+            pod = await spawner.get_pod_manifest()
         proposal = Proposal(
             namespace=spawner.namespace,
             name=spawner.pod_name,
-            pod=pods.plain(await spawner.get_pod_manifest()),
+            pod=pods.plain(pod),
             grant=Grant(),
             new_claims=home_of(spawner),
             profile=slug or "",

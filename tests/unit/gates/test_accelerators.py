@@ -1,17 +1,20 @@
 """Accelerators as the source of servers; tests/hub/gates/test_options.py tests them in a hub."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import Refuse, Start
+from gpuspawner.spawner_class import in_front_of
 from gpuspawner.start.refusal import Refusal
-from tests.unit.makers.courses import NODES, OFFERS
+from tests.unit.makers.courses import NODES, OFFERS, begin
 from tests.unit.makers.hubs import (
     A100,
     OF_ANN,
@@ -22,6 +25,7 @@ from tests.unit.makers.hubs import (
     rows_of,
     tolerating,
 )
+from tests.unit.makers.profile_lists import CPU
 from tests.unit.makers.worlds import HOSTNAME, NAMESPACE, labelled, named_node, node, pod
 
 
@@ -120,6 +124,30 @@ async def test_an_authenticator_may_read_the_options_too(hub_with) -> None:
     spawner.authenticator = reader
 
     assert (await spawner.gpuspawner_gates.sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
+
+
+class AsksADirectory(KubeSpawner):
+    """A class that never learns what it writes into its pods."""
+
+    async def get_pod_manifest(self) -> Any:
+        return await asyncio.Event().wait()
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize(
+    ("offers", "options"),
+    [(OFFERS, {"accelerator": "t4"}), ({"profile_list": [CPU]}, {"profile": "cpu-only"})],
+    ids=["accelerators", "profiles"],
+)
+async def test_a_class_that_never_makes_its_pod_lets_no_start_wait_before_it_has_begun(
+    hub_with, offers, options
+) -> None:
+    """KubeSpawner asks for it in the start, which the hub's start_timeout ends."""
+    spawner = hub_with(*NODES).spawner(in_front_of(AsksADirectory), **offers)
+
+    await asyncio.wait_for(begin(spawner, **options), 3600)
+
+    assert isinstance(spawner.gpuspawner_gates.attempt.decision, Start)
 
 
 NEAR = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"component": "proxy"}}}
