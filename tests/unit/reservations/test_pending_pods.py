@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpuspawner.reservations.pending_pods import PATIENCE_SECONDS, PendingPods
-from gpuspawner.scheduling.verdicts import Verdicts
+from gpuspawner.scheduling.verdicts import Subject, Verdicts
 from tests.unit.makers.worlds import NAMESPACE, StillView, node, pod
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -84,3 +86,36 @@ def test_a_crowd_that_no_node_has_enough_left_for_costs_no_verdict(monkeypatch) 
     assert [it.pod.metadata.name for it in judged] == ["z"]
     view.remove_pod("one")
     assert len(unbound.demands(())) == 2
+
+
+CLASSES = [
+    {"priority": -1},
+    {"priority": 0},
+    {"priority": 7},
+    {"priority": 7, "preemptionPolicy": "Never"},
+    {"priorityClassName": "high"},
+    {"priorityClassName": "system-node-critical"},
+    {},
+]
+"""How pods may come by their priorities, before and after admission."""
+HIGH = ("PriorityClass", {"metadata": {"name": "high"}, "value": 100})
+pods = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(CLASSES)), max_size=6)
+
+
+@given(st.lists(st.integers(0, 4), max_size=3), pods, pods)
+@settings(max_examples=60, deadline=None)
+def test_each_pod_that_has_a_verdict_to_fit_counts(sizes, running, waiting) -> None:
+    """Even on a node with too many pods: the scheduler may end those of lower priority."""
+    nodes = [("Node", node(f"n{number}", gpus)) for number, gpus in enumerate(sizes)]
+    there = [
+        ("Pod", pod(f"r{number}", gpus, on=f"n{number % 3}", **fields))
+        for number, (gpus, fields) in enumerate(running)
+    ]
+    others = [
+        ("Pod", pod(f"w{number}", gpus, **fields)) for number, (gpus, fields) in enumerate(waiting)
+    ]
+    state = StillView(*nodes, HIGH, *there, *others).state
+
+    demands = [Verdicts(state).demand(Subject(it)) for it in state.unbound_pods.values()]
+
+    assert PendingPods(state, Verdicts(state)).demands(()) == [it for it in demands if it]
