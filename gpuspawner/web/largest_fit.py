@@ -97,9 +97,13 @@ class _Scale:
         }
 
     def sizes(self, has: Amounts, kept: Amounts = _NOTHING) -> _Sizes:
-        names = self._resource, MEMORY, CPU
-        gpus, memory, cpu = (has.get(it, 0) - kept.get(it, 0) for it in names)
-        return gpus, memory, cpu
+        # A loop over the three names takes twice as long, and this is asked of every node, twice.
+        gpus = self._resource
+        return (
+            has.get(gpus, 0) - kept.get(gpus, 0),
+            has.get(MEMORY, 0) - kept.get(MEMORY, 0),
+            has.get(CPU, 0) - kept.get(CPU, 0),
+        )
 
     def largest(self, every: Iterable[_Sizes]) -> tuple[Fit, ...]:
         """Return the largest choices. Scaling keeps the order, so it comes last."""
