@@ -85,7 +85,11 @@ def _above(member: _Member) -> str:
 
 
 def _quota(member: _Member, key: FlavorResource) -> ResourceQuota | None:
-    return next((it for flavor, it in quotas(member) if (flavor, it.name) == key), None)
+    name, resource = key
+    for flavor, it in quotas(member):  # of hundreds of members, for each flavor and resource
+        if it.name == resource and flavor == name:
+            return it
+    return None
 
 
 def quotas(member: _Member) -> Iterator[tuple[str, ResourceQuota]]:
