@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 class Changes:
-    """The changes of a store, for the tasks that wait for them."""
+    """Changes of a store, or of what a start tells, for the tasks that wait for them."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
