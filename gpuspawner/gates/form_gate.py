@@ -76,9 +76,10 @@ class FormGate:
             raw = await maybe_future(read())
             await self._runtime.view.first_list(FORM_PATIENCE)
             refuse_if_started(self._spawner)
-            if raw is None:  # an administrator's function names none, so the stored ones count
-                raw = (await self._sources.current.stored()).options
-            choice = await self._sources.resolve(wishes.without(raw, self._runtime.line))
+            # An administrator's function may name none: then the stored ones count. The start finds
+            # them itself, and says what of them isn't offered any more.
+            options = (await self._sources.current.stored()).options if raw is None else raw
+            choice = await self._sources.resolve(wishes.without(options, self._runtime.line))
             refuse_if_started(self._spawner)
             wish = wish if self._runtime.line is not None else Wish.NOT
             with about(choice.proposal.grant):
@@ -86,7 +87,9 @@ class FormGate:
                 if preflight_of(started := as_started(self._spawner), choice) == ENFORCE:
                     await self._examine(started, choice, wish)
             claim_start(self._spawner)
-            return choice.options if wish is Wish.NOT else {**choice.options, OPTION: wish.value}
+            if wish is not Wish.NOT:
+                return {**choice.options, OPTION: wish.value}
+            return None if raw is None else choice.options
 
     async def _ask_policies(self, choice: Choice, wish: Wish) -> None:
         """Refuse what policies deny; who wants to wait in line may wait for a limit."""

@@ -53,14 +53,29 @@ async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(hub_with) -> N
     assert refused.value.slug == "try-again"
 
 
-async def test_a_function_that_returns_no_options_lets_the_last_ones_count(hub_with) -> None:
-    """As in JupyterHub, which then starts the server with the options that it has stored."""
+@pytest.mark.parametrize("accelerator", ["t4", "h100"])
+async def test_a_function_that_returns_no_options_lets_the_last_ones_count(
+    hub_with, accelerator
+) -> None:
+    """As in JupyterHub, which then starts the server with the options that it has stored.
+
+    The start says what of them isn't offered any more.
+    """
     spawner = hub_with(*NODES).spawner(**OFFERS, options_from_form=print)
-    spawner.user_options = {"accelerator": "t4", "gpus": 2}
+    spawner.user_options = {"accelerator": accelerator, "gpus": 2}
 
-    stored = await spawner.run_options_from_form({"course": ["ml"]})
+    assert await spawner.run_options_from_form({"course": ["ml"]}) is None
 
-    assert (stored["accelerator"], stored["gpus"]) == ("t4", 2)
+
+async def test_the_last_options_are_refused_on_the_form_if_they_cant_start(hub_with) -> None:
+    spawner = Waiting(hub_with(*FULL), None).spawner
+    spawner.options_from_form = print
+    spawner.user_options = {"accelerator": "a100", "gpus": 1}
+
+    with pytest.raises(Refusal) as refused:
+        await spawner.run_options_from_form({"course": ["ml"]})
+
+    assert refused.value.slug == "busy"
 
 
 async def test_a_form_refuses_although_a_class_has_an_attribute_of_that_name(hub_with) -> None:
