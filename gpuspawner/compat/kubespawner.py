@@ -105,6 +105,10 @@ class Stock:
         """Set what a profile or a group sets."""
         self.kubespawner._apply_overrides(overrides)
 
+    async def load_user_options(self) -> None:
+        """Load the chosen profile; `is_of_others` looks below this for whose an error is."""
+        await self.kubespawner.load_user_options()
+
     async def run_start(self) -> Any:
         """Run the steps of a start, in the task that KubeSpawner's ``start`` makes."""
         return await self.kubespawner._start()

@@ -160,7 +160,7 @@ class Gates:
         """
         before = self._spawner.start_timeout
         try:
-            await self._stock.kubespawner.load_user_options()
+            await self._stock.load_user_options()
         except web.HTTPError:
             raise
         except Exception as error:
