@@ -41,7 +41,7 @@ class Metrics:
         self._phases = Histogram(
             "start_phase_duration_seconds", text, ["phase"], buckets=_SECONDS, **our
         )
-        text = "How long those waited in line whose turn it was"
+        text = "How long people waited in line until it was their turn"
         self._waits = Histogram("line_duration_seconds", text, buckets=_WAITS, **our)
 
     def count(self, fact: Fact) -> None:

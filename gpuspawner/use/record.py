@@ -67,7 +67,7 @@ class Record:
         self._readers.append(reader)
 
     def restore(self, earlier: Iterable[Fact]) -> None:
-        """Take over facts that earlier hubs have kept; nobody is told of them again.
+        """Take over facts that earlier hubs have kept, without telling anybody of them again.
 
         Until then, nobody knows whether a server of theirs has ended or one that never began.
         What has been noted since follows in that order, and not by time: clocks may be set back.

@@ -73,14 +73,7 @@ def test_what_a_process_has_started_in_its_own_session_is_killed_with_it(tmp_pat
         f"command = [sys.executable, '-c', {service!r}]; "
         "print(subprocess.Popen(command, start_new_session=True).pid, flush=True); time.sleep(60)"
     )
-    process = Process("deaf", [sys.executable, "-c", program], tmp_path / "log")
-    wait_until(lambda: process.last_words().isdigit(), [process], 30, "it has a service")
-    service_pid = int(process.last_words())
-    assert is_running(service_pid)
-
-    process.stop(grace=0.1)
-
-    wait_until(lambda: not is_running(service_pid), [], 30, "its service has ended")
+    _kill_with_what_it_names(program, tmp_path / "log")
 
 
 def test_what_a_killed_process_s_child_has_left_behind_is_killed_with_it(tmp_path: Path) -> None:
@@ -88,14 +81,19 @@ def test_what_a_killed_process_s_child_has_left_behind_is_killed_with_it(tmp_pat
         "import signal, subprocess, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
         "subprocess.run('sleep 60 & echo $!', shell=True); time.sleep(60)"
     )
-    process = Process("deaf", [sys.executable, "-c", program], tmp_path / "log")
-    wait_until(lambda: process.last_words().isdigit(), [process], 30, "its child has ended")
-    left_pid = int(process.last_words())
-    assert is_running(left_pid)
+    _kill_with_what_it_names(program, tmp_path / "log")
+
+
+def _kill_with_what_it_names(program: str, log: Path) -> None:
+    """Run a deaf program that prints the id of another process, and see both killed."""
+    process = Process("deaf", [sys.executable, "-c", program], log)
+    wait_until(lambda: process.last_words().isdigit(), [process], 30, "it has named another")
+    other = int(process.last_words())
+    assert is_running(other)
 
     process.stop(grace=0.1)
 
-    wait_until(lambda: not is_running(left_pid), [], 30, "nothing is left")
+    wait_until(lambda: not is_running(other), [], 30, "the other has ended")
 
 
 def test_the_error_about_a_process_that_ends_early_quotes_its_log(
