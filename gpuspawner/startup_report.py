@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.health_log import explain_health
 from gpuspawner.cluster.kinds import SCALING_KINDS
-from gpuspawner.cluster.log import explain_health
 from gpuspawner.cluster.schedulers import Judgement
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import hub_limits, kubespawner, pods, sample_pod

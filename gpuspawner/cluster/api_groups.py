@@ -7,12 +7,12 @@ import msgspec
 
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
-from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import follow
 from gpuspawner.cluster.health import is_open
 from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.reflector import Reflector, Store
 from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.wakeups import Contact
 
 AGAIN_SECONDS = 60.0
 """How often it is asked whether the program has been installed or updated."""

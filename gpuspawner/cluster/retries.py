@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.cluster.client import RequestError
-from gpuspawner.cluster.contact import Contact
+from gpuspawner.cluster.wakeups import Contact
 
 # Seconds. If a server keeps changing what it says, the waits must get longer even so.
 _BETWEEN_HURRIES = 60.0

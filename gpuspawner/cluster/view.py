@@ -20,7 +20,6 @@ from gpuspawner.cluster.client import (
     RequestError,
     load_configuration,
 )
-from gpuspawner.cluster.contact import Changes, Contact
 from gpuspawner.cluster.following import follow
 from gpuspawner.cluster.health import (
     Health,
@@ -31,12 +30,13 @@ from gpuspawner.cluster.health import (
     is_forbidden,
     is_open,
 )
+from gpuspawner.cluster.health_log import HealthLog
 from gpuspawner.cluster.kinds import KINDS, ObjectKind, by_group
 from gpuspawner.cluster.kueue_objects import KueueObjects
-from gpuspawner.cluster.log import HealthLog
 from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.wakeups import Changes, Contact
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState

@@ -19,11 +19,11 @@ import msgspec
 
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import GONE, Client, RequestError
-from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.events import Change, Lines, read_event
 from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.pages import pages
 from gpuspawner.cluster.retries import Backoff, Retries
+from gpuspawner.cluster.wakeups import Contact
 
 _FORBIDDEN, _ABSENT = 403, 404
 # Answers that say nothing about an API. While an API server starts, it forbids everything until it

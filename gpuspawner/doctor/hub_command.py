@@ -8,7 +8,7 @@ from traitlets import Enum, Unicode
 from traitlets.config import Config
 
 from gpuspawner.cluster.health import Live
-from gpuspawner.cluster.log import explain_health
+from gpuspawner.cluster.health_log import explain_health
 from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor.command import Command, UsageError
 from gpuspawner.doctor.hub import Hub, of_files, watching

@@ -11,7 +11,7 @@ from gpuspawner.offers import options, parsing
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.profiles.choice import ProfileChoice
+from gpuspawner.profiles.profile_alternatives import ProfileChoice
 from gpuspawner.profiles.profile_list import Profile
 from gpuspawner.profiles.profile_options import PROFILE
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 from gpuspawner import messages
-from gpuspawner.cluster.contact import Changes
+from gpuspawner.cluster.wakeups import Changes
 from gpuspawner.launch.seen import Seen
 from gpuspawner.messages import Message
 from gpuspawner.preflight.decision import Start, Wait

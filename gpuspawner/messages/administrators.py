@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from gpuspawner.cluster.log import explain_health
+from gpuspawner.cluster.health_log import explain_health
 from gpuspawner.cluster.schedulers import (
     Declared,
     DefaultScheduler,

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from gpuspawner.cluster.client import ConfigurationFactory
-from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.following import Following
 from gpuspawner.cluster.health import Health, Live, Reading, Stale
 from gpuspawner.cluster.kinds import servers_of
+from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.compat.people import Person
 from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Meter, Who

@@ -23,9 +23,9 @@ from gpuspawner.launch.announcements import above_the_form
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import availability, page
-from gpuspawner.profiles.choice import GivingUp, ProfileChoice
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.looking import PAGE_TURN_SECONDS, REFUSAL_TURN_SECONDS, Looking, known
+from gpuspawner.profiles.profile_alternatives import GivingUp, ProfileChoice
 from gpuspawner.profiles.profile_options import PROFILE, Chosen, choose, keep
 from gpuspawner.profiles.sharing import Page, Rows
 from gpuspawner.profiles.trial import try_out

@@ -13,7 +13,7 @@ import re
 import msgspec
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.scaling.failed_launches import why_failed
+from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 
 _NOMINATED, _FAILED = "Pod should schedule on: ", "Failed to schedule pod, "

@@ -15,7 +15,7 @@ import msgspec
 from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.until_changed import UntilChanged
-from gpuspawner.scaling.failed_launches import why_failed
+from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.node_pool import (
     Growth,
     Machine,

@@ -12,7 +12,7 @@ from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
 from gpuspawner.offers.vendors import INSTANCE_TYPE
-from gpuspawner.scaling.failed_launches import why_failed
+from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.karpenter_nodes import (
     POOL,
     KarpenterNodes,

@@ -20,11 +20,11 @@ from gpuspawner.messages.capacity import outcomes, remarks
 from gpuspawner.messages.words import gpus as named
 from gpuspawner.offers.grant import Grant
 from gpuspawner.policies.owner import Owner
-from gpuspawner.profiles.choice import ProfileChoice
+from gpuspawner.profiles.profile_alternatives import ProfileChoice
 from gpuspawner.use import gpus_view
 from gpuspawner.use.gpus_page import GpusHandler, sees_names
 from gpuspawner.use.live_census import TURN_SECONDS
-from gpuspawner.web.about_a_server import Questions
+from gpuspawner.web.rate_limits import Questions
 
 if TYPE_CHECKING:
     from gpuspawner.use.hub_use import HubUse

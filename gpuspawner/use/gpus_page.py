@@ -22,8 +22,8 @@ from gpuspawner.use.census import Census
 from gpuspawner.use.gpus_view import ForAdministrators, ForAll
 from gpuspawner.use.holders import Query, holders
 from gpuspawner.use.live_census import TURN_SECONDS
-from gpuspawner.web.about_a_server import Questions, counted
 from gpuspawner.web.handlers import StopHandler
+from gpuspawner.web.rate_limits import Questions, counted
 from gpuspawner.web.stream.handler import StreamHandler
 from gpuspawner.web.stream.open_form import OpenForm, Shown
 

@@ -16,7 +16,7 @@ from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.policies import Per, Policies
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
 from gpuspawner.use.holders import ALL_GPUS, ORDERS, PAGE, Holder, Query
-from gpuspawner.use.idle import GPUUse
+from gpuspawner.use.idle_servers import GPUUse
 
 _NO_SERVER = ("", "")
 

@@ -13,7 +13,7 @@ from gpuspawner.kube.meta import moment
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.policies import Amount, Measure, What, names_resource
 from gpuspawner.runtime import Runtime
-from gpuspawner.use.idle import GPUUse
+from gpuspawner.use.idle_servers import GPUUse
 from gpuspawner.use.record import ServerName
 
 ALL_GPUS = Measure(What.GPUS)

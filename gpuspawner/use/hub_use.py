@@ -13,7 +13,7 @@ from gpuspawner.use import capacity_page, gpus_page, idle_pages
 from gpuspawner.use.aside import aside
 from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.hub_events import HubEvents
-from gpuspawner.use.idle import GPUUse
+from gpuspawner.use.idle_servers import GPUUse
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.prometheus import Prometheus

@@ -21,8 +21,16 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.use.aside import aside
-from gpuspawner.use.giving_back import IdleStanding, UseState, after, keep, may_keep
-from gpuspawner.use.idle import GPUUse, Window, use_of
+from gpuspawner.use.idle_servers import (
+    GPUUse,
+    IdleStanding,
+    UseState,
+    Window,
+    after,
+    keep,
+    may_keep,
+    use_of,
+)
 from gpuspawner.use.prometheus import UseSource, UseUnknownError
 from gpuspawner.use.record import ServerName
 from gpuspawner.use.written import Notify

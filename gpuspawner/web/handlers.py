@@ -38,9 +38,10 @@ from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import Refusal
-from gpuspawner.web.about_a_server import AboutAServer, Questions, counted
 from gpuspawner.web.answers import decision, states
+from gpuspawner.web.base_handler import AboutAServer
 from gpuspawner.web.line import LineHandler, WaitingHandler
+from gpuspawner.web.rate_limits import Questions, counted
 from gpuspawner.web.stream.handler import StreamHandler
 
 # Stops one's own server from the spawn form, and comes back to the form.

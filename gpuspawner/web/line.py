@@ -16,7 +16,8 @@ from gpuspawner.form.alternative_button import INSTEAD
 from gpuspawner.form.render import buttons_instead, render_line
 from gpuspawner.form.view_model import Button, LineView
 from gpuspawner.start.host import set_locale
-from gpuspawner.web.about_a_server import Answering, Questions, counted
+from gpuspawner.web.base_handler import Answering
+from gpuspawner.web.rate_limits import Questions, counted
 
 if TYPE_CHECKING:
     from gpuspawner.line.in_line import InLine

@@ -16,8 +16,8 @@ from typing import Any
 from jupyterhub import orm, roles
 
 from gpuspawner.cluster.client import load_configuration
-from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.compat.people import person
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.servers import ServerPod

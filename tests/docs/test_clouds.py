@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpuspawner.offers.discovery import discover
-from gpuspawner.scaling.failed_launches import why_failed
+from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.outlook import WhyNoNode
 from gpuspawner.scaling.unseen_autoscalers import signs
 from gpuspawner.scheduling import ClusterState

@@ -16,8 +16,15 @@ from datetime import UTC, datetime
 
 from gpuspawner.facts import Happened
 from gpuspawner.reservations.granted import WhenIdle
-from gpuspawner.use.giving_back import IdleStanding, after, keep, may_keep
-from gpuspawner.use.idle import DeviceUse, Window, use_of
+from gpuspawner.use.idle_servers import (
+    DeviceUse,
+    IdleStanding,
+    Window,
+    after,
+    keep,
+    may_keep,
+    use_of,
+)
 from tests.simulation.replay import Visit
 from tests.simulation.workloads import university
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 from gpuspawner.cluster.health import Forbidden, Health, Live
-from gpuspawner.cluster.log import explain_health
+from gpuspawner.cluster.health_log import explain_health
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.schedulers import UnknownScheduler
 from gpuspawner.cluster.view import server_version

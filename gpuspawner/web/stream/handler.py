@@ -13,7 +13,8 @@ from tornado import web
 from gpuspawner.compat.rights import Rights
 from gpuspawner.runtime import Runtime, running
 from gpuspawner.start.refusal import Refusal
-from gpuspawner.web.about_a_server import AboutAServer, Questions, TooManyQuestions, counted
+from gpuspawner.web.base_handler import AboutAServer
+from gpuspawner.web.rate_limits import Questions, TooManyQuestions, counted
 from gpuspawner.web.stream.broadcast import Broadcast
 from gpuspawner.web.stream.open_form import OpenForm, opened
 from gpuspawner.web.stream.stream import Crowd, Stream, TooManyStreamsError

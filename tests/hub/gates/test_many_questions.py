@@ -12,7 +12,7 @@ from itertools import count
 
 import requests
 
-from gpuspawner.web.about_a_server import PAUSE
+from gpuspawner.web.rate_limits import PAUSE
 from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import T4, t4_nodes

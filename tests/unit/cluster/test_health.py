@@ -208,7 +208,7 @@ def telling(moment: asyncio.Event, step: Step) -> Step:
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    said = [it.message for it in caplog.records if it.name == "gpuspawner.cluster.log"]
+    said = [it.message for it in caplog.records if it.name == "gpuspawner.cluster.health_log"]
     return [line for line in said if "still reading" not in line]
 
 

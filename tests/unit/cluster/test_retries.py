@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from gpuspawner.cluster.client import RequestError
-from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.retries import Backoff, Retries
+from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.cluster.watch import Lost, Watcher
 from tests.unit.makers.scripted import FAST, ScriptedServer, cut, event, failure, obj, page, watch
 from tests.unit.makers.signals import THINGS, first, names, signals_of

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Reading, Stale
 from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Charge, Meter
 from gpuspawner.policies.pod_owners import AsAnnotated, Claims

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Health, Live, Reading
+from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.compat.people import Person, person
 from gpuspawner.kube.servers import GRANT, SERVER, USER
 from gpuspawner.offers.types import Accelerator

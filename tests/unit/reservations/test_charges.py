@@ -6,8 +6,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gpuspawner.cluster.contact import Contact
 from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Charge, Meter
 from gpuspawner.policies.pod_owners import AsAnnotated

@@ -13,7 +13,7 @@ from gpuspawner.use import gpus_view
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
 from gpuspawner.use.gpus_view import ForAdministrators, ForAll
 from gpuspawner.use.holders import PAGE, Holder, Query
-from gpuspawner.use.idle import GPUUse
+from gpuspawner.use.idle_servers import GPUUse
 from tests.unit.makers.pages import Page
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

@@ -19,8 +19,7 @@ from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.reservations.granted import Granted, WhenIdle
 from gpuspawner.use import watching
-from gpuspawner.use.giving_back import UseState
-from gpuspawner.use.idle import DeviceUse, Window
+from gpuspawner.use.idle_servers import DeviceUse, UseState, Window
 from gpuspawner.use.prometheus import UseUnknownError
 from gpuspawner.use.watching import UseWatch
 from tests.unit.use.facts import fact

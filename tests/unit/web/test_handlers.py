@@ -10,7 +10,7 @@ import pytest
 
 from gpuspawner.use import gpus_page
 from gpuspawner.web import handlers
-from gpuspawner.web.about_a_server import Questions
+from gpuspawner.web.rate_limits import Questions
 
 SERVED = (*handlers._HANDLERS, *gpus_page.HANDLERS)
 

@@ -16,7 +16,7 @@ from gpuspawner.doctor.checks import settings
 from gpuspawner.doctor.hub import of_files, spawner_of
 from gpuspawner.gates.tried import NOBODY
 from gpuspawner.policies.owner import Owner
-from gpuspawner.use.idle import DeviceUse, Window
+from gpuspawner.use.idle_servers import DeviceUse, Window
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
 from tests.unit.makers.files import Files
 

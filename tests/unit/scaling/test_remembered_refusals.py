@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
-from gpuspawner.scaling.refusals import AutoscalerRefusals
+from gpuspawner.scaling.remembered_refusals import AutoscalerRefusals
 
 FULL = Obstacle(WhyNoNode.AT_MAXIMUM)
 VAIN = Obstacle(WhyNoNode.IN_VAIN)
@@ -66,7 +66,7 @@ def test_a_no_stays_forgotten_when_the_nodes_are_as_before() -> None:
 
 def test_a_no_that_ends_with_time_is_a_change_for_those_who_keep_what_they_saw(monkeypatch) -> None:
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr("gpuspawner.scaling.refusals.time", clock)
+    monkeypatch.setattr("gpuspawner.scaling.remembered_refusals.time", clock)
     refusals = AutoscalerRefusals(seconds=60)
     refusals.refused("shape", None, VAIN, "now")
     before = refusals.version

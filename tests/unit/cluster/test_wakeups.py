@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from gpuspawner.cluster.contact import Changes, Contact
 from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.retries import Backoff
+from gpuspawner.cluster.wakeups import Changes, Contact
 from gpuspawner.cluster.watch import Lost, Signal, Watcher
 from tests.unit.makers.scripted import (
     FAST,
@@ -180,7 +180,7 @@ async def test_who_has_failed_just_when_the_server_came_back_asks_again_at_once(
 @pytest.mark.usefixtures("patient")
 async def test_who_was_woken_once_waits_after_further_failures(monkeypatch) -> None:
     """Else, it would ask a server that is away again and again without a pause."""
-    monkeypatch.setattr("gpuspawner.cluster.contact._BETWEEN_WAKES", 0.0)
+    monkeypatch.setattr("gpuspawner.cluster.wakeups._BETWEEN_WAKES", 0.0)
     contact = Awaited()
     server = ScriptedServer(things=[page(), failure(503), failure(503), page()])
     async with server.serving() as client:
@@ -196,7 +196,7 @@ async def test_who_was_woken_once_waits_after_further_failures(monkeypatch) -> N
 
 async def test_one_outage_wakes_all_only_once(monkeypatch) -> None:
     """A second wake would let those ask again that are forbidden or absent for good."""
-    monkeypatch.setattr("gpuspawner.cluster.contact._BETWEEN_WAKES", 0.0)
+    monkeypatch.setattr("gpuspawner.cluster.wakeups._BETWEEN_WAKES", 0.0)
     contact, back = Contact(), [failure(503), page(), watch(hold=True)]
     server = ScriptedServer(things=list(back), others=list(back))
     patient = replace(FAST, first_retry=PATIENCE, last_retry=PATIENCE, silence=PATIENCE)
@@ -215,7 +215,7 @@ async def test_one_outage_wakes_all_only_once(monkeypatch) -> None:
 
 
 async def test_who_is_answered_after_another_wakes_nobody_again(monkeypatch) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.contact._BETWEEN_WAKES", 0.0)
+    monkeypatch.setattr("gpuspawner.cluster.wakeups._BETWEEN_WAKES", 0.0)
     contact = Contact()
 
     async def answer_second(request: web.Request) -> web.StreamResponse:

@@ -4,13 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from gpuspawner.web.about_a_server import (
-    A_SECOND,
-    MOST_AT_ONCE,
-    SAVED_UP,
-    Questions,
-    TooManyQuestions,
-)
+from gpuspawner.web.rate_limits import A_SECOND, MOST_AT_ONCE, SAVED_UP, Questions, TooManyQuestions
 from tests.unit.makers.clocks import Clock
 
 

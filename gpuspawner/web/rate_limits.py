@@ -1,22 +1,18 @@
-"""What the handlers share that answer questions about one server."""
+"""How many questions a user may ask at once and in a second: more get HTTP 429.
+
+These are limits per user, so that a script in a loop doesn't slow the hub for others.
+"""
 
 import asyncio
-import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from jupyterhub.apihandlers import APIHandler
-from jupyterhub.user import User
 from tornado import web
 
-from gpuspawner.gates.sources import Sources
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.token_bucket import Clock, TokenBucket
-from gpuspawner.start.host import set_locale
-
-# Limits on questions per user, so that a script in a loop doesn't slow the hub for others.
 
 MOST_AT_ONCE = 4
 """Questions per user being answered at once; a form that changes quickly has two."""
@@ -79,41 +75,3 @@ async def counted(questions: Questions, owner: str) -> AsyncIterator[None]:
     except (TooManyQuestions, TooManyDryRunsError):
         await asyncio.sleep(PAUSE)
         raise TooManyQuestions from None
-
-
-class Answering(APIHandler):  # type: ignore[misc]
-    """Sends data, which is only valid now, and never a page or a script."""
-
-    def set_default_headers(self) -> None:
-        """Let no browser guess another type than the answer's own, also not of an error."""
-        super().set_default_headers()
-        self.set_header("X-Content-Type-Options", "nosniff")
-
-    def answer(self, found: dict[str, object]) -> None:
-        """Send an answer."""
-        self.set_header("Cache-Control", "no-store")
-        self.finish(json.dumps(found))
-
-
-class AboutAServer(Answering):
-    """Finds the server."""
-
-    def sources(self, user_name: str, server_name: str) -> Sources:
-        """Return a server's sources, or those of the default server if it doesn't exist yet.
-
-        Raises:
-            HTTPError: 404: there is no such user.
-        """
-        user = self._owner(user_name)
-        if user is None:
-            raise web.HTTPError(404, "No such user")
-        spawner = user.spawners.get(server_name) or user.spawner
-        set_locale(spawner, self)
-        sources: Sources = spawner.gpuspawner_gates.sources
-        return sources
-
-    def _owner(self, user_name: str) -> User | None:
-        """Find a user; most ask about their own servers, and are already loaded."""
-        asks = self.current_user
-        is_owner = isinstance(asks, User) and asks.name == user_name
-        return asks if is_owner else self.find_user(user_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.cluster.health import Forbidden, Health, Live, Reading, Stale, Unreachable
-from gpuspawner.cluster.log import explain_health
+from gpuspawner.cluster.health_log import explain_health
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.scaling.failed_launches import why_failed
+from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.outlook import WhyNoNode
 from tests.unit.makers.groups import group, look
 

@@ -12,7 +12,7 @@ from tornado import web
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Refuse, Wait
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
-from gpuspawner.profiles.choice import GivingUp
+from gpuspawner.profiles.profile_alternatives import GivingUp
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.hubs import Script, StillHub, tolerating
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TAKEN_TOO, TWO_GPUS, profiles_of
