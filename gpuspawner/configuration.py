@@ -34,8 +34,8 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
-from gpuspawner.profiles import slips, trial
-from gpuspawner.profiles.slips import Slip
+from gpuspawner.profiles import override_mistakes, pod_of_choice
+from gpuspawner.profiles.override_mistakes import Slip
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.spawner_class import SpawnerClassError, in_front_of
 from gpuspawner.traits import OF_ONE_SERVER, OFFERS
@@ -87,7 +87,7 @@ def configure(c: Config) -> None:
 
 def _define_scopes(c: Config) -> None:
     """Define our scopes beside the administrator's, before the hub reads the roles."""
-    from gpuspawner.use.written import SCOPES  # only hubs that keep a record load it
+    from gpuspawner.use.gpu_use_config import SCOPES  # only hubs that keep a record load it
 
     c.JupyterHub.custom_scopes.update(SCOPES)
 
@@ -130,7 +130,7 @@ def _keep_record(hub: Any, running: runtime.Runtime, settings: Any) -> None:
     if settings.gpu_use is False or running.record is not None:  # it is configured twice
         return
     from gpuspawner.use import hub_use
-    from gpuspawner.use.written import read_use
+    from gpuspawner.use.gpu_use_config import read_use
 
     if (rules := read_use(settings.gpu_use)) is not None:
         # Which taints a profile tolerates is only known for a user, so with profiles none counts.
@@ -275,7 +275,7 @@ def _check_use(settings: Any, policies: Iterable[Any]) -> None:
     """Refuse policies that give back idle servers if nobody can say which are idle."""
     rules = None
     if settings.gpu_use is not False:
-        from gpuspawner.use.written import read_use  # only hubs that keep a record load it
+        from gpuspawner.use.gpu_use_config import read_use  # only hubs that keep a record load it
 
         rules = read_use(settings.gpu_use)
     for policy in policies:
@@ -316,8 +316,8 @@ def all_slips(settings: Any) -> Iterator[Slip]:
     """Yield the slips in what sets traits; those of a function that lists profiles need a user."""
     environment = {"environment": settings.environment}
     for place, given in (("KubeSpawner", environment), *_group_overrides(settings)):
-        yield from slips.of_override(place, given, settings)
-    yield from slips.of_profiles(settings.profile_list, settings)
+        yield from override_mistakes.of_override(place, given, settings)
+    yield from override_mistakes.of_profiles(settings.profile_list, settings)
 
 
 def _check_nodes(settings: Any, offers: Offers) -> None:
@@ -340,8 +340,8 @@ def _group_overrides(settings: Any) -> Iterator[tuple[str, Mapping[Any, Any]]]:
 
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
     yield from _group_overrides(settings)
-    for place, part in slips.parts(settings.profile_list):
-        yield place, mapping(part.get(slips.OVERRIDE))
+    for place, part in override_mistakes.parts(settings.profile_list):
+        yield place, mapping(part.get(override_mistakes.OVERRIDE))
     applied = mapping(settings.apply_user_options).values()
     yield "Spawner.apply_user_options", [name for name in applied if isinstance(name, str)]
 
@@ -373,7 +373,7 @@ def _check_profiles(settings: Any) -> None:
 
 def _profile_error(listed: object) -> Exception | None:
     try:
-        trial.check(listed)
+        pod_of_choice.check(listed)
     except (AttributeError, KeyError, TypeError, re.error) as error:
         return error
     return None

@@ -45,7 +45,7 @@ from gpuspawner.troubles.usual import UsualSteps
 
 if TYPE_CHECKING:
     from gpuspawner.line.hub_line import HubLine
-    from gpuspawner.line.written import QueueRules
+    from gpuspawner.line.queue_config import QueueRules
     from gpuspawner.policies.accounts import Accounts
     from gpuspawner.policies.hub_policies import HubPolicies
     from gpuspawner.policies.policies import Policies
@@ -157,7 +157,7 @@ class Runtime:
         """Count what servers take. Only policies, the line and `gpu_use` need it, and load it."""
         from gpuspawner.policies.hub_policies import HubPolicies
         from gpuspawner.policies.policies import Policies
-        from gpuspawner.policies.policing import ByPolicies
+        from gpuspawner.policies.policy_gates import ByPolicies
 
         made = HubPolicies(
             policies or Policies(),

@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from gpuspawner.configuration import ConfigurationError, load, offered
-from gpuspawner.gates.wishes import in_schema
+from gpuspawner.gates.wait_option import in_schema
 from gpuspawner.offers import options
 from gpuspawner.offers.shapes import OfferError
 

@@ -34,8 +34,8 @@ from gpuspawner.messages.administrators import (
 from gpuspawner.offers import inventory, manifest
 from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.parsing import GPURequest
-from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.profiles.trial import requested
+from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.profiles.pod_of_choice import requested
 from gpuspawner.runtime import DRY_RUN_PATIENCE, Runtime
 from gpuspawner.scaling.pools import NONE
 from gpuspawner.traits.settings import Settings, known_schedulers
@@ -205,8 +205,9 @@ def growth(runtime: Runtime) -> tuple[str, ...]:
 
 # Pods like those of servers, which the hub tries when it starts; nobody starts them.
 #
-# From them it learns whether admission changes such pods (see `gpuspawner.preflight.learned`). So
-# it can refuse a server for lack of GPUs at once, from its first minute on.
+# From them it learns whether admission changes such pods; see
+# `gpuspawner.preflight.learned_admission`. So it can refuse a server for lack of GPUs at once, from
+# its first minute on.
 
 
 _PERSON = "gpuspawner"

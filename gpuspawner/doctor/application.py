@@ -40,10 +40,10 @@ SUBCOMMANDS = {
         "warm.Warm", "Print placeholder pods that keep room for servers, for kubectl."
     ),
     "rbac": _command(
-        "shipped.Rbac", "Print the rights that a hub needs to read the cluster, for kubectl."
+        "helm_values.Rbac", "Print the rights that a hub needs to read the cluster, for kubectl."
     ),
     "values": _command(
-        "shipped.Values", "Print values for the Zero-to-JupyterHub chart, for Helm."
+        "helm_values.Values", "Print values for the Zero-to-JupyterHub chart, for Helm."
     ),
 }
 

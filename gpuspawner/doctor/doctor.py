@@ -18,7 +18,7 @@ from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub_api import HubApi
 from gpuspawner.doctor.hub_command import COMMON_ALIASES, HubCommand
 from gpuspawner.doctor.trial import try_start
-from gpuspawner.gates.tried import NOBODY
+from gpuspawner.gates.what_if import NOBODY
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.owner import Owner

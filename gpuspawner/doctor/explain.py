@@ -15,7 +15,7 @@ from gpuspawner.doctor.hub_command import FromFiles
 from gpuspawner.doctor.judged import JudgedByPolicies, judge
 from gpuspawner.doctor.nodes import names
 from gpuspawner.doctor.reasons import SharedReason, reasons
-from gpuspawner.gates.tried import NOBODY, OfferedServer, asked_for, try_out
+from gpuspawner.gates.what_if import NOBODY, OfferedServer, asked_for, try_out
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import did_you_mean, quote
 from gpuspawner.policies.owner import Owner

@@ -15,7 +15,7 @@ from gpuspawner import runtime
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.configuration import check, spawner_class
 from gpuspawner.doctor.recorded import Recorded, RecordedPods
-from gpuspawner.gates.tried import NOBODY, Asking, imagined
+from gpuspawner.gates.what_if import NOBODY, Asking, imagined
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.charges import Who

@@ -10,7 +10,7 @@ from gpuspawner.messages.words import duration
 from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Per
-from gpuspawner.policies.policing import ByPolicies
+from gpuspawner.policies.policy_gates import ByPolicies
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.start.policing import UNCOUNTED
 from gpuspawner.start.refusal import Refusal

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gpuspawner.gates.tried import Tried
+from gpuspawner.gates.what_if import Tried
 from gpuspawner.offers.discovery import gpus, model_label
 from gpuspawner.scheduling import ClusterState, NodeInfo
 from gpuspawner.scheduling.node_affinity import node_choice

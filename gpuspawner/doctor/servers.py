@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.tried import OfferedServer, resolved
+from gpuspawner.gates.what_if import OfferedServer, resolved
 from gpuspawner.messages import profile_named
 from gpuspawner.offers import options, parsing
 from gpuspawner.offers.offers import Offers

@@ -12,12 +12,12 @@ from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.hub_command import PROFILE_HELP, FromFiles
-from gpuspawner.gates.tried import proposed
+from gpuspawner.gates.what_if import proposed
 from gpuspawner.kube.nodes import PriorityClass
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import did_you_mean, listing
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.requests import CPU, Amounts, is_device, pod_requests

@@ -28,16 +28,16 @@ from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import drafts, hooks, request_options, stored_options
-from gpuspawner.start.drafts import Draft
+from gpuspawner.start import hooks, request_options, stored_options, submitted_form
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.kueue_queue import in_queue, queue_for
 from gpuspawner.start.pod_builder import PodBuilder, home_of
 from gpuspawner.start.policing import Entitlement, Policing
 from gpuspawner.start.refusal import Refusal, invalid, misconfigured
 from gpuspawner.start.source import Choice, Options, ServerSource, Stored
+from gpuspawner.start.submitted_form import Draft
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class Accelerators(ServerSource):
         """As `ServerSource.form`, with the choices of this request, or else of the last start."""
         entitlement = await self.policing.entitlement()
         rows = self._to_owner(await self._survey_for_form(entitlement), entitlement)
-        draft = drafts.current() or self._untouched(entitlement)
+        draft = submitted_form.current() or self._untouched(entitlement)
         served = live(self.spawner)
         left = above_the_form(self.spawner, self.runtime, entitlement)
         return render(entitlement.offers, rows, draft.options, draft.refused, served, left)

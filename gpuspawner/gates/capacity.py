@@ -5,16 +5,16 @@ from math import ceil
 import msgspec
 
 from gpuspawner.cluster.background import Turn
-from gpuspawner.gates.tried import Asking, UnusableError, proposed
+from gpuspawner.gates.what_if import Asking, UnusableError, proposed
 from gpuspawner.kube.objects import UNDECODABLE, Manifest
 from gpuspawner.kube.quantity import parse_quantity
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.policies import policy_denied
 from gpuspawner.policies.denial import Uncounted
-from gpuspawner.policies.policing import ByPolicies
+from gpuspawner.policies.policy_gates import ByPolicies
 from gpuspawner.preflight.headroom import Headroom, ServerLimit, headroom
 from gpuspawner.preflight.preflight import START_PATIENCE
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import OverQuota, Rejection
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.alternative_button import pressed
-from gpuspawner.gates import administrators_form, wishes
+from gpuspawner.gates import administrators_form, wait_option
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
 from gpuspawner.messages import Message
 from gpuspawner.offers import parsing
-from gpuspawner.reservations.places import OPTION, Wish
+from gpuspawner.reservations.place_in_line import OPTION, Wish
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import connection, drafts, request_options
+from gpuspawner.start import connection, request_options, submitted_form
 from gpuspawner.start.decisions import decide, may_wait, offers_line, preflight_of
 from gpuspawner.start.hooks import as_started
 from gpuspawner.start.host import Host, set_locale
@@ -66,8 +66,8 @@ class FormGate:
 
     def _read(self, fields: Mapping[str, Any], read: Callable[[Any], object]) -> Awaitable[object]:
         """Keep the fields for the form that the hub may draw again, and read them."""
-        drafts.keep(parsing.from_form(fields), lambda: self._sources.current)
-        return self._check(partial(read, fields), wish=wishes.pressed(fields))
+        submitted_form.keep(parsing.from_form(fields), lambda: self._sources.current)
+        return self._check(partial(read, fields), wish=wait_option.pressed(fields))
 
     async def _check(self, read: Callable[[], object], wish: Wish) -> object:
         """Refuse options that can't start, or return them in the form that the hub stores."""
@@ -79,7 +79,7 @@ class FormGate:
             # An administrator's function may name none: then the stored ones count. The start finds
             # them itself, and says what of them isn't offered any more.
             options = (await self._sources.current.stored()).options if raw is None else raw
-            choice = await self._sources.resolve(wishes.without(options, self._runtime.line))
+            choice = await self._sources.resolve(wait_option.without(options, self._runtime.line))
             refuse_if_started(self._spawner)
             wish = wish if self._runtime.line is not None else Wish.NOT
             with about(choice.proposal.grant):
@@ -175,5 +175,5 @@ def claim_start(spawner: Host) -> None:
 
 
 def _request() -> asyncio.Task[Any] | None:
-    draft = drafts.current()
+    draft = submitted_form.current()
     return draft.request if draft is not None else None

@@ -25,7 +25,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.pods import changed as changed_pod
 from gpuspawner.compat.pods import plain as plain_pod
 from gpuspawner.facts import Happened
-from gpuspawner.gates import administrators_form, wishes
+from gpuspawner.gates import administrators_form, wait_option
 from gpuspawner.gates.avoiding import avoiding
 from gpuspawner.gates.eager_task import at_once
 from gpuspawner.gates.form_gate import FormGate
@@ -44,7 +44,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Overruled, Start, Wait
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.preflight import START_PATIENCE
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Of
 from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.start import connection, hooks
@@ -122,7 +122,7 @@ class Gates:
             # to the database, and the hub may end in between.
             with restoring(self._spawner), self.turn.giving_up_kept_place():
                 requested = await source.requested()
-                options, wish = wishes.split(requested.options, self._runtime.line)
+                options, wish = wait_option.split(requested.options, self._runtime.line)
                 resolve = partial(self.sources.resolve, options)
                 choice = await jupyterhub.surviving(self._spawner, resolve)
                 admitted = await self.turn.through(choice, wish)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from gpuspawner.gates import wishes
+from gpuspawner.gates import wait_option
 from gpuspawner.gates.accelerators import Accelerators, AllowedVariants
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.offers.grant import Denial, DenialReason, decide
@@ -42,7 +42,7 @@ async def preview(
 async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -> Found:
     spawner, runtime = as_started(accelerators.spawner), accelerators.runtime
     try:
-        options, _wish = wishes.split(raw, runtime.line)
+        options, _wish = wait_option.split(raw, runtime.line)
     except Refusal as refusal:
         return refusal.on_form.errors
     ours, _ = accelerators.split(options)

@@ -9,7 +9,7 @@ from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.administrators_form import PLACE
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import drafts, hooks, request_options
+from gpuspawner.start import hooks, request_options, submitted_form
 from gpuspawner.start.host import Host, set_locale
 from gpuspawner.start.policing import Policing
 from gpuspawner.start.refusal import invalid, reporting
@@ -87,7 +87,7 @@ class Sources:
         if drawn == PLACE and not (self._spawner.profile_list or self._runtime.may_have_choices):
             return ""
         set_locale(self._spawner)
-        draft = drafts.current()
+        draft = submitted_form.current()
         asked_for = draft.source() if draft and draft.source else self.current
         with reporting(self._spawner):
             return drawn.replace(PLACE, await asked_for.form())

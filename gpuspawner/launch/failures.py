@@ -13,7 +13,7 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.form.addresses import spawn
 from gpuspawner.kube.recent import Recent
 from gpuspawner.messages import Message
-from gpuspawner.start import drafts
+from gpuspawner.start import submitted_form
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import Refusal
 
@@ -59,7 +59,7 @@ def explaining_late(spawner: Host, failed: FailedStarts) -> Iterator[None]:
     try:
         yield
     except Exception:
-        draft = drafts.current()
+        draft = submitted_form.current()
         if draft is None or draft.request is None or not draft.request.done():
             raise
         with explaining(spawner, failed):
@@ -73,7 +73,7 @@ def forget(spawner: Host, failed: FailedStarts) -> None:
 
 def last_failure(spawner: Host, failed: FailedStarts) -> str:
     """Say why the last start failed; "" if it didn't, or if this form already says so."""
-    draft = drafts.current()
+    draft = submitted_form.current()
     if draft is not None and draft.refused is not None:
         return ""
     return failed.get((spawner.user.name, spawner.name), "")

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuspawner import messages
 from gpuspawner.cluster.wakeups import Changes
-from gpuspawner.launch.seen import Seen
+from gpuspawner.launch.observed_pod import Seen
 from gpuspawner.messages import Message
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp

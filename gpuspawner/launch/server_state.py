@@ -19,7 +19,7 @@ from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
-from gpuspawner.reservations.places import KeptPlace
+from gpuspawner.reservations.place_in_line import KeptPlace
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.state import ENDED
 from gpuspawner.start.host import Host, log_name

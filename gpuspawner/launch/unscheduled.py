@@ -17,7 +17,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.kueue_pods import is_gated
 from gpuspawner.kube.pods import Pod
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.pending_pods import is_unschedulable
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.autoscaler_events import Coming, Refused, answer
@@ -25,7 +25,7 @@ from gpuspawner.scaling.karpenter import launch_failure
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting import age
-from gpuspawner.scaling.usual import TRIAL_SECONDS, longest_wait
+from gpuspawner.scaling.usual_times import TRIAL_SECONDS, longest_wait
 from gpuspawner.scheduling.verdicts import Subject
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host

@@ -13,10 +13,10 @@ from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.in_line import InLine
 from gpuspawner.line.kept_places import KeptPlaces
-from gpuspawner.line.known_ends import KnownEnds
+from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume_all
+from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.line.waiting_line import WaitingLine
-from gpuspawner.line.written import QueueRules
 from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime

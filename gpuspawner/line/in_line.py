@@ -15,16 +15,16 @@ from gpuspawner.form.addresses import line
 from gpuspawner.launch import failures
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
-from gpuspawner.line.fronts import STAYS, needs_a_place
+from gpuspawner.line.front_of_line import STAYS, needs_a_place
 from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.line import Ticket
+from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume
 from gpuspawner.line.waiting_line import Hostnames, WaitingLine
-from gpuspawner.line.written import QueueRules
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight.decision import Decision, Reason, Refuse
-from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, stored_options
 from gpuspawner.start.admitting import Admitted, Admitting, TurnToStart

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from math import inf
 
-from gpuspawner.reservations.places import KeptPlace
+from gpuspawner.reservations.place_in_line import KeptPlace
 
 PATIENCE_SECONDS = 60.0
 """How long a hub that has just started waits for those who were in line."""

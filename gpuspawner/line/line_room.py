@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Sequence
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.until_changed import UntilChanged
-from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.room import KnownEnd
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.line.server_ends import KnownEnds
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.node_resources_fit import fits, wanted
 from gpuspawner.scheduling.reach import reach

@@ -12,7 +12,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import waiting
 from gpuspawner.launch.server_state import PLACE, place_of, without_place
 from gpuspawner.line.kept_places import PATIENCE_SECONDS, KeptPlaces, Server
-from gpuspawner.reservations.places import OPTION
+from gpuspawner.reservations.place_in_line import OPTION
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.limits import Counts, Members, Standing, standings
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Per, Policy, lifetime, when_idle
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.granted import Granted, ends_after
 
 

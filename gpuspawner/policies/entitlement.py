@@ -24,7 +24,7 @@ from gpuspawner.policies.remaining import (
     tightest,
 )
 from gpuspawner.preflight.availability import Availability, State
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.policing import Entitlement
 

@@ -10,7 +10,7 @@ from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import Meter
 from gpuspawner.policies.policies import Policies
-from gpuspawner.policies.written import read_policies, read_weights
+from gpuspawner.policies.policies_config import read_policies, read_weights
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host

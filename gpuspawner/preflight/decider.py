@@ -33,15 +33,15 @@ from gpuspawner.preflight.downloads import containers, on_any
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue
 from gpuspawner.preflight.nobody_waits import MakesLine
 from gpuspawner.preflight.placement import anywhere
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.pod_claims import claim_name, made_by_hand, without_volumes
 from gpuspawner.scheduling.reach import reaching_volumes
+from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, new_claims
 

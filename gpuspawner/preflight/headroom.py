@@ -19,14 +19,14 @@ from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.scaling.new_nodes import Future, Judged, Slot
 from gpuspawner.scaling.nodes_to_come import NO_ROOM, NodesToCome
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle
-from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.preemption import lower
 from gpuspawner.scheduling.priority import priority_of
+from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple

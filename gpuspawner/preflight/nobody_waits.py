@@ -9,7 +9,7 @@ from typing import Protocol
 
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.preflight.decision import Decision
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.verdicts import Verdicts
 

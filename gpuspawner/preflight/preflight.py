@@ -34,11 +34,11 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.dry_run import Admission, changes
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
-from gpuspawner.preflight.learned import LearnedAdmission, unless_mended
+from gpuspawner.preflight.learned_admission import LearnedAdmission, unless_mended
 from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Rejection, WebhookFailed
-from gpuspawner.preflight.taking import Taking
+from gpuspawner.preflight.wait_queue import Taking
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from gpuspawner.compat import kubespawner
+from gpuspawner.profiles.override_mistakes import OVERRIDE, parts
 from gpuspawner.profiles.profile_list import Complete, Profile, read
-from gpuspawner.profiles.slips import OVERRIDE, parts
 
 _MOST_KEPT = 16
 """Lists; a function may return another one for each group of users."""

@@ -25,7 +25,7 @@ from gpuspawner.messages import (
     state_text,
 )
 from gpuspawner.preflight.availability import Availability, State
-from gpuspawner.profiles.availability import ProfileAvailability
+from gpuspawner.profiles.profile_availability import ProfileAvailability
 from gpuspawner.profiles.profile_list import WRITTEN_IN, Complete, Profile, text
 
 # Texts that a template may either print into its page, or pass on to a script as JSON.

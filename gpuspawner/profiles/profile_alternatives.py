@@ -12,10 +12,10 @@ from gpuspawner.messages import Message, OnForm, ProfileButton
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_run import Admission, Answer
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
-from gpuspawner.profiles import availability
-from gpuspawner.profiles.availability import Other
+from gpuspawner.profiles import profile_availability
 from gpuspawner.profiles.listing import Listed
-from gpuspawner.profiles.looking import Looking
+from gpuspawner.profiles.page_availability import Looking
+from gpuspawner.profiles.profile_availability import Other
 from gpuspawner.profiles.profile_options import Chosen
 from gpuspawner.start.source import Choice
 
@@ -93,10 +93,10 @@ class ProfileChoice(Choice):
             message = messages.profile_refused(refusal, "", ())
             return message, OnForm(message)
         looking = await self.looking(self.listed)
-        deciding = await availability.deciding(profile, looking.shape)
-        choices = availability.chosen_names(self.chosen, deciding)
+        deciding = await profile_availability.deciding(profile, looking.shape)
+        choices = profile_availability.chosen_names(self.chosen, deciding)
         name = messages.profile_named(profile.name, *choices)
-        others = availability.others(self.chosen, deciding, self.listed.profiles)
+        others = profile_availability.others(self.chosen, deciding, self.listed.profiles)
         fits = partial(looking.fits_instead, refusal, GivingUp(admission))
         instead = await _instead(self.chosen, others, fits)
         message = messages.profile_refused(refusal, name, [it.name for it in instead])

@@ -22,15 +22,20 @@ from gpuspawner.language import language_tag
 from gpuspawner.launch.announcements import above_the_form
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
-from gpuspawner.profiles import availability, page
+from gpuspawner.profiles import page, profile_availability
 from gpuspawner.profiles.listing import Listed
-from gpuspawner.profiles.looking import PAGE_TURN_SECONDS, REFUSAL_TURN_SECONDS, Looking, known
+from gpuspawner.profiles.page_availability import (
+    PAGE_TURN_SECONDS,
+    REFUSAL_TURN_SECONDS,
+    Looking,
+    known,
+)
+from gpuspawner.profiles.pod_of_choice import try_out
 from gpuspawner.profiles.profile_alternatives import GivingUp, ProfileChoice
 from gpuspawner.profiles.profile_options import PROFILE, Chosen, choose, keep
 from gpuspawner.profiles.sharing import Page, Rows
-from gpuspawner.profiles.trial import try_out
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import drafts, hooks, stored_options
+from gpuspawner.start import hooks, stored_options, submitted_form
 from gpuspawner.start.connection import IfConnected
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Entitlement, Policing
@@ -130,7 +135,7 @@ class Profiles(ServerSource):
             Refusal: As `ServerSource.resolve`.
         """
         listed = await self._list(self._spawner)
-        if (draft := drafts.current()) is not None:
+        if (draft := submitted_form.current()) is not None:
             draft.options = raw
         offered = await self._offered(self._spawner, listed)
         chosen = self._choose(raw, offered, listed)
@@ -162,7 +167,9 @@ class Profiles(ServerSource):
         spawner = self._shown
         look = partial(looking.look, admission=GivingUp(IfConnected(spawner, admission), PATIENCE))
         at_hand = looking.at_hand
-        rows = tuple([await availability.look_at(it, look, at_hand) for it in listed.profiles])
+        rows = tuple(
+            [await profile_availability.look_at(it, look, at_hand) for it in listed.profiles]
+        )
         kept = [number for number, row in enumerate(rows) if not row.is_hidden]
         if not kept or len(kept) == len(rows):  # without any, the reasons are better than nothing
             return listed, rows
@@ -227,7 +234,7 @@ class Profiles(ServerSource):
         admission = self.runtime.dry_runs.for_page(spawner.user.name)
         entitlement, listed = await self.policing.entitlement(), await self.listed()
         listed, rows = await self._shared_rows(listed, entitlement, admission)
-        draft, stored = drafts.current(), self._spawner.user_options
+        draft, stored = submitted_form.current(), self._spawner.user_options
         raw = stored if draft is None else draft.options
         kept = keep(raw, listed.profiles)
         again = Markup()

@@ -19,7 +19,7 @@ from gpuspawner.kube.objects import Manifest, manifest_of
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.scaling.declared import DeclaredPool

@@ -16,6 +16,12 @@ from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling.cloud_errors import why_failed
+from gpuspawner.scaling.cluster_autoscaler_status import (
+    NodeGroup,
+    is_after_a_look,
+    node_groups,
+    written,
+)
 from gpuspawner.scaling.node_pool import (
     Growth,
     Machine,
@@ -28,7 +34,6 @@ from gpuspawner.scaling.node_pool import (
 from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting import has_lost_devices, is_starting, is_young
-from gpuspawner.scaling.status import NodeGroup, is_after_a_look, node_groups, written
 from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo

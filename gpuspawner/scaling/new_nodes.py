@@ -20,9 +20,9 @@ from gpuspawner.scheduling.device_claims import judged_on
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_resources_fit import fits
-from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.requests import is_device
+from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdicts import Subject, is_simple
 

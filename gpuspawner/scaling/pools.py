@@ -16,7 +16,7 @@ from gpuspawner.scaling.outlook import Source
 from gpuspawner.scaling.remembered_refusals import AutoscalerRefusals
 from gpuspawner.scaling.starting import is_starting
 from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS, SIGNS, Sign, signs
-from gpuspawner.scaling.usual import UsualTimes
+from gpuspawner.scaling.usual_times import UsualTimes
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.state import ClusterState
 

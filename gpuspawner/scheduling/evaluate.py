@@ -14,10 +14,10 @@ from .could_hold import CouldHold, could_hold
 from .device_claims import by_claim_doubts, judged_on
 from .failures import Excluded, Failures
 from .filters import Filters, Pods
-from .given import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .labels import SelectorError
 from .node_info import NodeInfo, pod_info
 from .node_resources_fit import fits
+from .parsed_input import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .pod_claims import without_volumes
 from .preemption import Preemption, preempt
 from .readings import readings

@@ -8,8 +8,8 @@ from gpuspawner.kube.quantity import QuantityError
 from .certainty import unknown_storage
 from .could_hold import could_hold
 from .filters import Filters
-from .given import PlainOrClaim, parsed_claims
 from .labels import SelectorError
+from .parsed_input import PlainOrClaim, parsed_claims
 from .pod_claims import without_volumes
 from .state import ClusterState
 

@@ -8,7 +8,7 @@ import msgspec
 from gpuspawner.compat import jupyterhub
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.granted import Granted
-from gpuspawner.reservations.places import Wish
+from gpuspawner.reservations.place_in_line import Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection
 from gpuspawner.start.decisions import decide

@@ -17,7 +17,7 @@ from gpuspawner.offers.manifest import with_last_words
 from gpuspawner.offers.parsing import Gone
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.granted import Granted, mark
-from gpuspawner.scaling.usual import longest_wait
+from gpuspawner.scaling.usual_times import longest_wait
 from gpuspawner.start.source import Choice
 
 # So that our refusal comes before the hub's own time-out.

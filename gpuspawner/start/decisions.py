@@ -24,7 +24,7 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Of
 from gpuspawner.preflight.rejection_parser import read
 from gpuspawner.start.host import Host, log_name

@@ -14,7 +14,7 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.availability import Availability
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.granted import Granted, ends_after
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host

@@ -15,7 +15,7 @@ from gpuspawner.language import ENGLISH, language_tag
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
-from gpuspawner.start import drafts
+from gpuspawner.start import submitted_form
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.traits.trait_types import setting
 
@@ -135,7 +135,7 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
             shown = refusal.on_form
             if page := _page(setting(spawner, "messages_url")):
                 shown = shown.leading_to(f"{page}#{refusal.slug}")
-            drafts.refuse(shown)
+            submitted_form.refuse(shown)
             failure_count.forgive(spawner)
             _log(spawner, refusal)
             if (made := runtime.known(spawner)) is not None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS
-from gpuspawner.start import drafts
+from gpuspawner.start import submitted_form
 from gpuspawner.start.host import Host
 
 MOST_LEVELS = 100
@@ -60,7 +60,7 @@ def requested_options(spawner: Host) -> object:
     Raises:
         UnreadableError: The body isn't JSON in UTF-8.
     """
-    if drafts.current() is not None:
+    if submitted_form.current() is not None:
         return spawner.user_options
     if spawner.handler is None:
         return spawner.user_options or None

@@ -17,7 +17,7 @@ from gpuspawner.offers.parsing import Gone
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.placement import Later
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 
 Options = dict[str, object]
 """Options as the hub stores them: ours, and those that an administrator's hooks read."""

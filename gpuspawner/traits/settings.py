@@ -14,7 +14,7 @@ from gpuspawner.scheduling import Rules
 from gpuspawner.traits import OFFERS
 
 if TYPE_CHECKING:
-    from gpuspawner.line.written import QueueRules
+    from gpuspawner.line.queue_config import QueueRules
     from gpuspawner.policies.policies import Policies
 
 
@@ -71,7 +71,7 @@ def configured_policies(
     if not (given or settings.gpu_weights):
         return None
     # Only hubs with policies load them.
-    from gpuspawner.policies.written import read_policies, read_weights
+    from gpuspawner.policies.policies_config import read_policies, read_weights
 
     if callable(given):
         read_weights(settings.gpu_weights)
@@ -90,7 +90,7 @@ def configured_queue(
     """
     if settings.queue is False:
         return None
-    from gpuspawner.line.written import read_queue  # only hubs with a line load it
+    from gpuspawner.line.queue_config import read_queue  # only hubs with a line load it
 
     listed = () if policies is None else None if callable(policies) else policies.policies
     names = None if listed is None else [it.name for it in listed]

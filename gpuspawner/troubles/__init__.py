@@ -2,5 +2,5 @@
 
 The readers are pure, and raise at no text, however odd or long: what they don't know is still told.
 
-Begin with `trouble` and `steps`, then `troubles`.
+Begin with `trouble` and `steps`, then `pod_troubles`.
 """

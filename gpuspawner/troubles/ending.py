@@ -8,8 +8,8 @@ from gpuspawner.kube.meta import moment
 from gpuspawner.kube.quantity import INT64_MAX, QuantityError, parse_quantity
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.troubles.evidence import containers, server
+from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.trouble import Kind, Trouble
-from gpuspawner.troubles.troubles import troubles
 
 _FIRST = (
     # Kubernetes says why it ends the pod; its containers' ends only follow from that.

@@ -10,8 +10,8 @@ from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.troubles.ending import memory_limit
 from gpuspawner.troubles.evidence import server
+from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.trouble import Kind
-from gpuspawner.troubles.troubles import troubles
 
 UNREACHABLE = frozenset({"node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"})
 """Taints of a node that doesn't answer any more."""

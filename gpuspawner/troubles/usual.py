@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from gpuspawner.scaling.usual import UsualTimes
+from gpuspawner.scaling.usual_times import UsualTimes
 from gpuspawner.troubles.pulls import Pulled
 from gpuspawner.troubles.steps import Stage, Step
 

@@ -14,7 +14,7 @@ from gpuspawner.compat.jupyterhub import add_handlers
 from gpuspawner.form.addresses import CAPACITY, gpus, static
 from gpuspawner.form.render import environment
 from gpuspawner.gates import capacity
-from gpuspawner.gates.tried import NOBODY, Asking, UnusableError, imagined, resolved
+from gpuspawner.gates.what_if import NOBODY, Asking, UnusableError, imagined, resolved
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.capacity import outcomes, remarks
 from gpuspawner.messages.words import gpus as named

@@ -16,7 +16,7 @@ from threading import Thread
 import msgspec
 
 from gpuspawner.facts import Fact
-from gpuspawner.use.aside import aside
+from gpuspawner.use.daemon_threads import aside
 from gpuspawner.use.record import MOST_FACTS
 
 log = logging.getLogger(__name__)

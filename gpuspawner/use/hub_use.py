@@ -10,8 +10,9 @@ from gpuspawner.facts import Fact
 from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime
 from gpuspawner.use import capacity_page, gpus_page, idle_pages
-from gpuspawner.use.aside import aside
+from gpuspawner.use.daemon_threads import aside
 from gpuspawner.use.files import FactFiles, Writer
+from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_events import HubEvents
 from gpuspawner.use.idle_servers import GPUUse
 from gpuspawner.use.live_census import LiveCensus
@@ -19,7 +20,6 @@ from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.prometheus import Prometheus
 from gpuspawner.use.record import MOST_FACTS, Record, ServerName
 from gpuspawner.use.watching import UseWatch
-from gpuspawner.use.written import UseRules
 
 log = logging.getLogger(__name__)
 

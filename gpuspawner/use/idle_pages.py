@@ -12,11 +12,11 @@ from gpuspawner.compat.jupyterhub import add_handlers, running
 from gpuspawner.form.addresses import KEEP, REPORT, USED, keep
 from gpuspawner.messages import idle, in_language
 from gpuspawner.start.host import set_locale
+from gpuspawner.use.gpu_use_config import READ_USE
 from gpuspawner.use.idle_servers import UseState, may_keep
 from gpuspawner.use.record import Record
 from gpuspawner.use.report import report
 from gpuspawner.use.watching import UseWatch, Watched
-from gpuspawner.use.written import READ_USE
 from gpuspawner.web.base_handler import Answering
 from gpuspawner.web.rate_limits import Questions, counted
 

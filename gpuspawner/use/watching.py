@@ -20,7 +20,8 @@ from gpuspawner.kube.meta import Key, moment
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
-from gpuspawner.use.aside import aside
+from gpuspawner.use.daemon_threads import aside
+from gpuspawner.use.gpu_use_config import Notify
 from gpuspawner.use.idle_servers import (
     GPUUse,
     IdleStanding,
@@ -33,7 +34,6 @@ from gpuspawner.use.idle_servers import (
 )
 from gpuspawner.use.prometheus import UseSource, UseUnknownError
 from gpuspawner.use.record import ServerName
-from gpuspawner.use.written import Notify
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from gpuspawner.form.addresses import (
 from gpuspawner.form.view_model import STATIC
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.preview import preview
-from gpuspawner.gates.wishes import in_schema
+from gpuspawner.gates.wait_option import in_schema
 from gpuspawner.offers import options
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime

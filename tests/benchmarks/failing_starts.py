@@ -39,9 +39,9 @@ LATER = 10.0
 HUBS = ("stock", "ours")
 OURS = """
 import gpuspawner
-from gpuspawner.scaling import usual
+from gpuspawner.scaling import usual_times
 c.GPUSpawner.preparing_timeout = 60
-usual.LEAST_MINUTES = 0
+usual_times.LEAST_MINUTES = 0
 gpuspawner.configure(c)
 """
 STOCK = 'c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"\n'

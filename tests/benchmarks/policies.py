@@ -26,9 +26,9 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Meter, as_annotated
 from gpuspawner.policies.policies import Measure, What
-from gpuspawner.policies.policing import ByPolicies
-from gpuspawner.policies.written import read_policies
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.policies.policies_config import read_policies
+from gpuspawner.policies.policy_gates import ByPolicies
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.granted import STORED, Granted, mark
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.rules import DEFAULT_RULES

@@ -18,7 +18,7 @@ from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import Decision, Refuse
 from gpuspawner.preflight.dry_run import DryRun
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from localcluster import Fleet, LocalCluster, NodeGroup, Taint
 from localcluster.client import ApiError
 from tests.cluster.views import aside, load, until, until_autoscalers_are_known, viewing

@@ -20,7 +20,7 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import (
     Bound,
     Breach,

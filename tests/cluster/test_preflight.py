@@ -21,7 +21,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.cluster.views import aside, until, until_autoscalers_are_known, viewing
 from tests.fixtures.cluster import AddNodes

@@ -16,7 +16,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.allowed_offers import Sizes, narrow
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Measure, Policies, What, lifetime
-from gpuspawner.policies.written import read_policies
+from gpuspawner.policies.policies_config import read_policies
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/policies.md").read_text()
 OFFERS = Offers.parse(

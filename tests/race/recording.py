@@ -18,8 +18,8 @@ from gpuspawner.kube.nodes import Node
 from gpuspawner.kube.pods import Pod
 from gpuspawner.launch.unscheduled import PromisedRoom
 from gpuspawner.preflight.decision import Decision, Refuse, Start
-from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.preflight.taking import Taking
+from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.preflight.wait_queue import Taking
 from gpuspawner.scheduling.state import ClusterState
 
 GPU = "nvidia.com/gpu"

@@ -23,7 +23,7 @@ from gpuspawner.doctor.checks import (
 )
 from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_of, watching
 from gpuspawner.doctor.servers import listed
-from gpuspawner.gates.tried import NOBODY, Tried, UnusableError, try_out
+from gpuspawner.gates.what_if import NOBODY, Tried, UnusableError, try_out
 from gpuspawner.kube.quoting import quote
 from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.policies.owner import Owner

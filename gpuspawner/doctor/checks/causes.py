@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gpuspawner.doctor.checks import labels
 from gpuspawner.doctor.checks.labels import Selectors, Wrong
 from gpuspawner.doctor.nodes import count, names, selected
-from gpuspawner.gates.tried import OfferedServer, Tried
+from gpuspawner.gates.what_if import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing, nearest
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.messages.words import amount, figure
@@ -25,8 +25,8 @@ from gpuspawner.preflight.rejection import (
 )
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.scheduling import ClusterState, NodeInfo
-from gpuspawner.scheduling.one_share import refuses, several
 from gpuspawner.scheduling.requests import is_device
+from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.verdict import Why
 
 _UNSEEN = (Source.NODES, Source.UNREAD, Source.UNREAD_STATUS, Source.CONFIGURATION)

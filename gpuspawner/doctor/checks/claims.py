@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from gpuspawner.gates.tried import Tried
+from gpuspawner.gates.what_if import Tried
 from gpuspawner.kube.nodes import DeviceClass
 from gpuspawner.kube.quoting import listing
 from gpuspawner.messages.administrators import Finding, error, fine, warning

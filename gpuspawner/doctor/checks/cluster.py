@@ -9,7 +9,7 @@ from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.schedulers import UnknownScheduler
 from gpuspawner.cluster.view import server_version
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.tried import Tried
+from gpuspawner.gates.what_if import Tried
 from gpuspawner.messages.administrators import (
     Finding,
     error,

@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterator, Sequence
 
 from gpuspawner.doctor.nodes import names, selected
-from gpuspawner.gates.tried import Tried
+from gpuspawner.gates.what_if import Tried
 from gpuspawner.messages.administrators import Finding, fine, warning
 from gpuspawner.offers.runtime_class import NAME, needed
 from gpuspawner.scheduling import ClusterState

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from gpuspawner.doctor.nodes import count, names, selected
-from gpuspawner.gates.tried import Tried
+from gpuspawner.gates.what_if import Tried
 from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.offers.vendors import MODEL_LABELS

@@ -8,7 +8,7 @@ from gpuspawner.doctor.checks.devices import Ill
 from gpuspawner.doctor.checks.labels import Selectors
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.nodes import count, names, selected
-from gpuspawner.gates.tried import OfferedServer, Tried
+from gpuspawner.gates.what_if import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing
 from gpuspawner.messages.administrators import Finding, fine
 from gpuspawner.offers.discovery import gpus

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.tried import Tried
+from gpuspawner.gates.what_if import Tried
 from gpuspawner.kube.objects import UNDECODABLE, strict_convert
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.kube.servers import ServerPod

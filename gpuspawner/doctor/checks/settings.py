@@ -12,17 +12,17 @@ from gpuspawner import configuration
 from gpuspawner.compat import hub_limits
 from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.tried import NOBODY
+from gpuspawner.gates.what_if import NOBODY
 from gpuspawner.kube.autoscaling import Disruption, NodePool
 from gpuspawner.kube.quoting import listing
 from gpuspawner.kube.servers import KARPENTER
 from gpuspawner.messages.administrators import Finding, error, find_conflict, fine, warning
-from gpuspawner.profiles import slips
+from gpuspawner.profiles import override_mistakes
 from gpuspawner.runtime import DRY_RUN_PATIENCE
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.traits import ENFORCE, OFF
+from gpuspawner.use.gpu_use_config import read_use
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
-from gpuspawner.use.written import read_use
 
 _LATELY = 300.0
 """How far the doctor looks back for the use of GPUs, in seconds."""
@@ -116,8 +116,8 @@ async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:
         except Exception as failed:  # noqa: BLE001 - it is the administrator's function
             listed, text = (), f"KubeSpawner.profile_list fails for {spawner.user.name}: {failed!r}"
             if spawner.user.name != NOBODY.name:  # of nobody, the trial of the servers says so
-                found.append(slips.Slip(text, True))
-        found += slips.of_profiles(listed, settings)
+                found.append(override_mistakes.Slip(text, True))
+        found += override_mistakes.of_profiles(listed, settings)
     advice = "Correct it, or remove it."
     return [(error if it.is_fatal else warning)("slip", f"{it.text}.", advice) for it in found]
 

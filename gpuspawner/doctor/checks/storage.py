@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from gpuspawner.doctor.nodes import selected
-from gpuspawner.gates.tried import Tried
+from gpuspawner.gates.what_if import Tried
 from gpuspawner.kube.quoting import did_you_mean, listing
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gpuspawner.messages.administrators import Finding, error, warning

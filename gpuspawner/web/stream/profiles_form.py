@@ -7,7 +7,7 @@ from msgspec import msgpack
 
 from gpuspawner import language
 from gpuspawner.kube.until_changed import UntilChanged
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.scheduling.verdicts import Subject

@@ -151,8 +151,8 @@ def test_each_method_of_a_class_gets_what_kubespawner_gives_it(
 # Each way to give a pod another name or namespace. A start whose pod is never in view is given up
 # after a second, not after 30.
 RENAMES = """
-import gpuspawner.launch.seen
-gpuspawner.launch.seen.LEFT_SECONDS = 1.0
+import gpuspawner.launch.observed_pod
+gpuspawner.launch.observed_pod.LEFT_SECONDS = 1.0
 from kubespawner import KubeSpawner
 class Renaming(KubeSpawner):
     async def start(self):

@@ -210,8 +210,8 @@ def test_a_sold_out_machine_ends_the_start_with_that_reason(
 
 # Two of twenty minutes, so that the test needn't take that long.
 IMPATIENT = """
-from gpuspawner.scaling import usual
-usual.LEAST_MINUTES, usual.TRIAL_SECONDS = 0.1, 2
+from gpuspawner.scaling import usual_times
+usual_times.LEAST_MINUTES, usual_times.TRIAL_SECONDS = 0.1, 2
 """
 
 

@@ -10,8 +10,8 @@ from gpuspawner.gates import form_gate
 from gpuspawner.gates.form_gate import AlreadyStartedError
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.start import drafts
+from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal, reporting
 from tests.unit.makers.courses import NODES, OFFERS, Course, Train, refused_query
 from tests.unit.makers.waiters import FULL, Waiting
@@ -92,7 +92,7 @@ async def test_only_one_of_several_concurrent_requests_starts_the_server(hub_wit
     end = asyncio.Event()
 
     async def request() -> None:
-        drafts.keep({})
+        submitted_form.keep({})
         form_gate.claim_start(spawner)
         await end.wait()
 
@@ -120,7 +120,7 @@ async def test_a_request_is_too_late_for_a_server_that_is_starting(hub_with) -> 
 @pytest.mark.each_python
 async def test_a_request_that_is_too_late_is_not_reported_as_a_refusal(hub_with, caplog) -> None:
     caplog.set_level(logging.INFO)
-    draft = drafts.keep({})
+    draft = submitted_form.keep({})
 
     with pytest.raises(AlreadyStartedError), reporting(hub_with().spawner()):
         raise AlreadyStartedError
@@ -154,7 +154,7 @@ async def test_the_address_of_a_refusal_that_is_opened_again_starts_no_server(hu
         await spawner.options_from_query({"_xsrf": ["token"]})
 
     assert (shown.value.status_code, shown.value.jupyterhub_message) == (200, "")
-    assert drafts.current() is None
+    assert submitted_form.current() is None
 
 
 async def test_the_hub_logs_no_failure_if_an_address_without_options_is_opened_first(

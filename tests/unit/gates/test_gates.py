@@ -14,7 +14,7 @@ from gpuspawner.gates.form_gate import AlreadyStartedError
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.reservations import LEFT_SECONDS
-from gpuspawner.scaling.usual import longest_wait
+from gpuspawner.scaling.usual_times import longest_wait
 from gpuspawner.spawner_class import in_front_of
 from gpuspawner.start.attempt import CLEANUP_SECONDS
 from gpuspawner.start.refusal import Refusal

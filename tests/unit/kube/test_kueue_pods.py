@@ -7,9 +7,9 @@ import pytest
 from gpuspawner.kube.kueue import ResourceFlavor
 from gpuspawner.kube.kueue_pods import is_gated, queue_of, tolerating, without_gates
 from gpuspawner.troubles.ending import ending_of, utc_now
+from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.steps import Step, stages
 from gpuspawner.troubles.trouble import Kind
-from gpuspawner.troubles.troubles import troubles
 from tests.unit.makers.kueue_worlds import flavor, known, pod
 from tests.unit.makers.starts import at, start
 

@@ -10,7 +10,7 @@ from tornado import web
 from gpuspawner.kube.recent import Recent
 from gpuspawner.launch import failures
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.start import drafts
+from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal
 
 
@@ -54,9 +54,9 @@ def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, failed) -> N
 
 async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawner, failed) -> None:
     fail(spawner, failed, Refusal(Message.of("The disk is full."), reason="disk-full"))
-    drafts.keep({})
+    submitted_form.keep({})
     assert failures.last_failure(spawner, failed)
-    drafts.refuse(OnForm(Message.of("The disk is full.")))
+    submitted_form.refuse(OnForm(Message.of("The disk is full.")))
     assert failures.last_failure(spawner, failed) == ""
 
 
@@ -72,7 +72,7 @@ def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner, failed) -> None
 async def test_a_late_refusal_is_told_on_the_next_form_unless_its_own_form_says_it(
     spawner, failed, is_answered
 ) -> None:
-    draft = drafts.keep({})
+    draft = submitted_form.keep({})
     if is_answered:
         draft.request = asyncio.create_task(asyncio.sleep(0))
         await draft.request
@@ -84,7 +84,7 @@ async def test_a_late_refusal_is_told_on_the_next_form_unless_its_own_form_says_
 
 
 async def test_a_late_end_of_a_wait_is_told_as_it_is(spawner, failed) -> None:
-    draft = drafts.keep({})
+    draft = submitted_form.keep({})
     draft.request = asyncio.create_task(asyncio.sleep(0))
     await draft.request
     left = Refusal(Message.of("You have left the line."), reason="left-line")

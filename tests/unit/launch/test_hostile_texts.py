@@ -6,8 +6,8 @@ from time import process_time
 import pytest
 
 from gpuspawner.troubles import pulls, scheduler_message
+from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.steps import stages
-from gpuspawner.troubles.troubles import troubles
 from tests.unit.makers.starts import NOTEBOOK, condition, ended, event, start, waiting, warning
 
 pytestmark = pytest.mark.each_python

@@ -6,7 +6,7 @@ import pytest
 
 from gpuspawner.cluster.health import Live, Reading
 from gpuspawner.kube.objects import Undecodable
-from gpuspawner.launch.seen import UNSEEN_SECONDS, InView
+from gpuspawner.launch.observed_pod import UNSEEN_SECONDS, InView
 from gpuspawner.reservations.reservations import LEFT_SECONDS
 from tests.unit.makers.worlds import NAMESPACE, StillView, pod
 

@@ -19,7 +19,7 @@ from gpuspawner.launch.unscheduled import WhyUnscheduled
 from gpuspawner.messages import Message
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Reason, Refuse, Start, Wait
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.scheduling.rules import DEFAULT_RULES

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gpuspawner.launch.launching import limits, total
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import AfterPreemption, Start, UnknownRules, Wait
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.source import Choice

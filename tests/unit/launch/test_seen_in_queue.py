@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
-from gpuspawner.launch.seen import Seen, SeenWorkload
+from gpuspawner.launch.observed_pod import Seen, SeenWorkload
 from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.troubles.steps import Stage, Step

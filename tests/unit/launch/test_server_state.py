@@ -15,7 +15,7 @@ from gpuspawner.cluster.health import Forbidden, Reading
 from gpuspawner.launch.server_state import last_of, place_of, without_place
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
-from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.troubles.ending import Ending, written
 from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.file_database import FileDatabase, until

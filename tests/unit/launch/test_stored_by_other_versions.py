@@ -14,7 +14,7 @@ import pytest
 from gpuspawner.launch import server_state
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
-from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.troubles.ending import Ending, written
 from gpuspawner.troubles.trouble import Kind
 

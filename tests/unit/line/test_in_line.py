@@ -19,12 +19,12 @@ from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import in_line
 from gpuspawner.line.in_line import lets_join, lets_stay
-from gpuspawner.line.written import QueueRules
+from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
-from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.reservations.reservations import LIFETIME_SECONDS
 from gpuspawner.start.admitting import Admitted, Admitting
 from gpuspawner.start.decisions import offers_line

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.line import kept_places
 from gpuspawner.line.kept_places import KeptPlaces
-from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 
 pytestmark = pytest.mark.each_python
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Ticket
 from gpuspawner.line.line_room import LineRoom
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.line.server_ends import KnownEnds
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
 from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod, proposal

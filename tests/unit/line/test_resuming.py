@@ -11,7 +11,7 @@ from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachab
 from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import resuming
 from gpuspawner.line.kept_places import PATIENCE_SECONDS, KeptPlaces, Server
-from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.worlds import StillView, settle
 

@@ -11,14 +11,14 @@ import pytest
 
 from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import KINDS
-from gpuspawner.line.fronts import UNSURE_SECONDS
+from gpuspawner.line.front_of_line import UNSURE_SECONDS
 from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.serving import Serving
 from gpuspawner.line.waits import LEAST_WAITS, UsualWait
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Reason, Start, UnknownRules, Wait
-from gpuspawner.reservations.places import KeptPlace, Wish
+from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from tests.unit.makers.line_stage import FULL, Stage
 from tests.unit.makers.worlds import (
     A100,

@@ -8,7 +8,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Of, OverQuota, Rejection, Use
 from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, pod
 

@@ -27,8 +27,8 @@ from tests.unit.makers.worlds import StillView, labelled, node, pod
 
 if TYPE_CHECKING:
     from gpuspawner.line.hub_line import HubLine
+    from gpuspawner.line.queue_config import QueueRules
     from gpuspawner.line.waiting_line import WaitingLine
-    from gpuspawner.line.written import QueueRules
 
 A100 = {"display_name": "A100", "node_selector": {"gpu": "a100"}, "counts": [1, 2]}
 
@@ -80,7 +80,7 @@ class StillRuntime(Runtime):
     ) -> "WaitingLine":
         """As `HubLine.make_line`, but nobody tells who is idle, and nobody comes back."""
         from gpuspawner.line.kept_places import KeptPlaces
-        from gpuspawner.line.known_ends import KnownEnds
+        from gpuspawner.line.server_ends import KnownEnds
         from gpuspawner.line.waiting_line import WaitingLine
 
         assert self.line is not None

@@ -19,7 +19,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.compat import waiting
 from gpuspawner.launch import run
 from gpuspawner.launch.server_state import last_of, place_of
-from gpuspawner.reservations.places import KeptPlace
+from gpuspawner.reservations.place_in_line import KeptPlace
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import A100, StillHub
 from tests.unit.makers.waiters import FULL

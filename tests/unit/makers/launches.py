@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from gpuspawner.launch.observed_pod import Seen
 from gpuspawner.launch.progress import Progress, Teller
-from gpuspawner.launch.seen import Seen
 from gpuspawner.messages import Message, with_details_in_log
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait

@@ -6,12 +6,12 @@ from typing import Any
 
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.line.kept_places import KeptPlaces
-from gpuspawner.line.known_ends import KnownEnds
 from gpuspawner.line.line import Ticket
+from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.verdicts import Verdicts
 from tests.unit.makers.worlds import Plain, StillView, node, pod, proposal, settle

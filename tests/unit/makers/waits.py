@@ -14,10 +14,10 @@ from gpuspawner.kube.autoscaling import Event, NodePool
 from gpuspawner.launch.unscheduled import AwaitedNode, WhyUnscheduled
 from gpuspawner.preflight.decision import Refuse, Wait
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.pools import Pools
-from gpuspawner.scaling.usual import TRIAL_SECONDS
+from gpuspawner.scaling.usual_times import TRIAL_SECONDS
 from tests.unit.makers.worlds import NAMESPACE, Plain, StillView, node, pod, proposal, settle
 
 AT_MAXIMUM = "pod didn't trigger scale-up: 1 max node group size reached"

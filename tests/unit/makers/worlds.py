@@ -24,7 +24,7 @@ from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.state import ClusterState

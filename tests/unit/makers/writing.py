@@ -9,7 +9,7 @@ import pytest
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
-from gpuspawner.policies.written import read_policies
+from gpuspawner.policies.policies_config import read_policies
 
 OFFERS = Offers.parse(
     accelerators={

@@ -14,7 +14,7 @@ from gpuspawner.offers.parsing import GPURequest, parse, user_options
 from gpuspawner.policies.allowed_offers import Sizes, narrow, shown_withheld
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policy
-from gpuspawner.policies.written import read_policies
+from gpuspawner.policies.policies_config import read_policies
 
 ANN = Owner("ann", frozenset({"course"}))
 T4 = {"node_selector": {"gpu": "t4"}, "counts": [2, 1]}

@@ -26,8 +26,8 @@ from gpuspawner.policies.policies import (
     What,
     lifetime,
 )
+from gpuspawner.policies.policies_config import read_policies
 from gpuspawner.policies.usage import Usage
-from gpuspawner.policies.written import read_policies
 from tests.unit.makers.policy_worlds import GPUS, counts, key, owners, people, policies
 
 pytestmark = pytest.mark.each_python

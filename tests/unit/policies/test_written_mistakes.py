@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
-from gpuspawner.policies.written import read_policies, read_weights
+from gpuspawner.policies.policies_config import read_policies, read_weights
 from tests.unit.makers.writing import EVERY_KEY, MIG, OFFERS, error, policy
 
 NO_AMOUNT = "is not an amount; write it as Kubernetes does, such as 2 or 8Gi"

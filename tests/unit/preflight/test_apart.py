@@ -16,7 +16,7 @@ from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.apart import Apart
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from tests.unit.makers.storage import HOME, STORAGE_KINDS
 from tests.unit.makers.worlds import (
     A100,

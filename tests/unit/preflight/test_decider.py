@@ -29,7 +29,7 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from tests.unit.makers.storage import HOME, STORAGE_KINDS
 from tests.unit.makers.worlds import (

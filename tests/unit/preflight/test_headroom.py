@@ -15,7 +15,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.preflight.headroom import Headroom, NewNodes, Pull, ServerLimit, headroom
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 from gpuspawner.scheduling import ClusterState, Outcome, evaluate
 from gpuspawner.scheduling.verdicts import Subject

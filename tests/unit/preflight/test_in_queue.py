@@ -13,7 +13,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Decision, InQueue, Reason, Refuse, Start
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from tests.unit.makers.admissions import OFFERS, NoAnswer
 from tests.unit.makers.kueue_worlds import Plain, flavor, known, pool, queue, workload
 from tests.unit.makers.worlds import (

@@ -11,7 +11,7 @@ from gpuspawner.cluster.health import Stale
 from gpuspawner.preflight.decision import Reason, Refuse, Start, Wait, rejected
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import (
     Bound,
     Breach,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.profiles import looking
-from gpuspawner.profiles.trial import try_out
+from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.profiles import page_availability
+from gpuspawner.profiles.pod_of_choice import try_out
 
 
 @pytest.fixture
@@ -18,5 +18,5 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         owners.append(spawner.user.name)
         return await try_out(spawner, *rest)
 
-    monkeypatch.setattr(looking, "try_out", counted)
+    monkeypatch.setattr(page_availability, "try_out", counted)
     return owners

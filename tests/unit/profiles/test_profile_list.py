@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuspawner.profiles.availability import others
+from gpuspawner.profiles.profile_availability import others
 from gpuspawner.profiles.profile_list import read
 from gpuspawner.profiles.profile_options import of_profile
 

@@ -14,7 +14,7 @@ from gpuspawner.cluster.health import Reading, Stale
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.dry_runs import DryRuns, TooManyDryRunsError
 from gpuspawner.preflight.rejection import Denied, Of, Rejection
-from gpuspawner.start import drafts
+from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import refused
 from tests.unit.makers.hubs import TAINT, tolerating
@@ -239,7 +239,9 @@ async def test_the_form_says_that_the_cluster_is_being_read(hub_with) -> None:
 
 async def test_a_redrawn_form_keeps_the_choices_on_every_kubespawner(hub_with) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
-    drafts.keep({"profile": "gpu", "gpus": "two", "image--unlisted-choice": "quay.io/</script>'"})
+    submitted_form.keep(
+        {"profile": "gpu", "gpus": "two", "image--unlisted-choice": "quay.io/</script>'"}
+    )
 
     form = " ".join((await profiles_of(spawner).form()).split())
 

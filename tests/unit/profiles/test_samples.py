@@ -8,8 +8,8 @@ import pytest
 
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.background import Turn
-from gpuspawner.preflight.proposal import Proposal
-from gpuspawner.profiles import looking, samples
+from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.profiles import page_availability, samples
 from gpuspawner.profiles.profile_options import Chosen
 from tests.unit.makers.hubs import OF_ANN, StillHub, named
 from tests.unit.makers.profile_clusters import TWO_GPUS, of, profiles_of
@@ -31,7 +31,7 @@ async def read(hub: StillHub, spawner: GPUSpawner, chosen: dict[str, object]) ->
     profiles = profiles_of(spawner)
     listed = await profiles._list(spawner)
     profile = next(it for it in listed.profiles if it.slug == chosen["profile"])
-    found = looking.Looking(
+    found = page_availability.Looking(
         spawner, listed, hub.runtime(spawner), await profiles.policing.entitlement(), Turn(1)
     )
     return await found.proposal(Chosen(profile, chosen))
@@ -53,13 +53,13 @@ async def test_choices_with_equal_pods_are_judged_once_on_later_pages_too(
     hub_with, monkeypatch
 ) -> None:
     judged: list[str] = []
-    judge = looking.Looking._judge
+    judge = page_availability.Looking._judge
 
     async def counted(self: Any, *rest: Any) -> Any:
         judged.append(self._spawner.user.name)
         return await judge(self, *rest)
 
-    monkeypatch.setattr(looking.Looking, "_judge", counted)
+    monkeypatch.setattr(page_availability.Looking, "_judge", counted)
     hub = hub_with(TWO_GPUS)
     for name in ("ann", "bob"):
         spawner = named(hub.spawner(profile_list=[GPU], **OWN), name)
@@ -105,7 +105,7 @@ async def test_samples_hold_no_tokens(hub_with) -> None:
 
     await profiles_of(spawner).form()
 
-    kept = looking.known(hub.runtime(spawner))
+    kept = page_availability.known(hub.runtime(spawner))
     patterns = [it for held in kept.samples._kept.values() for it in held.patterns.values()]
     assert len(patterns) == CHOICES
     assert "secret-7" not in repr(patterns)
@@ -206,7 +206,9 @@ async def test_functions_are_asked_for_each_user_and_once_a_minute(hub_with) -> 
 
     async def form(name: str) -> str:
         spawner = named(hub.spawner(profile_list=[CPU, gpu]), name)
-        msgspec.structs.force_setattr(looking.known(hub.runtime(spawner)), "samples", kept)
+        msgspec.structs.force_setattr(
+            page_availability.known(hub.runtime(spawner)), "samples", kept
+        )
         return await profiles_of(spawner).form()
 
     hub.admission.answer = lambda pod: pod

@@ -6,7 +6,7 @@ import pytest
 
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.health import Stale
-from gpuspawner.profiles import looking, sharing
+from gpuspawner.profiles import page_availability, sharing
 from gpuspawner.reservations.reservations import Reservations
 from tests.unit.makers.hubs import OF_ANN, StillHub, named, repelling, tolerating
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TWO_GPUS, of, profiles_of
@@ -182,5 +182,5 @@ async def test_only_so_many_pages_are_kept(hub_with, monkeypatch) -> None:
     for number in range(6):
         await form(hub, "ann", priority_class_name=f"p-{number}")
 
-    kept = looking.known(hub.runtime(of(hub, "ann"))).rows._kept
+    kept = page_availability.known(hub.runtime(of(hub, "ann"))).rows._kept
     assert len(kept._kept) <= 4

@@ -10,9 +10,9 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.parsing import Gone
 from gpuspawner.offers.types import ScaleUp
 from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wait
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import MayScaleUp, Source
-from gpuspawner.scaling.usual import longest_wait
+from gpuspawner.scaling.usual_times import longest_wait
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.source import Choice
 from tests.unit.makers.hubs import A100 as OFFERED

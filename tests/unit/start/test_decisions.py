@@ -18,7 +18,7 @@ from gpuspawner.preflight.decision import (
     Wait,
 )
 from gpuspawner.preflight.dry_run import Admission
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.start.decisions import decide
 from gpuspawner.start.refusal import Refusal

@@ -8,7 +8,7 @@ from gpuspawner.offers.manifest import ManifestError, PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.placement import Later, Placements
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.start.pod_builder import PodBuilder
 
 OFFERS = Offers.parse(accelerators={"t4": {"node_selector": {"pool": "gpu"}, "counts": [1, 2]}})

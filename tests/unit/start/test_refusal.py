@@ -8,8 +8,8 @@ import pytest
 from jupyterhub import orm
 
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.start import drafts
 from gpuspawner.start import refusal as module
+from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal, reporting
 from tests.unit.makers.translating import speaking
 
@@ -78,7 +78,7 @@ async def test_a_refusal_that_is_caught_is_neither_logged_nor_shown(
     refusal, hub_with, caplog
 ) -> None:
     caplog.set_level(logging.INFO)
-    draft = drafts.keep({})
+    draft = submitted_form.keep({})
 
     with reporting(hub_with().spawner()):
         assert not refusal.is_reported
@@ -100,7 +100,7 @@ async def test_a_refusal_that_leaves_several_gates_is_reported_once(
 
 
 async def test_the_form_shows_its_own_message_if_there_is_one(refusal, hub_with) -> None:
-    spawner, draft = hub_with().spawner(), drafts.keep({})
+    spawner, draft = hub_with().spawner(), submitted_form.keep({})
     shown = OnForm(Message.of("None is free."))
 
     for refused, on_form in (
@@ -114,7 +114,7 @@ async def test_the_form_shows_its_own_message_if_there_is_one(refusal, hub_with)
 
 
 async def test_the_form_leads_to_the_page_that_explains_the_reason(refusal, hub_with) -> None:
-    spawner, draft = hub_with().spawner(), drafts.keep({})
+    spawner, draft = hub_with().spawner(), submitted_form.keep({})
     spawner.messages_url = 'https://docs.example.org/users.html?"'
 
     with pytest.raises(Refusal), reporting(spawner):
@@ -140,7 +140,7 @@ PAGES = {"en": "/users.html", "zh-CN": "/users.zh-CN.html"}
 async def test_the_page_is_in_the_reader_s_language_or_in_english(
     tag, pages, expected, refusal, hub_with
 ) -> None:
-    spawner, draft = hub_with().spawner(), drafts.keep({})
+    spawner, draft = hub_with().spawner(), submitted_form.keep({})
     spawner.messages_url = pages
 
     with speaking(tag, NullTranslations()), pytest.raises(Refusal), reporting(spawner):

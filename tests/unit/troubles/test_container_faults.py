@@ -24,8 +24,8 @@ from gpuspawner.troubles.container_faults import (
 )
 from gpuspawner.troubles.evidence import SeenContainer
 from gpuspawner.troubles.giving_up import hopeless
+from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.trouble import About, Fault, Kind, Trouble
-from gpuspawner.troubles.troubles import troubles
 from tests.unit.makers.starts import ended, waiting
 from tests.unit.makers.trouble_tables import meaning
 

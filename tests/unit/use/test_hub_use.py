@@ -11,8 +11,8 @@ from prometheus_client import REGISTRY
 
 from gpuspawner.facts import Fact, Happened
 from gpuspawner.use.files import FactFiles
+from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_use import HubUse
-from gpuspawner.use.written import UseRules
 from tests.unit.makers.hubs import StillHub
 
 

@@ -12,7 +12,7 @@ from traitlets.config import Config
 
 from gpuspawner.doctor.checks.cluster import check_schedulers, check_version
 from gpuspawner.doctor.hub import Hub, of_files
-from gpuspawner.gates.tried import OfferedServer, Tried, try_out
+from gpuspawner.gates.what_if import OfferedServer, Tried, try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.preflight.decision import Start
 from gpuspawner.scheduling.rules import NEWEST_MINOR

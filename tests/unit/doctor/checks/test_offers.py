@@ -11,7 +11,7 @@ from traitlets.config import Config
 from gpuspawner.doctor.checks import devices, offers
 from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.servers import listed
-from gpuspawner.gates.tried import try_out
+from gpuspawner.gates.what_if import try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from tests.unit.makers import kueue_worlds
 from tests.unit.makers.files import Files

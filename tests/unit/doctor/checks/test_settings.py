@@ -14,7 +14,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.configuration import check, load
 from gpuspawner.doctor.checks import settings
 from gpuspawner.doctor.hub import of_files, spawner_of
-from gpuspawner.gates.tried import NOBODY
+from gpuspawner.gates.what_if import NOBODY
 from gpuspawner.policies.owner import Owner
 from gpuspawner.use.idle_servers import DeviceUse, Window
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuspawner.doctor.checks.storage import check, check_places, is_without_class
-from gpuspawner.gates.tried import OfferedServer, Tried
+from gpuspawner.gates.what_if import OfferedServer, Tried
 from gpuspawner.messages.administrators import Finding
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.storage import claim, volume

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.line.written import QueueRules, read_queue
+from gpuspawner.line.queue_config import QueueRules, read_queue
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
 from tests.unit.makers.configured import offers

@@ -29,7 +29,7 @@ from gpuspawner.policies.policies import (
     What,
     when_idle,
 )
-from gpuspawner.policies.written import WrittenPolicy, read_policies, read_weights
+from gpuspawner.policies.policies_config import WrittenPolicy, read_policies, read_weights
 from gpuspawner.reservations.granted import WhenIdle
 from tests.unit.makers.policy_worlds import people
 from tests.unit.makers.writing import EVERY_KEY, GIB, MIG, OFFERS, gpus, limits, policy

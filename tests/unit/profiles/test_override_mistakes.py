@@ -12,7 +12,7 @@ from traitlets import Unicode
 from traitlets.config import Config
 
 from gpuspawner.configuration import all_slips, check
-from gpuspawner.profiles.slips import Slip
+from gpuspawner.profiles.override_mistakes import Slip
 from gpuspawner.spawner import GPUSpawner
 
 GPU = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}

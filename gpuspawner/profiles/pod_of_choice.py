@@ -21,7 +21,7 @@ from gpuspawner.offers import patterns
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.profiles.profile_list import Complete, read
 from gpuspawner.profiles.profile_options import Chosen
 from gpuspawner.scaling.declared import DeclaredPool

@@ -21,14 +21,14 @@ from gpuspawner.preflight.downloads import on_all, settled_images
 from gpuspawner.preflight.dry_run import Admission
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.placement import placement_of
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Rejection
-from gpuspawner.profiles import availability
+from gpuspawner.profiles import profile_availability
 from gpuspawner.profiles.listing import Listed, Lists
+from gpuspawner.profiles.pod_of_choice import try_out, unknown
 from gpuspawner.profiles.profile_options import Chosen, of_profile
 from gpuspawner.profiles.samples import ChoiceKey, Pattern, Patterns, Samples, sample
 from gpuspawner.profiles.sharing import SharedRows
-from gpuspawner.profiles.trial import try_out, unknown
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.evaluate import fitting_nodes
 from gpuspawner.scheduling.verdicts import PodShape, Subject
@@ -133,7 +133,7 @@ class Looking:
         self.depends_on_labels = False
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
-        self._judged: dict[tuple[int, str], availability.JudgedChoice] = {}
+        self._judged: dict[tuple[int, str], profile_availability.JudgedChoice] = {}
         self._patterns: Patterns | None = None
         self._asked_admission = False
         self.settings: bytes | None = None
@@ -158,11 +158,11 @@ class Looking:
         """As `availability.ShapeOf`."""
         return self._shape(await self.proposal(chosen))
 
-    async def look(self, chosen: Chosen, admission: Admission) -> availability.JudgedChoice:
+    async def look(self, chosen: Chosen, admission: Admission) -> profile_availability.JudgedChoice:
         """As `availability.Look`; choices with equal pods are judged once."""
         proposal = await self.proposal(chosen)
         if denied := self._entitlement.denied(proposal, chosen.slug):
-            return availability.JudgedChoice(self._shape(proposal), denied)
+            return profile_availability.JudgedChoice(self._shape(proposal), denied)
         pattern = self._pattern(chosen)
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
@@ -202,11 +202,11 @@ class Looking:
         if self._entitlement.denied(proposal, chosen.slug):
             return False
         decision = await self._preflight.examine_instead(refusal, proposal, admission)
-        return availability.fits_now(decision)
+        return profile_availability.fits_now(decision)
 
     async def _judge(
         self, chosen: Chosen, proposal: Proposal, admission: Admission
-    ) -> availability.JudgedChoice:
+    ) -> profile_availability.JudgedChoice:
         proposal = self._expected(chosen, proposal)
         shape = self._shape(proposal)
         decision = self._check(proposal)
@@ -217,9 +217,13 @@ class Looking:
             self.is_general = False
             decision, proposal = await self._admitted(chosen, proposal, decision, admission)
         if proposal.grant.accelerator is None and isinstance(decision, Start):
-            return availability.JudgedChoice(shape, None)  # a quiet page as long as all is well
+            return profile_availability.JudgedChoice(
+                shape, None
+            )  # a quiet page as long as all is well
         room = self._decider.room(proposal)
-        return availability.JudgedChoice(shape, availability.availability(decision, room))
+        return profile_availability.JudgedChoice(
+            shape, profile_availability.availability(decision, room)
+        )
 
     async def proposal(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a profile with at most one choice, with what decides about it."""

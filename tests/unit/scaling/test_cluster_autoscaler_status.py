@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpuspawner.scaling.status import NodeGroup, node_groups, written
+from gpuspawner.scaling.cluster_autoscaler_status import NodeGroup, node_groups, written
 from tests.unit.makers.groups import BEFORE_1_30
 
 # Hostile texts that aren't read in one pass take hours.

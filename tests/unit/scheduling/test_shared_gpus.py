@@ -7,7 +7,7 @@ import pytest
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import ClusterState
-from gpuspawner.scheduling.one_share import refuses, several
+from gpuspawner.scheduling.shared_gpus import refuses, several
 from tests.unit.makers.worlds import GPU, Plain, labelled, node, pod
 
 pytestmark = pytest.mark.usefixtures("clock")

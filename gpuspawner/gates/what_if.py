@@ -16,7 +16,7 @@ from gpuspawner.language import gettext as _
 from gpuspawner.policies.owner import Owner
 from gpuspawner.preflight.decision import Decision, Refuse, rejected
 from gpuspawner.preflight.dry_run import Admission
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import OverQuota, Rejection
 from gpuspawner.profiles.profile_options import PROFILE, Sketch
 from gpuspawner.runtime import Runtime

@@ -19,7 +19,7 @@ from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policies
 from gpuspawner.preflight.preflight import START_PATIENCE
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.granted import Granted, ends_after
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host

@@ -10,7 +10,7 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.preflight.decider import OLDER_POD, Decider
 from gpuspawner.preflight.decision import Decision, InQueue, Refuse, Start, ViewNotLive, Wait
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.contention import Demand
 from gpuspawner.scheduling.verdicts import Subject, Verdicts

@@ -8,7 +8,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.kueue import PlaceInQueue
-from gpuspawner.profiles.availability import availability, fits_now
+from gpuspawner.profiles.profile_availability import availability, fits_now
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import Course, begin, refused

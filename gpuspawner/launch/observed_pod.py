@@ -21,9 +21,9 @@ from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.rules import Rules
 from gpuspawner.troubles.ending import Ending
+from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.steps import Stage, Step, merged, stages
 from gpuspawner.troubles.trouble import Kind, Trouble
-from gpuspawner.troubles.troubles import troubles
 
 AGAIN_SECONDS = 1.0
 """How often a start is looked at if nothing changes: limits pass, and the bar moves."""

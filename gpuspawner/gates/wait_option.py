@@ -6,7 +6,7 @@ from typing import Any
 from gpuspawner.kube.quoting import quote
 from gpuspawner.language import gettext as _
 from gpuspawner.offers.options import FieldError
-from gpuspawner.reservations.places import OPTION, Wish
+from gpuspawner.reservations.place_in_line import OPTION, Wish
 from gpuspawner.start.refusal import invalid
 
 EVEN_IF_AWAY = "wait_even_if_away"

@@ -10,7 +10,7 @@ from gpuspawner.preflight.decision import Decision, Refuse
 from gpuspawner.preflight.dry_run import Admission, added_tolerations, changes
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.preflight.placement import Placements
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import (
     OutOfRange,
     OverQuota,

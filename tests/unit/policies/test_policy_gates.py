@@ -13,7 +13,7 @@ from gpuspawner.cluster.health import Forbidden, Health, Live, Stale
 from gpuspawner.kube.servers import GRANT, SERVER, USER
 from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
-from gpuspawner.policies.policing import RETRY_SECONDS, ByPolicies
+from gpuspawner.policies.policy_gates import RETRY_SECONDS, ByPolicies
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import (
     NODES,

@@ -7,7 +7,7 @@ import pytest
 
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.launch.seen import Seen, SeenPod
+from gpuspawner.launch.observed_pod import Seen, SeenPod
 from gpuspawner.troubles.ending import Ending, utc_now
 from gpuspawner.troubles.steps import Step
 from gpuspawner.troubles.trouble import Kind

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuspawner.offers.shapes import OfferError
-from gpuspawner.use.written import UseRules, read_use
+from gpuspawner.use.gpu_use_config import UseRules, read_use
 
 MISTAKES: list[tuple[Any, str]] = [
     ("on", ": 'on' is not a mapping"),

@@ -1,4 +1,4 @@
-"""Slips in profiles, and in what else sets traits: KubeSpawner finds them at a start, or never."""
+"""Mistakes in profiles, and in what else sets traits: KubeSpawner finds them late, or never."""
 
 import copy
 from collections.abc import Iterator, Mapping

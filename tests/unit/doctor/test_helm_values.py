@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gpuspawner.doctor.application import main
-from gpuspawner.doctor.shipped import VALUES, WAYS, merged
+from gpuspawner.doctor.helm_values import VALUES, WAYS, merged
 from tests.helm import chart
 
 

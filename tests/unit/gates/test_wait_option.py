@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpuspawner.gates.wishes import pressed, split, without
-from gpuspawner.line.written import QueueRules
-from gpuspawner.reservations.places import Wish
+from gpuspawner.gates.wait_option import pressed, split, without
+from gpuspawner.line.queue_config import QueueRules
+from gpuspawner.reservations.place_in_line import Wish
 from gpuspawner.start.refusal import Refusal
 
 ON = QueueRules()

@@ -6,8 +6,8 @@ from contextvars import copy_context
 import pytest
 
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.start import drafts
-from gpuspawner.start.drafts import Draft
+from gpuspawner.start import submitted_form
+from gpuspawner.start.submitted_form import Draft
 
 pytestmark = pytest.mark.each_python
 
@@ -16,10 +16,10 @@ BUSY = OnForm(Message.of("It is in use."))
 
 def test_only_the_tasks_of_a_request_see_its_draft() -> None:
     async def look() -> Draft | None:
-        return drafts.current()
+        return submitted_form.current()
 
     async def request() -> tuple[Draft | None, Draft]:
-        mine = drafts.keep({"gpus": ["2"]})
+        mine = submitted_form.keep({"gpus": ["2"]})
         return await asyncio.create_task(look()), mine
 
     async def both() -> None:
@@ -33,17 +33,17 @@ def test_only_the_tasks_of_a_request_see_its_draft() -> None:
 
 
 async def test_a_redrawn_form_has_the_sent_options_and_the_refusal() -> None:
-    kept = drafts.keep({"gpus": ["2"]})
+    kept = submitted_form.keep({"gpus": ["2"]})
 
-    drafts.refuse(BUSY)
+    submitted_form.refuse(BUSY)
 
-    assert drafts.current() == Draft({"gpus": ["2"]}, BUSY, asyncio.current_task())
-    assert drafts.current() is kept
+    assert submitted_form.current() == Draft({"gpus": ["2"]}, BUSY, asyncio.current_task())
+    assert submitted_form.current() is kept
 
 
 def test_without_a_form_or_query_there_is_no_draft() -> None:
     context = copy_context()
 
-    context.run(drafts.refuse, BUSY)
+    context.run(submitted_form.refuse, BUSY)
 
-    assert context.run(drafts.current) is None
+    assert context.run(submitted_form.current) is None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.fronts import UNSURE_SECONDS, Fronts
+from gpuspawner.line.front_of_line import UNSURE_SECONDS, Fronts
 from gpuspawner.line.line import Line, Ticket
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules, Wait

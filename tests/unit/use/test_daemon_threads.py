@@ -8,7 +8,7 @@ from traceback import format_exception
 
 import pytest
 
-from gpuspawner.use.aside import aside
+from gpuspawner.use.daemon_threads import aside
 from tests.waiting import UNIT_PATIENCE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
-from gpuspawner.scaling.usual import _MOST, TRIAL_SECONDS, UsualTimes, longest_wait
+from gpuspawner.scaling.usual_times import _MOST, TRIAL_SECONDS, UsualTimes, longest_wait
 
 
 def test_only_the_pools_that_have_grown_last_are_remembered() -> None:

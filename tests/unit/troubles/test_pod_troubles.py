@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod
+from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.trouble import About, Exit, Kind, Trouble
-from gpuspawner.troubles.troubles import troubles
 from tests.unit.makers.starts import (
     CLOUD_METADATA,
     IMAGE,

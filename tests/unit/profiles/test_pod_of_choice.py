@@ -8,10 +8,10 @@ import pytest
 
 from gpuspawner import GPUSpawner
 from gpuspawner.compat.kubespawner import complete_profiles
-from gpuspawner.preflight.proposal import Proposal
+from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.profiles.pod_of_choice import try_out
 from gpuspawner.profiles.profile_list import read
 from gpuspawner.profiles.profile_options import Chosen
-from gpuspawner.profiles.trial import try_out
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.profile_lists import CPU, CPU_PROFILE, GPU, GPU_PROFILE
 
