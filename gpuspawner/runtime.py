@@ -16,16 +16,15 @@ from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.facts import Fact, Happened
+from gpuspawner.kube.caches import Recent
 from gpuspawner.kube.meta import Key
-from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Surveys
-from gpuspawner.preflight.dry_run import DryRun
-from gpuspawner.preflight.dry_runs import CONNECTIONS, DryRuns
+from gpuspawner.preflight.dry_runs import CONNECTIONS, DryRun, DryRuns
 from gpuspawner.preflight.nobody_waits import nobody_waits
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scaling.pools import Pools
@@ -41,7 +40,7 @@ from gpuspawner.traits.settings import (
 from gpuspawner.traits.trait_types import AsSet
 from gpuspawner.troubles.avoided import AvoidedNodes
 from gpuspawner.troubles.farewells import Farewells
-from gpuspawner.troubles.usual import UsualSteps
+from gpuspawner.troubles.steps import UsualSteps
 
 if TYPE_CHECKING:
     from gpuspawner.line.hub_line import HubLine

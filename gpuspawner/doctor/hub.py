@@ -24,7 +24,7 @@ from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.pod_owners import AsAnnotated
 from gpuspawner.policies.policies import Policies, Policy
-from gpuspawner.preflight.dry_run import Admission, Answer
+from gpuspawner.preflight.dry_runs import Admission, Answer
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import ClusterState
 from gpuspawner.spawner import GPUSpawner

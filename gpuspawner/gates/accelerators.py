@@ -25,7 +25,7 @@ from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Refuse
-from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal

@@ -6,10 +6,10 @@ surely has room elsewhere; otherwise the scheduler is asked to prefer others.
 
 import msgspec
 
-from gpuspawner.offers.elsewhere import off, rather_off
 from gpuspawner.offers.manifest import server_limits
+from gpuspawner.offers.node_affinity import off, rather_off
 from gpuspawner.offers.vendors import HOSTNAME
-from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.start.host import Host

@@ -42,7 +42,7 @@ from gpuspawner.messages.administrators import explain_unknown
 from gpuspawner.offers.gpu_check import shared_gpus, with_gpu_check
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Overruled, Start, Wait
-from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Of

@@ -15,7 +15,7 @@ from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import gettext as _
 from gpuspawner.policies.owner import Owner
 from gpuspawner.preflight.decision import Decision, Refuse, rejected
-from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import OverQuota, Rejection
 from gpuspawner.profiles.profile_options import PROFILE, Sketch

@@ -3,5 +3,5 @@
 Nothing here writes to Kueue, reserves for it, or foretells whether it admits a pod: a pod waits in
 Kueue's line, and in no other.
 
-Begin with `queues`, then `places`.
+Begin with `queues`, then `workloads`.
 """

@@ -16,13 +16,12 @@ from gpuspawner.kube.kueue import (
     LocalQueue,
     ResourceFlavor,
     ResourceGroup,
+    tolerating,
 )
-from gpuspawner.kube.kueue_pods import tolerating
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kueue.places import ahead, inactive, is_stopped
 from gpuspawner.kueue.queue_capacity import CohortError, QueueCapacity
-from gpuspawner.kueue.workloads import devices_first
+from gpuspawner.kueue.workloads import ahead, devices_first, inactive, is_stopped
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.scheduling.requests import PODS, pod_requests
 from gpuspawner.scheduling.state import ClusterState

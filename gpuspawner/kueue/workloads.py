@@ -1,9 +1,22 @@
-"""What a workload says of its place in a queue."""
+"""What Kueue says of a workload: its place in its queue, what is short, and what others use."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from gpuspawner.kube.kueue import ResourceGroup, Workload, condition, holds
+from gpuspawner.cluster.kueue_objects import KueueObjects
+from gpuspawner.kube.kueue import (
+    ClusterQueue,
+    LocalQueue,
+    Order,
+    ResourceGroup,
+    Workload,
+    condition,
+    holds,
+    order,
+)
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kueue.queue_capacity import amount, quotas
+from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.scheduling.requests import is_device
 
 _NEVER = ("unavailable in ClusterQueue", "namespace doesn't match ClusterQueue selector")
@@ -62,3 +75,81 @@ def _refusal(workload: Workload) -> str:
     """Return why Kueue hasn't reserved quota; "" if it has, or hasn't tried yet."""
     found = condition(workload, "QuotaReserved")
     return found.message if found and found.status == "False" else ""
+
+
+def place_in_queue(
+    objects: KueueObjects, workload: Workload, requests: Mapping[str, int]
+) -> PlaceInQueue | None:
+    """Return what the workload of a pod waits for; None if its queue doesn't exist.
+
+    Args:
+        objects: Kueue's.
+        workload: As Kueue has left it.
+        requests: What the pod requests: millicores of CPU, and whole units of everything else.
+    """
+    local = objects.find(LocalQueue, workload.spec.queue_name, workload.metadata.namespace)
+    pool = objects.find(ClusterQueue, local.spec.cluster_queue) if local else None
+    if local is None or pool is None:
+        return None
+    return PlaceInQueue(
+        workload.spec.queue_name,
+        pool.metadata.name,
+        ahead(objects, pool, order(workload)),
+        *_use(pool, workload, requests),
+        is_stopped(local, pool) or bool(inactive(pool)),
+    )
+
+
+def ahead(objects: KueueObjects, pool: ClusterQueue, place: Order | None = None) -> int | None:
+    """Return how many wait for a ClusterQueue, or before a place in it; None if nobody can tell."""
+    return objects.waiting_for(pool.metadata.name, place) if objects.knows_workloads else None
+
+
+def is_stopped(local: LocalQueue, pool: ClusterQueue) -> bool:
+    """Whether a queue or its quota is stopped."""
+    return any((it or "None") != "None" for it in (local.spec.stop_policy, pool.spec.stop_policy))
+
+
+def inactive(pool: ClusterQueue) -> str:
+    """Return why Kueue says that a ClusterQueue admits nobody; "" if it doesn't.
+
+    A flavor or an admission check is missing, for example (``inactiveReason`` in
+    ``pkg/cache/scheduler/clusterqueue.go`` of Kueue 0.15.0).
+    """
+    conditions = pool.status.conditions or ()
+    found = next((it for it in conditions if it.type == "Active" and it.status == "False"), None)
+    return (found.message or found.reason or "it isn't active") if found else ""
+
+
+def _use(
+    pool: ClusterQueue, workload: Workload, requests: Mapping[str, int]
+) -> tuple[str, int, int, bool]:
+    """Return what Kueue says is short, and how much of it is used, nominal, and lent or not."""
+    resource, flavors = short(workload)
+    try:
+        nominal = _nominal(pool, resource)
+        used = _used(pool, resource)
+    except QuantityError:
+        return "", 0, 0, False
+    told = flavors & nominal.keys()
+    if not told:
+        return "", 0, 0, False
+    unused = max(nominal[it] - used.get(it, 0) for it in told)
+    is_lent = 0 < requests.get(resource, 0) <= unused  # its own quota would do, but isn't there
+    return resource, sum(used.get(it, 0) for it in told), sum(nominal[it] for it in told), is_lent
+
+
+def _nominal(pool: ClusterQueue, resource: str) -> dict[str, int]:
+    """Return the own quota of a resource by flavor."""
+    own = [(flavor, it) for flavor, it in quotas(pool) if it.name == resource]
+    return {flavor: amount(resource, it.nominal_quota) for flavor, it in own}
+
+
+def _used(pool: ClusterQueue, resource: str) -> dict[str, int]:
+    """Return what is reserved of a resource by flavor."""
+    return {
+        flavor.name: amount(resource, it.total)
+        for flavor in pool.status.flavors_reservation or ()
+        for it in flavor.resources or ()
+        if it.name == resource
+    }

@@ -11,7 +11,7 @@ from tornado import web
 from gpuspawner import messages
 from gpuspawner.compat import kubespawner
 from gpuspawner.form.addresses import spawn
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.caches import Recent
 from gpuspawner.messages import Message
 from gpuspawner.start import submitted_form
 from gpuspawner.start.host import Host

@@ -179,8 +179,11 @@ class SeenWorkload:
         """Add to what is seen of a start what Kueue says of it, while it waits for quota."""
         if not seen.is_queued or not seen.uid:
             return seen
-        from gpuspawner.kueue.places import place_in_queue  # only once Kueue holds a pod back
-        from gpuspawner.kueue.workloads import hopeless, is_checked
+        from gpuspawner.kueue.workloads import (
+            hopeless,
+            is_checked,
+            place_in_queue,  # only once Kueue holds a pod back
+        )
 
         workload = self._objects.workload_of(seen.uid)
         if workload is None:

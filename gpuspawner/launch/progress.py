@@ -12,9 +12,8 @@ from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.troubles.giving_up import Course
-from gpuspawner.troubles.steps import Stage, Step
+from gpuspawner.troubles.steps import Stage, Step, UsualSteps
 from gpuspawner.troubles.trouble import VAGUE, Kind, Trouble
-from gpuspawner.troubles.usual import UsualSteps
 
 REPEAT_SECONDS = 30.0
 """After so much silence, a page reads the last message again."""

@@ -14,7 +14,7 @@ from gpuspawner.cluster.background import TurnsToLook
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.kueue_pods import is_gated
+from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.pods import Pod
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.proposed_pod import Proposal

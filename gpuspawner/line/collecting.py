@@ -9,8 +9,7 @@ from collections.abc import Hashable, Iterable
 from math import inf
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.line import Ticket
-from gpuspawner.line.room import Room
+from gpuspawner.line.line import Room, Ticket
 from gpuspawner.scheduling.requests import Amounts
 
 PART = 0.25

@@ -1,16 +1,16 @@
-"""The line: tickets in their order, by what they wait for."""
+"""The line: tickets in their order, by what they wait for, and what the line asks about nodes."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Container, Hashable, Iterator, Mapping
+from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.offers.vendors import is_gpu
-from gpuspawner.scheduling.requests import is_device
+from gpuspawner.scheduling.requests import Amounts, is_device
 
 # A place in line.
 
@@ -205,3 +205,29 @@ def _ahead_of(ticket: Ticket, weight: float, lane: Lane, now: float) -> int:
 
 def _remove(tickets: list[Ticket], ticket: Ticket) -> None:
     del tickets[bisect_right(tickets, ticket.arrival, key=_ARRIVAL) - 1]
+
+
+class KnownEnd(msgspec.Struct, frozen=True):
+    """The end of a pod that has a deadline: after how many seconds, and what it gives back."""
+
+    seconds: float
+    amounts: Amounts
+
+
+class Room(Protocol):
+    """The nodes as they are at this moment."""
+
+    def fitting(self, ticket: Ticket) -> Collection[str]:
+        """Return the nodes on which a server fits now, beside everything that was promised."""
+
+    def possible(self, ticket: Ticket) -> frozenset[str]:
+        """Return the nodes on which it would fit if other servers ended."""
+
+    def unpromised(self, node: str) -> Amounts:
+        """Return what nobody has, nor may get by a promise."""
+
+    def ends(self, node: str) -> Sequence[KnownEnd]:
+        """Return the known ends of pods on a node, the first one first."""
+
+    def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
+        """Promise room to a server on any node but these; return whether that was possible."""

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Collection, Sequence
 
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kube.until_changed import UntilChanged
-from gpuspawner.line.line import Ticket
-from gpuspawner.line.room import KnownEnd
+from gpuspawner.line.line import KnownEnd, Ticket
 from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations

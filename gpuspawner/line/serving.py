@@ -7,8 +7,7 @@ import heapq
 from math import inf
 
 from gpuspawner.line.collecting import PART, Collecting
-from gpuspawner.line.line import LaneKey, Line, Precedence, Ticket
-from gpuspawner.line.room import Room
+from gpuspawner.line.line import LaneKey, Line, Precedence, Room, Ticket
 
 _Heads = list[tuple[Precedence, LaneKey, int]]
 """A heap of the next ticket of each lane, by its place in the lane."""

@@ -10,8 +10,8 @@ from statistics import quantiles
 
 import msgspec
 
+from gpuspawner.kube.caches import Recent
 from gpuspawner.kube.meta import Key
-from gpuspawner.kube.recent import Recent
 
 LEAST_WAITS = 8
 """How many must have waited for something before the hub tells how long."""

@@ -7,14 +7,6 @@ Begin with `refusals`, then `words`.
 """
 
 from gpuspawner.messages.availability import choices_changed, stale, state_text
-from gpuspawner.messages.corrections import (
-    correction,
-    gone_at_start,
-    gone_from_form,
-    no_longer_offered,
-    too_large,
-    unreadable_body,
-)
 from gpuspawner.messages.details import (
     said_before,
     said_first,
@@ -48,7 +40,17 @@ from gpuspawner.messages.line import (
     waits_in_line,
     would_be,
 )
-from gpuspawner.messages.on_form import OnForm, ProfileButton, button
+from gpuspawner.messages.on_form import (
+    OnForm,
+    ProfileButton,
+    button,
+    correction,
+    gone_at_start,
+    gone_from_form,
+    no_longer_offered,
+    too_large,
+    unreadable_body,
+)
 from gpuspawner.messages.refusals import (
     already_started,
     denied,

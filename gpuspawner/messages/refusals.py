@@ -9,8 +9,14 @@ from gpuspawner.messages import admission, kueue, words
 from gpuspawner.messages.scaling import may_pass, no_more
 from gpuspawner.messages.words import Message
 from gpuspawner.offers.grant import Denial, Grant
-from gpuspawner.preflight.apart import Apart
-from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, ResourceRoom
+from gpuspawner.preflight.decision import (
+    Alternative,
+    Apart,
+    Difference,
+    Reason,
+    Refuse,
+    ResourceRoom,
+)
 
 _MOST_NAMED = 3
 PODS = "pods"

@@ -91,7 +91,7 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
     if grant.accelerator is None:
         _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
         if avoided := off(rules.cpu_avoids):
-            require(spec, avoided)
+            node_affinity.require(spec, avoided)
         return made
     own = {"GPUSPAWNER_ACCELERATOR": grant.accelerator.key, "GPUSPAWNER_GPUS": str(grant.gpus)}
     _set_environment(server, {**grant.accelerator.environment, **own})
@@ -200,7 +200,7 @@ def _place(spec: dict[str, Any], accelerator: Accelerator) -> None:
     if accelerator.node_selector:
         spec["nodeSelector"] = {**selector, **accelerator.node_selector}
     if accelerator.node_affinity:
-        require(spec, node_affinity.read(accelerator.node_affinity))
+        node_affinity.require(spec, node_affinity.read(accelerator.node_affinity))
     if accelerator.tolerations:
         had = list(spec.get("tolerations") or ())
         known = [_meaning(toleration) for toleration in had]
@@ -208,18 +208,6 @@ def _place(spec: dict[str, Any], accelerator: Accelerator) -> None:
         spec["tolerations"] = had + [it for it in added if _meaning(it) not in known]
     if accelerator.runtime_class is not None:
         spec["runtimeClassName"] = accelerator.runtime_class
-
-
-def require(spec: dict[str, Any], terms: node_affinity.Terms) -> None:
-    """Let a pod run only on nodes that match these terms too; change only *spec* itself."""
-    affinity = spec["affinity"] = dict(spec.get("affinity") or {})
-    node = affinity["nodeAffinity"] = dict(affinity.get("nodeAffinity") or {})
-    required = node.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if required is not None:
-        terms = node_affinity.both(node_affinity.read(required["nodeSelectorTerms"]), terms)
-    node["requiredDuringSchedulingIgnoredDuringExecution"] = {
-        "nodeSelectorTerms": node_affinity.write(terms)
-    }
 
 
 def _meaning(toleration: Any) -> dict[str, Any]:

@@ -1,9 +1,12 @@
-"""Combines node selector terms by "and" and by "not".
+"""Combines node selector terms by "and" and by "not", and writes them into pods.
 
 A list of terms is a disjunction of conjunctions. So "these terms and those" is their cross product,
 and the negation is the product of each term's negated requirements. The operators have the meaning
 of k8s.io/component-helpers `scheduling/corev1/nodeaffinity` (v1.36): an empty term matches
 nothing, NotIn and DoesNotExist match if the label is absent, Gt and Lt need an integer.
+
+`off` and `rather_off` keep a pod off nodes in the terms of their label ``kubernetes.io/hostname``:
+Karpenter ignores pods with ``matchFields``, which would name the nodes themselves.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,6 +14,8 @@ from itertools import product
 from typing import Any, TypeAlias
 
 import msgspec
+
+from gpuspawner.offers.vendors import HOSTNAME
 
 _LISTS = ("matchExpressions", "matchFields")
 _OPPOSITE = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}
@@ -117,3 +122,41 @@ def _shortest(terms: Iterable[Term]) -> Terms:
 def _line(requirement: TermRequirement) -> dict[str, Any]:
     line: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
     return {**line, "values": list(requirement.values)} if requirement.values else line
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_MOST = 100
+"""The highest weight of a preference."""
+
+
+def require(spec: dict[str, Any], terms: Terms) -> None:
+    """Let a pod run only on nodes that match these terms too; change only *spec* itself."""
+    affinity = spec["affinity"] = dict(spec.get("affinity") or {})
+    node = affinity["nodeAffinity"] = dict(affinity.get("nodeAffinity") or {})
+    required = node.get(_REQUIRED)
+    if required is not None:
+        terms = both(read(required["nodeSelectorTerms"]), terms)
+    node[_REQUIRED] = {"nodeSelectorTerms": write(terms)}
+
+
+def off(pod: Mapping[str, Any], hostnames: Iterable[str]) -> dict[str, Any]:
+    """Return a pod that no scheduler puts on these nodes."""
+    spec = dict(pod["spec"])
+    require(spec, _none_of(hostnames))
+    return {**pod, "spec": spec}
+
+
+def rather_off(pod: Mapping[str, Any], hostnames: Iterable[str]) -> dict[str, Any]:
+    """Return a pod that schedulers put on these nodes only if there are no others."""
+    spec = pod["spec"]
+    affinity = spec.get("affinity") or {}
+    node = affinity.get("nodeAffinity") or {}
+    [preference] = write(_none_of(hostnames))
+    preferred = [*(node.get(_PREFERRED) or ()), {"weight": _MOST, "preference": preference}]
+    affinity = {**affinity, "nodeAffinity": {**node, _PREFERRED: preferred}}
+    return {**pod, "spec": {**spec, "affinity": affinity}}
+
+
+def _none_of(hostnames: Iterable[str]) -> Terms:
+    return ((TermRequirement("matchExpressions", HOSTNAME, "NotIn", tuple(hostnames)),),)

@@ -11,8 +11,8 @@ from msgspec import Meta
 from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import exact_bytes
 from gpuspawner.kube.quoting import one_line, quote
-from gpuspawner.offers import defaults, patterns, texts
-from gpuspawner.offers.accelerators import WrittenAccelerator, accelerator
+from gpuspawner.offers import patterns, texts
+from gpuspawner.offers.accelerators import WrittenAccelerator, accelerator, read_default_accelerator
 from gpuspawner.offers.shapes import (
     Memory,
     OfferError,
@@ -141,7 +141,7 @@ class Offers:
             for key, it in machines.items()
         }
         offers = replace(hub, accelerators=MappingProxyType(found))
-        chosen = defaults.default_accelerator(default_accelerator, offers.accelerators)
+        chosen = read_default_accelerator(default_accelerator, offers.accelerators)
         return replace(offers, default_accelerator=chosen)
 
     def with_accelerators(self, accelerators: Iterable[Accelerator]) -> "Offers":

@@ -12,9 +12,8 @@ from gpuspawner.kube.quoting import quote
 from gpuspawner.language import sentences
 from gpuspawner.offers import wording
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.options import ACCELERATOR, GPUS, NAMES, OPTIONS, FieldError, Written
+from gpuspawner.offers.options import ACCELERATOR, GPUS, NAMES, OPTIONS, FieldError, Number, Written
 from gpuspawner.offers.shapes import same_key
-from gpuspawner.offers.spelling import Number
 from gpuspawner.offers.types import Accelerator
 
 OF = "--"

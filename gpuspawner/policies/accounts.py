@@ -15,8 +15,7 @@ from gpuspawner.policies.charges import Charge, Meter, Who
 from gpuspawner.policies.ledger import Ledger
 from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.pod_owners import Claims
-from gpuspawner.policies.shares import Shares
-from gpuspawner.policies.usage import Usage
+from gpuspawner.policies.usage import Shares, Usage
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.reservations import Counting, Reservations
 

@@ -10,8 +10,7 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Who
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Limit, Per, Policy
-from gpuspawner.policies.shares import Shares, most
-from gpuspawner.policies.usage import Charges, Usage
+from gpuspawner.policies.usage import Charges, Shares, Usage, most
 
 Servers = Mapping[Key, Charges]
 """What servers take, by the names of their pods."""

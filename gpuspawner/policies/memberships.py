@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuspawner.compat import people
-from gpuspawner.kube.recent import KeptFor
+from gpuspawner.kube.caches import KeptFor
 from gpuspawner.policies.charges import Who
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policy

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import msgspec
 
 from gpuspawner.cluster.health import Health, Live, Reading
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod
-from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers.offers import Offers

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from msgspec import msgpack
 from msgspec.structs import replace
 
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.nodes import PriorityClass, Taint
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.preflight.decision import ResourceRoom, TaintedNodes
 from gpuspawner.scheduling.contention import requests_with_pod
 from gpuspawner.scheduling.failures import Untolerated

@@ -14,11 +14,11 @@ from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
-from gpuspawner.preflight.apart import Apart
 from gpuspawner.preflight.counts import NodeCounts, could_be_raised, could_replace
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
+    Apart,
     Decision,
     InQueue,
     Reason,

@@ -8,9 +8,9 @@ import time
 
 import msgspec
 
+from gpuspawner.kube.caches import Recent
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.pods import Pod, Toleration
-from gpuspawner.kube.recent import Recent
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.downloads import containers
 from gpuspawner.scheduling.requests import is_device

@@ -32,8 +32,7 @@ from gpuspawner.preflight.decision import (
     Wait,
     rejected,
 )
-from gpuspawner.preflight.dry_run import Admission, changes
-from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.dry_runs import Admission, TooManyDryRunsError, changes
 from gpuspawner.preflight.learned_admission import LearnedAdmission, unless_mended
 from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
 from gpuspawner.preflight.proposed_pod import Proposal

@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from gpuspawner.kube.kueue_pods import is_gated, queue_of, without_gates
+from gpuspawner.kube.kueue import is_gated, queue_of, without_gates
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Manifest, Undecodable, convert, manifest_of
 from gpuspawner.kube.pods import Pod
-from gpuspawner.offers.elsewhere import off
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.node_affinity import off
 from gpuspawner.preflight.placement import Later, MadeFor, kind_of
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scheduling.verdicts import Subject

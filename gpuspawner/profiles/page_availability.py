@@ -14,12 +14,11 @@ from gpuspawner.cluster.background import Turn
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.likeness import likeness
+from gpuspawner.kube.caches import KeptFor
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.kube.recent import KeptFor
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.downloads import on_all, settled_images
-from gpuspawner.preflight.dry_run import Admission
-from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.dry_runs import Admission, TooManyDryRunsError
 from gpuspawner.preflight.placement import placement_of
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Rejection

@@ -10,8 +10,7 @@ from gpuspawner import messages
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm, ProfileButton
 from gpuspawner.preflight.decision import Refuse
-from gpuspawner.preflight.dry_run import Admission, Answer
-from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.dry_runs import Admission, Answer, TooManyDryRunsError
 from gpuspawner.profiles import profile_availability
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.page_availability import Looking

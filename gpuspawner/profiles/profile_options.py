@@ -13,8 +13,7 @@ from gpuspawner.kube.quoting import quote
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence, sentences
 from gpuspawner.offers import patterns, wording
-from gpuspawner.offers.options import FieldError
-from gpuspawner.offers.spelling import is_number
+from gpuspawner.offers.options import FieldError, is_number
 from gpuspawner.offers.types import ScaleUp
 from gpuspawner.profiles.profile_list import (
     WRITTEN_IN,

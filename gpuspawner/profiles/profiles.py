@@ -20,7 +20,7 @@ from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render_refusal, render_usage
 from gpuspawner.language import language_tag
 from gpuspawner.launch.announcements import above_the_form
-from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import page, profile_availability
 from gpuspawner.profiles.listing import Listed

@@ -15,9 +15,8 @@ from dataclasses import replace
 import msgspec
 from msgspec import msgpack
 
+from gpuspawner.kube.caches import Recent, UntilChanged
 from gpuspawner.kube.objects import Manifest, manifest_of
-from gpuspawner.kube.recent import Recent
-from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.token_bucket import Clock

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import makes_its_pods
 from gpuspawner.compat.likeness import likeness
-from gpuspawner.kube.until_changed import UntilChanged
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.profile_availability import ProfileAvailability
 from gpuspawner.runtime import Runtime

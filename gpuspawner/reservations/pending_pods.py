@@ -7,10 +7,10 @@ import time
 from collections.abc import Container
 from typing import NamedTuple
 
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scheduling.contention import Demand
 from gpuspawner.scheduling.node_resources_fit import Asked, wanted
 from gpuspawner.scheduling.requests import pod_requests

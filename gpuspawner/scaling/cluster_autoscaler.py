@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from gpuspawner.kube.caches import Recent, UntilChanged
 from gpuspawner.kube.nodes import Node
-from gpuspawner.kube.recent import Recent
-from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.cluster_autoscaler_status import (
     NodeGroup,

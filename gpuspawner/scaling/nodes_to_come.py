@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.meta import Key
-from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.declared import DeclaredPool

@@ -6,9 +6,9 @@ from gpuspawner.kube.autoscaling import (
     NodeClaim,
     NodePool,
 )
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.store import ObjectStore
-from gpuspawner.kube.until_changed import UntilChanged
 
 STATUS = ("kube-system", "cluster-autoscaler-status")
 """Namespace and name of the ConfigMap to which Cluster Autoscaler writes its status by default."""

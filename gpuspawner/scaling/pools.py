@@ -4,8 +4,8 @@ from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 
 from gpuspawner.kube.autoscaling import NodeClaim
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Undecodable
-from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scaling import declared
 from gpuspawner.scaling.cluster_autoscaler import NodeGroups
 from gpuspawner.scaling.declared import DeclaredPool

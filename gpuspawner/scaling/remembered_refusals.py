@@ -3,7 +3,7 @@
 import time
 from collections.abc import Hashable
 
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.caches import Recent
 from gpuspawner.scaling.outlook import Obstacle, Source
 
 REMEMBERED_SECONDS = 600.0

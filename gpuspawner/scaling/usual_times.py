@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from statistics import median
 from typing import Generic, TypeVar
 
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.caches import Recent
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp
 
 TRIAL_SECONDS = 60.0

@@ -11,7 +11,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.caches import Recent
 
 from .labels import Labels, Selector
 from .node_info import PodInfo

@@ -12,7 +12,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple, TypeVar, cast
 
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.caches import Recent
 
 from .failures import Failure, Failures
 from .node_info import NodeInfo

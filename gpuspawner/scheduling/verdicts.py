@@ -8,11 +8,11 @@ from functools import partial
 import msgspec
 from msgspec import msgpack, structs
 
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Manifest, strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
-from gpuspawner.kube.until_changed import UntilChanged
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
 from gpuspawner.scheduling.node_info import NodeInfo, host_ports, pod_key

@@ -12,8 +12,8 @@ from gpuspawner import messages
 from gpuspawner.compat import pods
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message
-from gpuspawner.offers.elsewhere import off
 from gpuspawner.offers.manifest import with_last_words
+from gpuspawner.offers.node_affinity import off
 from gpuspawner.offers.parsing import Gone
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.granted import Granted, mark

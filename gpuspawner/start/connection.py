@@ -8,8 +8,7 @@ from gpuspawner.compat import kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.reflecting import OnGone, telling
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.preflight.dry_run import Admission, Answer
-from gpuspawner.preflight.dry_runs import DryRuns
+from gpuspawner.preflight.dry_runs import Admission, Answer, DryRuns
 from gpuspawner.start.host import Host
 
 

@@ -22,11 +22,9 @@ from gpuspawner.preflight.decision import (
     Wait,
     rejected,
 )
-from gpuspawner.preflight.dry_run import Admission
-from gpuspawner.preflight.dry_runs import TooManyDryRunsError
+from gpuspawner.preflight.dry_runs import Admission, TooManyDryRunsError
 from gpuspawner.preflight.proposed_pod import Proposal
-from gpuspawner.preflight.rejection import Of
-from gpuspawner.preflight.rejection_parser import read
+from gpuspawner.preflight.rejection import Of, read
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import policing
 from gpuspawner.start.refusal import Refusal, is_to_pass

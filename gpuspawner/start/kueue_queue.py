@@ -5,8 +5,7 @@ from typing import Any
 
 from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE, KueueObjects
 from gpuspawner.compat import pods
-from gpuspawner.kube.kueue import LocalQueue
-from gpuspawner.kube.kueue_pods import PRIORITY, QUEUE
+from gpuspawner.kube.kueue import PRIORITY, QUEUE, LocalQueue
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.start.host import Host
 from gpuspawner.traits.trait_types import setting

@@ -15,7 +15,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.parsing import Gone
 from gpuspawner.preflight.decision import Refuse
-from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.preflight.proposed_pod import Proposal
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpuspawner.cluster import user_scheduler as chart
-from gpuspawner.cluster.schedulers import Schedulers
+from gpuspawner.cluster.schedulers import Schedulers, read_chart
 from gpuspawner.compat import zero_to_jupyterhub
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.vendors import is_gpu
@@ -101,7 +100,7 @@ def known_schedulers(settings: Settings) -> Schedulers:
     """What the configuration and the chart's values say about schedulers."""
     of_chart = zero_to_jupyterhub.user_scheduler()
     return Schedulers(
-        tuple(settings.default_filter_schedulers), chart.read(*of_chart) if of_chart else None
+        tuple(settings.default_filter_schedulers), read_chart(*of_chart) if of_chart else None
     )
 
 

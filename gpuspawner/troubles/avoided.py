@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.caches import Recent
 from gpuspawner.troubles.trouble import Kind
 
 SECONDS = 1800.0

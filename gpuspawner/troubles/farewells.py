@@ -4,8 +4,8 @@ A lost node, a preemption or an eviction deletes a pod within seconds, and the h
 only every 30 seconds. By then, nothing is left of the pod that could tell why.
 """
 
+from gpuspawner.kube.caches import Recent
 from gpuspawner.kube.meta import Key
-from gpuspawner.kube.recent import Recent
 from gpuspawner.kube.startup import read_pod
 from gpuspawner.troubles.ending import Ending, ending_of, utc_now
 

@@ -1,7 +1,8 @@
-"""How far a start is: the steps that it has reached, from the pod and its events.
+"""How far a start is: the steps that it has reached, and how long each took in earlier starts.
 
-A step is reached as soon as one fact shows it, and no fact takes it back. So the steps are the same
-in whatever order the facts arrive, and more facts never lead back to an earlier step.
+A step is reached as soon as one fact of the pod or its events shows it, and no fact takes it back.
+So the steps are the same in whatever order the facts arrive, and more facts never lead back to an
+earlier step.
 """
 
 import re
@@ -14,10 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.kueue_pods import ADMISSION, MANAGED
+from gpuspawner.kube.kueue import ADMISSION, MANAGED
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import ConditionSince, ContainerState, StartingPod
 from gpuspawner.scaling.autoscaler_events import Coming, answer
+from gpuspawner.scaling.usual_times import UsualTimes
 from gpuspawner.troubles.evidence import (
     NOT_YET,
     PULL_FAILS,
@@ -257,3 +259,45 @@ def _condition(pod: StartingPod, type_: str) -> ConditionSince | None:
 
 def _since(condition: ConditionSince | None) -> datetime | None:
     return moment(condition.last_transition_time) if condition else None
+
+
+_LONGEST = 512
+"""In characters: users may choose names of images."""
+
+
+class UsualSteps:
+    """The usual times of steps, in this process."""
+
+    def __init__(self) -> None:
+        self._times = UsualTimes[tuple[Step, str]]()
+
+    def learn(self, stages: Sequence[Stage]) -> None:
+        """Note how long each stage took that has ended, if its times are known."""
+        for stage, following in pairwise(stages):
+            took = _seconds(stage, following)
+            if took is not None:
+                self._times.took(_key(stage), took)
+
+    def seconds(self, stage: Stage) -> float | None:
+        """Return how long such a stage usually takes; None if none has been seen to end."""
+        return self._times.seconds(_key(stage))
+
+
+def _seconds(stage: Stage, following: Stage) -> float | None:
+    if isinstance(stage.image, Pulled):
+        # An image that was there has no times, and says nothing of the next pull.
+        return stage.image.with_waiting or stage.image.seconds
+    if stage.since is None or following.since is None:
+        return None
+    return (following.since - stage.since).total_seconds()
+
+
+def _key(stage: Stage) -> tuple[Step, str]:
+    match stage.step:
+        case Step.PULLING | Step.INITIALIZING | Step.STARTING:
+            decides = stage.image.image if stage.image else stage.subject
+        case Step.NODE_STARTING:
+            decides = stage.subject
+        case _:
+            decides = ""
+    return stage.step, decides[:_LONGEST]

@@ -16,7 +16,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import Decision, Refuse
-from gpuspawner.preflight.dry_run import DryRun
+from gpuspawner.preflight.dry_runs import DryRun
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
 from localcluster import Fleet, LocalCluster, NodeGroup, Taint

@@ -10,8 +10,7 @@ import pytest
 
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
-from gpuspawner.preflight.rejection import Denied, Of, WebhookFailed
-from gpuspawner.preflight.rejection_parser import read
+from gpuspawner.preflight.rejection import Denied, Of, WebhookFailed, read
 from localcluster import LocalCluster
 from tests.cluster.admitting import GPU, Asker, add_node
 from tests.cluster.views import until

@@ -14,8 +14,7 @@ import pytest
 
 from gpuspawner.cluster.client import Client
 from gpuspawner.preflight.decision import Refuse
-from gpuspawner.preflight.dry_run import DryRun
-from gpuspawner.preflight.dry_runs import DryRuns, TooManyDryRunsError
+from gpuspawner.preflight.dry_runs import DryRun, DryRuns, TooManyDryRunsError
 from localcluster import LocalCluster
 from tests.cluster.admitting import GI, Asker, add_node
 from tests.cluster.views import load

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from traitlets.config import Config
 
-from gpuspawner.cluster import user_scheduler as chart_values
-from gpuspawner.cluster.schedulers import ONLY_SCORING
+from gpuspawner.cluster.schedulers import ONLY_SCORING, ChartScheduler, read_chart
 from gpuspawner.configuration import check
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import Rules
@@ -35,7 +34,7 @@ def test_the_chart_s_values_change_only_scores(chart: Chart, ours: tuple[str, ..
     values = chart.values(*map(read, ours))["scheduling"]["userScheduler"]
 
     assert values["enabled"] is True
-    assert chart_values.read(NAME, values) == chart_values.ChartScheduler(NAME, "v1.30.14", ())
+    assert read_chart(NAME, values) == ChartScheduler(NAME, "v1.30.14", ())
 
 
 def test_its_pods_are_judged_by_the_rules_of_its_version(

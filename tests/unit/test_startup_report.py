@@ -21,8 +21,7 @@ from gpuspawner.configuration import check
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import Undecodable, strict_convert
 from gpuspawner.offers import inventory
-from gpuspawner.preflight.dry_run import DryRun
-from gpuspawner.preflight.dry_runs import DryRuns
+from gpuspawner.preflight.dry_runs import DryRun, DryRuns
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scheduling.rules import DEFAULT_RULES

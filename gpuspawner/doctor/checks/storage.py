@@ -10,7 +10,7 @@ from gpuspawner.gates.what_if import Tried
 from gpuspawner.kube.quoting import did_you_mean, listing
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gpuspawner.messages.administrators import Finding, error, warning
-from gpuspawner.preflight.apart import Apart
+from gpuspawner.preflight.decision import Apart
 from gpuspawner.scheduling.pod_claims import WAIT, default_classes
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.storage_index import class_of_volume

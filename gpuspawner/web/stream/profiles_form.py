@@ -6,7 +6,7 @@ from functools import partial
 from msgspec import msgpack
 
 from gpuspawner import language
-from gpuspawner.kube.until_changed import UntilChanged
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.profiles import Profiles

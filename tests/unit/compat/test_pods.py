@@ -15,10 +15,10 @@ from kubespawner.objects import make_pod
 from gpuspawner.compat import pods
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers import manifest
-from gpuspawner.offers.elsewhere import off, rather_off
 from gpuspawner.offers.gpu_check import with_gpu_check
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import with_last_words
+from gpuspawner.offers.node_affinity import off, rather_off
 from gpuspawner.offers.offers import Offers
 from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.start.kueue_queue import queued

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tornado import web
 
-from gpuspawner.kube.recent import Recent
+from gpuspawner.kube.caches import Recent
 from gpuspawner.launch import failures
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.start import submitted_form

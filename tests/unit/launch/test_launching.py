@@ -27,7 +27,7 @@ from gpuspawner.start.decisions import PreflightMethod
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 from gpuspawner.troubles.farewells import Farewells
-from gpuspawner.troubles.usual import UsualSteps
+from gpuspawner.troubles.steps import UsualSteps
 from tests.unit.makers.starts import event
 
 pytestmark = pytest.mark.usefixtures("clock")

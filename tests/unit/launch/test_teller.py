@@ -9,9 +9,8 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
 from gpuspawner.troubles.pulls import Pulled, Pulling
-from gpuspawner.troubles.steps import Stage, Step
+from gpuspawner.troubles.steps import Stage, Step, UsualSteps
 from gpuspawner.troubles.trouble import About, Kind, Trouble
-from gpuspawner.troubles.usual import UsualSteps
 from tests.unit.makers.launches import Launch
 
 LOOKING = Stage(Step.SCHEDULING, (-1, 0))

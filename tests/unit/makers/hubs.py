@@ -16,8 +16,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.availability import Availability
-from gpuspawner.preflight.dry_run import Answer, DryRun
-from gpuspawner.preflight.dry_runs import DryRuns
+from gpuspawner.preflight.dry_runs import Answer, DryRun, DryRuns
 from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime

@@ -9,9 +9,8 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.troubles.giving_up import Course
-from gpuspawner.troubles.steps import Stage
+from gpuspawner.troubles.steps import Stage, UsualSteps
 from gpuspawner.troubles.trouble import Trouble
-from gpuspawner.troubles.usual import UsualSteps
 
 
 class Page(Progress):

@@ -11,8 +11,7 @@ from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.limits import Counts
 from gpuspawner.policies.owner import Names, Owner, People
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
-from gpuspawner.policies.shares import Shares
-from gpuspawner.policies.usage import Usage
+from gpuspawner.policies.usage import Shares, Usage
 
 GPUS, T4S = Measure(What.GPUS), Measure(What.GPUS, "t4")
 MEASURES = (GPUS, T4S, Measure(What.GPU_SERVERS), Measure(What.MEMORY))

@@ -28,8 +28,8 @@ from gpuspawner.preflight.rejection import (
     Unexplained,
     Use,
     WebhookFailed,
+    read,
 )
-from gpuspawner.preflight.rejection_parser import read
 
 GI = 2**30
 T4 = Grant(Accelerator("t4", "NVIDIA T4", "nvidia.com/gpu"), 1)

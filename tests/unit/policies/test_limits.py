@@ -13,8 +13,7 @@ from gpuspawner.policies.denial import over_limits
 from gpuspawner.policies.limits import Counts, Standing, standings
 from gpuspawner.policies.owner import Names, Owner, People
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policies, Policy, What
-from gpuspawner.policies.shares import Shares, most
-from gpuspawner.policies.usage import Usage
+from gpuspawner.policies.usage import Shares, Usage, most
 from tests.unit.makers.policy_worlds import (
     GPUS,
     GROUPS,

@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 
 from gpuspawner.cluster.client import Client
-from gpuspawner.preflight.dry_run import Admission, Answer, DryRun
-from gpuspawner.preflight.dry_runs import Budget, DryRuns, Slots, TooManyDryRunsError
+from gpuspawner.preflight.dry_runs import (
+    Admission,
+    Answer,
+    Budget,
+    DryRun,
+    DryRuns,
+    Slots,
+    TooManyDryRunsError,
+)
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.worlds import settle
 

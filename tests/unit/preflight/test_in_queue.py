@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.kube.kueue_pods import ADMISSION, QUEUE
+from gpuspawner.kube.kueue import ADMISSION, QUEUE
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Decision, InQueue, Reason, Refuse, Start
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed

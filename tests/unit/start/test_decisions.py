@@ -17,7 +17,7 @@ from gpuspawner.preflight.decision import (
     UnknownRules,
     Wait,
 )
-from gpuspawner.preflight.dry_run import Admission
+from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.start.decisions import decide

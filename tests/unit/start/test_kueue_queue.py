@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuspawner.kube.kueue_pods import PRIORITY, QUEUE
+from gpuspawner.kube.kueue import PRIORITY, QUEUE
 from gpuspawner.start.kueue_queue import queued
 
 POD = {"metadata": {"name": "jupyter-ann", "labels": {"app": "hub"}}, "spec": {}}

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gpuspawner.troubles.pulls import Pulled, Pulling
-from gpuspawner.troubles.steps import Stage, Step
-from gpuspawner.troubles.usual import UsualSteps
+from gpuspawner.troubles.steps import Stage, Step, UsualSteps
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ import pytest
 from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster.client import Client, RequestError
-from gpuspawner.preflight.dry_run import DryRun, added_tolerations, changes
+from gpuspawner.preflight.dry_runs import DryRun, added_tolerations, changes
 from gpuspawner.preflight.rejection import Missing, Of, Rejection
 
 POD = {"metadata": {"name": "jupyter-alice", "labels": {"a": "b"}}, "spec": {"containers": []}}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.kube.kueue import ResourceFlavor
-from gpuspawner.kube.kueue_pods import is_gated, queue_of, tolerating, without_gates
+from gpuspawner.kube.kueue import ResourceFlavor, is_gated, queue_of, tolerating, without_gates
 from gpuspawner.troubles.ending import ending_of, utc_now
 from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.steps import Step, stages

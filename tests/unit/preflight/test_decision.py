@@ -13,8 +13,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.preflight.apart import Apart
-from gpuspawner.preflight.decision import Reason, Refuse
+from gpuspawner.preflight.decision import Apart, Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
 from tests.unit.makers.storage import HOME, STORAGE_KINDS

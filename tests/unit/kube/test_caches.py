@@ -1,4 +1,4 @@
-"""What is kept of the last few."""
+"""Results that hold until something changes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.recent import KeptFor, Recent
+from gpuspawner.kube.caches import KeptFor, Recent, UntilChanged
 from tests.unit.makers.clocks import Clock
+
+
+def test_a_result_is_found_by_any_of_its_keys_in_its_version_only() -> None:
+    kept = UntilChanged[str](most=2)
+
+    assert kept.keep(1, "shared", "free") == "free"
+
+    assert kept.find(1, "alone", "shared") == "free"
+    assert kept.find(1, "alone") is None
+    assert kept.find(2, "shared") is None
+
+
+def test_a_new_version_forgets_the_results_of_the_old_one() -> None:
+    kept = UntilChanged[str](most=2)
+    kept.keep(1, "a", "free")
+
+    kept.keep(2, "b", "busy")
+
+    assert (kept.find(2, "a"), kept.find(2, "b"), kept.find(1, "a")) == (None, "busy", None)
+
+
+def test_there_are_never_more_results_than_allowed() -> None:
+    kept = UntilChanged[int](most=2)
+
+    for number in range(5):
+        kept.keep(1, number, number)
+        assert sum(kept.find(1, it) is not None for it in range(5)) <= 2
+        assert kept.find(1, number) == number
+
+
+def test_a_result_is_made_once_in_a_version_even_if_it_is_none() -> None:
+    kept, made = UntilChanged[None](), []
+
+    for version, key in ((1, "a"), (1, "a"), (1, "b"), (1, "a"), (2, "a"), (2, "a")):
+        assert kept.of(version, key, lambda it=(version, key): made.append(it)) is None
+
+    assert made == [(1, "a"), (1, "b"), (2, "a")]
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5))
@@ -42,7 +79,7 @@ def test_what_is_asked_for_is_made_once_and_kept_for_longer() -> None:
 def test_what_is_kept_for_some_seconds_is_found_for_so_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpuspawner.kube.recent.time", clock := Clock())
+    monkeypatch.setattr("gpuspawner.kube.caches.time", clock := Clock())
     kept = KeptFor[str, int](60, most=2)
 
     assert kept.keep("a", 1) == 1

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import Workload, order
 from gpuspawner.kube.objects import Undecodable, decode
-from gpuspawner.kueue.places import place_in_queue
-from gpuspawner.kueue.workloads import hopeless
+from gpuspawner.kueue.workloads import hopeless, place_in_queue
 from gpuspawner.preflight.kueue import PlaceInQueue
 from tests.unit.makers.kueue_worlds import (
     GPU,

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.policies import Limit, Per, Policy
-from gpuspawner.policies.shares import Share, Shares
-from gpuspawner.policies.usage import Usage
+from gpuspawner.policies.usage import Share, Shares, Usage
 from tests.unit.makers.policy_worlds import GPUS, amounts, charge, key, members, owners, policies
 
 
@@ -35,7 +34,7 @@ def test_a_share_that_follows_all_changes_equals_one_that_counts_anew(known, eve
 
 
 def test_of_ever_new_policies_only_the_last_shares_are_followed(monkeypatch) -> None:
-    monkeypatch.setattr("gpuspawner.policies.shares.MOST", 2)
+    monkeypatch.setattr("gpuspawner.policies.usage.MOST", 2)
     usage = Usage()
     shares = Shares(usage)
     made = [Policy(name, limits=(Limit(Per.GROUP, GPUS, 8),)) for name in "abc"]
