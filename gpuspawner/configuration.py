@@ -21,11 +21,12 @@ from traitlets.config import Config, Configurable, LoggingConfigurable
 from traitlets.config.loader import PyFileConfigLoader
 from traitlets.log import get_logger
 
-from gpuspawner import runtime, startup_report
+from gpuspawner import runtime
 from gpuspawner.cluster import garbage
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.code import sets_attribute
 from gpuspawner.compat.required_names import IncompatibleError
+from gpuspawner.gates import startup_report
 from gpuspawner.kube.objects import mapping
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.launch import announcements
@@ -36,8 +37,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.profiles import override_mistakes, pod_of_choice
 from gpuspawner.profiles.override_mistakes import Slip
-from gpuspawner.spawner import GPUSpawner
-from gpuspawner.spawner_class import SpawnerClassError, in_front_of
+from gpuspawner.spawner import GPUSpawner, SpawnerClassError, in_front_of
 from gpuspawner.traits import OF_ONE_SERVER, OFFERS
 from gpuspawner.traits.settings import configured_offers, configured_policies, configured_queue
 from gpuspawner.web.handlers import serve

@@ -15,7 +15,6 @@ from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configu
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.facts import Fact, Happened
 from gpuspawner.kube.caches import Recent
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
@@ -38,8 +37,9 @@ from gpuspawner.traits.settings import (
     scheduling_rules,
 )
 from gpuspawner.traits.trait_types import AsSet
-from gpuspawner.troubles.avoided import AvoidedNodes
-from gpuspawner.troubles.farewells import Farewells
+from gpuspawner.troubles.avoided_nodes import AvoidedNodes
+from gpuspawner.troubles.ending import Farewells
+from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.troubles.steps import UsualSteps
 
 if TYPE_CHECKING:

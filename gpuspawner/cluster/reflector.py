@@ -11,7 +11,7 @@ import msgspec
 
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import RequestError
-from gpuspawner.cluster.events import Change
+from gpuspawner.cluster.decoding import Change
 from gpuspawner.cluster.garbage import collect_young
 from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal, Watcher

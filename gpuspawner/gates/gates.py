@@ -24,7 +24,6 @@ from gpuspawner.compat.database import database_of
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.pods import changed as changed_pod
 from gpuspawner.compat.pods import plain as plain_pod
-from gpuspawner.facts import Happened
 from gpuspawner.gates import administrators_form, wait_option
 from gpuspawner.gates.avoiding import avoiding
 from gpuspawner.gates.eager_task import at_once
@@ -32,8 +31,8 @@ from gpuspawner.gates.form_gate import FormGate
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.servers import UNDISRUPTED
-from gpuspawner.launch import failures
-from gpuspawner.launch.failures import explaining, explaining_late
+from gpuspawner.launch import failed_starts
+from gpuspawner.launch.failed_starts import explaining, explaining_late
 from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
@@ -60,6 +59,7 @@ from gpuspawner.start.sending import Sending
 from gpuspawner.start.source import Choice
 from gpuspawner.start.stored_options import restoring
 from gpuspawner.traits.trait_types import setting
+from gpuspawner.troubles.facts import Happened
 
 
 class Gates:
@@ -136,7 +136,7 @@ class Gates:
                 )
         self._spawner.user_options = dict(choice.options)
         self.server_state.forget()
-        failures.forget(self._spawner, self._runtime.failed_starts)
+        failed_starts.forget(self._spawner, self._runtime.failed_starts)
         for message in self.attempt.news():
             self._progress.tell(message, 5)
         self._begun.set()

@@ -20,13 +20,12 @@ from gpuspawner.form.addresses import line, stop
 from gpuspawner.form.view_model import AboveTheForm, OwnServer, WithheldCard
 from gpuspawner.kube.startup import read_pod
 from gpuspawner.language import gettext as _
-from gpuspawner.launch import failures
+from gpuspawner.launch import failed_starts
 from gpuspawner.launch.server_state import last_of
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Entitlement
-from gpuspawner.troubles.ending import Ending, utc_now
-from gpuspawner.troubles.mishaps import Mishap, mishaps
+from gpuspawner.troubles.ending import Ending, Mishap, mishaps, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +121,7 @@ def above_the_form(
 
     None if there is nothing to say.
     """
-    failed, ended = failures.last_failure(spawner, runtime.failed_starts), last_ending(spawner)
+    failed, ended = failed_starts.last_failure(spawner, runtime.failed_starts), last_ending(spawner)
     withheld = tuple(
         WithheldCard(it.display_name, it.description, explanation)
         for it, explanation in entitlement.withheld

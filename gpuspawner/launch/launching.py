@@ -31,10 +31,10 @@ from gpuspawner.start.refusal import Refusal, is_to_pass
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
-from gpuspawner.troubles.avoided import BROKEN
+from gpuspawner.troubles.avoided_nodes import BROKEN
+from gpuspawner.troubles.ending import is_lost
 from gpuspawner.troubles.evidence import SERVER
 from gpuspawner.troubles.giving_up import Course, GivenUp, StartPhase, hopeless, late, phase
-from gpuspawner.troubles.mishaps import is_lost
 from gpuspawner.troubles.steps import Step
 from gpuspawner.troubles.trouble import Kind, Trouble
 

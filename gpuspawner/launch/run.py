@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from jupyterhub.utils import AnyTimeoutError
 
 from gpuspawner.compat.kubespawner import Stock, is_of_others
-from gpuspawner.facts import Happened
 from gpuspawner.launch.launching import (
     Decide,
     Launching,
@@ -25,6 +24,7 @@ from gpuspawner.launch.unscheduled import question
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name
+from gpuspawner.troubles.facts import Happened
 from gpuspawner.troubles.giving_up import StartPhase, late
 from gpuspawner.troubles.trouble import Trouble
 

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.facts import Happened
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.reservations import granted
@@ -23,8 +22,16 @@ from gpuspawner.reservations.place_in_line import KeptPlace
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.state import ENDED
 from gpuspawner.start.host import Host, log_name
-from gpuspawner.troubles.ending import Ending, ending_of, is_overdue, read, utc_now, written
-from gpuspawner.troubles.mishaps import is_lost
+from gpuspawner.troubles.ending import (
+    Ending,
+    ending_of,
+    is_lost,
+    is_overdue,
+    read,
+    utc_now,
+    written,
+)
+from gpuspawner.troubles.facts import Happened
 from gpuspawner.troubles.trouble import Kind
 
 _STATE = "gpuspawner"

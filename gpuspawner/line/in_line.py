@@ -10,9 +10,8 @@ from math import inf
 
 from gpuspawner import language, messages
 from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
-from gpuspawner.facts import Happened
 from gpuspawner.form.addresses import line
-from gpuspawner.launch import failures
+from gpuspawner.launch import failed_starts
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.front_of_line import STAYS, needs_a_place
@@ -33,6 +32,7 @@ from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
 from gpuspawner.start.refusal import UNREACHABLE, Refusal, left
 from gpuspawner.start.source import Choice
+from gpuspawner.troubles.facts import Happened
 
 # Which refusals let a start wait in line, or keep its place there.
 
@@ -244,7 +244,7 @@ class InLine(TurnToStart):
         allows = partial(self._is_allowed, choice, tag) if self._denied else None
         try:
             with (
-                failures.explaining(self._spawner, self._runtime.failed_starts, str),
+                failed_starts.explaining(self._spawner, self._runtime.failed_starts, str),
                 waiting.uncounted(),
                 self._line.join(ticket, proposal, allows) as called,
             ):

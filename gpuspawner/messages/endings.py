@@ -8,8 +8,7 @@ from gpuspawner.language import N_, sentences
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.causes import way_out
-from gpuspawner.troubles.ending import Ending
-from gpuspawner.troubles.mishaps import Mishap
+from gpuspawner.troubles.ending import Ending, Mishap
 from gpuspawner.troubles.trouble import Kind, Trouble
 
 _CAUSES = {

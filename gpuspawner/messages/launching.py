@@ -1,13 +1,19 @@
-"""What happens between the click and the server, in sentences: steps, troubles, and the end."""
+"""What happens between the click and the server, in sentences: steps, troubles, and the end.
+
+kube-scheduler's own reason is told only if the preflight doesn't know better: it is off, or another
+scheduler decides.
+"""
 
 from gpuspawner.language import N_
 from gpuspawner.language import gettext as _
-from gpuspawner.messages import unscheduled, words
+from gpuspawner.messages import words
 from gpuspawner.messages.causes import NOTHING, cause, way_out
 from gpuspawner.messages.words import Message, so_far
 from gpuspawner.offers.grant import Grant
+from gpuspawner.scheduling.requests import is_device
 from gpuspawner.troubles.giving_up import GivenUp, StartPhase
 from gpuspawner.troubles.pulls import Pulled
+from gpuspawner.troubles.scheduler_message import ReasonKind, SchedulerReason, reasons
 from gpuspawner.troubles.steps import Stage, Step
 from gpuspawner.troubles.trouble import Kind, Trouble
 
@@ -91,7 +97,7 @@ def failure(failed: GivenUp, grant: Grant = NOTHING) -> Message:
     if failed.cause is None or failed.cause.kind is Kind.UNKNOWN:
         return Message.of(_late(failed.late), words.retry_or_tell())
     if failed.cause.kind is Kind.UNSCHEDULABLE:
-        said = unscheduled.why(failed.cause.text)
+        said = why_unscheduled(failed.cause.text)
         return Message.of(_late(StartPhase.SCHEDULED), said, words.retry_or_tell())
     lead = cause(failed.cause, grant)
     return Message.of(lead, _last_words(failed.cause), way_out(failed.cause))
@@ -126,3 +132,41 @@ def _last_words(trouble: Trouble) -> str:
     if trouble.exit is None or trouble.kind not in (Kind.CRASHED, Kind.ENDED):
         return ""
     return words.last_words(trouble.exit.last_words)
+
+
+def why_unscheduled(text: str) -> str:
+    """Return the sentence; "" if the text names nothing that tells a user more.
+
+    A device comes first, then memory, then processors: the other nodes are of another kind, so
+    their taints, labels and disks don't matter.
+    """
+    named = list(reasons(text))
+    short = [it for it in named if it.kind is ReasonKind.RESOURCE]
+    if short:
+        return _too_little(min(short, key=_rank))
+    kinds = {it.kind for it in named}
+    if ReasonKind.PODS in kinds:
+        return _("Every suitable machine already runs as many servers as it can.")
+    if ReasonKind.DISK in kinds:
+        return _("No machine can use the disk of your server right now.")
+    if ReasonKind.GATES in kinds:
+        return _("Your server is still held back by another part of the cluster.")
+    return ""
+
+
+def _rank(reason: SchedulerReason) -> tuple[int, str]:
+    what = reason.resource
+    return 0 if is_device(what) else 1 if what == "memory" else 2, what
+
+
+def _too_little(reason: SchedulerReason) -> str:
+    match reason.resource:
+        case "memory":
+            return _("No suitable machine has enough free memory.")
+        case "cpu":
+            return _("No suitable machine has enough free CPU.")
+        case "ephemeral-storage":
+            return _("No suitable machine has enough free disk space.")
+        case resource:
+            text = _("No suitable machine has enough free resources of this kind: {resource}.")
+            return text.format(resource=words.device(resource))

@@ -12,10 +12,9 @@ from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.compat.people import Person
 from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Meter, Who
-from gpuspawner.policies.ledger import Ledger
 from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.pod_owners import Claims
-from gpuspawner.policies.usage import Shares, Usage
+from gpuspawner.policies.usage import Ledger, Shares, Usage
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.reservations import Counting, Reservations
 

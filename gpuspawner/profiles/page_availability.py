@@ -23,8 +23,8 @@ from gpuspawner.preflight.placement import placement_of
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.profiles import profile_availability
-from gpuspawner.profiles.listing import Listed, Lists
 from gpuspawner.profiles.pod_of_choice import try_out, unknown
+from gpuspawner.profiles.profile_list import Listed, Lists
 from gpuspawner.profiles.profile_options import Chosen, of_profile
 from gpuspawner.profiles.samples import ChoiceKey, Pattern, Patterns, Samples, sample
 from gpuspawner.profiles.sharing import SharedRows

@@ -12,9 +12,9 @@ from gpuspawner.messages import Message, OnForm, ProfileButton
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_runs import Admission, Answer, TooManyDryRunsError
 from gpuspawner.profiles import profile_availability
-from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.page_availability import Looking
 from gpuspawner.profiles.profile_availability import Other
+from gpuspawner.profiles.profile_list import Listed
 from gpuspawner.profiles.profile_options import Chosen
 from gpuspawner.start.source import Choice
 

@@ -23,7 +23,6 @@ from gpuspawner.launch.announcements import above_the_form
 from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import page, profile_availability
-from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.page_availability import (
     PAGE_TURN_SECONDS,
     REFUSAL_TURN_SECONDS,
@@ -32,6 +31,7 @@ from gpuspawner.profiles.page_availability import (
 )
 from gpuspawner.profiles.pod_of_choice import try_out
 from gpuspawner.profiles.profile_alternatives import GivingUp, ProfileChoice
+from gpuspawner.profiles.profile_list import Listed
 from gpuspawner.profiles.profile_options import PROFILE, Chosen, choose, keep
 from gpuspawner.profiles.sharing import Page, Rows
 from gpuspawner.runtime import Runtime

@@ -20,7 +20,7 @@ from gpuspawner.kube.objects import Manifest, manifest_of
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.token_bucket import Clock
-from gpuspawner.profiles.listing import Listed
+from gpuspawner.profiles.profile_list import Listed
 from gpuspawner.scaling.declared import DeclaredPool
 
 _MOST_KEPT = 64

@@ -10,8 +10,8 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.compat.kubespawner import makes_its_pods
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.kube.caches import UntilChanged
-from gpuspawner.profiles.listing import Listed
 from gpuspawner.profiles.profile_availability import ProfileAvailability
+from gpuspawner.profiles.profile_list import Listed
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks
 from gpuspawner.start.host import Host

@@ -10,7 +10,6 @@ from tornado import web
 from gpuspawner import messages, runtime
 from gpuspawner.compat import failure_count, jupyterhub
 from gpuspawner.compat.database import is_fault
-from gpuspawner.facts import Happened
 from gpuspawner.language import ENGLISH, language_tag
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
@@ -18,6 +17,7 @@ from gpuspawner.offers.options import FieldError
 from gpuspawner.start import submitted_form
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.traits.trait_types import setting
+from gpuspawner.troubles.facts import Happened
 
 UNREACHABLE = "unreachable"
 """Why a start is refused while the hub can't reach the cluster."""

@@ -15,7 +15,7 @@ from threading import Thread
 
 import msgspec
 
-from gpuspawner.facts import Fact
+from gpuspawner.troubles.facts import Fact
 from gpuspawner.use.daemon_threads import aside
 from gpuspawner.use.record import MOST_FACTS
 

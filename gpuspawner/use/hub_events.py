@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gpuspawner.facts import Fact, Happened
+from gpuspawner.troubles.facts import Fact, Happened
 
 SCHEMA_ID = "https://schema.jupyter.org/gpuspawner/server"
 SCHEMA = {

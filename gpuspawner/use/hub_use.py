@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from gpuspawner.compat.jupyterhub import announce_on
-from gpuspawner.facts import Fact
 from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime
+from gpuspawner.troubles.facts import Fact
 from gpuspawner.use import capacity_page, gpus_page, idle_pages
 from gpuspawner.use.daemon_threads import aside
 from gpuspawner.use.files import FactFiles, Writer

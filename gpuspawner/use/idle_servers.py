@@ -16,9 +16,9 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
-from gpuspawner.facts import Happened
 from gpuspawner.kube.meta import Key
 from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.troubles.facts import Happened
 
 USED = 0.01
 """The least use that counts, as a part of a GPU: an open notebook has 0, and a counter may have

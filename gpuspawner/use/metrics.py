@@ -9,8 +9,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.kinds import KINDS
-from gpuspawner.facts import Fact, Happened
 from gpuspawner.runtime import Runtime
+from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.use.census import Census, Held
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.watching import UseWatch

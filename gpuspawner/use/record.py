@@ -7,7 +7,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from gpuspawner.facts import Fact, Happened
+from gpuspawner.troubles.facts import Fact, Happened
 
 log = logging.getLogger(__name__)
 

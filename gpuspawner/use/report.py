@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gpuspawner.facts import Fact, Happened
+from gpuspawner.troubles.facts import Fact, Happened
 
 
 class RefusalReport(msgspec.Struct, frozen=True):

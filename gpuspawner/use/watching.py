@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from gpuspawner.compat.activity import unused_for
 from gpuspawner.compat.jupyterhub import hub, running
-from gpuspawner.facts import Fact, Happened
 from gpuspawner.kube.meta import Key, moment
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
+from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.use.daemon_threads import aside
 from gpuspawner.use.gpu_use_config import Notify
 from gpuspawner.use.idle_servers import (

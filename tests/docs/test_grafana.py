@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuspawner.facts import Happened
+from gpuspawner.troubles.facts import Happened
 from gpuspawner.use.census import Held
 
 FOLDER = Path(__file__).parents[2] / "docs" / "grafana"

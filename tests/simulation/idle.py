@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from gpuspawner.facts import Happened
 from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.troubles.facts import Happened
 from gpuspawner.use.idle_servers import (
     DeviceUse,
     IdleStanding,

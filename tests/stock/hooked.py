@@ -15,7 +15,7 @@ from kubespawner.spawner import KubeSpawner
 from traitlets import default
 
 from gpuspawner import GPUSpawner
-from gpuspawner.spawner_class import in_front_of
+from gpuspawner.spawner import in_front_of
 from tests.stock.looking import look
 
 KIND = "GPUSPAWNER_HOOKS"

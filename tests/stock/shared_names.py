@@ -6,7 +6,7 @@ import kubespawner
 from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
-from gpuspawner.spawner_class import in_front_of
+from gpuspawner.spawner import in_front_of
 
 NAMES = (*GPUSpawner.class_own_traits(config=True), "gates", "stock", "copied", "attempt")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import kubespawner
 
-import gpuspawner.spawner_class  # noqa: F401, which needs the name as it is
+import gpuspawner.spawner  # noqa: F401, which needs the name as it is
 from gpuspawner import GPUSpawner
 from gpuspawner.launch import run
 

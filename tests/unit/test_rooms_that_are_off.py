@@ -19,7 +19,7 @@ import asyncio, json, sys
 import pytest
 from traitlets.config import Config
 import gpuspawner
-from gpuspawner import startup_report
+from gpuspawner.gates import startup_report
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.handlers import serve
 from tests.unit.makers.hubs import A100, StillHub

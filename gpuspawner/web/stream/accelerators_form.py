@@ -13,8 +13,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import what_decides
 from gpuspawner.preflight.downloads import containers
 from gpuspawner.web.answers import states_of
-from gpuspawner.web.stream.allowed import Allowed
-from gpuspawner.web.stream.open_form import Shown
+from gpuspawner.web.stream.open_form import Allowed, Shown
 
 
 class AcceleratorsForm:

@@ -8,12 +8,11 @@ from msgspec import msgpack
 from gpuspawner import language
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.preflight.proposed_pod import Proposal
-from gpuspawner.profiles.listing import Listed
+from gpuspawner.profiles.profile_list import Listed
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.scheduling.verdicts import Subject
 from gpuspawner.web.answers import JSON
-from gpuspawner.web.stream.allowed import Allowed
-from gpuspawner.web.stream.open_form import Shown
+from gpuspawner.web.stream.open_form import Allowed, Shown
 
 
 class ProfilesForm:

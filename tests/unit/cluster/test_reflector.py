@@ -14,7 +14,7 @@ import pytest
 
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import RequestError
-from gpuspawner.cluster.events import Change
+from gpuspawner.cluster.decoding import Change
 from gpuspawner.cluster.health import Live, health_of
 from gpuspawner.cluster.kinds import PODS
 from gpuspawner.cluster.reflector import Reflector

@@ -12,7 +12,7 @@ from gpuspawner.cluster.health import Stale
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import Refuse, Start
-from gpuspawner.spawner_class import in_front_of
+from gpuspawner.spawner import in_front_of
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import NODES, OFFERS, begin
 from tests.unit.makers.hubs import (

@@ -12,7 +12,7 @@ from gpuspawner.cluster.health import Reading
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.sources import FORM_PATIENCE
 from gpuspawner.profiles.profiles import Profiles
-from gpuspawner.spawner_class import in_front_of
+from gpuspawner.spawner import in_front_of
 from tests.unit.makers.hubs import A100
 from tests.unit.makers.profile_lists import CPU, GPU
 from tests.unit.makers.worlds import node

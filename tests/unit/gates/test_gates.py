@@ -15,7 +15,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scaling.usual_times import longest_wait
-from gpuspawner.spawner_class import in_front_of
+from gpuspawner.spawner import in_front_of
 from gpuspawner.start.attempt import CLEANUP_SECONDS
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import sends

@@ -17,7 +17,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.gates.preview import preview
 from gpuspawner.preflight.decision import Start
 from gpuspawner.preflight.rejection import Denied, Of, Rejection
-from gpuspawner.spawner_class import in_front_of
+from gpuspawner.spawner import in_front_of
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import begin
 from tests.unit.makers.hubs import A100, named

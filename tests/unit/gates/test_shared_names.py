@@ -8,7 +8,7 @@ from kubespawner import KubeSpawner
 from traitlets import List
 
 from gpuspawner import GPUSpawner
-from gpuspawner.spawner_class import in_front_of
+from gpuspawner.spawner import in_front_of
 from gpuspawner.start.refusal import Refusal
 from tests.unit.gates.test_accelerators import of
 from tests.unit.makers.courses import begin

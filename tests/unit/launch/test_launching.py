@@ -26,7 +26,7 @@ from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.start.decisions import PreflightMethod
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
-from gpuspawner.troubles.farewells import Farewells
+from gpuspawner.troubles.ending import Farewells
 from gpuspawner.troubles.steps import UsualSteps
 from tests.unit.makers.starts import event
 

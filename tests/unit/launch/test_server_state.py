@@ -111,7 +111,7 @@ def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
         raise KeyError("a bug")
 
     monkeypatch.setattr("gpuspawner.launch.server_state.read_pod", fails)
-    monkeypatch.setattr("gpuspawner.troubles.farewells.ending_of", fails)
+    monkeypatch.setattr("gpuspawner.troubles.ending.ending_of", fails)
 
     assert up.gpuspawner_gates.server_state.polled(None, pod()) is None
     assert up.gpuspawner_gates.server_state.polled(1, pod()) == 1

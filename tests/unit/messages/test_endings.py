@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gpuspawner.messages import ends_in, last_server_ended, mishap, server_ended
-from gpuspawner.troubles.ending import Ending
-from gpuspawner.troubles.mishaps import Mishap
+from gpuspawner.troubles.ending import Ending, Mishap
 from gpuspawner.troubles.trouble import Kind
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)

@@ -1,9 +1,12 @@
 """What gpuspawner reads of a list: unambiguous names, and KubeSpawner's defaults."""
 
+from __future__ import annotations
+
+from types import SimpleNamespace
 from typing import Any
 
 from gpuspawner.profiles.profile_availability import others
-from gpuspawner.profiles.profile_list import read
+from gpuspawner.profiles.profile_list import Lists, read
 from gpuspawner.profiles.profile_options import of_profile
 
 
@@ -46,3 +49,33 @@ def test_of_several_defaults_the_first_counts_as_in_kubespawner() -> None:
     [profile] = read([{"display_name": "A", "slug": "a", "profile_options": option}])
 
     assert [it.default for it in profile.options[0].choices] == [False, True, False]
+
+
+def listing(*keys: str) -> list[dict[str, Any]]:
+    """Return one profile with these choices, in this order."""
+    choices = {key: {"display_name": key, "kubespawner_override": {}} for key in keys}
+    option = {"display_name": "Size", "choices": choices}
+    return [{"display_name": "Lab", "profile_options": {"size": option}}]
+
+
+def test_equal_lists_are_read_once() -> None:
+    lists, spawner = Lists(), SimpleNamespace()
+
+    first = lists.read(spawner, listing("small", "big"))
+
+    assert lists.read(spawner, listing("small", "big")) is first
+
+
+def test_lists_in_another_order_are_others_because_the_first_choice_is_the_default() -> None:
+    lists, spawner = Lists(), SimpleNamespace()
+
+    for keys in (("small", "big"), ("big", "small")):
+        (profile,) = lists.read(spawner, listing(*keys)).profiles
+        (option,) = profile.options
+        assert [it.key for it in option.choices if it.default] == [keys[0]]
+
+
+def test_a_function_that_returns_nothing_lists_no_profiles_each_time() -> None:
+    lists = Lists()
+
+    assert [lists.read(SimpleNamespace(), None).profiles for _ in range(2)] == [(), ()]

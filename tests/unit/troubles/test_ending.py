@@ -9,9 +9,21 @@ import pytest
 from msgspec.structs import replace
 
 from gpuspawner.kube.meta import ResourceRequirements
+from gpuspawner.kube.nodes import Taint
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.messages import last_server_ended
-from gpuspawner.troubles.ending import Ending, ending_of, is_overdue, read, written
+from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.troubles.ending import (
+    Ending,
+    Farewells,
+    Mishap,
+    ending_of,
+    is_lost,
+    is_overdue,
+    mishaps,
+    read,
+    written,
+)
 from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.starts import at, condition, ended, start
 
@@ -178,3 +190,142 @@ def test_what_is_written_is_read_again() -> None:
 )
 def test_what_nobody_can_read_is_no_ending(plain: object) -> None:
     assert read(plain) is None
+
+
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+
+
+def gone(name: str, *conditions: dict[str, str]) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "hub", "deletionTimestamp": "2026-11-21T20:30:00Z"},
+        "status": {"phase": "Running", "conditions": list(conditions)},
+    }
+
+
+def test_the_last_of_a_pod_tells_how_it_ended() -> None:
+    farewells = Farewells()
+
+    farewells.note(gone("a", EVICTED))
+    farewells.note(gone("b"))
+
+    assert [it.kind for name in "ab" if (it := farewells.of(("hub", name)))] == [
+        Kind.EVICTED,
+        Kind.DELETED,
+    ]
+    assert farewells.of(("hub", "c")) is None
+
+
+def test_a_new_pod_of_the_name_is_not_told_the_old_one_s_ending() -> None:
+    farewells = Farewells()
+    farewells.note(gone("a", EVICTED))
+
+    farewells.forget(("hub", "a"))
+    farewells.forget(("hub", "a"))
+
+    assert farewells.of(("hub", "a")) is None
+
+
+def test_a_pod_that_ran_until_it_was_gone_replaces_what_was_known_of_its_name() -> None:
+    farewells = Farewells()
+    farewells.note(gone("a", EVICTED))
+    running = {"metadata": {"name": "a", "namespace": "hub"}, "status": {"phase": "Running"}}
+
+    farewells.note(running)
+
+    assert farewells.of(("hub", "a")) is None
+
+
+def test_the_oldest_are_forgotten_first() -> None:
+    farewells = Farewells(most=2)
+
+    for name in ("a", "b", "a", "c"):
+        farewells.note(gone(name, EVICTED))
+
+    kept = [name for name in "abc" if farewells.of(("hub", name))]
+    assert kept == ["a", "c"]
+
+
+def test_what_nobody_can_read_is_skipped() -> None:
+    farewells = Farewells()
+
+    for pod in (None, "text", {"metadata": 3}, {"status": {"conditions": "none"}}):
+        farewells.note(pod)
+
+
+GPU = "nvidia.com/gpu"
+RUNS_ON = {"ready": True, "state": {"running": {"startedAt": at(100)}}}
+
+
+def node(free: int = 0, *taints: str, healthy: int = 1, every: int = 2) -> NodeInfo:
+    info = NodeInfo("gpu-0")
+    info.free, info.allocatable, info.capacity = {GPU: free}, {GPU: healthy}, {GPU: every}
+    info.taints = tuple(Taint(key, effect="NoExecute") for key in taints)
+    return info
+
+
+def with_a_gpu(pod: StartingPod) -> StartingPod:
+    limits = ResourceRequirements(limits={GPU: "1", "memory": "1Gi"})
+    made = [msgspec.structs.replace(it, resources=limits) for it in pod.spec.containers or ()]
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=made))
+
+
+def test_nothing_has_happened_to_most_servers() -> None:
+    assert mishaps(with_a_gpu(start(notebook=RUNS_ON, phase="Running")), node()) == []
+    assert mishaps(with_a_gpu(start(notebook=RUNS_ON, phase="Running")), None) == []
+
+
+@pytest.mark.parametrize("reason", ["OOMKilled", "Error"])
+def test_a_container_that_was_started_again_is_told_with_its_end(reason: str) -> None:
+    notebook = {**RUNS_ON, "restartCount": 1, "lastState": ended(137, reason, at_=60)}
+    moment = datetime(2026, 11, 21, 20, 31, tzinfo=UTC)
+    kind = Kind.OUT_OF_MEMORY if reason == "OOMKilled" else Kind.CRASHED
+
+    found = mishaps(with_a_gpu(start(notebook=notebook, phase="Running")), node())
+
+    assert found == [Mishap(kind, moment, 2**30)]
+
+
+def test_a_crash_of_an_init_container_is_no_restart_of_the_server() -> None:
+    init = {"restartCount": 1, "lastState": ended(1, at_=30), "state": ended(0, "Completed")}
+
+    assert mishaps(with_a_gpu(start(notebook=RUNS_ON, init=init, phase="Running")), node()) == []
+
+
+@pytest.mark.parametrize(("healthy", "every"), [(1, 2), (0, 1)])
+def test_a_node_with_fewer_gpus_than_its_pods_have_has_a_broken_one(
+    healthy: int, every: int
+) -> None:
+    ill = node(-1, healthy=healthy, every=every)
+
+    assert mishaps(with_a_gpu(start(notebook=RUNS_ON)), ill) == [Mishap(Kind.DEVICE_BROKEN)]
+    assert mishaps(start(notebook=RUNS_ON), node(-1)) == []
+
+
+@pytest.mark.parametrize(("healthy", "every"), [(0, 2), (0, 0), (1, 1)])
+def test_a_device_plugin_that_is_away_or_counts_fewer_shares_has_broken_nothing(
+    healthy: int, every: int
+) -> None:
+    pod = with_a_gpu(start(notebook=RUNS_ON))
+
+    assert mishaps(pod, node(-1, healthy=healthy, every=every)) == []
+
+
+def test_a_device_that_the_kubelet_calls_unhealthy_is_told_once() -> None:
+    devices = [{"name": GPU, "resources": [{"resourceID": "GPU-1", "health": "Unhealthy"}]}]
+    pod = start(notebook={**RUNS_ON, "allocatedResourcesStatus": devices})
+
+    assert mishaps(pod, node()) == [Mishap(Kind.DEVICE_BROKEN)]
+    assert mishaps(with_a_gpu(pod), node(-1)) == [Mishap(Kind.DEVICE_BROKEN)]
+
+
+@pytest.mark.parametrize("taint", ["unreachable", "not-ready"])
+def test_a_node_of_which_nobody_hears_is_lost(taint: str) -> None:
+    lost = node(0, f"node.kubernetes.io/{taint}")
+
+    assert is_lost(lost)
+    assert mishaps(start(notebook=RUNS_ON), lost) == [Mishap(Kind.NODE_LOST)]
+
+
+def test_a_node_that_is_gone_is_lost_and_one_with_other_taints_is_not() -> None:
+    assert is_lost(None)
+    assert not is_lost(node(0, "example.org/repair"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuspawner.facts import Fact, Happened
+from gpuspawner.troubles.facts import Fact, Happened
 
 
 def fact(happened: str, at: float = 1_000_000.0, user: str = "ann", **what: Any) -> Fact:

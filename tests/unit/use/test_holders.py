@@ -18,8 +18,8 @@ from tests.unit.makers.worlds import labelled, node
 from tests.unit.use.facts import fact
 
 if TYPE_CHECKING:
-    from gpuspawner.facts import Fact
     from gpuspawner.runtime import Runtime
+    from gpuspawner.troubles.facts import Fact
 
 TRAITS: dict[str, Any] = {"accelerators": {"a100": A100}, "autoscaling": "none", "gpu_use": True}
 STARTED = {"startTime": "2026-11-27T06:30:00Z"}

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from jupyter_events import EventLogger
 
-from gpuspawner.facts import Happened
+from gpuspawner.troubles.facts import Happened
 from gpuspawner.use.hub_events import SCHEMA_ID, HubEvents
 from tests.unit.use.facts import fact
 

@@ -9,7 +9,7 @@ import pytest
 from jupyterhub.app import JupyterHub
 from prometheus_client import REGISTRY
 
-from gpuspawner.facts import Fact, Happened
+from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.use.files import FactFiles
 from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_use import HubUse

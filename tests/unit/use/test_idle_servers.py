@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.facts import Happened
 from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.troubles.facts import Happened
 from gpuspawner.use.idle_servers import (
     DeviceUse,
     GPUUse,

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from gpuspawner.facts import Fact
+from gpuspawner.troubles.facts import Fact
 from gpuspawner.use import record as record_module
 from gpuspawner.use.record import Record
 from tests.unit.use.facts import fact

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from gpuspawner import language
-from gpuspawner.web.stream.allowed import Allowed
-from gpuspawner.web.stream.open_form import OpenForm, opened
+from gpuspawner.web.stream.open_form import Allowed, OpenForm, opened
 from tests.unit.makers.courses import NODES, Course
 from tests.unit.makers.hubs import A100, StillHub, named
 from tests.unit.makers.policy_pods import GPU

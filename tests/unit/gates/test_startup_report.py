@@ -13,11 +13,12 @@ import pytest
 from aiohttp import web
 from traitlets.config import Config
 
-from gpuspawner import startup_report
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import NODES, PODS, SCALING_KINDS, ObjectKind
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.configuration import check
+from gpuspawner.gates import startup_report
+from gpuspawner.gates.startup_report import samples, try_all
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import Undecodable, strict_convert
 from gpuspawner.offers import inventory
@@ -25,7 +26,6 @@ from gpuspawner.preflight.dry_runs import DryRun, DryRuns
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.objects import STATUS
 from gpuspawner.scheduling.rules import DEFAULT_RULES
-from gpuspawner.startup_report import samples, try_all
 from tests.unit.makers.scripted import FAST, ScriptedServer, Step, failure, page, preferring, watch
 from tests.unit.makers.surveyed import node
 from tests.waiting import UNIT_PATIENCE as PATIENCE
@@ -46,7 +46,7 @@ class Reporting:
     """A report about a scripted cluster.
 
     Attributes:
-        said: The log's records of gpuspawner.startup_report, as level and text.
+        said: The log's records of gpuspawner.gates.startup_report, as level and text.
         ended: Waits until everything is logged.
     """
 

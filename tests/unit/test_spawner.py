@@ -14,7 +14,7 @@ from traitlets.config import Config, Configurable
 
 from gpuspawner import GPUSpawner
 from gpuspawner.configuration import check
-from gpuspawner.spawner_class import SpawnerClassError, in_front_of
+from gpuspawner.spawner import SpawnerClassError, in_front_of
 
 pytestmark = pytest.mark.each_python
 

@@ -8,7 +8,7 @@ import pytest
 from tornado import web
 
 from gpuspawner.kube.caches import Recent
-from gpuspawner.launch import failures
+from gpuspawner.launch import failed_starts
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal
@@ -27,12 +27,12 @@ def spawner() -> Any:
 
 
 @pytest.fixture
-def failed() -> failures.FailedStarts:
+def failed() -> failed_starts.FailedStarts:
     return Recent(10)
 
 
-def fail(spawner: Any, failed: failures.FailedStarts, error: Exception) -> Any:
-    with pytest.raises(type(error)) as raised, failures.explaining(spawner, failed):
+def fail(spawner: Any, failed: failed_starts.FailedStarts, error: Exception) -> Any:
+    with pytest.raises(type(error)) as raised, failed_starts.explaining(spawner, failed):
         raise error
     return raised.value
 
@@ -46,26 +46,26 @@ def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, failed) -> N
     assert refusal.jupyterhub_html_message.startswith("<strong>The disk is full.</strong> Please.")
     assert 'href="/base/hub/spawn/a%2Fb"' in refusal.jupyterhub_html_message
     told = "Your last start failed: The disk is full. Please."
-    assert failures.last_failure(spawner, failed) == told
+    assert failed_starts.last_failure(spawner, failed) == told
 
-    failures.forget(spawner, failed)
-    assert failures.last_failure(spawner, failed) == ""
+    failed_starts.forget(spawner, failed)
+    assert failed_starts.last_failure(spawner, failed) == ""
 
 
 async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawner, failed) -> None:
     fail(spawner, failed, Refusal(Message.of("The disk is full."), reason="disk-full"))
     submitted_form.keep({})
-    assert failures.last_failure(spawner, failed)
+    assert failed_starts.last_failure(spawner, failed)
     submitted_form.refuse(OnForm(Message.of("The disk is full.")))
-    assert failures.last_failure(spawner, failed) == ""
+    assert failed_starts.last_failure(spawner, failed) == ""
 
 
 def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner, failed) -> None:
     left = Refusal(Message.of("You have left the line."), reason="left-line")
-    with pytest.raises(Refusal), failures.explaining(spawner, failed, str):
+    with pytest.raises(Refusal), failed_starts.explaining(spawner, failed, str):
         raise left
 
-    assert failures.last_failure(spawner, failed) == "You have left the line."
+    assert failed_starts.last_failure(spawner, failed) == "You have left the line."
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
@@ -77,10 +77,10 @@ async def test_a_late_refusal_is_told_on_the_next_form_unless_its_own_form_says_
         draft.request = asyncio.create_task(asyncio.sleep(0))
         await draft.request
 
-    with pytest.raises(Refusal), failures.explaining_late(spawner, failed):
+    with pytest.raises(Refusal), failed_starts.explaining_late(spawner, failed):
         raise Refusal(Message.of("It's taken."), reason="busy")
 
-    assert bool(failures.last_failure(spawner, failed)) is is_answered
+    assert bool(failed_starts.last_failure(spawner, failed)) is is_answered
 
 
 async def test_a_late_end_of_a_wait_is_told_as_it_is(spawner, failed) -> None:
@@ -91,12 +91,12 @@ async def test_a_late_end_of_a_wait_is_told_as_it_is(spawner, failed) -> None:
 
     with (
         pytest.raises(Refusal),
-        failures.explaining_late(spawner, failed),
-        failures.explaining(spawner, failed, str),
+        failed_starts.explaining_late(spawner, failed),
+        failed_starts.explaining(spawner, failed, str),
     ):
         raise left
 
-    assert failures.last_failure(spawner, failed) == "You have left the line."
+    assert failed_starts.last_failure(spawner, failed) == "You have left the line."
 
 
 @pytest.mark.parametrize("error", [TimeoutError("pod x did not start"), ValueError("<b>")])
@@ -108,11 +108,11 @@ def test_an_unforeseen_error_is_explained_without_its_words(spawner, failed, err
         "Please tell your administrator. The hub's log has the details."
     )
     assert str(error) not in raised.jupyterhub_html_message
-    assert failures.last_failure(spawner, failed)
+    assert failed_starts.last_failure(spawner, failed)
 
 
 @pytest.mark.parametrize("error", [Said(), web.HTTPError(403, "Not today.")])
 def test_what_an_administrator_s_hook_says_stays(spawner, failed, error) -> None:
     raised = fail(spawner, failed, error)
     assert "jupyterhub_html_message" not in vars(raised)
-    assert failures.last_failure(spawner, failed) == ""
+    assert failed_starts.last_failure(spawner, failed) == ""

@@ -1,6 +1,6 @@
 """The nodes whose GPUs have failed somebody's server."""
 
-from gpuspawner.troubles.avoided import BROKEN, SECONDS, AvoidedNodes
+from gpuspawner.troubles.avoided_nodes import BROKEN, SECONDS, AvoidedNodes
 from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.clocks import Clock
 
