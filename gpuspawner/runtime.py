@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gpuspawner.cluster.asked_once import runtime_classes
 from gpuspawner.cluster.background import TurnsToLook
 from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configuration
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
+from gpuspawner.cluster.unwatched_objects import runtime_classes
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.caches import Recent
 from gpuspawner.kube.meta import Key

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.line import LaneKey, Line, Precedence, Ticket
+from gpuspawner.line.tickets import LaneKey, Line, Precedence, Ticket
 from gpuspawner.preflight.decision import (
     Decision,
     Reason,

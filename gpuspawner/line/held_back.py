@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from gpuspawner.cluster.background import RESTS
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.line import Line, Ticket
+from gpuspawner.line.tickets import Line, Ticket
 
 Allows = Callable[[], Awaitable[bool]]
 """Whether policies allow a server at this moment."""

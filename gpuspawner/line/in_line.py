@@ -16,9 +16,9 @@ from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.front_of_line import STAYS, needs_a_place
 from gpuspawner.line.kept_places import KeptPlaces
-from gpuspawner.line.line import Ticket
 from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume
+from gpuspawner.line.tickets import Ticket
 from gpuspawner.line.waiting_line import Hostnames, WaitingLine
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.preflight.decision import Decision, Reason, Refuse

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Sequence
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.line.line import KnownEnd, Ticket
 from gpuspawner.line.server_ends import KnownEnds
+from gpuspawner.line.tickets import KnownEnd, Ticket
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.node_resources_fit import fits, wanted

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.line.line import KnownEnd, Ticket
+from gpuspawner.line.tickets import KnownEnd, Ticket
 from gpuspawner.scheduling.node_info import NodeInfo
 
 _SURE_SECONDS = 30.0

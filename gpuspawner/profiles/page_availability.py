@@ -26,8 +26,7 @@ from gpuspawner.profiles import profile_availability
 from gpuspawner.profiles.pod_of_choice import try_out, unknown
 from gpuspawner.profiles.profile_list import Listed, Lists
 from gpuspawner.profiles.profile_options import Chosen, of_profile
-from gpuspawner.profiles.samples import ChoiceKey, Pattern, Patterns, Samples, sample
-from gpuspawner.profiles.sharing import SharedRows
+from gpuspawner.profiles.sharing import ChoiceKey, Pattern, Patterns, Samples, SharedRows, sample
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.evaluate import fitting_nodes
 from gpuspawner.scheduling.verdicts import PodShape, Subject

@@ -15,8 +15,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 
-from gpuspawner.line.line import Line, Ticket
 from gpuspawner.line.serving import Serving
+from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import Cluster, ticket
 
 PEOPLE, NODES, CHANGES, BASELINE = (1_000, 10_000, 100_000), 1_250, 6_000, 50

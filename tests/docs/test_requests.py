@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuspawner.cluster.asked_once import RUNTIME_CLASSES, SLICES
 from gpuspawner.cluster.kinds import KINDS, KUEUE_KINDS, SCALING_KINDS, pod_events, servers_of
+from gpuspawner.cluster.unwatched_objects import RUNTIME_CLASSES, SLICES
 from localcluster.rbac import CHART_RULES
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuspawner.cluster.asked_once import RUNTIME_CLASSES
 from gpuspawner.cluster.kinds import KINDS, KUEUE_KINDS, SCALING_KINDS
+from gpuspawner.cluster.unwatched_objects import RUNTIME_CLASSES
 from tests.helm.chart import VALUES
 
 BOTH = ("rbac", "rbac-minimal")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.line import KnownEnd, Ticket
+from gpuspawner.line.tickets import KnownEnd, Ticket
 from gpuspawner.scheduling.requests import Amounts
 
 GPU = "nvidia.com/gpu"

@@ -10,7 +10,7 @@ from enum import IntEnum
 from math import inf
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.line import Ticket
+from gpuspawner.line.tickets import Ticket
 from tests.simulation.cluster import GPU, Cluster, ticket
 from tests.simulation.ways import Way
 

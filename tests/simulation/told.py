@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.line import Ticket
+from gpuspawner.line.tickets import Ticket
 from gpuspawner.line.waits import UsualWait, Waits
 from tests.simulation.cluster import Cluster
 from tests.simulation.replay import play

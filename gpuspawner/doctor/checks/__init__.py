@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 from traitlets.config import Config
 
-from gpuspawner.cluster.asked_once import claim_drivers, runtime_classes
 from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.unwatched_objects import claim_drivers, runtime_classes
 from gpuspawner.compat import required_names
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.doctor.checks import (

@@ -1,13 +1,30 @@
-"""What one open form shows, which forms show the same, and what policies leave to its owner."""
+"""An open form of accelerators or of profiles: what it shows, and which forms show the same.
 
-from collections.abc import Hashable
-from typing import Protocol
+What policies leave to its owner is read again only if it may have changed.
+"""
+
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import Any, Protocol
 
 import msgspec
+from msgspec import msgpack, structs
 
+from gpuspawner import language
+from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.sources import Sources
+from gpuspawner.kube.caches import UntilChanged
+from gpuspawner.kube.objects import Manifest, convert
+from gpuspawner.kube.pods import Pod, Volume
+from gpuspawner.offers.offers import Offers
+from gpuspawner.preflight.availability import what_decides
+from gpuspawner.preflight.downloads import containers
+from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.profiles.profile_list import Listed
+from gpuspawner.profiles.profiles import Profiles
+from gpuspawner.scheduling.verdicts import Subject
 from gpuspawner.start.policing import Entitlement, Policing
-from gpuspawner.web.answers import JSON
+from gpuspawner.web.answers import JSON, states_of
 
 _MOST_KEPT = 4096
 
@@ -118,14 +135,177 @@ async def opened(sources: Sources, server: str) -> OpenForm | None:
     Raises:
         HTTPError, Refusal: As `OpenForm.renew`.
     """
-    from gpuspawner.gates.accelerators import Accelerators
-    from gpuspawner.profiles.profiles import Profiles
-    from gpuspawner.web.stream.accelerators_form import AcceleratorsForm
-    from gpuspawner.web.stream.profiles_form import ProfilesForm
-
     match await sources.offered():
         case Accelerators() as accelerators:
             return await AcceleratorsForm.opened(accelerators.of(server))
         case Profiles() as profiles:
             return await ProfilesForm.opened(profiles.of(server))
     return None
+
+
+class AcceleratorsForm:
+    """As `OpenForm`. KubeSpawner's pod for the owner is made once: its configuration is fixed."""
+
+    def __init__(self, source: Accelerators, stock: Manifest | None, allowed: Allowed) -> None:
+        self._source = source
+        self._stock = what_decides(stock) if stock else None
+        self._allowed = allowed
+        self._language = language.language_tag()
+        self._pod = convert("Pod", self._stock) if self._stock else None
+        self._likeness: object = self._like(source.runtime.offers)
+
+    @classmethod
+    async def opened(cls, source: Accelerators) -> "AcceleratorsForm":
+        """Open the form.
+
+        Raises:
+            Refusal: The administrator's function of policies fails.
+        """
+        return cls(source, await source.stock_pod(), await Allowed.of(source.policing))
+
+    @property
+    def may_change(self) -> bool:
+        """As `OpenForm.may_change`."""
+        return self._allowed.may_change
+
+    async def renew(self) -> None:
+        """As `OpenForm.renew`."""
+        await self._allowed.renew()
+
+    def question(self) -> Hashable:
+        """As `OpenForm.question`."""
+        return self._language, self._likeness, self._labels(), self._allowed.token()
+
+    async def answer(self) -> Shown:
+        """As `OpenForm.answer`."""
+        language.set_locale(self._language)
+        return Shown(states_of(self._source, self._allowed.entitlement, self._stock))
+
+    def _like(self, offers: Offers) -> object:
+        """Return what decides of the pod, but for labels; the same for users with pods alike.
+
+        Claims don't count: the form leaves them out.
+        """
+        if self._stock is None:
+            return None
+        if not isinstance(self._pod, Pod):
+            return self  # like no other
+        volumes = [it for it in self._pod.spec.volumes or () if it != Volume(it.name)]
+        spec = structs.replace(self._pod.spec, volumes=volumes)
+        images = [(it.get("image"), it.get("imagePullPolicy")) for it in containers(self._stock)]
+        later = self._source.later
+        # The hub's own code may add rules about the other pods of the namespace.
+        namespace = self._pod.metadata.namespace if later.has_own_code else ""
+        return msgpack.encode((namespace, spec, images, _met(self._stock, offers), later.owner))
+
+    def _labels(self) -> Hashable:
+        """Return the pod's labels if they count at this moment, with which it is like no other.
+
+        If they don't, the namespace of KubeSpawner's pod, which each user may have, doesn't count
+        either.
+        """
+        verdicts = self._source.runtime.preflight.verdicts
+        is_alone = isinstance(self._pod, Pod) and verdicts.depends_on_labels(self._pod)
+        return self if is_alone else None
+
+
+def _met(stock: Mapping[str, Any], offers: Offers) -> list[Any]:
+    """Return the pod's volumes and mounts that accelerators have too: together they may clash."""
+    accelerators = offers.accelerators.values()
+    volumes: list[Any] = [it for one in accelerators for it in one.volumes]
+    mounts: list[Any] = [it for one in accelerators for it in one.volume_mounts]
+    names, paths = {it["name"] for it in (*volumes, *mounts)}, {it["mountPath"] for it in mounts}
+    spec = stock["spec"]
+    mounted = spec["containers"][0].get("volumeMounts") or ()
+    return [
+        [it for it in spec.get("volumes") or () if it["name"] in names],
+        [it for it in mounted if it["mountPath"] in paths],
+    ]
+
+
+class ProfilesForm:
+    """As `OpenForm`.
+
+    Two users' profiles show the same if their pods are made of the same settings, those of their
+    default profiles differ only in what is named after them, and their volumes can be reached from
+    the same places.
+    """
+
+    def __init__(self, source: Profiles, allowed: Allowed, listed: Listed) -> None:
+        self._source = source
+        self._allowed = allowed
+        self._listed = listed
+        self._language = language.language_tag()
+        self._base: Proposal | None = None
+        self._settings: bytes | None = None
+        self._spec = b""
+        self._places = UntilChanged[bytes]()
+
+    @classmethod
+    async def opened(cls, source: Profiles) -> "ProfilesForm":
+        """Open the form.
+
+        Raises:
+            HTTPError, Refusal: The profiles can't be read, or a function of policies fails.
+        """
+        form = cls(source, await Allowed.of(source.policing), await source.listed())
+        await form._sample()
+        return form
+
+    @property
+    def may_change(self) -> bool:
+        """As `OpenForm.may_change`."""
+        return self._allowed.may_change or self._source.are_computed
+
+    async def renew(self) -> None:
+        """As `OpenForm.renew`."""
+        await self._allowed.renew()
+        listed = await self._source.listed()
+        if listed is not self._listed:
+            self._listed = listed
+            await self._sample()
+
+    def question(self) -> Hashable:
+        """As `OpenForm.question`."""
+        base = self._base
+        if base is None or not isinstance(base.subject, Subject) or self._is_alone(base.subject):
+            return self
+        alike = self._settings, self._spec, self._from(base.subject), base.queue
+        return self._language, self._listed, alike, self._allowed.token()
+
+    async def answer(self) -> Shown:
+        """As `OpenForm.answer`."""
+        language.set_locale(self._language)
+        looking = self._source.look_at(self._listed, self._allowed.entitlement)
+        found: JSON = {"profiles": await self._source.states_of(self._listed, looking)}
+        # A start may have loaded a profile into the spawner since the question.
+        is_asked = await looking.base() == self._base and looking.settings == self._settings
+        return Shown(found, looking.holds_for_others and is_asked)
+
+    async def _sample(self) -> None:
+        """Find out what the owner's pod of the default profile has of its own."""
+        looking = self._source.look_at(self._listed, self._allowed.entitlement)
+        self._base, self._settings = await looking.base(), looking.settings
+        self._places = UntilChanged[bytes]()
+        self._spec = _unnamed(self._base) if self._base else b""
+
+    def _is_alone(self, subject: Subject) -> bool:
+        """Whether the pod's name or labels count at this moment: an older pod may be there."""
+        runtime, metadata = self._source.runtime, subject.pod.metadata
+        is_there = f"{metadata.namespace}/{metadata.name}" in runtime.view.state.pods
+        return is_there or runtime.preflight.verdicts.depends_on_labels(subject.pod)
+
+    def _from(self, subject: Subject) -> bytes:
+        runtime = self._source.runtime
+        find = partial(runtime.preflight.verdicts.places, subject)
+        return self._places.of(runtime.view.state.lasting_version, (), find)
+
+
+def _unnamed(base: Proposal) -> bytes:
+    """Return what the scheduler reads of a sample, without the names of its owner's volumes.
+
+    `Verdicts.places` says what these are, in the same order.
+    """
+    volumes = base.pod["spec"].get("volumes") or ()
+    shared = [None if "persistentVolumeClaim" in it else it for it in volumes]
+    return msgpack.encode((base.namespace, {**base.pod["spec"], "volumes": shared}))

@@ -9,7 +9,7 @@ import pytest
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.line.front_of_line import UNSURE_SECONDS, Fronts
-from gpuspawner.line.line import Line, Ticket
+from gpuspawner.line.tickets import Line, Ticket
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules, Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source

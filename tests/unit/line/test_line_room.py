@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpuspawner.line.line import Ticket
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.server_ends import KnownEnds
+from gpuspawner.line.tickets import Ticket
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.verdicts import Subject, Verdicts

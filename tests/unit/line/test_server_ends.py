@@ -9,8 +9,8 @@ import pytest
 
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line import server_ends as measured
-from gpuspawner.line.line import Ticket
 from gpuspawner.line.server_ends import KnownEnds
+from gpuspawner.line.tickets import Ticket
 from gpuspawner.scheduling.node_info import NodeInfo
 from tests.unit.makers.policy_pods import container, read
 from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod

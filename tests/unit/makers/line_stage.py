@@ -6,8 +6,8 @@ from typing import Any
 
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.line.kept_places import KeptPlaces
-from gpuspawner.line.line import Ticket
 from gpuspawner.line.server_ends import KnownEnds
+from gpuspawner.line.tickets import Ticket
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.preflight.preflight import Preflight

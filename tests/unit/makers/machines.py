@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.line import KnownEnd, Ticket
+from gpuspawner.line.tickets import KnownEnd, Ticket
 from gpuspawner.scheduling.requests import Amounts
 from tests.simulation.cluster import GPU
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.line.line import Line, Ticket
+from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import Needs, ticket
 
 NOW = 1000.0

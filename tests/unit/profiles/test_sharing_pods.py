@@ -9,7 +9,7 @@ import pytest
 from gpuspawner import GPUSpawner
 from gpuspawner.cluster.background import Turn
 from gpuspawner.preflight.proposed_pod import Proposal
-from gpuspawner.profiles import page_availability, samples
+from gpuspawner.profiles import page_availability, sharing
 from gpuspawner.profiles.profile_options import Chosen
 from tests.unit.makers.hubs import OF_ANN, StillHub, named
 from tests.unit.makers.profile_clusters import TWO_GPUS, of, profiles_of
@@ -202,7 +202,7 @@ async def test_functions_are_asked_for_each_user_and_once_a_minute(hub_with) -> 
         return {"nvidia.com/gpu": "2" if spawner.user.name == "ann" else "3"}
 
     gpu = {**GPU, "profile_options": {}, "kubespawner_override": {"extra_resource_limits": limits}}
-    kept = samples.Samples(clock=lambda: now[0])
+    kept = sharing.Samples(clock=lambda: now[0])
 
     async def form(name: str) -> str:
         spawner = named(hub.spawner(profile_list=[CPU, gpu]), name)

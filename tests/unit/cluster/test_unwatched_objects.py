@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuspawner.cluster.asked_once import claim_drivers, runtime_classes
+from gpuspawner.cluster.unwatched_objects import claim_drivers, runtime_classes
 from tests.unit.makers.scripted import ScriptedServer, Step, failure, obj, page, raw
 
 

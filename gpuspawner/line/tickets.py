@@ -1,4 +1,4 @@
-"""The line: tickets in their order, by what they wait for, and what the line asks about nodes."""
+"""The tickets of those in line, in their order, by what they wait for; what they ask of nodes."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
