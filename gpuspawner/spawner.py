@@ -30,7 +30,7 @@ from gpuspawner.gates import administrators_form
 from gpuspawner.gates.administrators_form import NONE_YET, PLACE
 from gpuspawner.gates.gates import Gates
 from gpuspawner.kube.quoting import listing
-from gpuspawner.profiles import loading
+from gpuspawner.profiles import profile_options
 from gpuspawner.start import connection, request_options
 from gpuspawner.start.hooks import apply_nothing
 from gpuspawner.start.source import FormReader
@@ -155,10 +155,10 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         await self.gpuspawner_gates.load_user_options()
 
     def _validate_user_options(self, profile_list: Any) -> None:
-        loading.validate_user_options(self, self.gpuspawner_stock, profile_list)
+        profile_options.validate_user_options(self, self.gpuspawner_stock, profile_list)
 
     def _apply_overrides(self, spawner_override: dict[str, Any]) -> None:
-        loading.apply_overrides(self.gpuspawner_stock, spawner_override)
+        profile_options.apply_overrides(self.gpuspawner_stock, spawner_override)
 
     async def get_pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""

@@ -37,7 +37,7 @@ from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.wakeups import Changes, Contact
-from gpuspawner.scaling.objects import AutoscalerObjects
+from gpuspawner.scaling.autoscaler_objects import AutoscalerObjects
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
 

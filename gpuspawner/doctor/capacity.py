@@ -13,7 +13,7 @@ from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.hub_command import PROFILE_HELP, FromFiles
 from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
-from gpuspawner.doctor.servers import listed
+from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates import capacity
 from gpuspawner.gates.what_if import NOBODY, Tried, UnusableError, try_out
 from gpuspawner.messages.capacity import outcomes, remarks

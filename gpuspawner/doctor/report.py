@@ -16,9 +16,9 @@ from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub_command import COMMON_ALIASES, HubCommand
 from gpuspawner.messages import words
-from gpuspawner.use.files import FactFiles
 from gpuspawner.use.gpu_use_config import UseRules, read_use
-from gpuspawner.use.report import RefusalReport, report
+from gpuspawner.use.record_files import FactFiles
+from gpuspawner.use.refusal_report import RefusalReport, report
 
 _MOST = 2_000_000
 _PATIENCE = 30.0

@@ -20,7 +20,7 @@ from gpuspawner.offers import parsing
 from gpuspawner.reservations.place_in_line import OPTION, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, request_options, submitted_form
-from gpuspawner.start.decisions import decide, may_wait, offers_line, preflight_of
+from gpuspawner.start.asking_preflight import decide, may_wait, offers_line, preflight_of
 from gpuspawner.start.hooks import as_started
 from gpuspawner.start.host import Host, set_locale
 from gpuspawner.start.policing import LIMIT, Policing

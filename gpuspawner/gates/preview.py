@@ -12,7 +12,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
-from gpuspawner.start.decisions import answer
+from gpuspawner.start.asking_preflight import answer
 from gpuspawner.start.hooks import as_started
 from gpuspawner.start.pod_builder import PodBuilder
 from gpuspawner.start.refusal import Refusal

@@ -24,8 +24,8 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime
+from gpuspawner.start.asking_preflight import PreflightMethod, warn
 from gpuspawner.start.attempt import Attempt
-from gpuspawner.start.decisions import PreflightMethod, warn
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.refusal import Refusal, is_to_pass
 from gpuspawner.start.source import Choice

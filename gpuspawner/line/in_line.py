@@ -27,7 +27,7 @@ from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, stored_options
 from gpuspawner.start.admitting import Admitted, Admitting, TurnToStart
-from gpuspawner.start.decisions import LOST_ROOM, may_wait
+from gpuspawner.start.asking_preflight import LOST_ROOM, may_wait
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
 from gpuspawner.start.refusal import UNREACHABLE, Refusal, left

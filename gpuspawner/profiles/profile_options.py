@@ -1,14 +1,17 @@
 """A user's choice among profiles, untrusted until this module reads it.
 
-KubeSpawner itself reads options only when the server starts, and answers HTTP 500 if it can't.
+KubeSpawner itself reads options only when the server starts, and answers HTTP 500 if it can't. What
+it loads then is limited here, too: the values that users write in, and what overrides may set.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
+from typing import Any
 
 import msgspec
 
+from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.quoting import quote
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence, sentences
@@ -17,11 +20,17 @@ from gpuspawner.offers.options import FieldError, is_number
 from gpuspawner.offers.types import ScaleUp
 from gpuspawner.profiles.profile_list import (
     WRITTEN_IN,
+    Complete,
     ListedChoice,
     Profile,
     ProfileOption,
     WriteIn,
+    read,
+    without_patterns,
 )
+from gpuspawner.start.host import Host
+from gpuspawner.start.refusal import misconfigured
+from gpuspawner.traits import OFFERS
 
 PROFILE = "profile"
 
@@ -134,8 +143,8 @@ def keep(raw: object, profiles: Sequence[Profile]) -> Mapping[str, object]:
 
 
 def _keep(kept: Mapping[str, object], profiles: Sequence[Profile]) -> Mapping[str, object]:
-    while not isinstance(read := choose(kept, profiles), Chosen):
-        wrong = {error.field for error in read}
+    while not isinstance(found := choose(kept, profiles), Chosen):
+        wrong = {error.field for error in found}
         if PROFILE in wrong:
             return {}
         if not wrong & kept.keys():  # what is missing has to be chosen, but spoils nothing else
@@ -224,3 +233,26 @@ def _allowed(option: ProfileOption) -> str:
         hint = _("another value in {field}").format(field=f"{option.name}{WRITTEN_IN}")
         return wording.choose(choices, hint)
     return wording.choose(choices) if choices else _("Leave it out.")
+
+
+def validate_user_options(spawner: Host, stock: Stock, profiles: Complete | None) -> None:
+    """Validate as KubeSpawner does, but match written-in values in bounded time.
+
+    Raises:
+        ValueError: The options aren't valid.
+    """
+    stock.validate_user_options(without_patterns(profiles or []))
+    if spawner.user_options:
+        check_written(spawner.user_options, read(profiles or []))
+
+
+def apply_overrides(stock: Stock, overrides: Mapping[str, Any]) -> None:
+    """Apply the overrides of a profile or group, except offers: these hold for the whole hub.
+
+    Raises:
+        Refusal: The overrides set an offer.
+    """
+    offers = sorted(set(OFFERS).intersection(overrides))
+    if offers:
+        raise misconfigured(f"GPUSpawner.{offers[0]} can only be set for the whole hub")
+    stock.apply_overrides(overrides)

@@ -14,6 +14,7 @@ import msgspec
 
 from gpuspawner.kube.caches import Recent, UntilChanged
 from gpuspawner.kube.nodes import Node
+from gpuspawner.scaling.autoscaler_objects import AutoscalerObjects
 from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.cluster_autoscaler_status import (
     NodeGroup,
@@ -30,7 +31,6 @@ from gpuspawner.scaling.node_pool import (
     like,
     machine_type,
 )
-from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting import has_lost_devices, is_starting, is_young
 from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS

@@ -18,9 +18,9 @@ from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
 from gpuspawner.offers.vendors import INSTANCE_TYPE
+from gpuspawner.scaling.autoscaler_objects import AutoscalerObjects
 from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.node_pool import Growth, Machine, arriving, devices, like, new_node
-from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.requirements import PoolRequirements
 from gpuspawner.scaling.starting import is_starting, is_young

@@ -7,11 +7,11 @@ from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.scaling import declared
+from gpuspawner.scaling.autoscaler_objects import AutoscalerObjects
 from gpuspawner.scaling.cluster_autoscaler import NodeGroups
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.karpenter import Karpenter, is_ready, name_of
 from gpuspawner.scaling.node_pool import Growth
-from gpuspawner.scaling.objects import AutoscalerObjects
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scaling.remembered_refusals import AutoscalerRefusals
 from gpuspawner.scaling.starting import is_starting

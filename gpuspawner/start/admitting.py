@@ -11,7 +11,7 @@ from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.place_in_line import Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection
-from gpuspawner.start.decisions import decide
+from gpuspawner.start.asking_preflight import decide
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Policing
 from gpuspawner.start.refusal import about

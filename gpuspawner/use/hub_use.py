@@ -11,7 +11,6 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact
 from gpuspawner.use import capacity_page, gpus_page, idle_pages
 from gpuspawner.use.daemon_threads import aside
-from gpuspawner.use.files import FactFiles, Writer
 from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_events import HubEvents
 from gpuspawner.use.idle_servers import GPUUse
@@ -19,6 +18,7 @@ from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.prometheus import Prometheus
 from gpuspawner.use.record import MOST_FACTS, Record, ServerName
+from gpuspawner.use.record_files import FactFiles, Writer
 from gpuspawner.use.watching import UseWatch
 
 log = logging.getLogger(__name__)

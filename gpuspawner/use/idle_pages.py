@@ -15,7 +15,7 @@ from gpuspawner.start.host import set_locale
 from gpuspawner.use.gpu_use_config import READ_USE
 from gpuspawner.use.idle_servers import UseState, may_keep
 from gpuspawner.use.record import Record
-from gpuspawner.use.report import report
+from gpuspawner.use.refusal_report import report
 from gpuspawner.use.watching import UseWatch, Watched
 from gpuspawner.web.base_handler import Answering
 from gpuspawner.web.rate_limits import Questions, counted

@@ -22,7 +22,7 @@ from gpuspawner.doctor.checks import (
     storage,
 )
 from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_of, watching
-from gpuspawner.doctor.servers import listed
+from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import NOBODY, Tried, UnusableError, try_out
 from gpuspawner.kube.quoting import quote
 from gpuspawner.messages.administrators import Finding, error, warning

@@ -10,7 +10,7 @@ from shutil import rmtree
 import pytest
 
 from gpuspawner.doctor.application import main
-from gpuspawner.use.files import FactFiles
+from gpuspawner.use.record_files import FactFiles
 from tests.unit.use.facts import fact
 
 

@@ -24,7 +24,7 @@ from gpuspawner.kube.objects import Undecodable, strict_convert
 from gpuspawner.offers import inventory
 from gpuspawner.preflight.dry_runs import DryRun, DryRuns
 from gpuspawner.runtime import Runtime
-from gpuspawner.scaling.objects import STATUS
+from gpuspawner.scaling.autoscaler_objects import STATUS
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from tests.unit.makers.scripted import FAST, ScriptedServer, Step, failure, page, preferring, watch
 from tests.unit.makers.surveyed import node

@@ -23,7 +23,7 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp
 from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.scheduling.rules import DEFAULT_RULES
-from gpuspawner.start.decisions import PreflightMethod
+from gpuspawner.start.asking_preflight import PreflightMethod
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 from gpuspawner.troubles.ending import Farewells

@@ -27,7 +27,7 @@ from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Ref
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.reservations.reservations import LIFETIME_SECONDS
 from gpuspawner.start.admitting import Admitted, Admitting
-from gpuspawner.start.decisions import offers_line
+from gpuspawner.start.asking_preflight import offers_line
 from gpuspawner.start.policing import LIMIT, UNCOUNTED
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice

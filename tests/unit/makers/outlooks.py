@@ -11,9 +11,9 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.scaling.autoscaler_objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
-from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, Outlook, WhyNoNode
 from gpuspawner.scaling.pools import NONE, Pools
 from gpuspawner.scheduling.state import ClusterState

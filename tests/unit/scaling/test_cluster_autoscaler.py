@@ -10,8 +10,8 @@ import pytest
 
 from gpuspawner.kube.autoscaling import ConfigMap
 from gpuspawner.kube.objects import Undecodable, convert
+from gpuspawner.scaling.autoscaler_objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.cluster_autoscaler import _MOST_POOLS, _GroupNames
-from gpuspawner.scaling.objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.starting import is_young
 from gpuspawner.scheduling.filters import Filters

@@ -10,9 +10,9 @@ from jupyterhub.app import JupyterHub
 from prometheus_client import REGISTRY
 
 from gpuspawner.troubles.facts import Fact, Happened
-from gpuspawner.use.files import FactFiles
 from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_use import HubUse
+from gpuspawner.use.record_files import FactFiles
 from tests.unit.makers.hubs import StillHub
 
 

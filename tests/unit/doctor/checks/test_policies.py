@@ -10,7 +10,7 @@ from traitlets.config import Config
 
 from gpuspawner.doctor.checks import policies
 from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.servers import listed
+from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from tests.unit.makers.files import Files, of_fleet

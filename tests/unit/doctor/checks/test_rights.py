@@ -15,7 +15,7 @@ from gpuspawner.doctor.checks import rights
 from gpuspawner.kube.objects import convert
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
-from gpuspawner.scaling.objects import STATUS
+from gpuspawner.scaling.autoscaler_objects import STATUS
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.profile_lists import CPU
 from tests.unit.makers.scripted import ScriptedServer, Step, failure, page

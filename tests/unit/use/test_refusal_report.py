@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuspawner.use.record import Record
-from gpuspawner.use.report import RefusalReport, report
+from gpuspawner.use.refusal_report import RefusalReport, report
 from tests.unit.use.facts import fact
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuspawner.use import files
-from gpuspawner.use.files import FactFiles, Writer
+from gpuspawner.use import record_files
+from gpuspawner.use.record_files import FactFiles, Writer
 from tests.unit.use.facts import fact
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def test_the_newest_days_are_enough(tmp_path: Path) -> None:
 
 
 def test_a_full_day_keeps_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST_BYTES", 100)
+    monkeypatch.setattr(record_files, "_MOST_BYTES", 100)
     writing, now = FactFiles(tmp_path, 30), time.time()
 
     writing.append([fact("granted", now, "ann")])
@@ -143,7 +143,7 @@ def test_a_full_day_keeps_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_full_day_keeps_nothing_from_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_MOST_BYTES", 100)
+    monkeypatch.setattr(record_files, "_MOST_BYTES", 100)
     writing, now = FactFiles(tmp_path, 30), time.time()
     writing.append([fact("granted", now - 86_400, "ann")])
 
@@ -180,7 +180,7 @@ async def test_what_waits_is_written_when_the_hub_ends(tmp_path: Path) -> None:
 async def test_a_disk_that_hangs_holds_up_neither_the_hub_nor_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_LAST_SECONDS", 0.01)
+    monkeypatch.setattr(record_files, "_LAST_SECONDS", 0.01)
     writer = Writer(FactFiles(tmp_path, 30))
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

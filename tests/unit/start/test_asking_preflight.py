@@ -20,7 +20,7 @@ from gpuspawner.preflight.decision import (
 from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle, Source, WhyNoNode
-from gpuspawner.start.decisions import decide
+from gpuspawner.start.asking_preflight import decide
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import ENFORCE, OFF, WARN
