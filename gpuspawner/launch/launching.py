@@ -6,7 +6,7 @@ take too long, and will it get no node?
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from msgspec.structs import replace
@@ -274,9 +274,11 @@ def not_sent(error: TimeoutError) -> Refusal:
     return Refusal(messages.unreachable(), reason="unreachable", details=str(error))
 
 
-def not_started(error: TimeoutError) -> Refusal:
+def not_started(error: TimeoutError, troubles: Iterable[Trouble] = ()) -> Refusal:
     """Make the refusal of a start that KubeSpawner gives up, perhaps without seeing its pod."""
-    failure = GivenUp(late=StartPhase.STARTED)
+    failure = late(troubles, StartPhase.STARTED)
+    if failure.cause is not None:
+        return refused(failure)
     return Refusal(messages.failure(failure), reason="not-started", details=str(error))
 
 

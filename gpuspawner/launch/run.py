@@ -77,7 +77,9 @@ class Run:
                 name = log_name(self._spawner)
                 self._spawner.log.exception("A step of %s's start timed out", name)
                 raise
-            raise (not_started if self.created.is_set() else not_sent)(error) from None
+            if not self.created.is_set():
+                raise not_sent(error) from None
+            raise not_started(error, self._troubles()) from None
         if self._launch:
             self._launch.was_ready = True
         ready = time.monotonic()
@@ -128,6 +130,9 @@ class Run:
 #
 # The hub itself waits for the server's answer afterwards, without looking at its pod.
 
+NEWS_SECONDS = 2.0
+"""How much later than a crash the hub may know of it: the kubelet looks once a second, and so does
+the hub. A hub that stood still for seconds has its own time-out end before it reads any news."""
 _CONNECT_SECONDS = 5.0
 # A small server listens some 50 ms after its container runs, and the hub's page waits for it.
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.02, 0.2
@@ -142,22 +147,32 @@ async def until_reachable(
     Args:
         url: As KubeSpawner's start returns it; anything else isn't waited for.
         patience: In seconds; the hub's own ``http_timeout``.
-        troubles: Returns what goes wrong: a server that crashes again and again doesn't listen.
+        troubles: Returns what goes wrong: a server that has crashed doesn't listen.
 
     Raises:
         Refusal: Nothing does.
     """
     address = _address(url)
-    if address is None:
+    if address is None or await _accepts_within(patience, *address):
         return
+    failure = late(troubles(), StartPhase.ANSWERED)
+    if failure.cause is None or failure.cause.exit is None:
+        if await _accepts_within(NEWS_SECONDS, *address):
+            return
+        failure = late(troubles(), StartPhase.ANSWERED)
+    raise refused(failure)
+
+
+async def _accepts_within(seconds: float, host: str, port: int) -> bool:
+    """Whether something accepts connections before so many seconds are over."""
     pause = _FIRST_SECONDS
-    try:
-        async with asyncio.timeout(patience):
-            while not await _accepts(*address):
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not await _accepts(host, port):
                 await asyncio.sleep(pause)
                 pause = min(pause * _GROWTH, _LONGEST_SECONDS)
-    except TimeoutError:
-        raise refused(late(troubles(), StartPhase.ANSWERED)) from None
+            return True
+    return False
 
 
 def _address(url: object) -> tuple[str, int] | None:

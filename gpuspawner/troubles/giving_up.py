@@ -150,10 +150,12 @@ def _had_its_chance(it: Trouble, seconds: float) -> bool:
 def late(troubles: Iterable[Trouble], at: StartPhase) -> GivenUp:
     """Return the failure of a phase that took too long, with what goes wrong in it.
 
-    A server that doesn't answer may just run again, only to crash again.
+    A server that doesn't answer may just run again, only to crash again. A warning in unknown words
+    says less than that.
     """
 
     def may_be_why(it: Trouble) -> bool:
         return not it.is_over or (at is StartPhase.ANSWERED and it.exit is not None)
 
-    return GivenUp(next(filter(may_be_why, troubles), None), at)
+    found = sorted(filter(may_be_why, troubles), key=lambda it: it.kind is Kind.UNKNOWN)
+    return GivenUp(next(iter(found), None), at)

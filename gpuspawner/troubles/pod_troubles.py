@@ -239,7 +239,9 @@ def _attempts(seen: list[_Seen]) -> int:
     return max(of_pod, sum(counts.values()))
 
 
-_GENERAL = VAGUE | {Kind.DELETED, Kind.FAILED, Kind.UNKNOWN}
+_OF_PROBES = {Kind.NOT_READY, Kind.NOT_ALIVE}
+_GENERAL = VAGUE | _OF_PROBES | {Kind.DELETED, Kind.FAILED, Kind.UNKNOWN}
+"""Kinds that say less than another; a probe also fails because of a crash, and tells it later."""
 
 
 def _urgency(it: Trouble) -> tuple[object, ...]:

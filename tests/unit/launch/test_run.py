@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -128,6 +130,39 @@ async def test_a_server_that_crashes_again_and_again_is_not_called_silent(port: 
     crashed = Trouble(Kind.CRASHED, attempts=2, exit=said)
     with pytest.raises(Refusal, match=r"crashed while it was starting\..*ImportError: torch"):
         await until_reachable(f"http://127.0.0.3:{port}", 0.05, lambda: (crashed,))
+
+
+async def test_a_crash_of_which_the_hub_hears_only_after_its_time_out_is_told(port: int) -> None:
+    """As by a hub that stood still: its time-out ends before it reads any news."""
+    known: list[Trouble] = []
+    crashed = Trouble(Kind.CRASHED, exit=Exit(code=1, last_words="ImportError: torch"))
+    asyncio.get_running_loop().call_later(0.3, known.append, crashed)
+
+    with pytest.raises(Refusal, match=r"crashed while it was starting\..*ImportError: torch"):
+        await until_reachable(f"http://127.0.0.3:{port}", 0.05, lambda: tuple(known))
+
+
+async def test_a_server_that_listens_before_the_last_news_is_up(port: int) -> None:
+    waiting = asyncio.create_task(until_reachable(f"http://127.0.0.4:{port}", 0.05))
+    await asyncio.sleep(0.3)
+    late = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.4", port)
+    async with late:
+        await asyncio.wait_for(waiting, 60)
+
+
+async def test_a_start_that_kubespawner_gives_up_is_told_by_what_its_container_did(
+    hub_with,
+) -> None:
+    spawner: Any = hub_with().spawner(accelerators={"a100": A100})
+    crashed = Trouble(Kind.CRASHED, exit=Exit(code=1, last_words="ImportError: torch"))
+    run = spawner.gpuspawner_gates._new_run()
+    run.created.set()
+    run._launch = SimpleNamespace(troubles=(crashed,))
+    given_up = TimeoutError("pod jhub/jupyter-alice did not start in 60 seconds!")
+    spawner.gpuspawner_stock.run_start = AsyncMock(side_effect=given_up)
+
+    with pytest.raises(Refusal, match=r"crashed while it was starting\..*ImportError: torch"):
+        await run.until_it_listens()
 
 
 @pytest.mark.parametrize(

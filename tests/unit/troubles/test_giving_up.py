@@ -79,6 +79,12 @@ def test_a_server_that_runs_again_after_a_crash_does_not_answer_because_of_it() 
     assert late([crash], StartPhase.STARTED) == GivenUp(None, StartPhase.STARTED)
 
 
+def test_a_warning_in_unknown_words_says_less_of_a_silent_server_than_its_crash() -> None:
+    unknown, crash = Trouble(Kind.UNKNOWN), Trouble(Kind.CRASHED, is_over=True, exit=Exit(1))
+    assert late([unknown, crash], StartPhase.ANSWERED).cause == crash
+    assert late([unknown], StartPhase.ANSWERED).cause == unknown
+
+
 LOOKING = Stage(Step.SCHEDULING, (-1, 0))
 FOUND = Stage(Step.NODE_FOUND, (-1, 2))
 PULLING = Stage(Step.PULLING, (0, 0))

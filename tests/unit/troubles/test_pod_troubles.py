@@ -117,6 +117,19 @@ def test_a_server_that_runs_after_a_crash_is_ready_only_if_it_says_so() -> None:
         assert only(troubles(pod, [])).is_over is ready
 
 
+def test_a_probe_that_fails_after_a_crash_says_less_than_the_crash() -> None:
+    pod = start(
+        notebook={
+            "state": {"running": {"startedAt": at(80)}},
+            "lastState": ended(1, "Error", "ImportError: torch"),
+            "restartCount": 1,
+        }
+    )
+    fails = warning("Unhealthy", "Readiness probe failed: refused", 100, container=NOTEBOOK)
+
+    assert kinds(troubles(pod, [fails])) == [Kind.CRASHED, Kind.NOT_READY]
+
+
 def test_a_container_without_memory_is_told() -> None:
     pod = start(notebook={"state": ended(137, "OOMKilled")}, restart_policy="Never")
     trouble = only(troubles(pod, []))
