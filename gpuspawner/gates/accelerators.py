@@ -1,6 +1,5 @@
 """The source of servers if the administrator offers accelerators."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,7 +30,7 @@ from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks, request_options, stored_options, submitted_form
-from gpuspawner.start.host import Host, log_name
+from gpuspawner.start.host import Host, log_name, within_start_timeout
 from gpuspawner.start.kueue_queue import in_queue, queue_for
 from gpuspawner.start.pod_builder import PodBuilder, home_of
 from gpuspawner.start.policing import Entitlement, Policing
@@ -265,7 +264,7 @@ class Accelerators(ServerSource):
         """
         started = hooks.as_started(self.spawner)
         try:
-            async with asyncio.timeout(self.spawner.start_timeout):  # a class may never answer
+            async with within_start_timeout(self.spawner):
                 pod = await started.gpuspawner_stock.kubespawner.get_pod_manifest()
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again
             name = log_name(self.spawner)

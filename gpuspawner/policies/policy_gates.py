@@ -1,6 +1,5 @@
 """Judges one server by the policies, at each gate."""
 
-import asyncio
 import inspect
 from collections.abc import Container, Mapping
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.granted import Granted, ends_after
 from gpuspawner.runtime import Runtime
-from gpuspawner.start.host import Host
+from gpuspawner.start.host import Host, within_start_timeout
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
 from gpuspawner.start.refusal import Refusal, is_to_pass, misconfigured
 from gpuspawner.start.source import Choice
@@ -127,7 +126,7 @@ class ByPolicies(Policing):
         try:
             written = given(self._spawner)
             if inspect.isawaitable(written):
-                async with asyncio.timeout(self._spawner.start_timeout):  # it may never answer
+                async with within_start_timeout(self._spawner):
                     written = await written
             return self._hub.read(written)
         except Exception as error:

@@ -4,7 +4,6 @@ KubeSpawner loads a profile into the spawner itself: it sets traits, merges dict
 the administrator's functions. So this module does it to a copy.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -27,7 +26,7 @@ from gpuspawner.profiles.profile_options import Chosen
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import is_device, pod_requests
-from gpuspawner.start.host import Host
+from gpuspawner.start.host import Host, within_start_timeout
 from gpuspawner.start.pod_builder import home_of
 
 # What a pod that gpuspawner didn't write requests, as a grant.
@@ -87,7 +86,7 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
     spawner.profile_list = [_without_open(it, chosen) for it in listed if it["slug"] == slug]
     spawner.user_options = dict(chosen.options)
     try:
-        async with asyncio.timeout(spawner.start_timeout):  # a class may never answer
+        async with within_start_timeout(spawner):
             await spawner.load_user_options()
             pod = await spawner.get_pod_manifest()
         proposal = Proposal(

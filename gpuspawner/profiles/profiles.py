@@ -1,6 +1,5 @@
 """The source of servers if the administrator configures KubeSpawner's profiles."""
 
-import asyncio
 import re
 from asyncio import Future
 from collections.abc import Callable, Mapping
@@ -37,7 +36,7 @@ from gpuspawner.profiles.sharing import Page, Rows
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks, stored_options, submitted_form
 from gpuspawner.start.connection import IfConnected
-from gpuspawner.start.host import Host
+from gpuspawner.start.host import Host, within_start_timeout
 from gpuspawner.start.policing import Entitlement, Policing
 from gpuspawner.start.refusal import invalid, misconfigured
 from gpuspawner.start.source import ServerSource, Stored
@@ -288,7 +287,7 @@ class Profiles(ServerSource):
         try:
             given = kubespawner.as_list(spawner.profile_list)
             listed = given(spawner) if callable(given) else given
-            async with asyncio.timeout(spawner.start_timeout):  # it may never answer
+            async with within_start_timeout(spawner):
                 return known(self.runtime).lists.read(spawner, await maybe_future(listed))
         except web.HTTPError:
             raise

@@ -1,6 +1,8 @@
 """The spawner as a protocol: the parts of it that gpuspawner uses."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from tornado import web
@@ -82,6 +84,25 @@ class Host(Settings, Protocol):
 def log_name(spawner: Host) -> str:
     """The user and the server, for a line of the log."""
     return one_line(jupyterhub.log_name(spawner))
+
+
+@asynccontextmanager
+async def within_start_timeout(spawner: Host) -> AsyncIterator[None]:
+    """Wait for an administrator's code only as long as for the server itself: it may never answer.
+
+    It may be a function, a method of a class, or a value that KubeSpawner asks a function for.
+
+    Raises:
+        TimeoutError: The time is over.
+    """
+    limit = asyncio.timeout(spawner.start_timeout)
+    try:
+        async with limit:
+            yield
+    except TimeoutError as error:
+        if not limit.expired():  # the code's own
+            raise
+        raise TimeoutError(f"no answer within {spawner.start_timeout} s") from error
 
 
 # The language of a spawner's messages.

@@ -20,6 +20,7 @@ from gpuspawner.messages.administrators import Finding, error, find_conflict, fi
 from gpuspawner.profiles import override_mistakes
 from gpuspawner.runtime import DRY_RUN_PATIENCE
 from gpuspawner.spawner import GPUSpawner
+from gpuspawner.start.host import within_start_timeout
 from gpuspawner.traits import ENFORCE, OFF
 from gpuspawner.use.gpu_use_config import read_use
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
@@ -112,7 +113,8 @@ async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:
     found, listed = list(configuration.all_slips(settings)), spawner.profile_list
     if callable(listed):
         try:
-            listed = await maybe_future(listed(spawner))
+            async with within_start_timeout(spawner):
+                listed = await maybe_future(listed(spawner))
         except Exception as failed:  # noqa: BLE001 - it is the administrator's function
             listed, text = (), f"KubeSpawner.profile_list fails for {spawner.user.name}: {failed!r}"
             if spawner.user.name != NOBODY.name:  # of nobody, the trial of the servers says so

@@ -150,6 +150,21 @@ async def test_a_class_that_never_makes_its_pod_lets_no_start_wait_before_it_has
     assert isinstance(spawner.gpuspawner_gates.attempt.decision, Start)
 
 
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("name", ["uid", "gid", "fs_gid", "supplemental_gids"])
+async def test_a_function_that_never_says_who_a_server_runs_as_lets_no_start_wait(
+    hub_with, name
+) -> None:
+    async def never(_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    spawner = hub_with(*NODES).spawner(**OFFERS, **{name: never})
+
+    await asyncio.wait_for(begin(spawner, accelerator="t4"), 3600)
+
+    assert isinstance(spawner.gpuspawner_gates.attempt.decision, Start)
+
+
 NEAR = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"component": "proxy"}}}
 APART = {**NEAR, "labelSelector": {"matchLabels": {"component": "singleuser-server"}}}
 

@@ -1,12 +1,13 @@
-"""The language of a spawner's messages."""
+"""The parts of a spawner that gpuspawner uses, and the language of its messages."""
 
+import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 
 from gpuspawner import language
-from gpuspawner.start.host import set_locale
+from gpuspawner.start.host import set_locale, within_start_timeout
 from tests.unit.makers.hubs import StillHub
 
 
@@ -48,3 +49,26 @@ def test_a_user_who_asks_about_another_s_server_gets_their_own_language(
 
 def _handler(accepted: str) -> SimpleNamespace:
     return SimpleNamespace(request=SimpleNamespace(headers={"Accept-Language": accepted}))
+
+
+@pytest.mark.usefixtures("clock")
+async def test_code_that_never_answers_is_waited_for_as_long_as_a_server(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    spawner = hub_with().spawner(start_timeout=90)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    with pytest.raises(TimeoutError, match=r"^no answer within 90 s$"):
+        async with within_start_timeout(spawner):
+            await asyncio.Event().wait()
+
+    assert loop.time() - began == pytest.approx(90)
+
+
+async def test_a_time_out_of_the_code_itself_keeps_its_words(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    with pytest.raises(TimeoutError, match=r"^LDAP is away$"):
+        async with within_start_timeout(hub_with().spawner()):
+            raise TimeoutError("LDAP is away")

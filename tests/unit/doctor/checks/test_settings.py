@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -116,6 +117,21 @@ async def test_slips_are_found_also_in_what_a_function_lists_for_a_user(
     found = await settings.check_slips(config, spawner_of(config, owner))
 
     assert [(it.id, it.severity) for it in found] == expected
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_function_that_never_lists_profiles_is_a_finding(tmp_path: Path) -> None:
+    async def never(_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    Files(tmp_path, [])
+    config = Config(KubeSpawner={"profile_list": never, "start_timeout": 90})
+    of_files(config, tmp_path)
+
+    [found] = await settings.check_slips(config, spawner_of(config, Owner("ann")))
+
+    text = "KubeSpawner.profile_list fails for ann: TimeoutError('no answer within 90 s')."
+    assert (found.id, found.severity, found.text) == ("slip", "error", text)
 
 
 def a_pool(**disruption: Any) -> dict[str, Any]:
