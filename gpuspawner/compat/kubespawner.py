@@ -282,6 +282,19 @@ def has_own_progress(spawner: Any) -> bool:
     return others_have(spawner, ("progress",))
 
 
+def labels_of_pod(spawner: Any) -> Mapping[str, str]:
+    """The labels of a server's pod; ``extra_labels`` may change that of its owner."""
+    made: Mapping[str, str] = spawner._build_pod_labels(spawner._expand_all(spawner.extra_labels))
+    return made
+
+
+def labels_of_claim(spawner: Any) -> Mapping[str, str]:
+    """The labels of the claim that KubeSpawner makes for the home directory, as `labels_of_pod`."""
+    extra = spawner._expand_all(spawner.storage_extra_labels)
+    made: Mapping[str, str] = spawner._build_common_labels(extra)
+    return made
+
+
 def form_template(spawner: Any) -> object:
     """What KubeSpawner's form for the same profiles and options depends on, to compare.
 

@@ -5,12 +5,14 @@ of their own: no hub has to run, and the cluster may be a folder of files, each 
 `kubectl get -o json` for one kind.
 """
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from traitlets.config import Config
 
 from gpuspawner import runtime
@@ -28,11 +30,14 @@ from gpuspawner.cluster.kinds import (
 )
 from gpuspawner.cluster.reflector import Store
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.compat.kubespawner import labels_of_claim
 from gpuspawner.configuration import check, spawner_class
-from gpuspawner.gates.what_if import NOBODY, Asking, imagined
+from gpuspawner.gates.what_if import NO_ID, NOBODY, Asking, imagined
 from gpuspawner.kube.files import FileError, read_objects
 from gpuspawner.kube.objects import UNDECODABLE, Manifest, decode
 from gpuspawner.kube.quoting import did_you_mean
+from gpuspawner.kube.servers import USER
+from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Who
@@ -175,7 +180,7 @@ async def watching(config: Config, owner: Owner = NOBODY) -> AsyncIterator[Hub]:
     made.start()
     try:
         await made.view.first_list(FIRST_LIST_PATIENCE)
-        yield hub
+        yield replace(hub, spawner=spawner_in(hub, owner))
     finally:
         if made.accounts is not None:
             await made.accounts.following.stop()
@@ -195,7 +200,7 @@ def of_files(config: Config, folder: Path, owner: Owner = NOBODY) -> Hub:
     hub = _hub(config, made, NoAdmission(), owner)
     if made.accounts is not None:
         made.accounts.following = RecordedPods(folder, made.accounts)
-    return hub
+    return replace(hub, spawner=spawner_in(hub, owner))
 
 
 class GroupsAsCharged(Memberships):
@@ -232,7 +237,30 @@ def _hub(config: Config, made: Runtime, admission: Admission, owner: Owner) -> H
     return Hub(spawner_of(config, owner), made, admission, config, written, owner)
 
 
-def spawner_of(config: Config, owner: Owner) -> GPUSpawner:
+def spawner_of(config: Config, owner: Owner, id_: int = NO_ID) -> GPUSpawner:
     """Make a spawner without a hub."""
-    made: GPUSpawner = imagined(spawner_class(config), config, owner)
+    made: GPUSpawner = imagined(spawner_class(config), config, owner, id_=id_)
     return made
+
+
+_ANY_ID = 987_654_321
+"""An id that no user has, and no name has by chance."""
+
+
+def spawner_in(hub: Hub, owner: Owner) -> GPUSpawner:
+    """Make a spawner for somebody whose id isn't known, unless their own claim tells it.
+
+    ``pvc_name_template`` may have ``{userid}`` in it. Whoever has no claim yet gets a new one, and
+    then the id makes no difference.
+    """
+    made = spawner_of(hub.config, owner, _ANY_ID)
+    before, *after = re.escape("/".join((made.namespace, made.pvc_name))).split(str(_ANY_ID))
+    name = re.compile(before + "([1-9][0-9]*)" + r"\1".join(after))
+    label = labels_of_claim(made)[USER]
+    ids = [
+        int(found[1])
+        for it in hub.state.storage.all(PersistentVolumeClaim)
+        if (found := name.fullmatch("/".join(it.metadata.key)))
+        and (it.metadata.labels or {}).get(USER) == label
+    ]
+    return spawner_of(hub.config, owner, ids[0] if after and len(ids) == 1 else NO_ID)

@@ -16,7 +16,8 @@ import msgspec
 from traitlets.config import Config
 
 from gpuspawner.cluster.client import RequestError
-from gpuspawner.compat.people import label_of, slugs_of
+from gpuspawner.compat.kubespawner import labels_of_claim, labels_of_pod
+from gpuspawner.compat.people import slugs_of
 from gpuspawner.doctor.hub import Hub, watching
 from gpuspawner.doctor.hub_api import HubApi, HubApiError, NoHubError
 from gpuspawner.kube.autoscaling import Event
@@ -40,6 +41,9 @@ _OF_SCOPES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatu
 
 class _Object(msgspec.Struct, frozen=True):
     metadata: BareMeta = BareMeta()
+
+
+_Pod = TypeVar("_Pod", _Object, StartingPod)
 
 
 class _List(msgspec.Struct, Generic[T], frozen=True):
@@ -101,16 +105,22 @@ class Trial:
         self._api, self._tell, self._client = api, tell, hub.runtime.client
         self._user, self._name = hub.owner.name, hub.owner.server
         self._path = _path(self._user, self._name)
-        # By labels: only the hub knows names that have the id of the user in them.
-        namespace = "" if hub.spawner.enable_user_namespaces else hub.spawner.namespace
-        self._place = f"/api/v1/namespaces/{namespace}" if namespace else "/api/v1"
-        self._of_owner = f"{USER}={label_of(self._user)}"
-        self._of_server = f"{self._of_owner},{SERVER}={label_of(self._name)}"
+        # By labels: only the hub knows names that have the id of the user in them, and in which
+        # namespace it has stored that the user is.
+        self._namespace = "" if hub.spawner.enable_user_namespaces else hub.spawner.namespace
+        self._place = f"/api/v1/namespaces/{self._namespace}" if self._namespace else "/api/v1"
+        labels = labels_of_pod(hub.spawner)
+        self._of_owner = f"{USER}={labels[USER]}"
+        self._of_server = f"{SERVER}={labels[SERVER]}"  # of a new name, that is enough
+        if not self._name:
+            self._of_server = f"{self._of_owner},{self._of_server}"
+        self._of_claim = f"{USER}={labels_of_claim(hub.spawner)[USER]}"
+        self._others: frozenset[str] = frozenset()
         self._is_answered = False
 
     async def run(self, options: Mapping[str, object]) -> list[Finding]:
         """Start it, look at it, and remove it."""
-        is_ours = True
+        is_ours, self._others = True, await self._seen()
         what = f"server {self._name}" if self._name else "default server"
         self._tell(f"Starting the {what} of {self._user} with {json.dumps(options)}.")
         try:
@@ -123,6 +133,15 @@ class Trial:
         finally:
             left = await self._removed() if is_ours else []
         return [found, *left]
+
+    async def _seen(self) -> frozenset[str]:
+        """Return the uids of pods that already have the labels: another hub's, or an older one."""
+        if self._name:
+            return frozenset()
+        try:
+            return frozenset(it.metadata.uid for it in await self._pods(_Object))
+        except (RequestError, *UNDECODABLE):  # its removal will say so
+            return frozenset()
 
     async def _start(self, options: Mapping[str, object]) -> None:
         """Start it, and note whether the hub has said if it makes the server.
@@ -151,7 +170,7 @@ class Trial:
             return fine("start", f"{ready}. What its pod has isn't known: {unread}")
 
     async def _facts(self) -> Sequence[str]:
-        pods = await self._list(StartingPod, "pods", self._of_server)
+        pods = await self._pods(StartingPod)
         pod = next((it for it in pods if not it.metadata.deletion_timestamp), None)
         if pod is None:
             raise RequestError("no pod has its labels")
@@ -188,7 +207,7 @@ class Trial:
 
     async def _has_pod(self) -> bool:
         try:
-            return bool(await self._list(_Object, "pods", self._of_server))
+            return bool(await self._pods(_Object))
         except RequestError as unread:
             if unread.status == HTTPStatus.FORBIDDEN:
                 raise
@@ -201,7 +220,7 @@ class Trial:
         """
         if not self._name:
             return
-        for it in await self._list(_Object, _CLAIMS, self._of_owner):
+        for it in await self._list(_Object, _CLAIMS, self._of_claim):
             if any(slug in it.metadata.name for slug in slugs_of(self._name)):
                 namespace, name = it.metadata.key
                 path = f"/api/v1/namespaces/{namespace}/{_CLAIMS}/{name}"
@@ -210,12 +229,16 @@ class Trial:
                     raise RequestError(f"HTTP {status} for its claim {name}", status)
 
     def _where_to_look(self) -> str:
-        namespace = self._place.removeprefix("/api/v1/namespaces/")
-        where = f"--namespace {namespace}" if namespace != self._place else "--all-namespaces"
+        where = f"--namespace {self._namespace}" if self._namespace else "--all-namespaces"
         return (
             f"Stop it on the hub's page. kubectl get pods,{_CLAIMS} {where} --selector "
             f"{self._of_owner} lists what the user has."
         )
+
+    async def _pods(self, type_: type[_Pod]) -> list[_Pod]:
+        """Return the server's pods."""
+        found = await self._list(type_, "pods", self._of_server)
+        return [it for it in found if it.metadata.uid not in self._others]
 
     async def _list(self, type_: type[T], plural: str, labels: str) -> Sequence[T]:
         return await self._read(type_, f"{self._place}/{plural}", labelSelector=labels)

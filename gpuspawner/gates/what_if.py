@@ -25,6 +25,8 @@ from gpuspawner.start.source import Choice
 
 NOBODY = Owner("gpuspawner")
 """The owner of servers that belong to nobody in particular."""
+NO_ID = 0
+"""The id of a user whose id isn't known; the hub's database counts from 1."""
 
 
 class UnusableError(Exception):
@@ -175,14 +177,16 @@ async def proposed(asking: Asking, what: str) -> tuple[Proposal, Choice]:
     return tried.proposal, tried.choice
 
 
-def imagined(kind: type[Any], config: Any, owner: Owner, database: Any = None) -> Any:
+def imagined(
+    kind: type[Any], config: Any, owner: Owner, database: Any = None, id_: int = NO_ID
+) -> Any:
     """Make one of the hub's spawners for somebody who isn't in its database.
 
     KubeSpawner builds its pod from these attributes.
     """
     escaped = quote(owner.name, safe="@~")
     user = SimpleNamespace(
-        name=owner.name, escaped_name=escaped, id=0, admin="admin" in owner.roles,
+        name=owner.name, escaped_name=escaped, id=id_, admin="admin" in owner.roles,
         url=f"/user/{escaped}/", groups=[*map(_named, owner.groups)],
         roles=[*map(_named, owner.roles)], db=database, spawners={},
     )  # fmt: skip

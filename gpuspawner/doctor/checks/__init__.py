@@ -21,7 +21,7 @@ from gpuspawner.doctor.checks import (
     settings,
     storage,
 )
-from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_of, watching
+from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_in, spawner_of, watching
 from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import NOBODY, Tried, UnusableError, try_out
 from gpuspawner.kube.quoting import quote
@@ -42,7 +42,7 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
         advice = "Install versions of JupyterHub and KubeSpawner that this version supports."
         return [error("versions", str(failed), advice)]
     async with watching(config) as hub:
-        spawner = spawner_of(config, owner)
+        spawner = spawner_in(hub, owner)
         found = [
             *settings.check(hub),
             *settings.check_names(hub),

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
+from traitlets.config import Config
 
 from gpuspawner.doctor import trial
+from gpuspawner.doctor.hub import spawner_of
 from gpuspawner.doctor.hub_api import HubApiError, NoHubError
 from gpuspawner.doctor.trial import Trial, _facts, _not_started
+from gpuspawner.policies.owner import Owner
 from tests.unit.makers.scripted import ScriptedServer, Step, failure, obj, page
 from tests.unit.makers.starts import CLOUD_METADATA, IMAGE, NOTEBOOK, TOOLS, event, start
 
@@ -72,16 +75,19 @@ class SlowApi(StubApi):
 async def trial_of(
     api: StubApi,
     *,
+    server: str = "doctor-1",
     namespaces: bool = False,
+    labels: Mapping[str, Any] = MappingProxyType({}),
     tell: Callable[[str], None] = lambda _: None,
     **scripts: list[Step],
 ) -> AsyncIterator[Trial]:
-    """Yield the trial of ann's server doctor-1, perhaps in a namespace of ann's."""
-    spawner = SimpleNamespace(namespace="hub", enable_user_namespaces=namespaces)
+    """Yield the trial of ann's server, perhaps in a namespace of ann's, with traits for labels."""
+    owner, namespace = Owner("ann", server=server), {} if namespaces else {"namespace": "hub"}
+    traits = {"enable_user_namespaces": namespaces, **namespace, **labels}
     async with ScriptedServer(**scripts).serving() as client:
         hub: Any = SimpleNamespace(
-            owner=SimpleNamespace(name="ann", server="doctor-1"),
-            spawner=spawner,
+            owner=owner,
+            spawner=spawner_of(Config(KubeSpawner=traits), owner),
             runtime=SimpleNamespace(client=client),
         )
         as_api: Any = api
@@ -144,12 +150,43 @@ async def test_the_pod_and_the_claim_are_found_without_their_names(
 
     place = "/api/v1" if namespaces else "/api/v1/namespaces/hub"
     owner = "labelSelector=hub.jupyter.org/username%3Dann"
-    pods = f"GET {place}/pods?{owner},hub.jupyter.org/servername%3Ddoctor-1"
+    pods = f"GET {place}/pods?labelSelector=hub.jupyter.org/servername%3Ddoctor-1"
     assert asked == [
         *(pods, pods),
         f"GET {place}/persistentvolumeclaims?{owner}",
         f"DELETE /api/v1/namespaces/{where}/persistentvolumeclaims/home-7-doctor-2d1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("server", "selector"),
+    [
+        ("doctor-1", "hub.jupyter.org/servername=doctor-1"),
+        ("", "hub.jupyter.org/username=team,hub.jupyter.org/servername="),
+    ],
+)
+async def test_labels_of_the_configuration_do_not_hide_the_pod_and_its_claim(
+    server: str, selector: str
+) -> None:
+    labels = {
+        "extra_labels": {"hub.jupyter.org/username": "team"},
+        "storage_extra_labels": {"hub.jupyter.org/username": "files"},
+    }
+    async with trial_of(StubApi(), server=server, labels=labels) as tried:
+        assert tried._of_server == selector
+        assert tried._of_claim == "hub.jupyter.org/username=files"
+
+
+async def test_a_default_server_of_another_hub_is_not_taken_for_this_one(monkeypatch) -> None:
+    monkeypatch.setattr(trial, "_LOOK_SECONDS", 0)
+    theirs = {"metadata": {"name": "jupyter-ann", "namespace": "other", "uid": "theirs"}}
+    ours = {"metadata": {"name": "jupyter-ann", "namespace": "ann", "uid": "ours"}}
+    pods = [page(theirs), page(theirs, ours), page(theirs)]
+
+    async with trial_of(StubApi(500), server="", namespaces=True, pods=pods) as tried:
+        tried._others = await tried._seen()
+        assert await tried._has_pod()
+        assert await tried._removed() == []
 
 
 @pytest.mark.parametrize(
