@@ -4,6 +4,7 @@ A verdict counts only while the view is `Live`. In every other state it is *unkn
 starts unchecked; policy still applies.
 """
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -77,7 +78,8 @@ def health_of(reflectors: Sequence[Reflector], since: float, silence: float) -> 
     """The health of a view that follows these kinds.
 
     What is missing of an optional one makes verdicts unknown. So the view is stale, and starts
-    wait, while such a kind is read again; but not for one that the hub may not read any more.
+    wait, while such a kind is read again; but not for one that the hub may not read any more, nor
+    for one that fails on while the others work.
 
     Args:
         reflectors: One for each kind.
@@ -104,6 +106,21 @@ def is_forbidden(reflector: Reflector) -> bool:
     return reflector.error is not None and reflector.error.status == 403 and not is_in_doubt
 
 
+def is_broken(reflector: Reflector) -> bool:
+    """Whether no watch of this kind works, or none has caught up, for longer than a moment.
+
+    That isn't so for what the hub may not read, nor for an API that the server lacks.
+    """
+    if reflector.error is None or reflector.absent or is_forbidden(reflector):
+        return False
+    return _is_behind(reflector, time.monotonic())
+
+
+def _is_behind(reflector: Reflector, now: float) -> bool:
+    outage = max(reflector.outage, now - reflector.lost)
+    return outage > STALE_AFTER or now - reflector.behind > STALE_IF_BEHIND
+
+
 def is_open(reflector: Reflector) -> bool:
     """Whether reading this kind has neither succeeded nor failed yet."""
     return not reflector.listed and reflector.error is None
@@ -127,7 +144,8 @@ def _unread(reflectors: Sequence[Reflector], seconds: float) -> Reading | Unreac
 def _reread(optional: Sequence[Reflector], now: float) -> Stale | None:
     for it in optional:
         is_coming = it.listed and it.gap and not is_forbidden(it)
-        if is_coming and now - it.gap_since <= REREAD_SECONDS:
+        is_back = it.distrusted and math.isinf(it.lost)  # its watch works, and has to catch up
+        if is_back or (is_coming and now - it.gap_since <= REREAD_SECONDS):
             return Stale(now - it.confirmed, _missed(it))
     return None
 
@@ -139,10 +157,8 @@ def _missed(reflector: Reflector) -> str:
 def _freshness(reflectors: Sequence[Reflector], now: float, longest_silence: float) -> Live | Stale:
     age = max((now - it.confirmed for it in reflectors), default=0.0)
     for reflector in reflectors:
-        outage = max(reflector.outage, now - reflector.lost)
-        behind = now - reflector.behind
-        if reflector.error is not None and (outage > STALE_AFTER or behind > STALE_IF_BEHIND):
-            return Stale(max(age, behind), str(reflector.error))
+        if reflector.error is not None and _is_behind(reflector, now):
+            return Stale(max(age, now - reflector.behind), str(reflector.error))
         if reflector.gap:
             return Stale(age, _missed(reflector))
     if age > longest_silence:

@@ -11,6 +11,7 @@ from gpuspawner.cluster.health import (
     Reading,
     Stale,
     Unreachable,
+    is_broken,
     is_forbidden,
     is_open,
 )
@@ -43,6 +44,8 @@ class HealthLog:
         self._has_been_live = False
         self._missing: set[str] = set()
         """The rights that the log calls missing, of those that not every verdict needs."""
+        self._broken: frozenset[str] = frozenset()
+        """The optional kinds that the log calls broken."""
         self._outdated: set[RequestError | None] = set()
         """What the API server said before the view was live again; rights may be back since."""
 
@@ -50,10 +53,14 @@ class HealthLog:
         """Log the health if it has changed, and rights that are lost or back."""
         self._tell_health(health)
         reflectors = (*self._optional, *self._others())
-        seen = [self._said, *((it.error, it.gap, it.listed) for it in reflectors)]
+        seen = [
+            self._said,
+            *((it.error, it.gap, it.listed, is_broken(it)) for it in reflectors),
+        ]
         if seen != self._seen:  # else, none of the many changes of the state is one of rights
             self._seen = seen
             self._tell_rights()
+            self._tell_broken()
 
     def _tell_health(self, health: Health) -> None:
         """Log the health if it has changed and no answer is missing for the line."""
@@ -81,6 +88,20 @@ class HealthLog:
         self._warn([it for it in lost if it not in self._optional], _UNKNOWN)
         if back:
             log.info("The hub may now list and watch %s.", ", ".join(map(_name, back)))
+
+    def _tell_broken(self) -> None:
+        """Log which optional kinds can't be read while the view is live."""
+        if self._said[:1] != (Live,):
+            return
+        optional = [*self._optional, *(it for it in self._others() if it.listed)]
+        broken = {_name(it): it for it in optional if is_broken(it)}
+        for name in sorted(broken.keys() - self._broken):
+            effect = _UNCHECKED_SERVERS if broken[name] in self._optional else _UNKNOWN
+            why = broken[name].error
+            log.warning("The hub can't read %s (%s); %s until it can.", name, why, effect)
+        if back := sorted(self._broken - broken.keys()):
+            log.info("The hub reads %s again.", ", ".join(back))
+        self._broken = frozenset(broken)
 
     def _warn(self, lost: Sequence[Reflector], effect: str) -> None:
         if lost:

@@ -63,6 +63,8 @@ class Reflector:
         lost: Since when no watch works (``time.monotonic``); infinite if one does.
         outage: The longest time without one since the API server had sent all changes.
         behind: Since when it may not have sent all changes; infinite if it has.
+        absent: Whether the API server lacks this API, so that there are no such objects.
+        distrusted: Whether what it knows counts as unknown until all changes have come.
         undecodable: How many objects could not be decoded since the start.
         background: It works in turns with everything else there.
     """
@@ -82,6 +84,7 @@ class Reflector:
         self.error: RequestError | None = None
         self.lost, self.outage = math.inf, 0.0
         self.behind = math.inf
+        self.absent = self.distrusted = False
         self.undecodable = 0
         self._state = state
         self._notify = notify
@@ -105,6 +108,11 @@ class Reflector:
             # The health covers optional kinds only for some seconds; nothing may use what may be
             # wrong.
             self._state.mark_unknown(self.kind.name)
+
+    def distrust(self) -> None:
+        """Mark this kind as unknown, because no watch of it works, until all changes have come."""
+        self.distrusted = True
+        self._state.mark_unknown(self.kind.name)
 
     async def _take(self, signal: Signal) -> None:
         match signal:
@@ -134,7 +142,7 @@ class Reflector:
         await self._drop(gone)
         self._state.mark_known(self.kind.name)
         self.listed = True
-        self.gap = False
+        self.gap = self.absent = self.distrusted = False
         self.confirmed = time.monotonic()
         self._resume(caught_up=True)
 
@@ -165,6 +173,9 @@ class Reflector:
         self.lost = math.inf
         if caught_up:
             self.error, self.outage, self.behind = None, 0.0, math.inf
+            if self.distrusted:
+                self.distrusted = False
+                self._state.mark_known(self.kind.name)
 
     async def _lose(self, error: RequestError, *, gap: bool) -> None:
         now = time.monotonic()
@@ -174,6 +185,7 @@ class Reflector:
         if not gap:
             return
         self.doubt()
+        self.absent = False
         if not self.kind.required:
             await self._drop(await self._keys())
             if error.status == 404 and self.kind.absent_is_empty and self.kind.api:
@@ -181,6 +193,7 @@ class Reflector:
                 # core API isn't found, it is a proxy that says so.
                 self._state.mark_known(self.kind.name)
                 self.listed, self.gap, self.confirmed = True, False, time.monotonic()
+                self.absent, self.distrusted = True, False
 
     def _put(self, parsed: AnyObject | Undecodable) -> Key:
         if isinstance(parsed, Undecodable):

@@ -27,6 +27,7 @@ from gpuspawner.cluster.health import (
     Reading,
     Unreachable,
     health_of,
+    is_broken,
     is_forbidden,
     is_open,
 )
@@ -138,9 +139,7 @@ class ClusterView:
 
     def forbidden(self) -> tuple[str, ...]:
         """The optional kinds that the hub may not read, as RBAC names them; others' too."""
-        followed = (*self._reflectors, *self._scaling, *self._of_groups())
-        optional = (it for it in followed if not it.kind.required)
-        return tuple(it.kind.plural for it in optional if is_forbidden(it))
+        return tuple(it.kind.plural for it in self._optional() if is_forbidden(it))
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is complete; return whether the view is live.
@@ -191,14 +190,23 @@ class ClusterView:
         await follow(reflector, self._load, self._backoff, self.wake, self.contact)
 
     async def _tell_health(self) -> None:
-        """A view becomes stale by the passing of time alone."""
+        """A view becomes stale by the passing of time alone, and so does each optional kind."""
         while True:
             await asyncio.sleep(_LOOK_AT_HEALTH_EVERY)
+            broken = [it for it in self._optional() if it.listed and is_broken(it)]
+            if fresh := [it for it in broken if not (it.gap or it.distrusted)]:
+                for reflector in fresh:
+                    reflector.distrust()
+                self.wake()
             self._tell()
 
     def _tell(self) -> None:
         if self._tasks:
             self._health_log.tell(self.health())
+
+    def _optional(self) -> list[Reflector]:
+        followed = (*self._reflectors, *self._scaling, *self._of_groups())
+        return [it for it in followed if not it.kind.required]
 
     def _of_groups(self) -> list[Reflector]:
         return [reflector for it in self._groups for reflector in it.reflectors]

@@ -323,3 +323,71 @@ async def test_starts_do_not_wait_for_what_the_hub_may_not_read_any_more(caplog)
 
         assert isinstance(view.health(), Live)
     assert not any("read again" in line for line in told(caplog))
+
+
+@pytest.fixture
+def soon(monkeypatch, caplog) -> None:
+    """What fails for a fifth of a second has failed for long."""
+    caplog.set_level(logging.INFO, "gpuspawner")
+    monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", 0.2)
+    monkeypatch.setattr("gpuspawner.cluster.view._LOOK_AT_HEALTH_EVERY", 0.05)
+
+
+@pytest.mark.usefixtures("soon")
+async def test_an_optional_kind_whose_watch_fails_for_long_is_unknown_in_a_live_view(
+    caplog,
+) -> None:
+    claim = obj("home", namespace="jhub")
+    scripts = {"claims": [page(claim), *[failure(503)] * 1000]}
+    async with viewing((NODES, PODS, CLAIMS), **scripts) as (view, _):
+        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
+        await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
+
+        assert isinstance(view.health(), Live)
+        await until(view, lambda: "can't read" in caplog.text)
+
+    [line] = [it for it in told(caplog) if "can't read" in it]
+    assert line.startswith("The hub can't read claims (HTTP 503")
+    assert "without checking for room until it can." in line
+
+
+@pytest.mark.usefixtures("soon")
+async def test_starts_wait_for_an_optional_kind_that_catches_up(caplog) -> None:
+    resumed, sent = asyncio.Event(), asyncio.Event()
+
+    async def catches_up(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        resumed.set()
+        await sent.wait()
+        await response.write(event("BOOKMARK", obj("", "9")))
+        await asyncio.Event().wait()
+        return response
+
+    back = asyncio.Event()
+    claims = [page(), *[failure(503)] * 3, after(back, failure(503)), catches_up]
+    async with viewing((NODES, PODS, CLAIMS), claims=claims) as (view, _):
+        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
+        await until(view, lambda: "can't read claims" in caplog.text)
+        back.set()
+        await until(view, resumed.is_set)
+        await until(view, lambda: isinstance(view.health(), Stale))
+        assert not view.state.known("PersistentVolumeClaim")
+        sent.set()
+        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
+
+        assert isinstance(view.health(), Live)
+        await until(view, lambda: "The hub reads claims again." in told(caplog))
+
+
+@pytest.mark.usefixtures("soon")
+async def test_an_api_that_the_server_lacks_does_not_become_unknown_by_time() -> None:
+    classes = ObjectKind("DeviceClass", "/apis/resource.k8s.io/v1/classes", required=False)
+    scripts = {"classes": [failure(404), *[failure(503)] * 1000]}
+    async with viewing((NODES, PODS, classes), **scripts) as (view, server):
+        await until(view, lambda: view.state.known("DeviceClass"))
+        left = len(server.scripts["classes"])
+        await until(view, lambda: len(server.scripts["classes"]) < left - 15)
+
+        assert view.state.known("DeviceClass")
+        assert isinstance(view.health(), Live)
