@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gpuspawner.form.alternative_button import INSTEAD, profile_value
 from gpuspawner.form.questions import never, not_free, over_limit
-from gpuspawner.form.view_builder import ViewBuilder, buttons
+from gpuspawner.form.view_builder import ViewBuilder, buttons, notice
 from gpuspawner.form.view_model import (
     MOST_LAMPS,
     AboveTheForm,
@@ -33,19 +33,23 @@ def render(
     told: OnForm | None = None,
     live: LiveAddresses | None = None,
     usage: AboveTheForm | None = None,
+    everything: Offers | None = None,
 ) -> str:
     """Render the fields of the spawn form; JupyterHub puts its own `<form>` around them.
 
     The form first selects the *chosen* options: those just sent, or those of the last start. They
     are untrusted; those that aren't offered are dropped. After a refusal, *told* has its texts.
+    *everything* is what the hub offers, if policies leave less of it to this user.
     """
+    notices = tuple(filter(None, [notice(rows, offers if everything is None else everything)]))
     if told is None:
         kept, gone = fall_back({} if chosen is None else chosen, offers)
         view, cards, sizes = _untried(offers, tuple(rows), kept, language_tag())
-        told_first = (*map(replaced, gone), *view.notices)
+        told_first = (*map(replaced, gone), *notices)
         view = replace(view, notices=told_first, live=live, usage=usage)
     else:
-        view = replace(ViewBuilder(offers, rows, chosen, told).view(live), usage=usage)
+        view = ViewBuilder(offers, rows, chosen, told).view(live)
+        view = replace(view, notices=notices, usage=usage)
         cards, sizes = _drawn(view)
     template = environment().get_template("form.html")
     return template.render(

@@ -78,7 +78,6 @@ class ViewBuilder:
             message=told.message.html if told else Markup(),
             alternatives=buttons(told.alternatives, self._offers) if told else (),
             wait=would_be(told.place) if told and told.place else "",
-            notices=tuple(filter(None, [_notice(self._rows)])),
             error="" if self._understood else self._error(ACCELERATOR),
             live=live,
         )
@@ -180,9 +179,17 @@ def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:
     return len({(question.option.choices(it), question.taken(it)) for it in everything}) > 1
 
 
-def _notice(rows: Sequence[Availability]) -> str:
+def notice(rows: Sequence[Availability], everything: Offers) -> str:
+    """Say why there is no GPU to choose from; "" if there is one.
+
+    Args:
+        rows: What is on offer to the user.
+        everything: What the hub offers, whatever policies leave of it.
+    """
     if any(row.accelerator is not None for row in rows):
         return ""
+    if everything.accelerators:
+        return _("No GPU is offered to you.")
     states = {row.state for row in rows}
     if State.READING in states:
         return _("The hub is still reading the cluster. Reload this page in a moment.")

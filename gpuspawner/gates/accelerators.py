@@ -248,7 +248,8 @@ class Accelerators(ServerSource):
         draft = submitted_form.current() or self._untouched(entitlement)
         served = live(self.spawner)
         left = above_the_form(self.spawner, self.runtime, entitlement)
-        return render(entitlement.offers, rows, draft.options, draft.refused, served, left)
+        shown = entitlement.offers, rows, draft.options, draft.refused, served, left
+        return render(*shown, everything=self.runtime.offers)
 
     def _untouched(self, entitlement: Entitlement) -> Draft:
         gone = self._stored(entitlement.offers).gone

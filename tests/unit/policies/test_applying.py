@@ -185,6 +185,18 @@ async def test_a_policy_that_leaves_no_accelerator_denies_a_gpu_that_a_hook_adds
     assert not sent
 
 
+@pytest.mark.parametrize("guests", [{"accelerators": []}, {"gpus_per_user": 0}])
+async def test_a_form_to_which_policies_leave_no_gpu_does_not_say_that_there_are_none(
+    course, guests
+) -> None:
+    spawner = course.spawner({"guests": guests})
+
+    form = await spawner.get_options_form()
+
+    assert "No GPU is offered to you." in form
+    assert "to choose from" not in form
+
+
 async def test_a_gpu_that_a_hook_adds_has_a_lifetime(course) -> None:
     spawner = course.spawner({"course": {"lifetime": "4h"}})
     await begin(spawner, accelerator=None)
