@@ -18,7 +18,7 @@ from gpuspawner.policies.limits import Counts
 from gpuspawner.policies.remaining import (
     Allowance,
     Remaining,
-    never_without_gpu,
+    never,
     policies_left,
     remaining,
     tightest,
@@ -111,23 +111,25 @@ class EntitlementByPolicies(Entitlement):
         """As `Entitlement.limited`."""
         if not self.is_limited:
             return row
-        return within(self.remaining(row.accelerator), row)
+        return within(self._remaining(row), row)
 
-    def remaining(self, accelerator: Accelerator | None) -> Remaining:
-        """Return how much is left of an accelerator (None: of servers without one)."""
+    def _remaining(self, row: Availability) -> Remaining:
+        """Return how much is left of an accelerator, or of servers without one."""
         applying = self._applying
-        if accelerator is None and (never := self._never_without_gpu):
-            return Remaining(0, never)
-        if not applying.counts_others or applying.trouble():
-            return Remaining()
-        return remaining(
+        of = (
             self.offers,
-            accelerator,
+            row.accelerator,
             applying.policies,
             applying.owner,
             self._counts,
             applying.hub.sizes,
+            row.smallest,
         )
+        if denial := never(*of):
+            return Remaining(0, denial)
+        if not applying.counts_others or applying.trouble():
+            return Remaining()
+        return remaining(*of)
 
     def denied(self, proposal: Proposal, profile: str) -> Availability | None:
         """As `Entitlement.denied`."""
@@ -143,13 +145,6 @@ class EntitlementByPolicies(Entitlement):
         except UNDECODABLE:
             charge = None
         return self._applying.denial(proposal, profile, charge, self._counts)
-
-    @cached_property
-    def _never_without_gpu(self) -> OverLimit | Withheld | None:
-        applying = self._applying
-        return never_without_gpu(
-            self.offers, applying.policies, applying.owner, self._counts, applying.hub.sizes
-        )
 
     @cached_property
     def _counts(self) -> Counts:

@@ -15,6 +15,7 @@ from gpuspawner.policies.denial import OverLimit, Wanted, Withheld, over_limits,
 from gpuspawner.policies.limits import Counts, Standing
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
+from gpuspawner.preflight.availability import SmallestRequests
 
 # What is left to one user: the tightest of all limits on the same thing.
 
@@ -69,16 +70,18 @@ def remaining(
     owner: Owner,
     counts: Counts,
     sizes: Sizes,
+    smallest: SmallestRequests | None = None,
 ) -> Remaining:
     """Return what is left of an accelerator (None: of servers without one).
 
     The offers are the owner's. What no server of theirs may have isn't among them, so what is over
-    a limit here is so only as long as other servers run.
+    a limit here is so only as long as other servers run. *smallest* is what the pod of the smallest
+    server requests, if that is known.
     """
     choices = sorted(offers.choices(accelerator).counts)
     kept = 0
     for count in choices:
-        charge = _smallest(offers, accelerator, count, sizes)
+        charge = _smallest(offers, accelerator, count, sizes, smallest)
         over = [it for it in over_limits(policies, owner, counts, charge) if it.may_pass]
         if over and count == choices[0]:
             return Remaining(0, over[0])
@@ -88,22 +91,26 @@ def remaining(
     return Remaining()
 
 
-def never_without_gpu(
+def never(
     offers: Offers,
+    accelerator: Accelerator | None,
     policies: Collection[Policy],
     owner: Owner,
     counts: Counts,
     sizes: Sizes,
+    smallest: SmallestRequests | None = None,
 ) -> OverLimit | Withheld | None:
-    """Return what denies the owner every server without a GPU, whatever is in use; None if nothing.
+    """Return what denies the owner every server with an accelerator (None: without one) for ever.
 
-    Unlike an accelerator, it stays among the owner's offers even then.
+    None if nothing does. Servers without a GPU stay among the owner's offers even then, and so does
+    an accelerator that has no sizes to choose from: then KubeSpawner's own are too large.
     """
-    images = offers.choices(None).images
+    choices = offers.choices(accelerator)
+    images = choices.images if accelerator is None else ()
     denials = [next(withheld(policies, Wanted(image=it.key)), None) for it in images]
     if denials and all(denials):
         return denials[0]
-    charge = _smallest(offers, None, 0, sizes)
+    charge = _smallest(offers, accelerator, min(choices.counts), sizes, smallest)
     over = over_limits(policies, owner, counts, charge)
     return next((it for it in over if not it.may_pass), None)
 
@@ -119,12 +126,23 @@ def policies_left(policies: Iterable[Policy], found: Iterable[Standing]) -> Iter
         yield replace(policy, limits=tuple(limits))
 
 
-def _smallest(offers: Offers, accelerator: Accelerator | None, count: int, sizes: Sizes) -> Charge:
+def _smallest(
+    offers: Offers,
+    accelerator: Accelerator | None,
+    count: int,
+    sizes: Sizes,
+    known: SmallestRequests | None,
+) -> Charge:
     """Return what the smallest server takes with so many GPUs."""
     choices = offers.choices(accelerator)
+    listed = SmallestRequests(
+        part_of(choices.least_memory or 0, sizes.memory),
+        part_of(min(choices.cpu, default=0), sizes.cpu),
+    )
+    requests = known or listed
     taken: dict[Measure, Amount] = {
-        Measure(What.MEMORY): part_of(choices.least_memory or 0, sizes.memory),
-        Measure(What.CPU): part_of(min(choices.cpu, default=0), sizes.cpu),
+        Measure(What.MEMORY): requests.memory,
+        Measure(What.CPU): requests.cpu,
     }
     if accelerator is not None:
         gpus = count * sizes.weights.get(accelerator.resource, 1)

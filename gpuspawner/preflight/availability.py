@@ -10,11 +10,13 @@ from functools import partial
 from typing import Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Health, Live, Reading
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers.offers import Offers
@@ -26,8 +28,9 @@ from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of,
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
-from gpuspawner.scheduling import ClusterState, Outcome, evaluate
+from gpuspawner.scheduling import ClusterState, Outcome, Rules, evaluate
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
+from gpuspawner.scheduling.requests import CPU, MEMORY, pod_requests
 from gpuspawner.scheduling.verdicts import Subject
 
 _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
@@ -72,6 +75,18 @@ class DeniedByPolicy(Protocol):
         """Whether the policy's administrator shows nevertheless what it withholds."""
 
 
+class SmallestRequests(msgspec.Struct, frozen=True):
+    """What the pod of the smallest server requests before admission, beside GPUs.
+
+    Attributes:
+        memory: In bytes.
+        cpu: In millicores.
+    """
+
+    memory: int
+    cpu: int
+
+
 class Availability(msgspec.Struct, frozen=True):
     """The availability of one accelerator, or of servers without one (None).
 
@@ -85,6 +100,7 @@ class Availability(msgspec.Struct, frozen=True):
         denial: What a policy denies; only in the states `LIMITED` and `WITHHELD`.
         at_hand: Keys of the offered images that need no download wherever the server starts now.
         in_line: How many people wait in line for it.
+        smallest: What policies count of the smallest server; None if nobody can tell.
     """
 
     accelerator: Accelerator | None
@@ -97,6 +113,7 @@ class Availability(msgspec.Struct, frozen=True):
     denial: DeniedByPolicy | None = None
     at_hand: frozenset[str] = frozenset()
     in_line: int = 0
+    smallest: SmallestRequests | None = None
 
     @property
     def is_hidden(self) -> bool:
@@ -200,6 +217,16 @@ class Trials:
         made = admitted and convert("Pod", admitted)
         return made if isinstance(made, Pod) else None
 
+    def requests(self, grant: Grant, rules: Rules) -> SmallestRequests | None:
+        """Return what the pod for a grant requests; None if nobody can tell."""
+        granted = self._granted(grant)
+        made = granted and convert("Pod", self.later.expected(kind_of(grant), granted))
+        try:
+            found = pod_requests(made, rules) if isinstance(made, Pod) else None
+        except QuantityError:
+            return None
+        return None if found is None else SmallestRequests(found.get(MEMORY, 0), found.get(CPU, 0))
+
     def is_open(self, grant: Grant) -> bool:
         """Whether nobody can tell what the hub's own code does with the pod for a grant."""
         granted = self._granted(grant)
@@ -219,6 +246,14 @@ def _look(
     pod = trials.pod(smallest)
     if pod is None:
         return Availability(accelerator, State.UNKNOWN)
+    found = _judged(state, to_come, trials, smallest, pod)
+    return replace(found, smallest=trials.requests(smallest, state.rules))
+
+
+def _judged(
+    state: ClusterState, to_come: NodesToCome, trials: Trials, smallest: Grant, pod: Pod
+) -> Availability:
+    accelerator = smallest.accelerator
     gpus, resource = None, accelerator.resource if accelerator else None
     if resource:
         gpus = counts.room(counts.candidates(state, pod), resource, smallest.gpus)

@@ -21,7 +21,7 @@ from gpuspawner.doctor.checks import (
     settings,
     storage,
 )
-from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_in, spawner_of, watching
+from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_in, watching
 from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import NOBODY, Tried, UnusableError, try_out
 from gpuspawner.kube.quoting import quote

@@ -14,7 +14,7 @@ from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight.availability import Availability, State
-from tests.unit.makers.courses import T4, Course, refused
+from tests.unit.makers.courses import T4, Course, begin, refused
 from tests.unit.makers.hubs import StillHub, rows_of
 from tests.unit.makers.policy_pods import GPU, container, server_pod
 from tests.unit.makers.worlds import labelled, node, pod
@@ -131,6 +131,48 @@ async def test_a_size_that_can_be_entered_is_a_choice_too(course) -> None:
     )
 
     assert (await surveyed(spawner))[""] == ("free", None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "traits", "states"),
+    [
+        ({"memory_per_server": "1Gi"}, {"mem_guarantee": "2G"}, ("withheld", "withheld")),
+        ({"memory_per_user": "1Gi"}, {"mem_limit": "2G"}, ("withheld", "withheld")),
+        ({"cpu_per_server": 1}, {"cpu_guarantee": 1.5}, ("withheld", "withheld")),
+        (
+            {"memory_per_server": "2Gi", "cpu_per_user": 2},
+            {"mem_guarantee": "2G"},
+            ("free", "free"),
+        ),
+    ],
+    ids=str,
+)
+async def test_without_sizes_to_choose_from_kubespawner_s_own_count(
+    course, policy, traits, states
+) -> None:
+    spawner = course.spawner({"small": policy}, **traits)
+
+    rows = await rows_of(spawner.gpuspawner_gates.sources.accelerators)
+
+    found = {row.accelerator.key if row.accelerator else "": row.state.value for row in rows}
+    assert (found["t4"], found[""]) == states
+    for options in ({"accelerator": "t4", "gpus": 1}, {"accelerator": None}):
+        if states == ("free", "free"):
+            await begin(spawner, **options)
+            spawner.clear_state()
+        else:
+            assert (await refused(spawner, **options)).status_code == 403
+
+
+async def test_kubespawner_s_own_sizes_count_beside_other_servers(course) -> None:
+    spawner = course.spawner({"small": {"memory_per_user": "3Gi"}}, mem_guarantee="2G")
+    assert (await surveyed(spawner))["t4"] == ("free", None)
+
+    running = server_pod("alice", "train", containers=[container(memory="2Gi")])
+    course.put_pod(spawner, "alice", "train", running)
+
+    found = await surveyed(spawner)
+    assert (found["t4"], found[""]) == (("limited", 0), ("limited", 0))
 
 
 # What is proposed instead of a busy accelerator

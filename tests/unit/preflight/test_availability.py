@@ -6,7 +6,7 @@ from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
-from gpuspawner.preflight.availability import Availability, State, Surveys
+from gpuspawner.preflight.availability import Availability, SmallestRequests, State, Surveys
 from gpuspawner.preflight.decision import CanScaleUp, ResourceRoom
 from gpuspawner.preflight.placement import Later, Placements
 from gpuspawner.scheduling import ClusterState
@@ -111,7 +111,7 @@ def test_an_accelerator_that_no_node_has_is_absent():
     here, plain = look([{**node("a", 0), "metadata": {"name": "a"}}])
 
     assert (here.state, here.gpus) == (State.ABSENT, gpus(0, 0, 0, 0))
-    assert plain == Availability(None, State.FREE)
+    assert plain == Availability(None, State.FREE, smallest=SmallestRequests(0, 0))
 
 
 def test_nobody_knows_of_tainted_nodes_until_admission_was_asked():
