@@ -1,5 +1,6 @@
 """What a hub has once that keeps a record of the use of GPUs."""
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -74,11 +75,17 @@ class HubUse:
                 earlier = await aside(self._files.read, MOST_FACTS)
             except OSError as error:
                 log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
-        self.record.restore(earlier)
+        untold = self.record.restore(earlier)
         if self.watch is not None:
             # Before the first look: nobody may be warned of a server that its owner keeps.
             self.watch.restore(self.record.facts)
             self.running.run(self.watch.run())
+        try:
+            await self.record.tell(untold)
+        except asyncio.CancelledError:
+            if writer is not None:
+                writer.finish()
+            raise
         if writer is not None:
             await writer.run()
 

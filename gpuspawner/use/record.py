@@ -1,5 +1,6 @@
 """The one record of what has happened to servers, and who is told of each fact."""
 
+import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -66,21 +67,39 @@ class Record:
         """Let *reader* know each fact from now on, once."""
         self._readers.append(reader)
 
-    def restore(self, earlier: Iterable[Fact]) -> None:
-        """Take over facts that earlier hubs have kept, without telling anybody of them again.
+    def restore(self, earlier: Iterable[Fact]) -> list[Fact]:
+        """Take over facts that earlier hubs have kept; return what `tell` has to tell.
 
-        Until then, nobody knows whether a server of theirs has ended or one that never began.
+        Nobody is told again of the earlier ones, but of servers of theirs that have ended. Until
+        then, nobody knows whether a server of theirs has ended or one that never began.
         What has been noted since follows in that order, and not by time: clocks may be set back.
         """
         early, self._early = self._early or (), None
         for known in (self.facts, self.open, self._started):
             known.clear()
         self.refusals = Refusals()
+        untold: list[Fact] = []
         for fact, is_told in chain(((it, True) for it in earlier), early):
             if (taken := self._take(fact)) is not None:
                 self.facts.append(taken)
                 if not is_told:
-                    self._tell(taken)
+                    untold.append(taken)
+        return untold
+
+    async def tell(self, facts: Iterable[Fact]) -> None:
+        """Tell the readers of facts, each in a turn of its own: they may be those of all servers.
+
+        A reader checks an event against its schema, and an administrator's handler may take longer.
+        If this is cancelled, the rest is told at once.
+        """
+        left = deque(facts)
+        try:
+            while left:
+                self._tell(left.popleft())
+                await asyncio.sleep(0)
+        finally:
+            for fact in left:
+                self._tell(fact)
 
     def note(self, fact: Fact) -> None:
         """Note a fact, and tell the readers, unless it says nothing new."""

@@ -170,10 +170,13 @@ class Writer:
                 if self._waiting:
                     await aside(self._append, self._taken())
         finally:
-            # By the lock, this also waits for what is being written right now.
-            last = Thread(target=self._append, args=(self._taken(),), daemon=True)
-            last.start()
-            last.join(_LAST_SECONDS)
+            self.finish()
+
+    def finish(self) -> None:
+        """Write what is left; by the lock, this also waits for what is being written right now."""
+        last = Thread(target=self._append, args=(self._taken(),), daemon=True)
+        last.start()
+        last.join(_LAST_SECONDS)
 
     def _taken(self) -> list[Fact]:
         facts = list(self._waiting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import process_time
 
 import pytest
@@ -65,14 +66,17 @@ def test_a_server_that_a_restarted_hub_finds_running_has_not_started_again() -> 
     assert record.facts[-1].seconds == 10
 
 
-def test_an_end_that_is_noted_before_the_files_are_read_is_that_of_an_earlier_server() -> None:
+async def test_an_end_that_is_noted_before_the_files_are_read_is_that_of_an_earlier_server() -> (
+    None
+):
     heard: list[Fact] = []
     record = Record([heard.append])
     record.note(fact("refused", 5.0, "bob"))
     record.note(fact("ended", 10.0, reason="deleted"))  # a restarted hub finds its pod gone
     record.note(fact("granted", 11.0))
 
-    record.restore([fact("granted", 1.0, accelerator="a100", gpus=2), fact("started", 2.0)])
+    earlier = [fact("granted", 1.0, accelerator="a100", gpus=2), fact("started", 2.0)]
+    await record.tell(record.restore(earlier))
 
     assert [(it.happened, it.user) for it in record.facts] == [
         *(("granted", "ann"), ("started", "ann"), ("refused", "bob")),
@@ -85,12 +89,13 @@ def test_an_end_that_is_noted_before_the_files_are_read_is_that_of_an_earlier_se
     assert record.open["ann", ""].at == 11
 
 
-def test_an_end_is_noted_once_if_an_earlier_hub_has_noted_it_too() -> None:
+async def test_an_end_is_noted_once_if_an_earlier_hub_has_noted_it_too() -> None:
     heard: list[Fact] = []
     record = Record([heard.append])
     record.note(fact("ended", 10.0))
 
-    record.restore([fact("granted", 1.0), fact("ended", 9.0, reason="stopped")])
+    earlier = [fact("granted", 1.0), fact("ended", 9.0, reason="stopped")]
+    await record.tell(record.restore(earlier))
     record.note(fact("ended", 11.0))
 
     assert told(record) == [("granted", ""), ("ended", "stopped")]
@@ -141,11 +146,28 @@ def test_a_reader_that_fails_keeps_nothing_from_the_others() -> None:
     assert [it.happened for it in heard] == ["granted"]
 
 
-def test_what_was_kept_is_not_told_again() -> None:
+async def test_early_ends_are_told_in_turns_with_other_work() -> None:
+    heard: list[Fact] = []
+    record, everybody = Record([heard.append]), [f"user-{number}" for number in range(100)]
+    for user in everybody:
+        record.note(fact("ended", reason="deleted", user=user))
+    earlier = [fact("granted", user=user) for user in everybody]
+
+    telling = asyncio.create_task(record.tell(record.restore(earlier)))
+    counts = []
+    while not telling.done():
+        counts.append(len(heard))
+        await asyncio.sleep(0)
+
+    assert [it.user for it in heard] == everybody
+    assert len(set(counts)) >= 100
+
+
+async def test_what_was_kept_is_not_told_again() -> None:
     heard = []
     record = Record([heard.append])
 
-    record.restore([fact("granted", 1.0)])
+    await record.tell(record.restore([fact("granted", 1.0)]))
 
     assert not heard
     assert len(record.facts) == 1
