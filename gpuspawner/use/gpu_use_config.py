@@ -1,5 +1,6 @@
 """What is kept of the use of GPUs, from the trait `gpu_use`, read strictly."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -70,7 +71,17 @@ def read_use(given: object) -> UseRules | None:
 def _directory(text: str) -> Path:
     if not (path := Path(text)).is_absolute():
         raise OfferError("gpu_use.directory", f"{quote(text)} must begin with /")
+    if not _is_encodable(text):
+        raise OfferError("gpu_use.directory", f"{quote(text)} can't be the path of a folder")
     return path
+
+
+def _is_encodable(path: str) -> bool:
+    """Whether the operating system can have such a path: without NUL, or half a surrogate pair."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def _address(text: str) -> str:

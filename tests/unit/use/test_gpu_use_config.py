@@ -15,6 +15,8 @@ MISTAKES: list[tuple[Any, str]] = [
     (None, ": null is not a mapping"),
     ({"directry": "/a"}, ": unknown key 'directry' (did you mean 'directory'?)"),
     ({"directory": "use"}, ".directory: 'use' must begin with /"),
+    ({"directory": "/srv/use\0"}, ".directory: '/srv/use\\x00' can't be the path of a folder"),
+    ({"directory": "/srv/\ud800"}, ".directory: '/srv/\\ud800' can't be the path of a folder"),
     ({"directory": 3}, ".directory: 3 is not text; write it in quotes"),
     ({"days": 0}, ".days: 0 is not a whole number of at least 1"),
     ({"days": 367}, ".days: 367 is not a whole number of at most 366"),
