@@ -13,6 +13,8 @@ from gpuspawner.cluster.wakeups import Contact
 
 # Seconds. If a server keeps changing what it says, the waits must get longer even so.
 _BETWEEN_HURRIES = 60.0
+# Answers that may stay the same for good.
+_REFUSALS = (403, 404)
 
 
 class Backoff(msgspec.Struct, frozen=True):
@@ -28,6 +30,7 @@ class Backoff(msgspec.Struct, frozen=True):
         silence: Silence after which a watch fails; longer than `watch`.
         first_retry: The longest wait after a first failure; doubled with each further one.
         last_retry: The limit of that doubling.
+        last_if_refused: The limit if the server forbids or lacks what is asked for, if longer.
         doubt: How long an API server may forbid what it has allowed, before the right counts as
             withdrawn; and how long its answers may say nothing about an API that it lacked.
     """
@@ -38,11 +41,18 @@ class Backoff(msgspec.Struct, frozen=True):
     silence: float = 75.0
     first_retry: float = 0.5
     last_retry: float = 8.0
+    last_if_refused: float = 0.0
     doubt: float = 10.0
 
     def unhurried(self) -> "Backoff":
         """Return slower retries for what may be forbidden for good, to spare the server's logs."""
-        return replace(self, last_retry=10 * self.last_retry)
+        return replace(self, last_if_refused=10 * self.last_retry)
+
+    def after(self, error: RequestError) -> "Backoff":
+        """Return the waits after such a failure."""
+        if error.status not in _REFUSALS or self.last_if_refused <= self.last_retry:
+            return self
+        return replace(self, last_retry=self.last_if_refused)
 
     def before_retry(self, failures: int) -> float:
         """Return the seconds to wait after so many failures in a row, with jitter.
@@ -104,6 +114,6 @@ class Retries:
 
     async def wait(self, error: RequestError) -> None:
         """Wait after a failure: as long as the server asks, and then for the rest or a wake."""
-        seconds = self._backoff.before_retry(self._failures)
+        seconds = self._backoff.after(error).before_retry(self._failures)
         await asyncio.sleep(error.retry_after)
         await self._contact.wait(self._wakes, seconds - error.retry_after)

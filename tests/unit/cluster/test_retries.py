@@ -175,6 +175,21 @@ async def test_a_wait_that_the_server_asks_for_is_cut_short_only_beyond_that(clo
     assert clock.now - began == pytest.approx(30)
 
 
+@pytest.mark.parametrize(
+    ("status", "longest"), [(403, 80), (404, 80), (401, 8), (429, 8), (500, 8), (None, 8)]
+)
+async def test_only_what_is_forbidden_or_absent_is_asked_for_seldom(clock, status, longest) -> None:
+    """What only fails is unknown meanwhile, long after nodes and pods are known again."""
+    contact, error, began = Contact(), RequestError("no", status), clock.now
+    retries = Retries(Backoff().unhurried(), contact)
+    for _ in range(20):
+        retries.fail(error)
+
+    await retries.wait(error)
+
+    assert longest / 4 <= clock.now - began <= longest
+
+
 def test_retries_come_later_and_later_and_never_in_step() -> None:
     backoff = Backoff(first_retry=1, last_retry=8)
 
