@@ -70,7 +70,8 @@ STALE_AFTER = 10.0
 # Seconds. An API server that is back has sent what was missed three seconds later (see `Backoff`).
 # If watches break before that again and again, nobody knows what is still missing.
 STALE_IF_BEHIND = 30.0
-# Seconds. How long an optional kind may take to be read again, before it counts as unknown.
+# Seconds. How long an optional kind may take to be read again, before it counts as unknown. Without
+# this limit, one whose watches break again and again would keep all starts waiting.
 REREAD_SECONDS = 10.0
 
 
@@ -92,7 +93,7 @@ def health_of(reflectors: Sequence[Reflector], since: float, silence: float) -> 
     return (
         _forbidden(required)
         or _unread(required, now - since)
-        or _reread(optional, now)
+        or _reread(optional, now, _back_since(required))
         or _freshness(required, now, silence + STALE_AFTER)
     )
 
@@ -141,13 +142,29 @@ def _unread(reflectors: Sequence[Reflector], seconds: float) -> Reading | Unreac
     return Unreachable(str(errors[0])) if errors else Reading(seconds)
 
 
-def _reread(optional: Sequence[Reflector], now: float) -> Stale | None:
+def _reread(optional: Sequence[Reflector], now: float, back: float) -> Stale | None:
     for it in optional:
-        is_coming = it.listed and it.gap and not is_forbidden(it)
-        is_back = it.distrusted and math.isinf(it.lost)  # its watch works, and has to catch up
-        if is_back or (is_coming and now - it.gap_since <= REREAD_SECONDS):
+        if now - _expected_since(it, back) <= REREAD_SECONDS:
             return Stale(now - it.confirmed, _missed(it))
     return None
+
+
+def _expected_since(it: Reflector, back: float) -> float:
+    """Since when an optional kind should soon be known again; infinitely long ago if it needn't.
+
+    *back* is when nodes and pods were known again after an outage: this kind is asked for soon.
+    """
+    if not it.listed or is_forbidden(it):
+        return -math.inf
+    if it.gap:
+        return max(it.gap_since, back)
+    if not it.distrusted:
+        return -math.inf
+    return max(it.returned, back) if math.isinf(it.lost) else back
+
+
+def _back_since(required: Sequence[Reflector]) -> float:
+    return max((it.recovered for it in required if it.missed > STALE_AFTER), default=-math.inf)
 
 
 def _missed(reflector: Reflector) -> str:

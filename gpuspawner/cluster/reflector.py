@@ -64,7 +64,10 @@ class Reflector:
         outage: The longest time without one since the API server had sent all changes.
         behind: Since when it may not have sent all changes; infinite if it has.
         absent: Whether the API server lacks this API, so that there are no such objects.
+        recovered: When all changes had come after contact was last lost (``time.monotonic``).
+        missed: For how many seconds that one loss had lasted.
         distrusted: Whether what it knows counts as unknown until all changes have come.
+        returned: When a watch first worked again since it is distrusted; infinite if none has.
         undecodable: How many objects could not be decoded since the start.
         background: It works in turns with everything else there.
     """
@@ -84,7 +87,9 @@ class Reflector:
         self.error: RequestError | None = None
         self.lost, self.outage = math.inf, 0.0
         self.behind = math.inf
+        self.recovered, self.missed = -math.inf, 0.0
         self.absent = self.distrusted = False
+        self.returned = math.inf
         self.undecodable = 0
         self._state = state
         self._notify = notify
@@ -112,6 +117,7 @@ class Reflector:
     def distrust(self) -> None:
         """Mark this kind as unknown, because no watch of it works, until all changes have come."""
         self.distrusted = True
+        self.returned = time.monotonic() if math.isinf(self.lost) else math.inf
         self._state.mark_unknown(self.kind.name)
 
     async def _take(self, signal: Signal) -> None:
@@ -169,13 +175,18 @@ class Reflector:
         self.confirmed = time.monotonic()
 
     def _resume(self, *, caught_up: bool) -> None:
-        self.outage = max(self.outage, time.monotonic() - self.lost)
+        now = time.monotonic()
+        self.outage = max(self.outage, now - self.lost)
         self.lost = math.inf
-        if caught_up:
-            self.error, self.outage, self.behind = None, 0.0, math.inf
-            if self.distrusted:
-                self.distrusted = False
-                self._state.mark_known(self.kind.name)
+        self.returned = min(self.returned, now)
+        if not caught_up:
+            return
+        if math.isfinite(self.behind):
+            self.recovered, self.missed = now, now - self.behind
+        self.error, self.outage, self.behind = None, 0.0, math.inf
+        if self.distrusted:
+            self.distrusted = False
+            self._state.mark_known(self.kind.name)
 
     async def _lose(self, error: RequestError, *, gap: bool) -> None:
         now = time.monotonic()

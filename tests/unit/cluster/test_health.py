@@ -12,7 +12,7 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
 from gpuspawner.cluster.view import ClusterView
-from tests.unit.makers.scripted import FAST, Step, event, failure, obj, page, watch
+from tests.unit.makers.scripted import FAST, Step, broken, event, failure, obj, page, watch
 from tests.unit.makers.views import NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
@@ -378,6 +378,54 @@ async def test_starts_wait_for_an_optional_kind_that_catches_up(caplog) -> None:
 
         assert isinstance(view.health(), Live)
         await until(view, lambda: "The hub reads claims again." in told(caplog))
+
+
+@pytest.mark.usefixtures("soon")
+async def test_no_start_waits_on_and_on_for_a_kind_whose_watches_break_again_and_again(
+    monkeypatch, caplog
+) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.0)
+    monkeypatch.setattr("gpuspawner.cluster.health.STALE_IF_BEHIND", 0.2)
+    async with viewing((NODES, PODS, CLAIMS), claims=[page(), *[broken()] * 1000]) as (
+        view,
+        server,
+    ):
+        await until(view, lambda: "can't read claims" in caplog.text)
+        left, seen = len(server.scripts["claims"]), []
+        view.listen(lambda: seen.append(view.health()))
+        await until(view, lambda: len(server.scripts["claims"]) < left - 10)
+
+        assert not view.state.known("PersistentVolumeClaim")
+        assert seen
+        assert not any(isinstance(it, Stale) for it in seen)
+    assert told(caplog)[0] == LIVE
+    assert len(told(caplog)) == 2
+
+
+@pytest.mark.usefixtures("soon")
+async def test_after_an_outage_starts_wait_for_optional_kinds_too_but_not_for_long(
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", PATIENCE)
+    back, caught_up = asyncio.Event(), watch(event("BOOKMARK", obj("", "9")), hold=True)
+    outage = [failure(503)] * 60
+    scripts = {
+        "nodes": [page(NODE), *outage, caught_up],
+        "pods": [page(POD), *outage, caught_up],
+        "claims": [page(), *outage, after(back, caught_up)],
+    }
+    async with viewing((NODES, PODS, CLAIMS), **scripts) as (view, _):
+        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
+        await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
+        await until(view, view.in_touch)
+
+        assert "claims were missed" in str(view.health())
+        with monkeypatch.context() as later:
+            later.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.0)
+            assert isinstance(view.health(), Live)
+        back.set()
+        await until(view, lambda: isinstance(view.health(), Live))
+        assert view.state.known("PersistentVolumeClaim")
 
 
 @pytest.mark.usefixtures("soon")
