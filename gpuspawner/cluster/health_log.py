@@ -1,6 +1,7 @@
 """Describes the view's health for administrators, and logs each change of it in one line."""
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 
 from gpuspawner.cluster.client import RequestError
@@ -44,7 +45,7 @@ class HealthLog:
         self._has_been_live = False
         self._missing: set[str] = set()
         """The rights that the log calls missing, of those that not every verdict needs."""
-        self._broken: frozenset[str] = frozenset()
+        self._broken: set[str] = set()
         """The optional kinds that the log calls broken."""
         self._outdated: set[RequestError | None] = set()
         """What the API server said before the view was live again; rights may be back since."""
@@ -94,14 +95,16 @@ class HealthLog:
         if self._said[:1] != (Live,):
             return
         optional = [*self._optional, *(it for it in self._others() if it.listed)]
-        broken = {_name(it): it for it in optional if is_broken(it)}
+        broken = {_name(it): it for it in optional if is_broken(it) and not _may_settle(it)}
         for name in sorted(broken.keys() - self._broken):
             effect = _UNCHECKED_SERVERS if broken[name] in self._optional else _UNKNOWN
             why = broken[name].error
             log.warning("The hub can't read %s (%s); %s until it can.", name, why, effect)
-        if back := sorted(self._broken - broken.keys()):
-            log.info("The hub reads %s again.", ", ".join(back))
-        self._broken = frozenset(broken)
+        back = {_name(it) for it in optional if _is_read(it) or it.absent} & self._broken
+        if back:
+            log.info("The hub reads %s again.", ", ".join(sorted(back)))
+        forbidden = {_name(it) for it in optional if is_forbidden(it)}  # another line says so
+        self._broken = (self._broken | broken.keys()) - back - forbidden
 
     def _warn(self, lost: Sequence[Reflector], effect: str) -> None:
         if lost:
@@ -126,6 +129,12 @@ class HealthLog:
         """Whether the credentials are wrong; the texts of other errors vary from try to try."""
         errors = [reflector.error for reflector in self._required if reflector.error]
         return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
+
+
+def _may_settle(reflector: Reflector) -> bool:
+    """Whether a watch works again, or the next answer tells if what was read is forbidden now."""
+    is_forbidden_now = reflector.error is not None and reflector.error.status == 403
+    return is_forbidden_now or math.isinf(reflector.lost)
 
 
 def _is_read(reflector: Reflector) -> bool:

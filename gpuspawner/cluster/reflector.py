@@ -190,6 +190,8 @@ class Reflector:
 
     async def _lose(self, error: RequestError, *, gap: bool) -> None:
         now = time.monotonic()
+        if self.absent:  # nothing was watched that could confirm it
+            self.confirmed = now
         was_dead = now - self.confirmed > _LONGEST_UNCONFIRMED
         self.error, self.lost = error, min(self.lost, self.confirmed if was_dead else now)
         self.behind = min(self.behind, self.lost)
@@ -205,6 +207,7 @@ class Reflector:
                 self._state.mark_known(self.kind.name)
                 self.listed, self.gap, self.confirmed = True, False, time.monotonic()
                 self.absent, self.distrusted = True, False
+                self.lost, self.outage, self.behind = math.inf, 0.0, math.inf
 
     def _put(self, parsed: AnyObject | Undecodable) -> Key:
         if isinstance(parsed, Undecodable):

@@ -6,14 +6,13 @@ import logging
 import pytest
 from aiohttp import web
 from kubernetes_asyncio.client import Configuration
-from msgspec.structs import replace
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
 from gpuspawner.cluster.view import ClusterView
-from tests.unit.makers.scripted import FAST, Step, broken, event, failure, obj, page, watch
-from tests.unit.makers.views import NODE, POD, until, viewing
+from tests.unit.makers.scripted import FAST, after, event, failure, obj, page, telling, watch
+from tests.unit.makers.views import AT_ONCE, CLAIMS, LIVE, NODE, POD, told, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 
@@ -184,32 +183,7 @@ async def test_forbidden_optional_kinds_are_logged_once_in_one_line(caplog) -> N
     assert "isn't allowed to list and watch as, bs;" in line
 
 
-AT_ONCE = replace(FAST, doubt=0.0)
-"""The first answer that forbids something counts."""
-CLAIMS = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
 STATUS = ObjectKind("ConfigMap", "/api/v1/configmaps", "metadata.name=status", required=False)
-LIVE = "The view of the cluster is live."
-
-
-def after(moment: asyncio.Event, step: Step) -> Step:
-    async def later(request: web.Request) -> web.StreamResponse:
-        await moment.wait()
-        return await step(request)
-
-    return later
-
-
-def telling(moment: asyncio.Event, step: Step) -> Step:
-    async def told(request: web.Request) -> web.StreamResponse:
-        moment.set()
-        return await step(request)
-
-    return told
-
-
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    said = [it.message for it in caplog.records if it.name == "gpuspawner.cluster.health_log"]
-    return [line for line in said if "still reading" not in line]
 
 
 @pytest.fixture
@@ -323,119 +297,3 @@ async def test_starts_do_not_wait_for_what_the_hub_may_not_read_any_more(caplog)
 
         assert isinstance(view.health(), Live)
     assert not any("read again" in line for line in told(caplog))
-
-
-@pytest.fixture
-def soon(monkeypatch, caplog) -> None:
-    """What fails for a fifth of a second has failed for long."""
-    caplog.set_level(logging.INFO, "gpuspawner")
-    monkeypatch.setattr("gpuspawner.cluster.health.STALE_AFTER", 0.2)
-    monkeypatch.setattr("gpuspawner.cluster.view._LOOK_AT_HEALTH_EVERY", 0.05)
-
-
-@pytest.mark.usefixtures("soon")
-async def test_an_optional_kind_whose_watch_fails_for_long_is_unknown_in_a_live_view(
-    caplog,
-) -> None:
-    claim = obj("home", namespace="jhub")
-    scripts = {"claims": [page(claim), *[failure(503)] * 1000]}
-    async with viewing((NODES, PODS, CLAIMS), **scripts) as (view, _):
-        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
-        await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
-
-        assert isinstance(view.health(), Live)
-        await until(view, lambda: "can't read" in caplog.text)
-
-    [line] = [it for it in told(caplog) if "can't read" in it]
-    assert line.startswith("The hub can't read claims (HTTP 503")
-    assert "without checking for room until it can." in line
-
-
-@pytest.mark.usefixtures("soon")
-async def test_starts_wait_for_an_optional_kind_that_catches_up(caplog) -> None:
-    resumed, sent = asyncio.Event(), asyncio.Event()
-
-    async def catches_up(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        resumed.set()
-        await sent.wait()
-        await response.write(event("BOOKMARK", obj("", "9")))
-        await asyncio.Event().wait()
-        return response
-
-    back = asyncio.Event()
-    claims = [page(), *[failure(503)] * 3, after(back, failure(503)), catches_up]
-    async with viewing((NODES, PODS, CLAIMS), claims=claims) as (view, _):
-        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
-        await until(view, lambda: "can't read claims" in caplog.text)
-        back.set()
-        await until(view, resumed.is_set)
-        await until(view, lambda: isinstance(view.health(), Stale))
-        assert not view.state.known("PersistentVolumeClaim")
-        sent.set()
-        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
-
-        assert isinstance(view.health(), Live)
-        await until(view, lambda: "The hub reads claims again." in told(caplog))
-
-
-@pytest.mark.usefixtures("soon")
-async def test_no_start_waits_on_and_on_for_a_kind_whose_watches_break_again_and_again(
-    monkeypatch, caplog
-) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.0)
-    monkeypatch.setattr("gpuspawner.cluster.health.STALE_IF_BEHIND", 0.2)
-    async with viewing((NODES, PODS, CLAIMS), claims=[page(), *[broken()] * 1000]) as (
-        view,
-        server,
-    ):
-        await until(view, lambda: "can't read claims" in caplog.text)
-        left, seen = len(server.scripts["claims"]), []
-        view.listen(lambda: seen.append(view.health()))
-        await until(view, lambda: len(server.scripts["claims"]) < left - 10)
-
-        assert not view.state.known("PersistentVolumeClaim")
-        assert seen
-        assert not any(isinstance(it, Stale) for it in seen)
-    assert told(caplog)[0] == LIVE
-    assert len(told(caplog)) == 2
-
-
-@pytest.mark.usefixtures("soon")
-async def test_after_an_outage_starts_wait_for_optional_kinds_too_but_not_for_long(
-    monkeypatch,
-) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", PATIENCE)
-    back, caught_up = asyncio.Event(), watch(event("BOOKMARK", obj("", "9")), hold=True)
-    outage = [failure(503)] * 60
-    scripts = {
-        "nodes": [page(NODE), *outage, caught_up],
-        "pods": [page(POD), *outage, caught_up],
-        "claims": [page(), *outage, after(back, caught_up)],
-    }
-    async with viewing((NODES, PODS, CLAIMS), **scripts) as (view, _):
-        await until(view, lambda: view.state.known("PersistentVolumeClaim"))
-        await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
-        await until(view, view.in_touch)
-
-        assert "claims were missed" in str(view.health())
-        with monkeypatch.context() as later:
-            later.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.0)
-            assert isinstance(view.health(), Live)
-        back.set()
-        await until(view, lambda: isinstance(view.health(), Live))
-        assert view.state.known("PersistentVolumeClaim")
-
-
-@pytest.mark.usefixtures("soon")
-async def test_an_api_that_the_server_lacks_does_not_become_unknown_by_time() -> None:
-    classes = ObjectKind("DeviceClass", "/apis/resource.k8s.io/v1/classes", required=False)
-    scripts = {"classes": [failure(404), *[failure(503)] * 1000]}
-    async with viewing((NODES, PODS, classes), **scripts) as (view, server):
-        await until(view, lambda: view.state.known("DeviceClass"))
-        left = len(server.scripts["classes"])
-        await until(view, lambda: len(server.scripts["classes"]) < left - 15)
-
-        assert view.state.known("DeviceClass")
-        assert isinstance(view.health(), Live)

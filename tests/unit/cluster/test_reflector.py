@@ -15,8 +15,8 @@ import pytest
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.decoding import Change
-from gpuspawner.cluster.health import Live, health_of
-from gpuspawner.cluster.kinds import PODS
+from gpuspawner.cluster.health import Live, health_of, is_broken
+from gpuspawner.cluster.kinds import PODS, ObjectKind
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal
 from gpuspawner.kube.objects import decode
@@ -191,6 +191,24 @@ async def test_what_was_known_before_a_broken_watch_counts_if(steps, is_live, mo
         await reflector.run(Scripted(*filter(None, [signal])))  # type: ignore[arg-type]
 
     assert isinstance(health_of([reflector], since=now, silence=75.0), Live) == is_live
+
+
+async def test_an_api_that_was_absent_for_long_is_not_broken_by_its_first_failure(
+    monkeypatch,
+) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    classes = ObjectKind("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses", required=False)
+    reflector = Reflector(classes, ClusterState(), lambda: None)
+    absent = Lost(RequestError("not found", 404), gap=True)
+    fails = Lost(RequestError("etcd is gone", 500), gap=True)
+    seen = []
+    for seconds, signal in [(0, absent), (80, absent), (80, fails), (5, fails), (6, fails)]:
+        now += seconds
+        await reflector.run(Scripted(signal))  # type: ignore[arg-type]
+        seen.append(is_broken(reflector))
+
+    assert seen == [False, False, False, False, True]
 
 
 async def test_garbage_of_others_does_not_grow_while_pages_replace_objects() -> None:

@@ -152,3 +152,23 @@ def watch(*pieces: bytes, hold: bool = False) -> Step:
         return response
 
     return step
+
+
+def after(moment: asyncio.Event, step: Step) -> Step:
+    """Answer with the step only after a moment."""
+
+    async def later(request: web.Request) -> web.StreamResponse:
+        await moment.wait()
+        return await step(request)
+
+    return later
+
+
+def telling(moment: asyncio.Event, step: Step) -> Step:
+    """Tell when the step is asked for."""
+
+    async def telling_step(request: web.Request) -> web.StreamResponse:
+        moment.set()
+        return await step(request)
+
+    return telling_step

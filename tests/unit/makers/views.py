@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import pytest
+from msgspec.structs import replace
+
 from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
@@ -12,6 +15,10 @@ from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 NODE = obj("n1", status={"allocatable": {"nvidia.com/gpu": "1", "pods": "110"}})
 POD = obj("a", namespace="jhub", spec={"nodeName": "n1"})
+AT_ONCE = replace(FAST, doubt=0.0)
+"""The first answer that forbids something counts."""
+CLAIMS = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
+LIVE = "The view of the cluster is live."
 
 
 @asynccontextmanager
@@ -38,3 +45,9 @@ async def until(view: ClusterView, true: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not true():
             await view.changed(0.05)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the lines of the health in the log."""
+    said = [it.message for it in caplog.records if it.name == "gpuspawner.cluster.health_log"]
+    return [line for line in said if "still reading" not in line]
