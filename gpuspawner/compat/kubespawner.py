@@ -284,15 +284,24 @@ def has_own_progress(spawner: Any) -> bool:
 
 def labels_of_pod(spawner: Any) -> Mapping[str, str]:
     """The labels of a server's pod; ``extra_labels`` may change that of its owner."""
-    made: Mapping[str, str] = spawner._build_pod_labels(spawner._expand_all(spawner.extra_labels))
+    made: Mapping[str, str] = spawner._build_pod_labels(_expanded(spawner, spawner.extra_labels))
     return made
 
 
 def labels_of_claim(spawner: Any) -> Mapping[str, str]:
     """The labels of the claim that KubeSpawner makes for the home directory, as `labels_of_pod`."""
-    extra = spawner._expand_all(spawner.storage_extra_labels)
+    extra = _expanded(spawner, spawner.storage_extra_labels)
     made: Mapping[str, str] = spawner._build_common_labels(extra)
     return made
+
+
+def _expanded(spawner: Any, labels: Mapping[str, str]) -> Mapping[str, str]:
+    """Expand templates; without labels if one has a fault, as then KubeSpawner makes no object."""
+    try:
+        expanded: Mapping[str, str] = spawner._expand_all(labels)
+    except (AttributeError, LookupError, TypeError, ValueError):  # what str.format raises
+        return {}
+    return expanded
 
 
 def form_template(spawner: Any) -> object:

@@ -40,3 +40,16 @@ def test_the_owner_s_own_claim_tells_the_id_that_is_in_its_name(
     spawner = of_files(config, tmp_path, Owner("ann")).spawner
 
     assert (spawner.user.id, spawner.pvc_name) == (id_, name)
+
+
+@pytest.mark.parametrize("template", ["home-{userid}", "home-{user_server}"])
+def test_labels_that_no_claim_can_have_keep_no_command_from_its_answer(
+    tmp_path: Path, template: str
+) -> None:
+    """Nothing else reads them if KubeSpawner makes no claims."""
+    Files(tmp_path, [])
+    traits = {"pvc_name_template": template, "storage_extra_labels": {"of": "{nobody}"}}
+
+    spawner = of_files(Config(KubeSpawner=traits), tmp_path, Owner("ann")).spawner
+
+    assert spawner.user.id == NO_ID

@@ -177,6 +177,13 @@ async def test_labels_of_the_configuration_do_not_hide_the_pod_and_its_claim(
         assert tried._of_claim == "hub.jupyter.org/username=files"
 
 
+@pytest.mark.parametrize("name", ["extra_labels", "storage_extra_labels"])
+async def test_labels_with_which_no_server_starts_are_left_to_the_hub_to_tell(name: str) -> None:
+    async with trial_of(StubApi(), server="", labels={name: {"of": "{nobody}"}}) as tried:
+        assert tried._of_server == "hub.jupyter.org/username=ann,hub.jupyter.org/servername="
+        assert tried._of_claim == "hub.jupyter.org/username=ann"
+
+
 async def test_a_default_server_of_another_hub_is_not_taken_for_this_one(monkeypatch) -> None:
     monkeypatch.setattr(trial, "_LOOK_SECONDS", 0)
     theirs = {"metadata": {"name": "jupyter-ann", "namespace": "other", "uid": "theirs"}}
