@@ -298,10 +298,9 @@ def labels_of_claim(spawner: Any) -> Mapping[str, str]:
 def _expanded(spawner: Any, labels: Mapping[str, str]) -> Mapping[str, str]:
     """Expand templates; without labels if one has a fault, as then KubeSpawner makes no object."""
     try:
-        expanded: Mapping[str, str] = spawner._expand_all(labels)
+        return dict(spawner._expand_all(labels))
     except (AttributeError, LookupError, TypeError, ValueError):  # what str.format raises
         return {}
-    return expanded
 
 
 def form_template(spawner: Any) -> object:
