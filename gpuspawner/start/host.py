@@ -95,14 +95,15 @@ async def within_start_timeout(spawner: Host) -> AsyncIterator[None]:
     Raises:
         TimeoutError: The time is over.
     """
-    limit = asyncio.timeout(spawner.start_timeout)
+    seconds = spawner.start_timeout
+    limit = asyncio.timeout(seconds)
     try:
         async with limit:
             yield
     except TimeoutError as error:
         if not limit.expired():  # the code's own
             raise
-        raise TimeoutError(f"no answer within {spawner.start_timeout} s") from error
+        raise TimeoutError(f"no answer within {seconds} s") from error
 
 
 # The language of a spawner's messages.

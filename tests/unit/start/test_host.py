@@ -66,6 +66,22 @@ async def test_code_that_never_answers_is_waited_for_as_long_as_a_server(
     assert loop.time() - began == pytest.approx(90)
 
 
+@pytest.mark.usefixtures("clock")
+async def test_the_time_out_is_told_as_it_was_when_the_code_was_asked(
+    hub_with: Callable[..., StillHub],
+) -> None:
+    """A profile that is loaded meanwhile may set another one."""
+    spawner = hub_with().spawner(start_timeout=90)
+
+    async def load() -> None:
+        spawner.start_timeout = 600
+        await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError, match=r"^no answer within 90 s$"):
+        async with within_start_timeout(spawner):
+            await load()
+
+
 async def test_a_time_out_of_the_code_itself_keeps_its_words(
     hub_with: Callable[..., StillHub],
 ) -> None:
