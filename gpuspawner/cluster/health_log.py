@@ -94,7 +94,9 @@ class HealthLog:
         """Log which optional kinds can't be read while the view is live."""
         if self._said[:1] != (Live,):
             return
-        optional = [*self._optional, *(it for it in self._others() if it.listed)]
+        # Of the others, a program that is removed takes its API away.
+        others = [it for it in self._others() if it.listed and not _is_gone(it)]
+        optional = [*self._optional, *others]
         broken = {_name(it): it for it in optional if is_broken(it) and not _may_settle(it)}
         for name in sorted(broken.keys() - self._broken):
             effect = _UNCHECKED_SERVERS if broken[name] in self._optional else _UNKNOWN
@@ -129,6 +131,10 @@ class HealthLog:
         """Whether the credentials are wrong; the texts of other errors vary from try to try."""
         errors = [reflector.error for reflector in self._required if reflector.error]
         return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
+
+
+def _is_gone(reflector: Reflector) -> bool:
+    return reflector.error is not None and reflector.error.status == 404
 
 
 def _may_settle(reflector: Reflector) -> bool:

@@ -8,8 +8,18 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Live, Stale
-from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
-from tests.unit.makers.scripted import FAST, after, broken, event, failure, obj, page, watch
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, NODES, PODS, ObjectKind
+from tests.unit.makers.scripted import (
+    FAST,
+    after,
+    broken,
+    event,
+    failure,
+    obj,
+    page,
+    preferring,
+    watch,
+)
 from tests.unit.makers.views import AT_ONCE, CLAIMS, LIVE, NODE, POD, told, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
@@ -180,3 +190,14 @@ async def test_an_api_that_the_server_lacks_does_not_become_unknown_by_time() ->
 
         assert view.state.known("DeviceClass")
         assert isinstance(view.health(), Live)
+
+
+@pytest.mark.usefixtures("soon", "unawaited")
+async def test_a_program_that_is_removed_is_not_told_as_one_that_cannot_be_read(caplog) -> None:
+    gone = {it: [page(), *[failure(404)] * 1000] for it in ("nodepools", "nodeclaims")}
+    scripts = {"karpenter.sh": [preferring("v1"), *[failure(404)] * 1000], **gone}
+    async with viewing(scaling_kinds=KARPENTER_KINDS, **scripts) as (view, server):
+        await until(view, lambda: told(caplog) == [LIVE])
+        await until(view, lambda: len(server.scripts["nodepools"]) < 960)
+
+    assert told(caplog) == [LIVE]
