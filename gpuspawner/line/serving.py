@@ -156,7 +156,7 @@ class Serving:
 
     Args:
         line: A ticket that is called leaves it. Only this changes it.
-        part: On which part of the nodes tickets collect, as `collecting.PART`.
+        part: On which part of the nodes tickets collect, as `PART`.
     """
 
     def __init__(self, line: Line, part: float = PART) -> None:

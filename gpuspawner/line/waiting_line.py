@@ -71,7 +71,7 @@ class WaitingLine:
     Args:
         decide: Decides about a proposal at this moment, leaving the line aside.
         kept: The places of those who haven't come back yet since the hub started.
-        part: On which part of the nodes servers collect, as `collecting.PART`.
+        part: On which part of the nodes servers collect, as `serving.PART`.
     """
 
     def __init__(

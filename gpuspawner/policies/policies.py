@@ -92,8 +92,8 @@ Amount = int | Fraction
 class What(StrEnum):
     """What a limit counts.
 
-    A new one has its keys in `written.WrittenPolicy`, is counted by `charges.Charge.of`, narrows
-    the form in `allowed_offers`, and is named in `messages.policies`.
+    A new one has its keys in `policies_config.WrittenPolicy`, is counted by `charges.Charge.of`,
+    narrows the form in `allowed_offers`, and is named in `messages.policies`.
     """
 
     GPUS = "gpus"

@@ -153,11 +153,11 @@ class Looking:
         return None not in self._patterns.values()
 
     async def shape(self, chosen: Chosen) -> object:
-        """As `availability.ShapeOf`."""
+        """As `profile_availability.ShapeOf`."""
         return self._shape(await self.proposal(chosen))
 
     async def look(self, chosen: Chosen, admission: Admission) -> profile_availability.JudgedChoice:
-        """As `availability.Look`; choices with equal pods are judged once."""
+        """As `profile_availability.Look`; choices with equal pods are judged once."""
         proposal = await self.proposal(chosen)
         if denied := self._entitlement.denied(proposal, chosen.slug):
             return profile_availability.JudgedChoice(self._shape(proposal), denied)
@@ -170,7 +170,7 @@ class Looking:
         return self._judged[key]
 
     def at_hand(self, chosen: Mapping[object, Chosen]) -> Mapping[object, bool]:
-        """As `availability.AtHand`."""
+        """As `profile_availability.AtHand`."""
         patterns, state = self._patterns, self._view.state
         if patterns is None:
             return {}
