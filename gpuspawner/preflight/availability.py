@@ -217,16 +217,6 @@ class Trials:
         made = admitted and convert("Pod", admitted)
         return made if isinstance(made, Pod) else None
 
-    def requests(self, grant: Grant, rules: Rules) -> SmallestRequests | None:
-        """Return what the pod for a grant requests; None if nobody can tell."""
-        granted = self._granted(grant)
-        made = granted and convert("Pod", self.later.expected(kind_of(grant), granted))
-        try:
-            found = pod_requests(made, rules) if isinstance(made, Pod) else None
-        except QuantityError:
-            return None
-        return None if found is None else SmallestRequests(found.get(MEMORY, 0), found.get(CPU, 0))
-
     def is_open(self, grant: Grant) -> bool:
         """Whether nobody can tell what the hub's own code does with the pod for a grant."""
         granted = self._granted(grant)
@@ -247,7 +237,16 @@ def _look(
     if pod is None:
         return Availability(accelerator, State.UNKNOWN)
     found = _judged(state, to_come, trials, smallest, pod)
-    return replace(found, smallest=trials.requests(smallest, state.rules))
+    return replace(found, smallest=_requests(pod, state.rules))
+
+
+def _requests(pod: Pod, rules: Rules) -> SmallestRequests | None:
+    """Return what a pod requests; None if nobody can tell."""
+    try:
+        found = pod_requests(pod, rules)
+    except QuantityError:
+        return None
+    return SmallestRequests(found.get(MEMORY, 0), found.get(CPU, 0))
 
 
 def _judged(

@@ -4,8 +4,10 @@ import pytest
 
 from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.kube.objects import convert
+from gpuspawner.offers import manifest
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
+from gpuspawner.preflight import availability
 from gpuspawner.preflight.availability import Availability, SmallestRequests, State, Surveys
 from gpuspawner.preflight.decision import CanScaleUp, ResourceRoom
 from gpuspawner.preflight.placement import Later, Placements
@@ -112,6 +114,21 @@ def test_an_accelerator_that_no_node_has_is_absent():
 
     assert (here.state, here.gpus) == (State.ABSENT, gpus(0, 0, 0, 0))
     assert plain == Availability(None, State.FREE, smallest=SmallestRequests(0, 0))
+
+
+def test_the_pod_of_the_smallest_server_is_made_once_for_each_accelerator(monkeypatch):
+    """Open forms ask for it after each change of the cluster."""
+    made = []
+
+    def apply(*about):
+        made.append(about)
+        return manifest.apply(*about)
+
+    monkeypatch.setattr(availability, "apply", apply)
+    here, plain = look([node("a", 1)])
+
+    assert (here.state, plain.state) == (State.FREE, State.FREE)
+    assert len(made) == 2
 
 
 def test_nobody_knows_of_tainted_nodes_until_admission_was_asked():
