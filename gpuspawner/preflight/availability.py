@@ -4,7 +4,7 @@ It is the scheduler's verdict on the smallest server with it: a node with free G
 memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any, Protocol
@@ -77,6 +77,8 @@ class DeniedByPolicy(Protocol):
 
 class SmallestRequests(msgspec.Struct, frozen=True):
     """What the pod of the smallest server requests before admission, beside GPUs.
+
+    If users can enter a size that is below KubeSpawner's own memory, that counts.
 
     Attributes:
         memory: In bytes.
@@ -217,6 +219,16 @@ class Trials:
         made = admitted and convert("Pod", admitted)
         return made if isinstance(made, Pod) else None
 
+    def entered(self, smallest: Grant) -> Pod | None:
+        """Return the pod with the smallest size that can be entered, if none is listed.
+
+        Then the smallest choice is KubeSpawner's own memory, which may be more.
+        """
+        unlisted = self._offers.unlisted_memory
+        if smallest.memory is not None or unlisted is None:
+            return None
+        return self.pod(replace(smallest, memory=unlisted.sizes[0].bytes))
+
     def is_open(self, grant: Grant) -> bool:
         """Whether nobody can tell what the hub's own code does with the pod for a grant."""
         granted = self._granted(grant)
@@ -237,16 +249,19 @@ def _look(
     if pod is None:
         return Availability(accelerator, State.UNKNOWN)
     found = _judged(state, to_come, trials, smallest, pod)
-    return replace(found, smallest=_requests(pod, state.rules))
+    entered = trials.entered(smallest)
+    pods = [pod] if entered is None else [pod, entered]
+    return replace(found, smallest=_least(pods, state.rules))
 
 
-def _requests(pod: Pod, rules: Rules) -> SmallestRequests | None:
-    """Return what a pod requests; None if nobody can tell."""
+def _least(pods: Sequence[Pod], rules: Rules) -> SmallestRequests | None:
+    """Return the least that one of these pods requests; None if nobody can tell."""
     try:
-        found = pod_requests(pod, rules)
+        found = [pod_requests(it, rules) for it in pods]
     except QuantityError:
         return None
-    return SmallestRequests(found.get(MEMORY, 0), found.get(CPU, 0))
+    memory, cpu = (min(it.get(resource, 0) for it in found) for resource in (MEMORY, CPU))
+    return SmallestRequests(memory, cpu)
 
 
 def _judged(

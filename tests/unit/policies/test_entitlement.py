@@ -164,6 +164,25 @@ async def test_without_sizes_to_choose_from_kubespawner_s_own_count(
             assert (await refused(spawner, **options)).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("least", "state"), [("512Mi", ("free", None)), ("1536Mi", ("withheld", 0))]
+)
+@pytest.mark.parametrize("accelerator", ["t4", None])
+async def test_a_size_that_can_be_entered_counts_if_it_is_below_kubespawner_s_own(
+    course, accelerator, least, state
+) -> None:
+    entered = {"min": least, "max": "4Gi", "step": "512Mi"}
+    policies = {"small": {"memory_per_server": "1Gi"}}
+    spawner = course.spawner(policies, mem_guarantee="2G", unlisted_memory=entered)
+
+    assert (await surveyed(spawner))[accelerator or ""] == state
+    if state == ("free", None):
+        await begin(spawner, accelerator=accelerator, memory=least)
+    else:
+        options = {"accelerator": accelerator, "memory": least}
+        assert (await refused(spawner, **options)).status_code == 403
+
+
 async def test_kubespawner_s_own_sizes_count_beside_other_servers(course) -> None:
     spawner = course.spawner({"small": {"memory_per_user": "3Gi"}}, mem_guarantee="2G")
     assert (await surveyed(spawner))["t4"] == ("free", None)
