@@ -12,9 +12,10 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.allowed_offers import Sizes, narrow
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import over_limits
+from gpuspawner.policies.limits import Counts
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
-from gpuspawner.policies.remaining import Remaining, remaining
+from gpuspawner.policies.remaining import Remaining, never, remaining
 from gpuspawner.policies.usage import Usage
 from tests.unit.makers.policy_worlds import GPUS, T4S, counts, people, usage_of
 
@@ -74,6 +75,22 @@ def test_a_group_s_share_counts_what_others_take():
     assert found.reached is not None
     standing = found.reached.standing
     assert (standing.group, standing.used, standing.servers) == ("course", 3, ())
+
+
+def test_nobody_is_counted_to_find_that_no_limit_forbids_a_server_for_ever(monkeypatch):
+    """A share of a group takes longest, and each row of the form asks for it."""
+    usage, share = running((BOB, {GPUS: 3})), limited(GPUS, 3, Per.GROUP)
+    counted: list[Any] = []
+    of_group = Counts.of_group
+    monkeypatch.setattr(Counts, "of_group", lambda *of: counted.append(of) or of_group(*of))
+
+    def forbids(policy: Policy) -> bool:
+        t4 = OFFERS.accelerators["t4"]
+        return never(OFFERS, t4, (policy,), ANN, counts(usage, ANN), SIZES) is not None
+
+    assert not forbids(share)
+    assert not counted
+    assert forbids(limited(GPUS, 0, Per.GROUP))
 
 
 def test_a_limit_on_one_accelerator_leaves_the_others():
