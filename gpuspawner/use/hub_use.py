@@ -80,14 +80,21 @@ class HubUse:
             # Before the first look: nobody may be warned of a server that its owner keeps.
             self.watch.restore(self.record.facts)
             self.running.run(self.watch.run())
+        if writer is None:
+            await self.record.tell(untold)
+        else:
+            await self._tell_and_write(untold, writer)
+
+    async def _tell_and_write(self, untold: Sequence[Fact], writer: Writer) -> None:
+        """Write also while facts are told, which may take long: the hub may be killed."""
+        writing = asyncio.create_task(writer.run())
         try:
             await self.record.tell(untold)
-        except asyncio.CancelledError:
-            if writer is not None:
+            await writing
+        finally:
+            writing.cancel()
+            if writer.has_left:  # it may have ended before the rest was told, or not have begun
                 writer.finish()
-            raise
-        if writer is not None:
-            await writer.run()
 
 
 def begin(hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()) -> HubUse:

@@ -162,6 +162,11 @@ class Writer:
         """Have a fact written soon."""
         self._waiting.append(fact)
 
+    @property
+    def has_left(self) -> bool:
+        """Whether facts wait to be written."""
+        return bool(self._waiting)
+
     async def run(self) -> None:
         """Write until this is cancelled, and then what is left."""
         try:

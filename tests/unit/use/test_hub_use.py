@@ -10,6 +10,7 @@ from jupyterhub.app import JupyterHub
 from prometheus_client import REGISTRY
 
 from gpuspawner.troubles.facts import Fact, Happened
+from gpuspawner.use import record_files
 from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_use import HubUse
 from gpuspawner.use.record_files import FactFiles
@@ -67,3 +68,33 @@ async def test_an_end_that_is_noted_while_the_files_are_read_is_kept_in_them(
 
     _, end = FactFiles(tmp_path, 30).read(10)
     assert (end.happened, end.reason, round(end.seconds)) == (Happened.ENDED, "deleted", 60)
+
+
+async def test_what_is_told_in_turns_is_written_meanwhile(tmp_path: Path, monkeypatch: Any) -> None:
+    """An administrator's handler may take its time, and the hub may be killed."""
+    monkeypatch.setattr(record_files, "_SECONDS", 0.01)
+    now, many, heard = time.time(), 300, list[Fact]()
+    everybody = [f"user-{number}" for number in range(many)]
+    FactFiles(tmp_path, 30).append([Fact(Happened.GRANTED, now - 60, it) for it in everybody])
+    still = StillHub(monkeypatch)
+    running = still.runtime(still.spawner(gpu_use=True))
+    use = HubUse(JupyterHub(), running, UseRules(directory=tmp_path))
+
+    def handle(fact: Fact) -> None:
+        heard.append(fact)
+        time.sleep(0.001)
+
+    use.record.read_by(handle)
+    for user in everybody:
+        use.record.note(Fact(Happened.ENDED, now, user, reason="deleted"))
+    keeping = asyncio.create_task(use.run())
+    kept = FactFiles(tmp_path, 30)
+    while len(heard) < many == len(kept.read(1000)):  # noqa: ASYNC110, it tells nobody
+        await asyncio.sleep(0)
+    told = len(heard)
+    keeping.cancel()
+    await asyncio.wait({keeping})
+
+    assert told < many
+    assert [it.user for it in heard] == everybody
+    assert len(kept.read(1000)) == 2 * many
