@@ -62,6 +62,7 @@ class Record:
         self._readers = list(readers)
         # What is noted until the files are read, in order, and whether the readers know it.
         self._early: deque[tuple[Fact, bool]] | None = deque(maxlen=MOST_FACTS)
+        self._untold: dict[ServerName, Fact] = {}
 
     def read_by(self, reader: Callable[[Fact], None]) -> None:
         """Let *reader* know each fact from now on, once."""
@@ -87,25 +88,28 @@ class Record:
         return untold
 
     async def tell(self, facts: Iterable[Fact]) -> None:
-        """Tell the readers of facts, each in a turn of its own: they may be those of all servers.
+        """Tell the readers of ends, each in a turn of its own: they may be those of all servers.
 
+        If such a server starts again meanwhile, its end is told before that.
         A reader checks an event against its schema, and an administrator's handler may take longer.
         If this is cancelled, the rest is told at once.
         """
-        left = deque(facts)
+        self._untold = {(it.user, it.server): it for it in facts}
+        everybody = list(self._untold)
         try:
-            while left:
-                self._tell(left.popleft())
+            for server in everybody:
+                self._tell_end(server)
                 await asyncio.sleep(0)
         finally:
-            for fact in left:
-                self._tell(fact)
+            for server in everybody:
+                self._tell_end(server)
 
     def note(self, fact: Fact) -> None:
         """Note a fact, and tell the readers, unless it says nothing new."""
         taken = self._take(fact)
         if taken is not None:
             self.facts.append(taken)
+            self._tell_end((fact.user, fact.server))
             self._tell(taken)
         if self._early is None:
             return
@@ -113,6 +117,11 @@ class Record:
             self._early.append((taken, True))
         elif fact.happened is Happened.ENDED:
             self._early.append((fact, False))
+
+    def _tell_end(self, server: ServerName) -> None:
+        """Tell that an earlier server of this name has ended, unless that has been told."""
+        if (end := self._untold.pop(server, None)) is not None:
+            self._tell(end)
 
     def _tell(self, fact: Fact) -> None:
         for reader in self._readers:

@@ -163,6 +163,25 @@ async def test_early_ends_are_told_in_turns_with_other_work() -> None:
     assert len(set(counts)) >= 100
 
 
+async def test_the_end_of_an_earlier_server_is_told_before_its_next_start() -> None:
+    heard: list[Fact] = []
+    record = Record([heard.append])
+    for user in ("ann", "bob", "eve"):
+        record.note(fact("ended", 10.0, user, reason="deleted"))
+    earlier = [fact("granted", 1.0, user) for user in ("ann", "bob", "eve")]
+
+    telling = asyncio.create_task(record.tell(record.restore(earlier)))
+    await asyncio.sleep(0)
+    record.note(fact("refused", 11.0, "tom"))
+    record.note(fact("granted", 12.0, "eve"))
+    await telling
+
+    assert [(it.happened, it.user) for it in heard] == [
+        *(("ended", "ann"), ("refused", "tom"), ("ended", "eve"), ("granted", "eve")),
+        ("ended", "bob"),
+    ]
+
+
 async def test_what_was_kept_is_not_told_again() -> None:
     heard = []
     record = Record([heard.append])
