@@ -89,8 +89,9 @@ async def test_what_is_told_in_turns_is_written_meanwhile(tmp_path: Path, monkey
         use.record.note(Fact(Happened.ENDED, now, user, reason="deleted"))
     keeping = asyncio.create_task(use.run())
     kept = FactFiles(tmp_path, 30)
-    while len(heard) < many == len(kept.read(1000)):  # noqa: ASYNC110, it tells nobody
-        await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        while len(heard) < many == len(kept.read(1000)):  # noqa: ASYNC110, it tells nobody
+            await asyncio.sleep(0)
     told = len(heard)
     keeping.cancel()
     await asyncio.wait({keeping})
