@@ -249,7 +249,9 @@ class Accelerators(ServerSource):
         served = live(self.spawner)
         left = above_the_form(self.spawner, self.runtime, entitlement)
         shown = entitlement.offers, rows, draft.options, draft.refused, served, left
-        return render(*shown, everything=self.runtime.offers)
+        # Policies may allow a model that no node has yet.
+        everything = None if self.runtime.discovers else self.runtime.offers
+        return render(*shown, everything=everything)
 
     def _untouched(self, entitlement: Entitlement) -> Draft:
         gone = self._stored(entitlement.offers).gone

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 
 from gpuspawner.compat import pods
+from gpuspawner.kube.objects import convert
 from gpuspawner.kube.servers import GRANT
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import T4, begin, refused, sends
 from tests.unit.makers.policy_pods import GPU
+from tests.unit.makers.worlds import labelled, node
+
+FOUND = {"nvidia.com/gpu.product": "Tesla-T4"}
 
 
 async def test_the_pod_says_by_which_policies_and_for_which_groups_it_was_granted(course) -> None:
@@ -195,6 +199,18 @@ async def test_a_form_to_which_policies_leave_no_gpu_does_not_say_that_there_are
 
     assert "No GPU is offered to you." in form
     assert "to choose from" not in form
+
+
+async def test_a_model_that_policies_allow_may_come_where_the_hub_discovers_models(course) -> None:
+    course.hub.view.state.put(convert("Node", labelled(node("c", 1), FOUND)))
+    guests = {"accelerators": ["a100"]}
+    spawner = course.spawner({"guests": guests}, accelerators={})
+
+    form = await spawner.get_options_form()
+
+    assert set(course.of(spawner).offers.accelerators) == {"gpu", "tesla-t4"}
+    assert "There are no GPUs to choose from right now." in form
+    assert "No GPU is offered to you" not in form
 
 
 async def test_a_gpu_that_a_hook_adds_has_a_lifetime(course) -> None:
