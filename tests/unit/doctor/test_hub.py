@@ -23,7 +23,7 @@ from tests.unit.makers.storage import claim
         ("disk-{userid}", NO_ID, "disk-0"),
     ],
 )
-def test_the_owner_s_own_claim_tells_the_id_that_is_in_its_name(
+async def test_the_owner_s_own_claim_tells_the_id_that_is_in_its_name(
     tmp_path: Path, template: str, id_: int, name: str
 ) -> None:
     files = Files(tmp_path, [])
@@ -43,7 +43,7 @@ def test_the_owner_s_own_claim_tells_the_id_that_is_in_its_name(
 
 
 @pytest.mark.parametrize("template", ["home-{userid}", "home-{user_server}"])
-def test_labels_that_no_claim_can_have_keep_no_command_from_its_answer(
+async def test_labels_that_no_claim_can_have_keep_no_command_from_its_answer(
     tmp_path: Path, template: str
 ) -> None:
     """Nothing else reads them if KubeSpawner makes no claims."""
