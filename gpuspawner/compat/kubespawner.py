@@ -284,15 +284,12 @@ def has_own_progress(spawner: Any) -> bool:
 
 def labels_of_pod(spawner: Any) -> Mapping[str, str]:
     """The labels of a server's pod; ``extra_labels`` may change that of its owner."""
-    made: Mapping[str, str] = spawner._build_pod_labels(_expanded(spawner, spawner.extra_labels))
-    return made
+    return dict(spawner._build_pod_labels(_expanded(spawner, spawner.extra_labels)))
 
 
 def labels_of_claim(spawner: Any) -> Mapping[str, str]:
     """The labels of the claim that KubeSpawner makes for the home directory, as `labels_of_pod`."""
-    extra = _expanded(spawner, spawner.storage_extra_labels)
-    made: Mapping[str, str] = spawner._build_common_labels(extra)
-    return made
+    return dict(spawner._build_common_labels(_expanded(spawner, spawner.storage_extra_labels)))
 
 
 def _expanded(spawner: Any, labels: Mapping[str, str]) -> Mapping[str, str]:

@@ -157,5 +157,5 @@ def late(troubles: Iterable[Trouble], at: StartPhase) -> GivenUp:
     def may_be_why(it: Trouble) -> bool:
         return not it.is_over or (at is StartPhase.ANSWERED and it.exit is not None)
 
-    found = sorted(filter(may_be_why, troubles), key=lambda it: it.kind is Kind.UNKNOWN)
-    return GivenUp(next(iter(found), None), at)
+    causes = filter(may_be_why, troubles)
+    return GivenUp(min(causes, key=lambda it: it.kind is Kind.UNKNOWN, default=None), at)

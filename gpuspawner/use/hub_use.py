@@ -86,14 +86,14 @@ class HubUse:
             await self._tell_and_write(untold, writer)
 
     async def _tell_and_write(self, untold: Sequence[Fact], writer: Writer) -> None:
-        """Write also while facts are told, which may take long: the hub may be killed."""
+        """Write while facts are told: that may take long, and a hub may be killed meanwhile."""
         writing = asyncio.create_task(writer.run())
         try:
             await self.record.tell(untold)
             await writing
         finally:
             writing.cancel()
-            if writer.has_left:  # it may have ended before the rest was told, or not have begun
+            if writer.has_left:  # it may have ended before all was told, or never have begun
                 writer.finish()
 
 

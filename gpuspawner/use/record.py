@@ -71,8 +71,8 @@ class Record:
     def restore(self, earlier: Iterable[Fact]) -> list[Fact]:
         """Take over facts that earlier hubs have kept; return what `tell` has to tell.
 
-        Nobody is told again of the earlier ones, but of servers of theirs that have ended. Until
-        then, nobody knows whether a server of theirs has ended or one that never began.
+        The earlier facts aren't told again. What has to be told are ends that were noted before
+        this call: until then, nobody knows whether such a server has ended or never began.
         What has been noted since follows in that order, and not by time: clocks may be set back.
         """
         early, self._early = self._early or (), None
@@ -90,9 +90,9 @@ class Record:
     async def tell(self, facts: Iterable[Fact]) -> None:
         """Tell the readers of ends, each in a turn of its own: they may be those of all servers.
 
-        If such a server starts again meanwhile, its end is told before that.
         A reader checks an event against its schema, and an administrator's handler may take longer.
-        If this is cancelled, the rest is told at once.
+        If one of these servers starts again meanwhile, its end is told first. If this is cancelled,
+        all that is left is told at once.
         """
         self._untold = {(it.user, it.server): it for it in facts}
         everybody = list(self._untold)
