@@ -5,7 +5,7 @@ from typing import Self
 
 import msgspec
 
-from gpuspawner.scaling.autoscaler_objects import STATUS
+from gpuspawner.cluster.autoscaler_objects import STATUS
 
 
 class ObjectKind(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from gpuspawner.cluster.api_groups import ApiGroup
+from gpuspawner.cluster.autoscaler_objects import AutoscalerObjects
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import (
     Client,
@@ -38,7 +39,6 @@ from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.wakeups import Changes, Contact
-from gpuspawner.scaling.autoscaler_objects import AutoscalerObjects
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
 

@@ -6,19 +6,24 @@ The other fields are below the cards, once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup
 
 from gpuspawner.form import alternative_button
+from gpuspawner.form.addresses import stop
 from gpuspawner.form.questions import CPUS, IMAGES, MEMORIES, AnyQuestion, counts, images
 from gpuspawner.form.view_model import (
     MOST_LAMPS,
+    AboveTheForm,
     Button,
     Card,
     Field,
     LiveAddresses,
+    OwnServer,
     TextField,
     View,
+    WithheldCard,
 )
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence, sentences
@@ -28,7 +33,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import ACCELERATOR, IMAGE, MEMORY, Written
 from gpuspawner.offers.parsing import OF, UNLISTED, GPURequest, fall_back, parse, user_options
 from gpuspawner.offers.texts import LONGEST
-from gpuspawner.offers.types import Choices
+from gpuspawner.offers.types import Accelerator, Choices
 from gpuspawner.offers.wording import unlisted_hint, unlisted_name
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.availability import Availability, State
@@ -44,6 +49,34 @@ def buttons(alternatives: Iterable[Alternative], offers: Offers) -> tuple[Button
         return Button(alternative_button.INSTEAD, sent, words.label, " · ".join(words.details))
 
     return tuple(map(of, alternatives))
+
+
+def above_the_form(
+    spawner: Any,
+    lines: Sequence[str],
+    servers: Iterable[str],
+    withheld: Iterable[tuple[Accelerator, str]],
+) -> AboveTheForm | None:
+    """Return what became of the last server and what policies leave; None if nothing is to be said.
+
+    Args:
+        spawner: The spawner whose form it is.
+        lines: A sentence for each.
+        servers: The names of the user's servers that take part of a limit.
+        withheld: The accelerators that policies withhold and yet show, and why.
+    """
+    cards = tuple(WithheldCard(it.display_name, it.description, why) for it, why in withheld)
+    if not (lines or cards):
+        return None
+    return AboveTheForm(tuple(lines), tuple(_own(spawner, name) for name in servers), cards)
+
+
+def _own(spawner: Any, name: str) -> OwnServer:
+    """Describe a server; a user can't stop one that starts or stops, or that the hub lost."""
+    running = spawner.user.spawners.get(name)
+    can_stop = running is not None and running.ready
+    shown = name or _("your default server")
+    return OwnServer(shown, stop(spawner, name) if can_stop else "")
 
 
 class ViewBuilder:

@@ -1,6 +1,6 @@
 """The source of servers if the administrator offers accelerators."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +13,8 @@ from gpuspawner.compat.kubespawner import MAKING, Stock
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render
+from gpuspawner.form.view_builder import above_the_form
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.launch.announcements import above_the_form
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import manifest, options, parsing
 from gpuspawner.offers.grant import Denial, Grant, decide
@@ -241,13 +241,14 @@ class Accelerators(ServerSource):
 
         return tuple(map(to_owner, rows))
 
-    async def form(self) -> str:
+    async def form(self, before: Sequence[str] = ()) -> str:
         """As `ServerSource.form`, with the choices of this request, or else of the last start."""
         entitlement = await self.policing.entitlement()
         rows = self._to_owner(await self._survey_for_form(entitlement), entitlement)
         draft = submitted_form.current() or self._untouched(entitlement)
         served = live(self.spawner)
-        left = above_the_form(self.spawner, self.runtime, entitlement)
+        lines = *before, *entitlement.lines
+        left = above_the_form(self.spawner, lines, entitlement.servers, entitlement.withheld)
         shown = entitlement.offers, rows, draft.options, draft.refused, served, left
         # Policies may allow a model that no node has yet.
         everything = None if self.runtime.discovers else self.runtime.offers

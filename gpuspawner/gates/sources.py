@@ -7,6 +7,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.administrators_form import PLACE
+from gpuspawner.launch.announcements import last_server
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks, request_options, submitted_form
@@ -90,4 +91,5 @@ class Sources:
         draft = submitted_form.current()
         asked_for = draft.source() if draft and draft.source else self.current
         with reporting(self._spawner):
-            return drawn.replace(PLACE, await asked_for.form())
+            before = last_server(self._spawner, self._runtime.failed_starts)
+            return drawn.replace(PLACE, await asked_for.form(before))

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import replace
 from typing import Any, Protocol
 
-from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.health_log import explain_health
 from gpuspawner.cluster.kinds import SCALING_KINDS
@@ -38,6 +37,7 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.profiles.pod_of_choice import requested
 from gpuspawner.runtime import DRY_RUN_PATIENCE, Runtime
 from gpuspawner.scaling.pools import NONE
+from gpuspawner.scaling.unseen_autoscalers import autoscaler_kinds
 from gpuspawner.traits.settings import Settings, known_schedulers
 
 log = logging.getLogger(__name__)
@@ -185,7 +185,7 @@ async def _forbidden(runtime: Runtime, settings: HubSettings) -> list[str]:
     left_out = {kind.plural for kind in SCALING_KINDS}
     if settings.autoscaling != NONE and not missing.isdisjoint(left_out):
         where = runtime.view.state.nodes.values(), settings.autoscaler_status
-        left_out -= {kind.plural for kind in await autoscalers.kinds(runtime.client, *where)}
+        left_out -= {kind.plural for kind in await autoscaler_kinds(runtime.client, *where)}
     return [it for it in runtime.view.forbidden() if it not in left_out]
 
 

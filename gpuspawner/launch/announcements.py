@@ -16,15 +16,12 @@ from tornado.httputil import HTTPServerRequest
 
 from gpuspawner import language, messages
 from gpuspawner.compat import jupyterhub, people
-from gpuspawner.form.addresses import line, stop
-from gpuspawner.form.view_model import AboveTheForm, OwnServer, WithheldCard
+from gpuspawner.form.addresses import line
 from gpuspawner.kube.startup import read_pod
-from gpuspawner.language import gettext as _
 from gpuspawner.launch import failed_starts
 from gpuspawner.launch.server_state import last_of
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
-from gpuspawner.start.policing import Entitlement
 from gpuspawner.troubles.ending import Ending, Mishap, mishaps, utc_now
 
 log = logging.getLogger(__name__)
@@ -108,35 +105,11 @@ def _ends(running: Runtime, user: Any) -> list[Markup]:
     return [messages.ends_in(name, left) for left, name in ending]
 
 
-def last_ending(spawner: Host) -> str:
-    """Say how the last server of this form ended; "" if there is nothing to say."""
+def last_server(spawner: Host, failed: failed_starts.FailedStarts) -> tuple[str, ...]:
+    """Say for the form what became of its last server; nothing if there is nothing to say."""
     ending = last_of(jupyterhub.stored_state(spawner))
-    return messages.last_server_ended(ending, utc_now()) if ending else ""
-
-
-def above_the_form(
-    spawner: Host, runtime: Runtime, entitlement: Entitlement
-) -> AboveTheForm | None:
-    """Return what is left to the owner, after what became of the last server.
-
-    None if there is nothing to say.
-    """
-    failed, ended = failed_starts.last_failure(spawner, runtime.failed_starts), last_ending(spawner)
-    withheld = tuple(
-        WithheldCard(it.display_name, it.description, explanation)
-        for it, explanation in entitlement.withheld
-    )
-    servers = tuple(_own(spawner, name) for name in entitlement.servers)
-    lines = tuple(filter(None, [failed, ended, *entitlement.lines]))
-    return AboveTheForm(lines, servers, withheld) if lines or withheld else None
-
-
-def _own(spawner: Host, name: str) -> OwnServer:
-    """Describe a server; a user can't stop one that starts or stops, or that the hub lost."""
-    running = spawner.user.spawners.get(name)
-    can_stop = running is not None and running.ready
-    shown = name or _("your default server")
-    return OwnServer(shown, stop(spawner, name) if can_stop else "")
+    ended = messages.last_server_ended(ending, utc_now()) if ending else ""
+    return tuple(filter(None, (failed_starts.last_failure(spawner, failed), ended)))
 
 
 def _lines(lines: Iterable[Markup]) -> Markup:

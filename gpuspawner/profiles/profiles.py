@@ -2,7 +2,7 @@
 
 import re
 from asyncio import Future
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -17,8 +17,8 @@ from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render_refusal, render_usage
+from gpuspawner.form.view_builder import above_the_form
 from gpuspawner.language import language_tag
-from gpuspawner.launch.announcements import above_the_form
 from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.placement import Later
 from gpuspawner.profiles import page, profile_availability
@@ -227,7 +227,7 @@ class Profiles(ServerSource):
         shown, rows = await self.rows(looking, listed, admission)
         return page.states(shown.complete, rows)
 
-    async def form(self) -> str:
+    async def form(self, before: Sequence[str] = ()) -> str:
         """As `ServerSource.form`: KubeSpawner's form, with the availability of each profile."""
         spawner = self._shown
         admission = self.runtime.dry_runs.for_page(spawner.user.name)
@@ -244,7 +244,8 @@ class Profiles(ServerSource):
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
         above = render_refusal(told, served) if told and told.profiles else ""
-        left = above_the_form(spawner, self.runtime, entitlement)
+        lines = *before, *entitlement.lines
+        left = above_the_form(spawner, lines, entitlement.servers, entitlement.withheld)
         if left and left.lines:
             above += render_usage(left, served)
         is_quiet = all(it.is_quiet for it in rows)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from gpuspawner.cluster.autoscaler_objects import AutoscalerObjects
 from gpuspawner.kube.caches import Recent, UntilChanged
 from gpuspawner.kube.nodes import Node
-from gpuspawner.scaling.autoscaler_objects import AutoscalerObjects
 from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.cluster_autoscaler_status import (
     NodeGroup,

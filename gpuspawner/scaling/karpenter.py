@@ -12,13 +12,13 @@ from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
+from gpuspawner.cluster.autoscaler_objects import AutoscalerObjects
 from gpuspawner.kube.autoscaling import NodeClaim, NodePool
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
 from gpuspawner.offers.vendors import INSTANCE_TYPE
-from gpuspawner.scaling.autoscaler_objects import AutoscalerObjects
 from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.node_pool import Growth, Machine, arriving, devices, like, new_node
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode

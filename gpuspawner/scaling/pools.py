@@ -3,11 +3,11 @@
 from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 
+from gpuspawner.cluster.autoscaler_objects import AutoscalerObjects
 from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.scaling import declared
-from gpuspawner.scaling.autoscaler_objects import AutoscalerObjects
 from gpuspawner.scaling.cluster_autoscaler import NodeGroups
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.karpenter import Karpenter, is_ready, name_of

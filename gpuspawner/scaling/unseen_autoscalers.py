@@ -11,6 +11,8 @@ from itertools import chain
 
 import msgspec
 
+from gpuspawner.cluster.client import Client
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, MACHINE_KINDS, ObjectKind, status_at
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scheduling.node_info import NodeInfo
 
@@ -87,6 +89,8 @@ POOL_LABELS = tuple(chain.from_iterable(it.pools for it in SIGNS))
 
 _MARKS = frozenset(chain.from_iterable((*it.pools, *it.marks) for it in SIGNS))
 
+_PATIENCE = 5.0
+
 # aws:///zone/i-1, ocid1.instance.oc1.x, and cn-hangzhou.i-1 of Alibaba Cloud
 _PROVIDER = re.compile(r"([\w-]+)://|(ocid1)\.|[\w-]+(\.i-)")
 
@@ -110,3 +114,23 @@ def _shown(node: NodeInfo) -> Iterator[str]:
         return
     if provider := _PROVIDER.match(node.node.spec.provider_id):
         yield provider[provider.lastindex or 0]
+
+
+async def autoscaler_kinds(
+    client: Client, nodes: Iterable[NodeInfo], status: str
+) -> tuple[ObjectKind, ...]:
+    """Return the kinds of objects that tell about the cluster's autoscalers.
+
+    A hub that may not read Karpenter's objects can still see that the API server has this API.
+    Others show themselves only by the nodes. Cluster Autoscaler's *status* is ``namespace/name``.
+    """
+    found = signs(nodes)
+    sources = {it.source for it in found}
+    has_karpenter = Source.KARPENTER in sources or await client.serves(
+        KARPENTER_KINDS[0].group, _PATIENCE
+    )
+    return (
+        *(KARPENTER_KINDS if has_karpenter else ()),
+        *(it for it in MACHINE_KINDS if any(it.name in sign.kinds for sign in found)),
+        *((status_at(status),) if Source.CLUSTER_AUTOSCALER in sources else ()),
+    )

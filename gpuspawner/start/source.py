@@ -4,7 +4,7 @@ Callers of a source don't know which of the two the administrator has configured
 """
 
 from asyncio import Future
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
@@ -145,5 +145,8 @@ class ServerSource(Protocol):
     async def stored(self) -> Stored:
         """The stored options, for a start that sends none."""
 
-    async def form(self) -> str:
-        """Render the fields of the spawn form as HTML."""
+    async def form(self, before: Sequence[str] = ()) -> str:
+        """Render the fields of the spawn form as HTML.
+
+        *before* says what became of the last server, in a sentence each.
+        """

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence, Set
 
-from gpuspawner.cluster import autoscalers
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.kinds import (
@@ -19,6 +18,7 @@ from gpuspawner.doctor.hub import Hub
 from gpuspawner.messages.administrators import GRANT, Finding, error, explain_without, fine, warning
 from gpuspawner.policies.policies import Policies
 from gpuspawner.scaling.pools import NONE
+from gpuspawner.scaling.unseen_autoscalers import autoscaler_kinds
 
 NO_SERVERS = "rights-servers"
 _READ = ("list", "watch")
@@ -103,7 +103,7 @@ async def _about_scaling(hub: Hub) -> list[Finding]:
         return []
     client = hub.runtime.client
     nodes, place = hub.state.nodes.values(), hub.spawner.autoscaler_status
-    kinds = await autoscalers.kinds(client, nodes, place)
+    kinds = await autoscaler_kinds(client, nodes, place)
     status = [it for it in kinds if it.field_selector]
     return [
         *await _about_program(client, "Karpenter", [it for it in kinds if it in KARPENTER_KINDS]),

@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 from traitlets.config import Config
 
+from gpuspawner.cluster.autoscaler_objects import STATUS
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import NODES, PODS, SCALING_KINDS, ObjectKind
 from gpuspawner.cluster.view import ClusterView
@@ -24,7 +25,6 @@ from gpuspawner.kube.objects import Undecodable, strict_convert
 from gpuspawner.offers import inventory
 from gpuspawner.preflight.dry_runs import DryRun, DryRuns
 from gpuspawner.runtime import Runtime
-from gpuspawner.scaling.autoscaler_objects import STATUS
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from tests.unit.makers.scripted import FAST, ScriptedServer, Step, failure, page, preferring, watch
 from tests.unit.makers.surveyed import node

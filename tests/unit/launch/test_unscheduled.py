@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
+from gpuspawner.cluster.autoscaler_objects import STATUS
 from gpuspawner.kube.autoscaling import ConfigMap, Event, NodeClaim
 from gpuspawner.launch.unscheduled import (
     LASTING_SECONDS,
@@ -18,7 +19,6 @@ from gpuspawner.launch.unscheduled import (
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
-from gpuspawner.scaling.autoscaler_objects import STATUS
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.usual_times import TRIAL_SECONDS, longest_wait
 from tests.unit.makers.outlooks import status_map

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from gpuspawner.cluster.autoscaler_objects import STATUS, AutoscalerObjects
 from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim, NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.reservations.reservations import Reservations
-from gpuspawner.scaling.autoscaler_objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, Outlook, WhyNoNode

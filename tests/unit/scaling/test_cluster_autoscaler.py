@@ -8,9 +8,9 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 
+from gpuspawner.cluster.autoscaler_objects import STATUS, AutoscalerObjects
 from gpuspawner.kube.autoscaling import ConfigMap
 from gpuspawner.kube.objects import Undecodable, convert
-from gpuspawner.scaling.autoscaler_objects import STATUS, AutoscalerObjects
 from gpuspawner.scaling.cluster_autoscaler import _MOST_POOLS, _GroupNames
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
 from gpuspawner.scaling.starting import is_young

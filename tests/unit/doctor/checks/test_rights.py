@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from gpuspawner.cluster.autoscaler_objects import STATUS
 from gpuspawner.cluster.health import Forbidden, Health, Live
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.doctor.checks import rights
 from gpuspawner.kube.objects import convert
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
-from gpuspawner.scaling.autoscaler_objects import STATUS
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.profile_lists import CPU
 from tests.unit.makers.scripted import ScriptedServer, Step, failure, page
