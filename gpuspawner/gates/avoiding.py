@@ -6,12 +6,11 @@ surely has room elsewhere; otherwise the scheduler is asked to prefer others.
 
 import msgspec
 
-from gpuspawner.offers.manifest import server_limits
 from gpuspawner.offers.node_affinity import off, rather_off
 from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.preflight.dry_runs import Admission
+from gpuspawner.profiles.pod_of_choice import requested
 from gpuspawner.runtime import Runtime
-from gpuspawner.scheduling.requests import is_device
 from gpuspawner.start.host import Host
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
@@ -30,14 +29,20 @@ async def avoiding(
 ) -> Avoiding | None:
     """Return the choice with a pod that avoids its owner's failed nodes; None if there are none."""
     hostnames = _hostnames(spawner, runtime)
-    pod = choice.proposal.pod
-    if not hostnames or not any(map(is_device, server_limits(pod))):
+    if not hostnames or not _has_devices(choice, runtime):
         return None
+    pod = choice.proposal.pod
     kept_off = choice.sending(off(pod, hostnames))
     judges = setting(spawner, "preflight") != OFF
     if judges and await runtime.preflight.is_sure_of(kept_off.proposal, admission):
         return Avoiding(kept_off, is_sure=True)
     return Avoiding(choice.sending(rather_off(pod, hostnames)), is_sure=False)
+
+
+def _has_devices(choice: Choice, runtime: Runtime) -> bool:
+    """Whether a pod requests devices in any container: a hook may put another before the server."""
+    has = requested(choice.proposal.decoded, runtime.view.state.rules)
+    return has.accelerator is not None
 
 
 def _hostnames(spawner: Host, runtime: Runtime) -> list[str]:

@@ -1,8 +1,10 @@
 """Avoiding the nodes whose GPUs have failed a server's owner."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kubernetes_asyncio.client import V1Container
 
 from gpuspawner.compat.pods import plain
 from gpuspawner.offers.vendors import HOSTNAME
@@ -19,7 +21,9 @@ def on_host(name: str, **spec: Any) -> tuple[str, Any]:
     return "Node", labelled(node(name, 2, **spec), {HOSTNAME: f"host-{name}"})
 
 
-async def start(hub: StillHub, gpus: int = 2, **traits: Any) -> tuple[Any, list[str]]:
+async def start(
+    hub: StillHub, gpus: int = 2, hook: Callable[[Any], None] = lambda _: None, **traits: Any
+) -> tuple[Any, list[str]]:
     """Start alice's server after the GPUs of node a have failed.
 
     Returns the affinity to nodes of the pod that is sent, and what the progress page says.
@@ -34,7 +38,9 @@ async def start(hub: StillHub, gpus: int = 2, **traits: Any) -> tuple[Any, list[
 
     spawner.api.create_namespaced_pod = create_namespaced_pod
     for _ in range(2):  # as KubeSpawner does after a conflict
-        await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
+        made = await spawner.get_pod_manifest()
+        hook(made)
+        await spawner._make_create_pod_request(made, 3)
     first, again = sent
     assert first == again
     affinity = first["spec"].get("affinity") or {}
@@ -70,6 +76,17 @@ async def test_room_that_only_admission_gives_counts(hub_with) -> None:
 
 async def test_a_server_without_devices_avoids_nothing(hub_with) -> None:
     assert await start(hub_with(on_host("a"), on_host("b")), gpus=0) == (None, [])
+
+
+async def test_a_container_in_front_hides_no_gpus(hub_with) -> None:
+    """The scheduler counts those of all containers; a hook may put one before the server's."""
+
+    def put_in_front(pod: Any) -> None:
+        pod.spec.containers.insert(0, V1Container(name="proxy", image="envoy"))
+
+    affinity, _ = await start(hub_with(on_host("a"), on_host("b")), hook=put_in_front)
+
+    assert REQUIRED in affinity
 
 
 async def test_a_node_that_the_hub_does_not_see_is_avoided_by_its_name(hub_with) -> None:
