@@ -75,6 +75,11 @@ class HubUse:
                 earlier = await aside(self._files.read, MOST_FACTS)
             except OSError as error:
                 log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
+            except asyncio.CancelledError:  # the hub ends
+                for end in self.record.unproven_ends:
+                    writer.write(end)
+                writer.finish()
+                raise
         untold = self.record.restore(earlier)
         if self.watch is not None:
             # Before the first look: nobody may be warned of a server that its owner keeps.

@@ -87,6 +87,14 @@ class Record:
                     untold.append(taken)
         return untold
 
+    @property
+    def unproven_ends(self) -> list[Fact]:
+        """Ends that were noted before `restore` of servers of which it isn't known if they began.
+
+        A later hub knows it from its files.
+        """
+        return [fact for fact, is_known in self._early or () if not is_known]
+
     async def tell(self, facts: Iterable[Fact]) -> None:
         """Tell the readers of ends, each in a turn of its own: they may be those of all servers.
 

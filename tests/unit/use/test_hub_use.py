@@ -1,6 +1,7 @@
 """What a hub has once that keeps a record of the use of GPUs."""
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.use import record_files
 from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_use import HubUse
+from gpuspawner.use.record import Record
 from gpuspawner.use.record_files import FactFiles
 from tests.unit.makers.hubs import StillHub
+from tests.waiting import UNIT_PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +71,37 @@ async def test_an_end_that_is_noted_while_the_files_are_read_is_kept_in_them(
 
     _, end = FactFiles(tmp_path, 30).read(10)
     assert (end.happened, end.reason, round(end.seconds)) == (Happened.ENDED, "deleted", 60)
+
+
+async def test_what_is_noted_before_the_files_are_read_is_kept_if_the_hub_ends(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Also an end: the next hub reads whether that server ever began."""
+    now, files = time.time(), FactFiles(tmp_path, 30)
+    files.append([Fact(Happened.GRANTED, now - 60, user="ann")])
+    reads, ends = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> list[Fact]:
+        reads.set()
+        ends.wait()
+        return []
+
+    still = StillHub(monkeypatch)
+    running = still.runtime(still.spawner(gpu_use=True))
+    use = HubUse(JupyterHub(), running, UseRules(directory=tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(FactFiles, "read", hang)
+        keeping = asyncio.create_task(use.run())
+        assert await asyncio.to_thread(reads.wait, UNIT_PATIENCE)
+    use.record.note(Fact(Happened.ENDED, now, user="ann", reason="deleted"))
+    use.record.note(Fact(Happened.GRANTED, now + 1, user="ann"))
+    keeping.cancel()
+    await asyncio.wait({keeping})
+    ends.set()
+
+    next_hub = Record()
+    next_hub.restore(files.read(10))
+    assert [it.happened.value for it in next_hub.facts] == ["granted", "ended", "granted"]
 
 
 async def test_what_is_told_in_turns_is_written_meanwhile(tmp_path: Path, monkeypatch: Any) -> None:
