@@ -122,6 +122,7 @@ class Runtime:
         placements = self.preflight.learned.placements
         self.surveys = Surveys(self.view.state, self.preflight.to_come, placements)
         self.record: Callable[[Fact], None] | None = None
+        self._names: dict[tuple[int, str], str] = {}  # of owners, by their ids and their servers
         self.accounts: Accounts | None = None
         self.policies: HubPolicies | None = None
         self._shows_use = settings.gpu_use is not False
@@ -204,10 +205,22 @@ class Runtime:
             given = grant or Grant()
             accelerator = given.accelerator.key if given.accelerator else ""
             has: dict[str, Any] = {"accelerator": accelerator, "gpus": given.gpus}
-            names = {"user": spawner.user.name, "server": spawner.name}
+            names = {"user": self._name(happened, spawner), "server": spawner.name}
             self.record(Fact(happened, time.time(), **names, **{**has, **what}))
         except Exception:  # a record is no reason for a server not to start
             log.exception("Can't note that a server was %s", happened)
+
+    def _name(self, happened: Happened, spawner: Any) -> str:
+        """Return the name that an owner had when the server started; users may be renamed."""
+        server, name = (spawner.user.id, spawner.name), str(spawner.user.name)
+        match happened:
+            case Happened.GRANTED:
+                self._names[server] = name
+            case Happened.STARTED:  # a restarted hub knows no other name
+                self._names.setdefault(server, name)
+            case Happened.ENDED:
+                return self._names.pop(server, name)
+        return self._names.get(server, name)
 
     async def _announce(self) -> None:
         while not await self.view.first_list(math.inf):  # it may fail, and be live later

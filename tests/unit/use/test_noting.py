@@ -86,6 +86,26 @@ async def test_a_granted_start_that_comes_to_nothing_ends(monkeypatch: pytest.Mo
     assert noting.facts[1:] == [("ended", "not-started", "a100", 1)]
 
 
+async def test_the_server_of_a_renamed_user_ends_by_the_name_with_which_it_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noting = Noting(monkeypatch)
+    before = noting.spawner.user.name
+
+    await noting.begin(1)
+    noting.spawner.user.name = "renamed"
+    noting.spawner.gpuspawner_gates.server_state.answers()
+    noting.spawner.clear_state()
+    await noting.begin(1)
+
+    assert [(it.happened.value, it.user) for it in noting.record.facts] == [
+        ("granted", before),
+        ("started", before),
+        ("ended", before),
+        ("granted", "renamed"),
+    ]
+
+
 async def test_what_is_only_warned_of_is_noted_with_the_reason_for_a_no(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
