@@ -31,6 +31,8 @@ class Happened(StrEnum):
     """Its owner has been warned that it will be stopped."""
     KEPT = "kept"
     """Its owner keeps it for a while."""
+    USED = "used"
+    """Its GPUs are used again, so that its owner may keep it as often as at first."""
     ENDED = "ended"
     """A granted start has failed, or a server has stopped."""
 

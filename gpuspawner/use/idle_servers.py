@@ -136,7 +136,8 @@ def after(
         return replace(before, state=state, stops_at=None), ()
     if state is UseState.USED:
         # The time that it was kept for stays promised: it may be used only in a longer window.
-        return IdleStanding(state, kept_until=before.kept_until), ()
+        used = (Happened.USED,) if before.kept else ()
+        return IdleStanding(state, kept_until=before.kept_until), used
     if now < before.kept_until or before.stops_at is not None:
         return replace(before, state=state), ()
     warned = replace(before, state=state, stops_at=now + rule.warning)

@@ -117,7 +117,7 @@ class UseWatch:
         self._calls = Semaphore(_CALLS)
         self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[ServerName, Watched] = {}
-        self._kept_until: dict[ServerName, float] = {}  # from before the hub's start
+        self._earlier: dict[ServerName, IdleStanding] = {}  # from before the hub's start
         self._looked_at = -1e9
         self._pause = SECONDS
         self._why = ""
@@ -233,8 +233,8 @@ class UseWatch:
             return replace(it, use=use, standing=IdleStanding(UseState.of(use)))
         before = self._servers.get(it.server)
         if before is None or before.uid != it.uid:
-            kept_until = self._kept_until.pop(it.server, 0.0)  # not for the next of its name
-            before = replace(it, standing=IdleStanding(kept_until=kept_until))
+            earlier = self._earlier.pop(it.server, IdleStanding())  # not for the next of its name
+            before = replace(it, standing=earlier)
         standing, happened = after(before.standing, use, it.rule, self._clock())
         made = replace(it, use=use, standing=standing, told_at=before.told_at)
         for each in happened:
@@ -247,6 +247,7 @@ class UseWatch:
             Happened.IDLE: unused,
             Happened.WARNED: float(rule.warning),
             Happened.KEPT: float(rule.kept),
+            Happened.USED: 0.0,
         }[happened]
         self._running.note(
             happened, it.spawner, seconds=seconds, accelerator=it.accelerator, gpus=it.gpus
@@ -277,15 +278,22 @@ class UseWatch:
         return True
 
     def restore(self, facts: Iterable[Fact]) -> None:
-        """Take over until when owners keep their servers, from what earlier hubs have noted."""
-        ends: dict[ServerName, float] = {}
+        """Take over until when owners keep their servers, and how often they have.
+
+        *facts* are what earlier hubs have noted.
+        """
+        found, passed = self._earlier, time.time() - self._clock()
         for it in facts:
-            if it.happened is Happened.KEPT:
-                ends[it.user, it.server] = it.at + it.seconds
-            elif it.happened in (Happened.GRANTED, Happened.ENDED):
-                ends.pop((it.user, it.server), None)
-        passed = time.time() - self._clock()
-        self._kept_until = {server: end - passed for server, end in ends.items()}
+            server = it.user, it.server
+            before = found.get(server, IdleStanding())
+            match it.happened:
+                case Happened.KEPT:
+                    until = it.at + it.seconds - passed
+                    found[server] = IdleStanding(kept_until=until, kept=before.kept + 1)
+                case Happened.USED:
+                    found[server] = replace(before, kept=0)
+                case Happened.GRANTED | Happened.ENDED:
+                    found.pop(server, None)
 
     def stops_in(self, it: Watched) -> float | None:
         """Return in how many seconds a server may be stopped; None if its owner isn't warned."""

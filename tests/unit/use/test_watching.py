@@ -191,6 +191,26 @@ async def test_a_server_stays_for_as_long_as_its_owner_kept_it_also_if_the_hub_r
     assert stands(stage)["ann"] == ("unused", 600)
 
 
+async def test_how_often_an_owner_has_kept_a_server_is_known_after_a_restart_until_it_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, before = time.time(), Stage(monkeypatch)
+    await before.look(ann=0.0, bob=0.0)
+    assert before.watch.keep(ANN)
+    assert before.watch.keep(BOB)
+    await before.look(ann=0.0, bob=0.5)
+    await before.look(ann=0.0, bob=0.5)
+    assert before.noted[-3:] == [("kept", "ann"), ("kept", "bob"), ("used", "bob")]
+
+    stage = Stage(monkeypatch)
+    stage.watch.restore([fact(it, now - 1800, user, seconds=60) for it, user in before.noted])
+    await stage.look(ann=0.0, bob=0.0)
+
+    assert stands(stage) == {"ann": ("unused", 600), "bob": ("unused", 600)}
+    assert not stage.watch.keep(ANN)
+    assert stage.watch.keep(BOB)
+
+
 async def test_what_its_owner_kept_before_the_hub_s_start_is_not_the_next_server_of_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
