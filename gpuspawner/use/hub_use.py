@@ -67,39 +67,36 @@ class HubUse:
 
     async def run(self) -> None:
         """Take over what earlier hubs have kept, watch, and keep what happens. Never raises."""
-        writer, earlier = None, list[Fact]()
-        if self._files is not None:
-            writer = Writer(self._files)
-            self.record.read_by(writer.write)
-            try:
-                earlier = await aside(self._files.read, MOST_FACTS)
-            except OSError as error:
-                log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
-            except asyncio.CancelledError:  # the hub ends
-                for end in self.record.unproven_ends:
-                    writer.write(end)
-                writer.finish()
-                raise
+        if self._files is None:
+            await self._take_over(())
+            return
+        writer = Writer(self._files)
+        self.record.read_by(writer.write)
+        try:
+            async with asyncio.TaskGroup() as beside:
+                earlier = await self._earlier(self._files)
+                # Also while facts are told: that may take long, and a hub may be killed meanwhile.
+                beside.create_task(writer.run())
+                await self._take_over(earlier)
+        finally:
+            for end in self.record.unproven_ends:
+                writer.write(end)
+            writer.finish()
+
+    async def _earlier(self, files: FactFiles) -> Sequence[Fact]:
+        try:
+            return list(await aside(files.read, MOST_FACTS))
+        except OSError as error:
+            log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
+            return ()
+
+    async def _take_over(self, earlier: Sequence[Fact]) -> None:
         untold = self.record.restore(earlier)
         if self.watch is not None:
             # Before the first look: nobody may be warned of a server that its owner keeps.
             self.watch.restore(self.record.facts)
             self.running.run(self.watch.run())
-        if writer is None:
-            await self.record.tell(untold)
-        else:
-            await self._tell_and_write(untold, writer)
-
-    async def _tell_and_write(self, untold: Sequence[Fact], writer: Writer) -> None:
-        """Write while facts are told: that may take long, and a hub may be killed meanwhile."""
-        writing = asyncio.create_task(writer.run())
-        try:
-            await self.record.tell(untold)
-            await writing
-        finally:
-            writing.cancel()
-            if writer.has_left:  # it may have ended before all was told, or never have begun
-                writer.finish()
+        await self.record.tell(untold)
 
 
 def begin(hub: Any, running: Runtime, rules: UseRules, tolerations: Sequence[Any] = ()) -> HubUse:

@@ -162,20 +162,12 @@ class Writer:
         """Have a fact written soon."""
         self._waiting.append(fact)
 
-    @property
-    def has_left(self) -> bool:
-        """Whether facts wait to be written."""
-        return bool(self._waiting)
-
     async def run(self) -> None:
-        """Write until this is cancelled, and then what is left."""
-        try:
-            while True:
-                await asyncio.sleep(_SECONDS)
-                if self._waiting:
-                    await aside(self._append, self._taken())
-        finally:
-            self.finish()
+        """Write until this is cancelled."""
+        while True:
+            await asyncio.sleep(_SECONDS)
+            if self._waiting:
+                await aside(self._append, self._taken())
 
     def finish(self) -> None:
         """Write what is left; by the lock, this also waits for what is being written right now."""

@@ -173,6 +173,7 @@ async def test_what_waits_is_written_when_the_hub_ends(tmp_path: Path) -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+    writer.finish()
 
     assert kept(tmp_path) == ["ann"]
 
@@ -191,6 +192,7 @@ async def test_a_disk_that_hangs_holds_up_neither_the_hub_nor_its_end(
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing
+        writer.finish()
 
         assert not kept(tmp_path)
 
