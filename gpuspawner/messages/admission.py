@@ -85,9 +85,10 @@ def way_out(rejection: Rejection) -> str:
             return words.tell()
 
 
-def is_for_good(rejection: Rejection) -> bool:
+def is_for_good(rejection: Rejection | None) -> bool:
     """Whether a quota rejects the server no matter what others use."""
-    return isinstance(rejection.cause, OverQuota) and not _may_be_freed(rejection.cause.uses)
+    cause = rejection.cause if rejection else None
+    return isinstance(cause, OverQuota) and not _may_be_freed(cause.uses)
 
 
 def _ask_for_more(limits: Sequence[Use | Breach], of: Of) -> str:

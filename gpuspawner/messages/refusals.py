@@ -63,9 +63,7 @@ def _profile_lead(decision: Refuse, profile: str) -> str:
             text = _("{profile} can't start on any machine here.")
         case Reason.LIMIT_RANGE | Reason.NOT_ADMITTED:
             text = _("{profile} can't start.")
-        case Reason.QUOTA if decision.queue:
-            text = _("{profile} can't start.")
-        case Reason.QUOTA if decision.rejection and admission.is_for_good(decision.rejection):
+        case Reason.QUOTA if decision.queue or admission.is_for_good(decision.rejection):
             text = _("{profile} can't start.")
         case _:
             text = _("{profile} can't start right now.")
