@@ -99,11 +99,10 @@ def _at_field(decision: Refuse) -> FieldError:
     if decision.apart is not None:
         return FieldError(ACCELERATOR, _("Not where your files are."))
     if decision.one_share:
-        return FieldError(GPUS.name, _limit("1", 1, now=now))
+        return FieldError(GPUS.name, _limit(1, now=now))
     if decision.reason in (Reason.BUSY, Reason.IMPOSSIBLE):
-        if gpus is not None and _most(gpus, now=now) < gpus.asked:
-            most = _most(gpus, now=now)
-            return FieldError(GPUS.name if most else ACCELERATOR, _limit(str(most), most, now=now))
+        if gpus is not None and (most := _most(gpus, now=now)) < gpus.asked:
+            return FieldError(GPUS.name if most else ACCELERATOR, _limit(most, now=now))
         if (
             shortage is not None
             and shortage.resource in (MEMORY.name, CPU.name)
@@ -134,12 +133,12 @@ def _most(room: ResourceRoom, *, now: bool) -> int:
     return room.most_free if now else room.most
 
 
-def _limit(amount: str, most: int, *, now: bool) -> str:
+def _limit(most: int, *, now: bool) -> str:
     if now:
         text = _("The most on one machine is {amount} right now.") if most else _("None is free.")
     else:
         text = _("The most on one machine is {amount}.") if most else _("No machine here has it.")
-    return text.format(amount=amount)
+    return text.format(amount=most)
 
 
 def correction(errors: Sequence[FieldError]) -> Message:
