@@ -56,7 +56,8 @@ class FactFiles:
         with self._locked():
             for path, its in by_path.items():
                 if not path.exists():
-                    self._remove_old()
+                    for old in filter(self._is_old, self._paths()):
+                        old.unlink(missing_ok=True)
                 if not _append(path, b"".join(msgspec.json.encode(it) + b"\n" for it in its)):
                     full = path
         if full is not None:
@@ -70,10 +71,9 @@ class FactFiles:
         Raises:
             OSError: They can't be read.
         """
-        oldest = (datetime.now(UTC) - timedelta(days=self._days)).strftime(_NAME)
         found: list[Fact] = []
         for path in reversed(self._paths()):
-            if path.name < oldest or len(found) >= most:
+            if self._is_old(path) or len(found) >= most:
                 break
             found += _facts(path.read_bytes())
         return sorted(found, key=lambda it: it.at)
@@ -111,11 +111,8 @@ class FactFiles:
     def _path(self, fact: Fact) -> Path:
         return self._directory / datetime.fromtimestamp(fact.at, UTC).strftime(_NAME)
 
-    def _remove_old(self) -> None:
-        oldest = (datetime.now(UTC) - timedelta(days=self._days)).strftime(_NAME)
-        for path in self._paths():
-            if path.name < oldest:
-                path.unlink(missing_ok=True)
+    def _is_old(self, path: Path) -> bool:
+        return path.name < (datetime.now(UTC) - timedelta(days=self._days)).strftime(_NAME)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
