@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 from traitlets.config import Config
 
 from gpuspawner import runtime
@@ -46,7 +45,7 @@ from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.pod_owners import AsAnnotated
 from gpuspawner.policies.policies import Policies, Policy
-from gpuspawner.preflight.dry_runs import Admission, Answer
+from gpuspawner.preflight.dry_runs import Answer
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import ClusterState, Rules
 from gpuspawner.scheduling.state import ENDED
@@ -169,18 +168,23 @@ class Hub(Asking, frozen=True):
 
 
 @asynccontextmanager
-async def watching(config: Config, owner: Owner = NOBODY) -> AsyncIterator[Hub]:
+async def watching(
+    config: Config, owner: Owner = NOBODY, judged: Owner = NOBODY
+) -> AsyncIterator[Hub]:
     """Read the cluster as the hub would, and yield once the first list is complete or has failed.
+
+    The policies judge *judged*, who is the owner or nobody in particular.
 
     Raises:
         ConfigurationError, OfferError: The configuration would stop the hub.
     """
     made = Runtime(_settings(config))
-    hub = _hub(config, made, made.dry_runs.for_start(owner.name), owner)
+    written = _begin(made, judged)
     made.start()
     try:
         await made.view.first_list(FIRST_LIST_PATIENCE)
-        yield replace(hub, spawner=spawner_in(hub, owner))
+        spawner = spawner_in(config, made.view.state, owner)
+        yield Hub(spawner, made, made.dry_runs.for_start(owner.name), config, written, owner)
     finally:
         if made.accounts is not None:
             await made.accounts.following.stop()
@@ -197,10 +201,11 @@ def of_files(config: Config, folder: Path, owner: Owner = NOBODY) -> Hub:
     """
     settings = _settings(config)
     made = Runtime(settings, Recorded(folder, scheduling_rules(settings)))
-    hub = _hub(config, made, NoAdmission(), owner)
+    written = _begin(made, owner)
     if made.accounts is not None:
         made.accounts.following = RecordedPods(folder, made.accounts)
-    return replace(hub, spawner=spawner_in(hub, owner))
+    spawner = spawner_in(config, made.view.state, owner)
+    return Hub(spawner, made, NoAdmission(), config, written, owner)
 
 
 class GroupsAsCharged(Memberships):
@@ -226,15 +231,16 @@ def _settings(config: Config) -> Any:
     return check(config, spawner_class(config))
 
 
-def _hub(config: Config, made: Runtime, admission: Admission, owner: Owner) -> Hub:
+def _begin(made: Runtime, judged: Owner) -> HubPolicies | None:
+    """Use the parts of a hub, and return the policies; they judge nobody in particular."""
     written = made.policies
     if made.accounts is not None:
         made.accounts.memberships = GroupsAsCharged()
         made.accounts.ledger.claims = AsAnnotated(made.accounts.namespace)
-    if owner == NOBODY:
+    if judged == NOBODY:
         made.policies = None
     runtime.use(made)
-    return Hub(spawner_of(config, owner), made, admission, config, written, owner)
+    return written
 
 
 def spawner_of(config: Config, owner: Owner, id_: int = NO_ID) -> GPUSpawner:
@@ -247,20 +253,20 @@ _ANY_ID = 987_654_321
 """An id that no user has, and no name has by chance."""
 
 
-def spawner_in(hub: Hub, owner: Owner) -> GPUSpawner:
+def spawner_in(config: Config, state: ClusterState, owner: Owner) -> GPUSpawner:
     """Make a spawner for somebody whose id isn't known, unless their own claim tells it.
 
     ``pvc_name_template`` may have ``{userid}`` in it. Whoever has no claim yet gets a new one, and
     then the id makes no difference.
     """
-    made = spawner_of(hub.config, owner, _ANY_ID)
+    made = spawner_of(config, owner, _ANY_ID)
     before, *after = re.escape("/".join((made.namespace, made.pvc_name))).split(str(_ANY_ID))
     name = re.compile(before + "([1-9][0-9]*)" + r"\1".join(after))
     label = labels_of_claim(made)[USER]
     ids = [
         int(found[1])
-        for it in hub.state.storage.all(PersistentVolumeClaim)
+        for it in state.storage.all(PersistentVolumeClaim)
         if (found := name.fullmatch("/".join(it.metadata.key)))
         and (it.metadata.labels or {}).get(USER) == label
     ]
-    return spawner_of(hub.config, owner, ids[0] if after and len(ids) == 1 else NO_ID)
+    return spawner_of(config, owner, ids[0] if after and len(ids) == 1 else NO_ID)

@@ -78,7 +78,7 @@ class FromFiles(HubCommand):
     async def _run(self, config: Config) -> int:
         if self.files:
             return await self.ask(of_files(config, Path(self.files), self.owner))
-        async with watching(config, self.owner) as hub:
+        async with watching(config, self.owner, self.owner) as hub:
             if not isinstance(hub.view.health(), Live):
                 raise UsageError(explain_health(hub.view.health()))
             return await self.ask(hub)

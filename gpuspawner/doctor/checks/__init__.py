@@ -21,7 +21,7 @@ from gpuspawner.doctor.checks import (
     settings,
     storage,
 )
-from gpuspawner.doctor.hub import Hub, NoAdmission, spawner_in, watching
+from gpuspawner.doctor.hub import Hub, NoAdmission, watching
 from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import NOBODY, Tried, UnusableError, try_out
 from gpuspawner.kube.quoting import quote
@@ -41,12 +41,11 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
     except IncompatibleError as failed:
         advice = "Install versions of JupyterHub and KubeSpawner that this version supports."
         return [error("versions", str(failed), advice)]
-    async with watching(config) as hub:
-        spawner = spawner_in(hub, owner)
+    async with watching(config, owner) as hub:
         found = [
             *settings.check(hub),
             *settings.check_names(hub),
-            *await settings.check_slips(config, spawner),
+            *await settings.check_slips(config, hub.spawner),
             *policies.check(hub),
             *settings.check_limits(hub),
             *await settings.check_use(hub),
@@ -59,8 +58,7 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
             return found
         found += await cluster.check_version(hub)
         forbidden = any(finding.id == rights.NO_SERVERS for finding in found)
-        admission = NoAdmission() if forbidden else hub.admission
-        asked = replace(hub, spawner=spawner, admission=admission)
+        asked = replace(hub, admission=NoAdmission()) if forbidden else hub
         try:
             tried = [await try_out(asked, it) for it in await listed(asked)]
         except UnusableError as failed:

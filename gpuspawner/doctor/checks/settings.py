@@ -1,6 +1,7 @@
 """Settings of the hub that keep gpuspawner from its work, or that contradict each other."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jupyterhub.utils import maybe_future
@@ -108,13 +109,17 @@ async def check_use(hub: Hub) -> list[Finding]:
 
 
 async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:
-    """Check what profiles and groups set, also profiles that a function lists for this spawner."""
+    """Check what profiles and groups set, also profiles that a function lists for this spawner.
+
+    The spawner keeps the function's answer, so that one that never answers is waited for once.
+    """
     settings = configuration.check(config, type(spawner))
     found, listed = list(configuration.all_slips(settings)), spawner.profile_list
     if callable(listed):
+        answer = asyncio.ensure_future(_asked(listed, spawner))
+        spawner.profile_list = lambda _: answer
         try:
-            async with within_start_timeout(spawner):
-                listed = await maybe_future(listed(spawner))
+            listed = await answer
         except Exception as failed:  # noqa: BLE001 - it is the administrator's function
             listed, text = (), f"KubeSpawner.profile_list fails for {spawner.user.name}: {failed!r}"
             if spawner.user.name != NOBODY.name:  # of nobody, the trial of the servers says so
@@ -122,6 +127,11 @@ async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:
         found += override_mistakes.of_profiles(listed, settings)
     advice = "Correct it, or remove it."
     return [(error if it.is_fatal else warning)("slip", f"{it.text}.", advice) for it in found]
+
+
+async def _asked(function: Callable[[GPUSpawner], Any], spawner: GPUSpawner) -> Any:
+    async with within_start_timeout(spawner):
+        return await maybe_future(function(spawner))
 
 
 def _is_ours(given: Any) -> bool:

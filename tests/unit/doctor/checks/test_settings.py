@@ -15,11 +15,13 @@ from gpuspawner import GPUSpawner
 from gpuspawner.configuration import check, load
 from gpuspawner.doctor.checks import settings
 from gpuspawner.doctor.hub import of_files, spawner_of
-from gpuspawner.gates.what_if import NOBODY
+from gpuspawner.doctor.offered_servers import listed
+from gpuspawner.gates.what_if import NOBODY, UnusableError
 from gpuspawner.policies.owner import Owner
 from gpuspawner.use.idle_servers import DeviceUse, Window
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
 from tests.unit.makers.files import Files
+from tests.unit.makers.profile_lists import CPU
 
 
 class TheirSpawner(GPUSpawner):
@@ -132,6 +134,39 @@ async def test_a_function_that_never_lists_profiles_is_a_finding(tmp_path: Path)
 
     text = "KubeSpawner.profile_list fails for ann: TimeoutError('no answer within 90 s')."
     assert (found.id, found.severity, found.text) == ("slip", "error", text)
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_function_is_asked_for_its_profiles_once_even_if_it_never_answers(
+    tmp_path: Path,
+) -> None:
+    asked: list[str] = []
+
+    async def never(spawner: Any) -> Any:
+        asked.append(spawner.user.name)
+        await asyncio.Event().wait()
+
+    Files(tmp_path, [])
+    config = Config(KubeSpawner={"profile_list": never, "start_timeout": 90})
+    hub, loop = of_files(config, tmp_path, Owner("ann")), asyncio.get_running_loop()
+    began = loop.time()
+
+    await settings.check_slips(config, hub.spawner)
+    with pytest.raises(UnusableError, match="no answer within 90 s"):
+        await listed(hub)
+
+    assert (asked, loop.time() - began) == (["ann"], 90)
+
+
+async def test_what_a_function_has_listed_once_is_what_is_tried(tmp_path: Path) -> None:
+    answers = [[CPU], []]
+    Files(tmp_path, [])
+    config = Config(KubeSpawner={"profile_list": lambda _: answers.pop(0)})
+    hub = of_files(config, tmp_path)
+
+    await settings.check_slips(config, hub.spawner)
+
+    assert [it.offer for it in await listed(hub)] == ["the profile “CPU only”"]
 
 
 def a_pool(**disruption: Any) -> dict[str, Any]:
