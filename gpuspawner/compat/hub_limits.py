@@ -9,6 +9,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 import msgspec
+from traitlets.config.loader import LazyConfigValue
 
 # Pulling an image with CUDA to a new node takes minutes.
 _SHORT_PREPARING = 120
@@ -60,6 +61,8 @@ class Limits(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, settings: StartLimits, tornado_settings: object, admission: float) -> "Limits":
         """Read the limits; `tornado_settings` is JupyterHub's trait, if it is set."""
+        if isinstance(tornado_settings, LazyConfigValue):  # c.JupyterHub.tornado_settings.update()
+            tornado_settings = tornado_settings.to_dict().get("update")
         given = tornado_settings if isinstance(tornado_settings, Mapping) else {}
         slow_spawn = given.get("slow_spawn_timeout")
         preparing = preparing_seconds(settings.preparing_timeout, settings.start_timeout)

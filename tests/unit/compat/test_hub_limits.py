@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
+from traitlets.config import Config
 
 from gpuspawner.compat.hub_limits import Conflict, Limits, conflicts
 from gpuspawner.messages.administrators import find_conflict
@@ -54,6 +55,15 @@ SETTINGS = SimpleNamespace(
 
 def test_the_limits_are_read_from_the_traits_and_those_of_the_phases_add_up() -> None:
     assert Limits.of(SETTINGS, {"slow_spawn_timeout": 0}, 2) == CHART
+
+
+def test_a_configuration_that_updates_the_default_settings_is_read_too() -> None:
+    c = Config()
+    c.JupyterHub.tornado_settings.update({"slow_spawn_timeout": 61})
+
+    limits = Limits.of(SETTINGS, c.JupyterHub.get("tornado_settings"), 2)
+
+    assert limits == replace(CHART, slow_spawn=61)
 
 
 @pytest.mark.parametrize(
