@@ -8,7 +8,7 @@ import msgspec
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
 from gpuspawner.cluster.following import follow
-from gpuspawner.cluster.health import is_open
+from gpuspawner.cluster.health import is_gone, is_open
 from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.reflector import Reflector, Store
 from gpuspawner.cluster.retries import Backoff
@@ -67,15 +67,19 @@ class ApiGroup:
         return self._reflectors
 
     async def follow(self) -> None:
-        """Follow the objects forever, from the moment when the API server has them.
+        """Follow the objects forever, while the API server has them.
 
         An update of the program may bring another version of its API, and take the old one away.
         """
-        client = Client(self._load)
+        how = self._objects, self._notify, self._background
+        where = self._load, self._backoff, self._notify, self._contact
+        client, version = Client(self._load), ""
         try:
-            version = await self._other_than("", client)
             while True:
-                following = asyncio.ensure_future(self._follow(version))
+                kinds = [it.of(version) for it in self._kinds] if version else []
+                self._reflectors = [Reflector(it, *how) for it in kinds]
+                self._is_asked |= bool(version)
+                following = asyncio.gather(*(follow(it, *where) for it in self._reflectors))
                 try:
                     version = await self._other_than(version, client)
                 finally:
@@ -84,37 +88,41 @@ class ApiGroup:
         finally:
             await client.close()
 
-    async def _follow(self, version: str) -> None:
-        how = self._objects, self._notify, self._background
-        self._reflectors = [Reflector(kind.of(version), *how) for kind in self._kinds]
-        self._is_asked = True
-        where = self._load, self._backoff, self._notify, self._contact
-        await asyncio.gather(*(follow(it, *where) for it in self._reflectors))
-
     async def _other_than(self, version: str, client: Client) -> str:
-        """Wait until the API server prefers another version; return it."""
+        """Wait until the API server prefers another version; return it, "" if it is removed."""
         if version:
             await self._contact.wait(self._contact.wakes, AGAIN_SECONDS)
         while True:
             wakes = self._contact.wakes
             found = await self._ask(client)
-            if found not in ("", version):
+            if found not in (None, "", version):
                 return found
+            if found == "" and self._is_gone():
+                for kind in self._kinds:
+                    self._objects.mark_known(kind.name)
+                if version:
+                    return ""
             if not version:
                 self._is_asked = True
                 self._notify()
             await self._contact.wait(wakes, AGAIN_SECONDS)
 
-    async def _ask(self, client: Client) -> str:
-        """Return the preferred version; "" if there is none, or no answer."""
+    def _is_gone(self) -> bool:
+        """Whether nothing is followed, or left, of what the API server doesn't have.
+
+        Else it may be a proxy that says so of the group: the watches know better.
+        """
+        return all(
+            is_gone(it) and not any(self._objects.keys(it.kind.name)) for it in self._reflectors
+        )
+
+    async def _ask(self, client: Client) -> str | None:
+        """Return the preferred version; "" if there is none, and None without an answer."""
         try:
             async with client.get(self._kinds[0].group, {}, self._backoff.page) as response:
                 body = await response.read()
-            return msgspec.json.decode(body, type=_Group).preferred_version.version
+            return msgspec.json.decode(body, type=_Group).preferred_version.version or None
         except RequestError as error:
-            if error.status == 404:
-                for kind in self._kinds:
-                    self._objects.mark_known(kind.name)
-            return ""
+            return "" if error.status == 404 else None
         except msgspec.MsgspecError:
-            return ""
+            return None

@@ -122,6 +122,11 @@ def _is_behind(reflector: Reflector, now: float) -> bool:
     return outage > STALE_AFTER or now - reflector.behind > STALE_IF_BEHIND
 
 
+def is_gone(reflector: Reflector) -> bool:
+    """Whether the API server lacks this kind now, by its last answer."""
+    return reflector.error is not None and reflector.error.status == 404
+
+
 def is_open(reflector: Reflector) -> bool:
     """Whether reading this kind has neither succeeded nor failed yet."""
     return not reflector.listed and reflector.error is None

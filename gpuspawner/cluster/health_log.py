@@ -14,6 +14,7 @@ from gpuspawner.cluster.health import (
     Unreachable,
     is_broken,
     is_forbidden,
+    is_gone,
     is_open,
 )
 from gpuspawner.cluster.reflector import Reflector
@@ -95,7 +96,7 @@ class HealthLog:
         if self._said[:1] != (Live,):
             return
         # Of the others, a program that is removed takes its API away.
-        others = [it for it in self._others() if it.listed and not _is_gone(it)]
+        others = [it for it in self._others() if it.listed and not is_gone(it)]
         optional = [*self._optional, *others]
         broken = {_name(it): it for it in optional if is_broken(it) and not _may_settle(it)}
         for name in sorted(broken.keys() - self._broken):
@@ -131,10 +132,6 @@ class HealthLog:
         """Whether the credentials are wrong; the texts of other errors vary from try to try."""
         errors = [reflector.error for reflector in self._required if reflector.error]
         return isinstance(health, Stale | Unreachable) and any(e.status == 401 for e in errors)
-
-
-def _is_gone(reflector: Reflector) -> bool:
-    return reflector.error is not None and reflector.error.status == 404
 
 
 def _may_settle(reflector: Reflector) -> bool:

@@ -147,3 +147,38 @@ async def test_a_cluster_without_karpenter_is_known_to_have_no_node_pools() -> N
         await until(view, lambda: view.autoscalers.known("NodePool"))
 
         assert view.autoscalers.node_pools == []
+
+
+async def test_after_karpenter_is_removed_it_is_known_for_good_that_there_are_no_node_pools(
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 0.01)
+    asked = [preferring("v1"), *[failure(404)] * 40]
+    gone = [failure(404)] * 400
+    pools = [page(obj("gpus")), watch(), *gone]
+    scripts = {"karpenter.sh": asked, "nodepools": pools, "nodeclaims": [page(), watch(), *gone]}
+    async with viewing(KARPENTER_KINDS, **scripts) as view:
+
+        def knows() -> bool:
+            return all(view.autoscalers.known(it.name) for it in KARPENTER_KINDS)
+
+        await until(view, lambda: knows() and not view.autoscalers.node_pools)
+        known: list[bool] = []
+        view.listen(lambda: known.append(knows()))
+
+        await until(view, lambda: len(asked) < 5)
+
+        assert known
+        assert all(known)
+
+
+async def test_a_proxy_that_knows_no_api_takes_nothing_away_that_is_watched(monkeypatch) -> None:
+    monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 0.01)
+    asked = [preferring("v1beta1"), *[failure(404)] * 20]
+    queues = [page(obj("gpus", namespace="jhub")), watch(hold=True)]
+    scripts = {"kueue.x-k8s.io": asked, "localqueues": queues, "cohorts": [failure(404)] * 400}
+    async with viewing(**kueue(**scripts)) as view:
+        await until(view, lambda: len(asked) < 5)
+
+        assert view.queues.find(LocalQueue, "gpus", "jhub") is not None
+        assert not view.queues.known("Cohort")
