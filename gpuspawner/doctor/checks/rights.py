@@ -1,6 +1,6 @@
 """Whether the hub has its rights, and what comes of it without each."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.health import Live
@@ -40,7 +40,6 @@ _BIND = (
 async def check(hub: Hub) -> list[Finding]:
     """Ask the API server about each right."""
     client, namespace = hub.runtime.client, hub.spawner.namespace
-    reading = [_right(verb, kind) for kind in KINDS for verb in _READ]
     starting = [
         Right(verb, plural, namespace=namespace)
         for plural, verbs in _START.items()
@@ -51,7 +50,7 @@ async def check(hub: Hub) -> list[Finding]:
     user = await access.user(client)
     found = [_identity(user, namespace)]
     try:
-        missing = await access.missing(client, {*reading, *starting, *following})
+        missing = await access.missing(client, {*_reading(KINDS), *starting, *following})
         scaling = await _about_scaling(hub)
         queues = await _about_queues(client)
     except RequestError as failed:
@@ -59,13 +58,14 @@ async def check(hub: Hub) -> list[Finding]:
         text = f"The API server doesn't say what the hub may do ({failed})."
         advice = "Ask it with kubectl auth can-i for each right that gpuspawner rbac prints."
         return [*found, make("rights", text, advice)]
+    bind = _BIND.format(user=user or "its user")
     return [
         *found,
         *_about_reading(missing),
         *scaling,
         *queues,
-        *_about_starting([it for it in starting if it in missing], namespace, user),
-        *_about_following(missing.intersection(following).difference(starting), namespace, user),
+        *_about_starting([it for it in starting if it in missing], namespace, bind),
+        *_about_following(missing.intersection(following).difference(starting), namespace, bind),
         *_about_counting(hub, missing),
     ]
 
@@ -80,20 +80,16 @@ def _identity(user: str, namespace: str) -> Finding:
     return fine("identity", text, advice)
 
 
-def _about_reading(missing: set[Right]) -> Iterator[Finding]:
-    is_complete = True
-    for kind in KINDS:
-        verbs = [verb for verb in _READ if _right(verb, kind) in missing]
-        if verbs:
-            is_complete = False
-            make = error if kind.required else warning
-            allowed, effect = " and ".join(verbs), explain_without(kind.plural)
-            yield make(
-                f"rights-{kind.plural}",
-                f"The hub isn't allowed to {allowed} {kind.plural}, so {effect}.",
-                GRANT.format(verbs=allowed, what=kind.plural),
-            )
-    if is_complete:
+def _about_reading(missing: Set[Right]) -> Iterator[Finding]:
+    lacking = {it: verbs for it in KINDS if (verbs := _verbs(_reading([it]), missing))}
+    for kind, verbs in lacking.items():
+        make = error if kind.required else warning
+        yield make(
+            f"rights-{kind.plural}",
+            f"The hub isn't allowed to {verbs} {kind.plural}, so {explain_without(kind.plural)}.",
+            GRANT.format(verbs=verbs, what=kind.plural),
+        )
+    if not lacking:
         yield fine("rights", "The hub may read everything that the verdicts need.")
 
 
@@ -121,19 +117,18 @@ async def _about_queues(client: Client) -> list[Finding]:
 
 async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind]) -> list[Finding]:
     """Check the rights about the objects of a program that is installed."""
-    rights = [_right(verb, kind) for kind in kinds for verb in _READ]
+    rights = _reading(kinds)
     missing = await access.missing(client, rights)
     if not missing:
         return []
     plurals = list(dict.fromkeys(right.resource for right in rights if right in missing))
-    verbs = [verb for verb in _READ if any(right.verb == verb for right in missing)]
-    allowed, what = " and ".join(verbs), " and ".join(plurals)
+    verbs, what = _verbs(rights, missing), " and ".join(plurals)
     return [
         warning(
             f"rights-{name.lower()}",
-            f"{name} is installed, but the hub isn't allowed to {allowed} {what}, so "
+            f"{name} is installed, but the hub isn't allowed to {verbs} {what}, so "
             f"{explain_without(plurals[0])}.",
-            GRANT.format(verbs=allowed, what=what),
+            GRANT.format(verbs=verbs, what=what),
         )
     ]
 
@@ -141,55 +136,51 @@ async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind])
 async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
     namespace, name = status.path.split("/")[4], status.field_selector.partition("=")[2]
     rights = [Right(it, status.plural, "", namespace, name) for it in _READ]
-    missing = await access.missing(client, rights)
-    if not missing:
+    verbs = _verbs(rights, await access.missing(client, rights))
+    if not verbs:
         return []
-    allowed = " and ".join(right.verb for right in rights if right in missing)
     effect = explain_without(status.plural)
     return [
         warning(
             "rights-cluster-autoscaler",
-            f"The hub isn't allowed to {allowed} the ConfigMap {name} in {namespace}. So {effect}.",
+            f"The hub isn't allowed to {verbs} the ConfigMap {name} in {namespace}. So {effect}.",
             "Apply what gpuspawner rbac prints, or set GPUSpawner.autoscaling = 'none' if the "
             "number of nodes is fixed.",
         )
     ]
 
 
-def _about_starting(missing: Sequence[Right], namespace: str, user: str) -> Iterator[Finding]:
-    if not missing:
-        return
-    refused = ", ".join(f"{it.verb} {it.resource}" for it in missing)
-    yield error(
-        NO_SERVERS,
-        f"The hub isn't allowed to {refused} in the namespace {namespace}, so KubeSpawner can't "
-        "start servers there.",
-        _BIND.format(user=user or "its user"),
-    )
-
-
-def _about_following(missing: Set[Right], namespace: str, user: str) -> Iterator[Finding]:
-    """Check the right to events, which the hub itself reads also if KubeSpawner doesn't."""
-    verbs = [verb for verb in _READ if any(it.verb == verb for it in missing)]
-    if verbs:
-        yield warning(
-            "rights-events",
-            f"The hub isn't allowed to {' and '.join(verbs)} events in the namespace {namespace}. "
-            "So a start doesn't end when an autoscaler says that no node comes for it, and its "
-            "owner reads less about what it waits for.",
-            _BIND.format(user=user or "its user"),
+def _about_starting(missing: Sequence[Right], namespace: str, bind: str) -> Iterator[Finding]:
+    if refused := ", ".join(f"{it.verb} {it.resource}" for it in missing):
+        yield error(
+            NO_SERVERS,
+            f"The hub isn't allowed to {refused} in the namespace {namespace}, so KubeSpawner "
+            "can't start servers there.",
+            bind,
         )
 
 
-def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:
+def _about_following(missing: Set[Right], namespace: str, bind: str) -> Iterator[Finding]:
+    """Check the right to events, which the hub itself reads also if KubeSpawner doesn't."""
+    if verbs := _verbs(missing, missing):
+        yield warning(
+            "rights-events",
+            f"The hub isn't allowed to {verbs} events in the namespace {namespace}. "
+            "So a start doesn't end when an autoscaler says that no node comes for it, and its "
+            "owner reads less about what it waits for.",
+            bind,
+        )
+
+
+def _about_counting(hub: Hub, missing: Set[Right]) -> Iterator[Finding]:
     """Check the right to count servers, if policies may have limits that need it."""
     policies, accounts = hub.policies, hub.runtime.accounts
     if accounts is None or (isinstance(policies, Policies) and not policies.count_others):
         return
     namespace = accounts.namespace
-    refused = [verb for verb in _READ if Right(verb, "pods", namespace=namespace) in missing]
-    if refused:
-        verbs, place = " and ".join(refused), f"the namespace {namespace}"
+    rights = [Right(verb, "pods", namespace=namespace) for verb in _READ]
+    if verbs := _verbs(rights, missing):
+        place = f"the namespace {namespace}"
         there = place if namespace else "all namespaces"
         yield error(
             "rights-policies",
@@ -203,5 +194,12 @@ def _about_counting(hub: Hub, missing: set[Right]) -> Iterator[Finding]:
         )
 
 
-def _right(verb: str, kind: ObjectKind) -> Right:
-    return Right(verb, kind.plural, kind.group.removeprefix("/apis/"))
+def _reading(kinds: Iterable[ObjectKind]) -> list[Right]:
+    groups = ((it.plural, it.group.removeprefix("/apis/")) for it in kinds)
+    return [Right(verb, *its) for its in groups for verb in _READ]
+
+
+def _verbs(rights: Iterable[Right], missing: Set[Right]) -> str:
+    """Name the verbs of rights that are missing; "" if none is."""
+    lacking = {it.verb for it in rights if it in missing}
+    return " and ".join(verb for verb in _READ if verb in lacking)
