@@ -1,8 +1,6 @@
 """Whether the device plugins report the GPUs that the nodes have."""
 
-from collections.abc import Iterable, Iterator, Sequence
-
-import msgspec
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.gates.what_if import Tried
@@ -21,39 +19,33 @@ _LABELS = (
 """Labels that only nodes with GPUs have, the most exact first."""
 
 
-class Ill(msgspec.Struct, frozen=True):
-    """The nodes whose label says that they have GPUs, but that have none to give.
-
-    Attributes:
-        label: ``key=value``.
-    """
-
-    label: str
-    nodes: tuple[NodeInfo, ...]
+Ill = Mapping[str, Sequence[NodeInfo]]
+"""The nodes whose label (``key=value``) says that they have GPUs, but that have none to give."""
 
 
-def ill(state: ClusterState) -> list[Ill]:
+def ill(state: ClusterState) -> Ill:
     """Find the nodes without GPUs whose labels promise some."""
-    groups: dict[str, list[NodeInfo]] = {}
+    found: dict[str, list[NodeInfo]] = {}
     for node in state.nodes.values():
         label = next((label for label in _LABELS if node.labels.get(label)), None)
         if label and node.labels[label] != "false" and not any(gpus(node)):
-            groups.setdefault(f"{label}={node.labels[label]}", []).append(node)
-    return [Ill(label, tuple(nodes)) for label, nodes in sorted(groups.items())]
+            found.setdefault(f"{label}={node.labels[label]}", []).append(node)
+    return dict(sorted(found.items()))
 
 
-def check(found: Iterable[Ill], state: ClusterState, tried: Sequence[Tried]) -> Iterator[Finding]:
+def check(found: Ill, state: ClusterState, tried: Sequence[Tried]) -> Iterator[Finding]:
     """Check the nodes' devices."""
-    for group in found:
+    for label, nodes in found.items():
+        smallest = [it for it in tried if it.server.smallest]
         hit = dict.fromkeys(
-            it.server.offer for it in tried if it.server.smallest and is_all_of(state, it, [group])
+            it.server.offer for it in smallest if is_all_of(state, it, {label: nodes})
         )
         so = f", so nobody can start {' or '.join(hit)}" if hit else ""
         make = error if hit else warning
         yield make(
             "no-gpus-on-node",
-            f"The label {group.label} says that {count(len(group.nodes))} ({names(group.nodes)}) "
-            f"should have GPUs, but none is reported{so}.",
+            f"The label {label} says that {count(len(nodes))} ({names(nodes)}) should have GPUs, "
+            f"but none is reported{so}.",
             "Check the GPU driver and the device plugin on them: "
             "kubectl get pods --all-namespaces --field-selector spec.nodeName=NODE.",
         )
@@ -67,13 +59,13 @@ def check(found: Iterable[Ill], state: ClusterState, tried: Sequence[Tried]) -> 
         )
 
 
-def is_all_of(state: ClusterState, tried: Tried, found: Iterable[Ill]) -> bool:
+def is_all_of(state: ClusterState, tried: Tried, found: Ill) -> bool:
     """Whether the server selects nodes, and all of them are ill.
 
     If a DeviceClass serves its resource, they needn't be: nodes don't report what drivers serve.
     """
     nodes = selected(state, tried)
-    sick = {node.name for group in found for node in group.nodes}
+    sick = {node.name for its in found.values() for node in its}
     accelerator = tried.proposal.grant.accelerator if tried.proposal else None
     if accelerator is None or not nodes:
         return False

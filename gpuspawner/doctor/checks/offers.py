@@ -17,7 +17,7 @@ from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp
 from gpuspawner.scheduling import ClusterState
 
 
-def check(hub: Hub, tried: list[Tried], ill: list[Ill]) -> Iterator[Finding]:
+def check(hub: Hub, tried: list[Tried], ill: Ill) -> Iterator[Finding]:
     """Check each offer: its smallest server, and then those that need most of one thing."""
     found: dict[Cause, list[tuple[OfferedServer, str]]] = {}
     sound: list[Tried] = []

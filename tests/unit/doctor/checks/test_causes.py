@@ -33,7 +33,7 @@ async def troubles(folder: Path, *nodes: Plain, kube: Plain | None = None, **our
     Files(folder, nodes)
     hub = of_files(Config(GPUSpawner=ours, KubeSpawner=kube or {}), folder)
     tried = [await try_out(hub, it) for it in await listed(hub)]
-    return [it for it in offers.check(hub, tried, []) if it.id != "offer"]
+    return [it for it in offers.check(hub, tried, {}) if it.id != "offer"]
 
 
 def gpus(labels: dict[str, str], **amounts: str) -> Plain:

@@ -121,7 +121,7 @@ async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_
     profiles = [broken, {"display_name": "B"}]
     hub = of_files(Config(KubeSpawner={"profile_list": lambda _: profiles}), tmp_path)
 
-    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], []))
+    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {}))
 
     assert [it.id for it in told if it.severity is Severity.ERROR] == ["unusable"]
     assert told[0].text == (
@@ -134,7 +134,7 @@ async def test_a_profile_whose_image_is_written_in_is_tried_without_it(tmp_path:
     Files(tmp_path, [labelled(node("n", 1), {"gpu": "a100"})])
     hub = of_files(Config(KubeSpawner={"profile_list": [OWN_IMAGE]}), tmp_path)
 
-    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], []))
+    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {}))
 
     assert [it.text for it in told if it.severity is Severity.ERROR] == []
     assert "Users can start the profile “Your image”" in told[0].text
@@ -156,7 +156,7 @@ async def test_a_mount_of_no_volume_is_unusable_and_one_of_kubespawner_s_is_not(
     config = Config(GPUSpawner={"accelerators": {"t4": mounting}, "volumes": [data]})
     hub = of_files(config, tmp_path)
 
-    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], []))
+    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {}))
 
     assert [it.text for it in told if it.id == "unusable"] == unusable
 
