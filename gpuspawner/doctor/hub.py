@@ -178,7 +178,7 @@ async def watching(
     Raises:
         ConfigurationError, OfferError: The configuration would stop the hub.
     """
-    made = Runtime(_settings(config))
+    made = Runtime(check(config, spawner_class(config)))
     written = _begin(made, judged)
     made.start()
     try:
@@ -199,7 +199,7 @@ def of_files(config: Config, folder: Path, owner: Owner = NOBODY) -> Hub:
         ConfigurationError, OfferError: The configuration would stop the hub.
         FileError: A file doesn't hold what its name says.
     """
-    settings = _settings(config)
+    settings = check(config, spawner_class(config))
     made = Runtime(settings, Recorded(folder, scheduling_rules(settings)))
     written = _begin(made, owner)
     if made.accounts is not None:
@@ -225,10 +225,6 @@ class NoAdmission:
     async def admit(self, namespace: str, pod: Manifest) -> Answer:  # noqa: ARG002
         """As `Admission`."""
         return None
-
-
-def _settings(config: Config) -> Any:
-    return check(config, spawner_class(config))
 
 
 def _begin(made: Runtime, judged: Owner) -> HubPolicies | None:

@@ -25,15 +25,11 @@ async def listed(hub: Hub) -> list[OfferedServer]:
         UnusableError: Nobody could start a server.
     """
     if hub.spawner.gpuspawner_gates.sources.accelerators is not None:
-        return [*_of_accelerators(hub.offers)]
+        offered = (*hub.offers.accelerators.values(), None)
+        return [server for it in offered for server in _of_accelerator(hub.offers, it)]
     choice = await resolved(hub, {})
     profiles = choice.listed.profiles if isinstance(choice, ProfileChoice) else ()
     return [server for profile in profiles for server in _of_profile(profile)]
-
-
-def _of_accelerators(offers: Offers) -> Iterator[OfferedServer]:
-    for accelerator in (*offers.accelerators.values(), None):
-        yield from _of_accelerator(offers, accelerator)
 
 
 def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator[OfferedServer]:

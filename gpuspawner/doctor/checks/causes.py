@@ -138,16 +138,13 @@ def _rejected(rejection: Rejection) -> Cause | None:
 
 def _away(state: ClusterState, tried: Tried) -> Cause:
     nodes = selected(state, tried)
+    its = "its only node is" if len(nodes) == 1 else f"its {len(nodes)} nodes are"
     return Cause(
         "nodes-away",
-        f"Nobody can start {{servers}}: {_its(nodes)} ({names(nodes)}) cordoned, not ready, or "
+        f"Nobody can start {{servers}}: {its} ({names(nodes)}) cordoned, not ready, or "
         "without healthy GPUs or volume drivers.",
         "See kubectl get nodes; kubectl uncordon makes a cordoned node available again.",
     )
-
-
-def _its(nodes: Sequence[NodeInfo]) -> str:
-    return "its only node is" if len(nodes) == 1 else f"its {len(nodes)} nodes are"
 
 
 def _impossible(
