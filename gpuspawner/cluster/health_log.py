@@ -59,10 +59,16 @@ class HealthLog:
             self._said,
             *((it.error, it.gap, it.listed, is_broken(it)) for it in reflectors),
         ]
-        if seen != self._seen:  # else, none of the many changes of the state is one of rights
-            self._seen = seen
-            self._tell_rights()
-            self._tell_broken()
+        if seen == self._seen:  # none of the many changes of the state is one of rights
+            return
+        self._seen = seen
+        # Most clusters lack some of the others, and a hub may never have had the right to them.
+        followed = [*self._optional, *(it for it in self._others() if it.listed)]
+        if self._said[:1] == (Live,):
+            self._tell_rights(followed)
+            self._tell_broken(followed)
+        elif self._has_been_live:
+            self._outdated = {it.error for it in followed if it.error}
 
     def _tell_health(self, health: Health) -> None:
         """Log the health if it has changed and no answer is missing for the line."""
@@ -74,13 +80,7 @@ class HealthLog:
         level = logging.INFO if isinstance(health, Live | Reading) else logging.WARNING
         log.log(level, "%s", explain_health(health))
 
-    def _tell_rights(self) -> None:
-        # Most clusters lack some of the others, and a hub may never have had the right to them.
-        followed = [*self._optional, *(it for it in self._others() if it.listed)]
-        if self._said[:1] != (Live,):
-            if self._has_been_live:
-                self._outdated = {it.error for it in followed if it.error}
-            return
+    def _tell_rights(self, followed: Sequence[Reflector]) -> None:
         if any(it.error in self._outdated for it in followed):
             return
         lost = [it for it in followed if is_forbidden(it) and _name(it) not in self._missing]
@@ -91,13 +91,10 @@ class HealthLog:
         if back:
             log.info("The hub may now list and watch %s.", ", ".join(map(_name, back)))
 
-    def _tell_broken(self) -> None:
+    def _tell_broken(self, followed: Sequence[Reflector]) -> None:
         """Log which optional kinds can't be read while the view is live."""
-        if self._said[:1] != (Live,):
-            return
         # Of the others, a program that is removed takes its API away.
-        others = [it for it in self._others() if it.listed and not is_gone(it)]
-        optional = [*self._optional, *others]
+        optional = [it for it in followed if it in self._optional or not is_gone(it)]
         broken = {_name(it): it for it in optional if is_broken(it) and not _may_settle(it)}
         for name in sorted(broken.keys() - self._broken):
             effect = _UNCHECKED_SERVERS if broken[name] in self._optional else _UNKNOWN
