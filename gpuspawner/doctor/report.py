@@ -45,8 +45,6 @@ class RecordReport(HubCommand):
 
     def run(self) -> int:
         """Print it."""
-        if self.extra_args:
-            raise UsageError(f"there is no argument {self.extra_args[0]!r}")
         config = load(self.path)
         rules = read_use(check(config, spawner_class(config)).gpu_use)
         if rules is None:
