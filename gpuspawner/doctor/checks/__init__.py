@@ -45,7 +45,7 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
         found = [
             *settings.check(hub),
             *settings.check_names(hub),
-            *await settings.check_slips(config, hub.spawner),
+            *await settings.check_slips(hub),
             *policies.check(hub),
             *settings.check_limits(hub),
             *await settings.check_use(hub),

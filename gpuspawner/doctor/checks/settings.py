@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jupyterhub.utils import maybe_future
-from traitlets.config import Config
 from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
@@ -108,12 +107,13 @@ async def check_use(hub: Hub) -> list[Finding]:
     return [fine("gpu-use", f"Prometheus knows the GPUs of {len(window.devices)} pods.")]
 
 
-async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:
-    """Check what profiles and groups set, also profiles that a function lists for this spawner.
+async def check_slips(hub: Hub) -> list[Finding]:
+    """Check what profiles and groups set, also profiles that a function lists for the owner.
 
     The spawner keeps the function's answer, so that one that never answers is waited for once.
     """
-    settings = configuration.check(config, type(spawner))
+    spawner = hub.spawner
+    settings = configuration.check(hub.config, type(spawner))
     found, listed = list(configuration.all_slips(settings)), spawner.profile_list
     if callable(listed):
         answer = asyncio.ensure_future(_asked(listed, spawner))
@@ -122,7 +122,7 @@ async def check_slips(config: Config, spawner: GPUSpawner) -> list[Finding]:
             listed = await answer
         except Exception as failed:  # noqa: BLE001 - it is the administrator's function
             listed, text = (), f"KubeSpawner.profile_list fails for {spawner.user.name}: {failed!r}"
-            if spawner.user.name != NOBODY.name:  # of nobody, the trial of the servers says so
+            if hub.owner != NOBODY:  # of nobody, the trial of the servers says so
                 found.append(override_mistakes.Slip(text, True))
         found += override_mistakes.of_profiles(listed, settings)
     advice = "Correct it, or remove it."

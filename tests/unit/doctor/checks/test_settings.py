@@ -14,7 +14,7 @@ from traitlets.config import Config
 from gpuspawner import GPUSpawner
 from gpuspawner.configuration import check, load
 from gpuspawner.doctor.checks import settings
-from gpuspawner.doctor.hub import of_files, spawner_of
+from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import NOBODY, UnusableError
 from gpuspawner.policies.owner import Owner
@@ -114,9 +114,8 @@ async def test_slips_are_found_also_in_what_a_function_lists_for_a_user(
 ) -> None:
     Files(tmp_path, [])
     config = Config(KubeSpawner={"profile_list": profiles})
-    of_files(config, tmp_path)
 
-    found = await settings.check_slips(config, spawner_of(config, owner))
+    found = await settings.check_slips(of_files(config, tmp_path, owner))
 
     assert [(it.id, it.severity) for it in found] == expected
 
@@ -128,9 +127,8 @@ async def test_a_function_that_never_lists_profiles_is_a_finding(tmp_path: Path)
 
     Files(tmp_path, [])
     config = Config(KubeSpawner={"profile_list": never, "start_timeout": 90})
-    of_files(config, tmp_path)
 
-    [found] = await settings.check_slips(config, spawner_of(config, Owner("ann")))
+    [found] = await settings.check_slips(of_files(config, tmp_path, Owner("ann")))
 
     text = "KubeSpawner.profile_list fails for ann: TimeoutError('no answer within 90 s')."
     assert (found.id, found.severity, found.text) == ("slip", "error", text)
@@ -151,7 +149,7 @@ async def test_a_function_is_asked_for_its_profiles_once_even_if_it_never_answer
     hub, loop = of_files(config, tmp_path, Owner("ann")), asyncio.get_running_loop()
     began = loop.time()
 
-    await settings.check_slips(config, hub.spawner)
+    await settings.check_slips(hub)
     with pytest.raises(UnusableError, match="no answer within 90 s"):
         await listed(hub)
 
@@ -164,7 +162,7 @@ async def test_what_a_function_has_listed_once_is_what_is_tried(tmp_path: Path) 
     config = Config(KubeSpawner={"profile_list": lambda _: answers.pop(0)})
     hub = of_files(config, tmp_path)
 
-    await settings.check_slips(config, hub.spawner)
+    await settings.check_slips(hub)
 
     assert [it.offer for it in await listed(hub)] == ["the profile “CPU only”"]
 
