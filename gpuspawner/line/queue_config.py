@@ -10,7 +10,7 @@ from msgspec import Meta
 from gpuspawner.kube.quoting import did_you_mean, quote
 from gpuspawner.line.serving import PART
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.shapes import OfferError, Shape, Some, Text, read, same_key
+from gpuspawner.offers.shapes import OfferError, Shape, Some, Text, offered_key, read
 
 PLACES = 10_000
 """The most people in line, unless the trait says otherwise."""
@@ -104,12 +104,8 @@ def _weights(written: Mapping[str, object]) -> dict[str, float]:
 def _known(keys: tuple[str, ...] | None, offers: Offers) -> frozenset[str] | None:
     if keys is None:
         return None
-    known = {same_key(it): it for it in offers.accelerators}
-    for key in keys:
-        if known and same_key(key) not in known:
-            reason = f"there is no accelerator {quote(key)}{did_you_mean(key, known.values())}"
-            raise OfferError("queue.accelerators", reason)
-    return frozenset(known.get(same_key(it), it) for it in keys)
+    place, what = "queue.accelerators", "accelerator "
+    return frozenset(offered_key(it, offers.accelerators, place, what) for it in keys)
 
 
 def _policies(

@@ -178,9 +178,10 @@ def same_key(key: str) -> str:
 
 
 def offered_key(name: str, offered: Collection[str], place: str, what: str = "") -> str:
-    """Return a key as the offers write it; any key if the hub discovers the offers.
+    """Return the key of an accelerator as the offers write it, or as the hub would discover it.
 
-    *what* is that of which it is a key, for the error.
+    The name of a resource, which has a slash, stays. *what* is that of which it is a key, for the
+    error.
 
     Raises:
         OfferError: It isn't offered.
@@ -189,7 +190,7 @@ def offered_key(name: str, offered: Collection[str], place: str, what: str = "")
     if by_same and same_key(name) not in by_same:
         hint = did_you_mean(name, offered) or f"; there are {listing(offered)}"
         raise OfferError(place, f"there is no {what}{quote(name)}{hint}")
-    return by_same.get(same_key(name), name)
+    return by_same.get(same_key(name), name if "/" in name else same_key(name))
 
 
 def read_memory(written: Quantity, place: str) -> Memory:

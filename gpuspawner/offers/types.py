@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from gpuspawner.offers import patterns, vendors
-from gpuspawner.offers.shapes import Count, Frozen, Memory, Shape, same_key
+from gpuspawner.offers.shapes import Count, Frozen, Memory, Shape
 from gpuspawner.offers.texts import is_reference
 
 
@@ -110,10 +110,7 @@ class Image(msgspec.Struct, frozen=True):
         """Whether it is offered with this accelerator, or without a GPU if it is None."""
         if self.accelerators is None:
             return True
-        if accelerator is None:
-            return None in self.accelerators
-        wanted = same_key(accelerator.key)  # a discovered one may be spelt otherwise
-        return any(it is not None and same_key(it) == wanted for it in self.accelerators)
+        return (accelerator.key if accelerator else None) in self.accelerators
 
 
 class UnlistedImage(msgspec.Struct, frozen=True):

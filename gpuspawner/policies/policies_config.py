@@ -177,6 +177,8 @@ def _known(
 def _images(written: WrittenPolicy, offers: Offers, place: str) -> frozenset[str] | None:
     if written.images and not (offers.images or offers.unlisted_image):
         raise OfferError(place, "there is nothing to choose from: GPUSpawner.images is empty")
+    if written.images and not offers.images:  # references, which users enter
+        return frozenset(written.images)
     return _known(written.images, offers.images, place)
 
 

@@ -100,6 +100,7 @@ def test_people_may_wait_only_for_what_is_listed() -> None:
 
 def test_accelerators_that_are_found_later_by_labels_may_be_listed() -> None:
     assert read_queue({"accelerators": ["l4"]}, Offers()).allow("l4", "")
+    assert read_queue({"accelerators": ["Tesla_T4"]}, Offers()).allow("tesla-t4", "")
 
 
 def test_the_weight_of_a_person_is_the_most_of_their_groups() -> None:

@@ -206,6 +206,16 @@ def test_any_accelerator_may_be_named_if_the_hub_discovers_them() -> None:
     assert read.limits == (gpus(1, "h100"),)
 
 
+def test_a_model_that_the_hub_discovers_may_be_named_as_people_confuse_it() -> None:
+    """Discovered keys have small letters and hyphens; the names of resources stay."""
+    read = policy(Offers.parse(), accelerators=["Tesla_T4"], gpus_per_user={"Tesla_T4": 1})
+
+    assert read.accelerators == {"tesla-t4"}
+    assert read.limits == (gpus(1, "tesla-t4"),)
+    resource = policy(Offers.parse(), accelerators=["example.com/My_GPU"])
+    assert resource.accelerators == {"example.com/My_GPU"}
+
+
 def test_an_empty_list_leaves_nothing_on_offer() -> None:
     read = policy(accelerators=[], images=[], profiles=[])
 
@@ -216,6 +226,7 @@ def test_an_image_that_users_enter_can_stay_on_offer() -> None:
     entered = Offers.parse(unlisted_image={"validation_regex": "^quay.io/.+"})
 
     assert policy(entered, images=["quay.io/x:1"]).images == {"quay.io/x:1"}
+    assert policy(entered, images=["x_y:1.0-RC"]).images == {"x_y:1.0-RC"}
 
 
 # Lifetimes
