@@ -42,9 +42,6 @@ _MOST_SIZES = 256
 
 _GIB = 2**30
 
-_FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
-"""Flags for all of an expression: Python takes them only in front, and JavaScript nowhere."""
-
 
 class WrittenImage(Shape, frozen=True):
     """An entry of `images`."""
@@ -184,12 +181,9 @@ def _unlisted_image(value: object) -> UnlistedImage | None:
     if not regex:
         missing = "'validation_regex' is missing; it says which images users can enter"
         raise OfferError(place, missing)
-    if _FLAGS.match(regex):
-        why = f"{quote(regex)} begins with flags; put them around what they are for: (?i:...)"
-        raise OfferError(f"{place}.validation_regex", why)
     try:
         patterns.check(regex)  # not in brackets, where `a)|(?:b` is valid, but not anchored
-        allowed = re.compile(texts.whole(regex))
+        allowed = re.compile(texts.whole(patterns.scoped(regex)))
     except re.error as error:
         why = f"{quote(regex)} is not a regular expression: {one_line(str(error), longest=100)}"
         raise OfferError(f"{place}.validation_regex", why) from None

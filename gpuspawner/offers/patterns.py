@@ -14,6 +14,9 @@ LONGEST = 1000
 
 _SECONDS = 0.05
 
+_FLAGS = re.compile(r"\A(?:\(\?[a-zA-Z]+\))+")
+"""Flags for all of an expression: Python takes them only in front, and JavaScript nowhere."""
+
 
 class TooLongError(Exception):
     """The text is too long, or matching it takes too long."""
@@ -30,6 +33,20 @@ def check(pattern: str) -> None:
         regex.compile(pattern)
     except (regex.error, OverflowError, RecursionError) as error:
         raise re.error(str(error)) from None
+
+
+def scoped(pattern: str | re.Pattern[str]) -> str:
+    """Return an expression whose flags hold for a group, instead of in front or beside it.
+
+    So it can be a part of another one, and JavaScript can read it.
+
+    Raises:
+        re.error: As `check`.
+    """
+    compiled = re.compile(pattern)
+    flags = "".join(it for it in "aimsx" if compiled.flags & re.RegexFlag[it.upper()])
+    text, end = _FLAGS.sub("", compiled.pattern), "\n" if "x" in flags else ""  # of a comment
+    return f"(?{flags}:{text}{end})" if flags else text
 
 
 def begins(pattern: str, text: str) -> bool:

@@ -5,6 +5,7 @@ Values are the administrator's: display names may be HTML, overrides may be func
 """
 
 import copy
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from markupsafe import Markup
 from msgspec.structs import replace
 
 from gpuspawner.compat import kubespawner
+from gpuspawner.offers import patterns
 from gpuspawner.offers.shapes import read as read_shape
 from gpuspawner.offers.types import ScaleUp
 from gpuspawner.profiles.override_mistakes import OVERRIDE, parts
@@ -190,8 +192,9 @@ def _choice(key: object, choice: Mapping[str, Any], default: object, place: str)
 
 
 def _write_in(write_in: Mapping[str, Any]) -> WriteIn:
+    regex = write_in.get("validation_regex") or ""
     return WriteIn(
-        pattern=write_in.get("validation_regex") or "",
+        pattern=patterns.scoped(regex) if isinstance(regex, re.Pattern) else regex,
         advice=text(write_in.get("validation_message") or ""),
         may_move=not _NOT_SCHEDULED.issuperset(write_in.get("kubespawner_override") or ()),
     )

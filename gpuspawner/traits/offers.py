@@ -163,8 +163,8 @@ unlisted_image = Dict(
         The expression has to match the *whole* reference; in KubeSpawner's ``unlisted_choice``,
         matching its beginning is enough. The server runs the image, so leave no part of the
         registry's name open. Python and JavaScript should read the expression in the same way,
-        because the options' JSON Schema repeats it. So write ``(?i:...)`` instead of ``(?i)`` in
-        front.
+        because the options' JSON Schema repeats it. Flags in front, such as ``(?i)``, may stay: in
+        the schema they are around a group.
     ``validation_message``
         What users can enter, in words; completes *Enter …*. Without it, they read the expression.
 

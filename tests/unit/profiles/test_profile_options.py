@@ -162,6 +162,16 @@ def test_a_regex_with_flags_in_front_is_matched_as_in_kubespawner() -> None:
         assert isinstance(chosen, Chosen)
 
 
+def test_a_compiled_regex_is_matched_as_in_kubespawner() -> None:
+    compiled = re.compile("^lab # or any other", re.IGNORECASE | re.VERBOSE)
+    write_in = {"enabled": True, "validation_regex": compiled}
+    lenient = _with_option({"unlisted_choice": write_in})
+
+    for written, is_allowed in (("lab", True), ("LAB:1", True), ("hub", False)):
+        chosen = choose({"profile": "free", "image--unlisted-choice": written}, lenient)
+        assert isinstance(chosen, Chosen) is is_allowed
+
+
 @pytest.mark.parametrize("written", ["a" * 60 + "!", "a" * 100_000], ids=["evil", "long"])
 def test_a_value_that_takes_too_long_to_match_is_a_field_error(written) -> None:
     evil = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}})
