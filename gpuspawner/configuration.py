@@ -374,7 +374,7 @@ def _check_profiles(settings: Any) -> None:
 def _profile_error(listed: object) -> Exception | None:
     try:
         pod_of_choice.check(listed)
-    except (AttributeError, KeyError, TypeError, re.error) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         return error
     return None
 

@@ -31,7 +31,7 @@ def check(pattern: str) -> None:
     try:
         re.compile(pattern)
         regex.compile(pattern)
-    except (regex.error, OverflowError, RecursionError) as error:
+    except (regex.error, OverflowError, RecursionError, TypeError) as error:
         raise re.error(str(error)) from None
 
 

@@ -1,6 +1,7 @@
 """Mistakes in profiles, and in what else sets traits: KubeSpawner finds them late, or never."""
 
 import copy
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -13,6 +14,7 @@ from gpuspawner.compat import kubespawner, pods, sample_pod
 from gpuspawner.compat.overrides import overridden
 from gpuspawner.kube.objects import Undecodable, convert, mapping
 from gpuspawner.kube.quoting import did_you_mean, nearest
+from gpuspawner.offers import patterns
 
 OVERRIDE = "kubespawner_override"
 _KEYS = ("display_name", "description", "slug", "default", "profile_options", OVERRIDE, "scale_up")
@@ -59,6 +61,7 @@ def of_profiles(listed: object, settings: Any) -> Iterator[Slip]:
             if written.get("enabled"):  # its values are known when a user writes one in
                 yield from _of_shape(place, written)
                 yield from _misspelt(place, mapping(written.get(OVERRIDE)), settings)
+                yield from _of_regex(place, written.get("validation_regex") or "")
     yield from _same_slugs(listed)
 
 
@@ -99,6 +102,14 @@ def _of_shape(place: str, part: Mapping[Any, Any]) -> Iterator[Slip]:
     """KubeSpawner fails at null, too, as YAML reads a key whose lines are commented out."""
     if not isinstance(part.get(OVERRIDE, {}), Mapping):
         yield Slip(f"{place}.{OVERRIDE}: write a dictionary, or leave it out", True)
+
+
+def _of_regex(place: str, given: Any) -> Iterator[Slip]:
+    try:
+        patterns.check(getattr(given, "pattern", given))
+    except re.error as error:
+        text = f"{place} has a validation_regex that can't be read: {error}, so users can't write"
+        yield Slip(f"{text} in a value", False)
 
 
 def of_override(place: str, override: Mapping[Any, Any], settings: Any) -> Iterator[Slip]:

@@ -16,7 +16,6 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.messages import device
-from gpuspawner.offers import patterns
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.offers.types import Accelerator
@@ -60,15 +59,10 @@ def check(listed: object) -> None:
 
     Raises:
         AttributeError, KeyError, TypeError: KubeSpawner couldn't show the profiles either.
-        re.error: A ``validation_regex`` is not a regular expression.
         OfferError: A ``scale_up`` isn't usable.
     """
-    if callable(listed):
-        return
-    for profile in read(kubespawner.complete_profiles(None, kubespawner.as_list(listed))):
-        for option in profile.options:
-            if option.write_in is not None:
-                patterns.check(option.write_in.pattern)
+    if not callable(listed):
+        read(kubespawner.complete_profiles(None, kubespawner.as_list(listed)))
 
 
 async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules) -> Proposal:

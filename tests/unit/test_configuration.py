@@ -29,11 +29,6 @@ def test_the_spawner_is_set() -> None:
     assert c.JupyterHub.spawner_class is GPUSpawner
 
 
-def _writing_in(regex: str) -> dict[str, Any]:
-    write_in = {"enabled": True, "validation_regex": regex}
-    return {"display_name": "A", "profile_options": {"image": {"unlisted_choice": write_in}}}
-
-
 @pytest.mark.parametrize(
     "given", ["gpuspawner", "kubespawner", "kubespawner.KubeSpawner", KubeSpawner, GPUSpawner]
 )
@@ -149,11 +144,6 @@ def test_other_sections_are_ignored(section) -> None:
             },
             ConfigurationError,
             r"'int' object has no attribute 'get'\"\); look at profile_list\[1\]$",
-        ),
-        (
-            {"KubeSpawner": {"profile_list": [_writing_in("(")]}},
-            ConfigurationError,
-            r"KubeSpawner.profile_list can't be read: .*unterminated subpattern",
         ),
         (
             {

@@ -97,6 +97,10 @@ WITHOUT_EFFECT: dict[str, tuple[Config, str]] = {
     "a misspelt trait of what is written in": (
         writing_in(kubespawner_override={"imag": "{value}"}),
         "sets imag, but KubeSpawner has no such trait (did you mean 'image'?)"),
+    "an expression that is none": (
+        writing_in(validation_regex="("), "has a validation_regex that can't be read: missing ), "),
+    "an expression that isn't text": (
+        writing_in(validation_regex=5), "has a validation_regex that can't be read: "),
 }  # fmt: skip
 
 
@@ -120,6 +124,8 @@ def test_what_does_nothing_is_a_warning_with_what_was_meant(slip: str) -> None:
         overriding(tolerations=[V1Toleration(key="gpu")], volumes={"home": V1Volume(name="home")}),
         choosing(kubespawner_override={"node_selector": {"user": "{username}"}}, scale_up=None),
         writing_in(kubespawner_override={"mem_limit": "{value}G"}),
+        writing_in(validation_regex="(?i)^quay.io/"),
+        writing_in(validation_regex=re.compile("^quay.io/", re.IGNORECASE)),
         profile(profile_options={"a": {"unlisted_choice": {"kubespawner_override": None}}}),
         profile(description="x", slug="gpu", default=True, x_team="ml"),
         # A class of the administrator's may have attributes with these names.
