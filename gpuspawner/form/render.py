@@ -33,15 +33,15 @@ def render(
     told: OnForm | None = None,
     live: LiveAddresses | None = None,
     usage: AboveTheForm | None = None,
-    everything: Offers | None = None,
+    gpus_withheld: bool = False,
 ) -> str:
     """Render the fields of the spawn form; JupyterHub puts its own `<form>` around them.
 
     The form first selects the *chosen* options: those just sent, or those of the last start. They
     are untrusted; those that aren't offered are dropped. After a refusal, *told* has its texts.
-    *everything* is what the hub offers, if policies leave less of it to this user.
+    *gpus_withheld* is `Entitlement.withholds_gpus`.
     """
-    notices = tuple(filter(None, [notice(rows, offers if everything is None else everything)]))
+    notices = tuple(filter(None, [notice(rows, gpus_withheld)]))
     if told is None:
         kept, gone = fall_back({} if chosen is None else chosen, offers)
         view, cards, sizes = _untried(offers, tuple(rows), kept, language_tag())

@@ -212,16 +212,11 @@ def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:
     return len({(question.option.choices(it), question.taken(it)) for it in everything}) > 1
 
 
-def notice(rows: Sequence[Availability], everything: Offers) -> str:
-    """Say why there is no GPU to choose from; "" if there is one.
-
-    Args:
-        rows: What is on offer to the user.
-        everything: What the hub offers, whatever policies leave of it.
-    """
+def notice(rows: Sequence[Availability], gpus_withheld: bool) -> str:
+    """Say why there is no GPU to choose from among what is on offer to the user; "" if there is."""
     if any(row.accelerator is not None for row in rows):
         return ""
-    if everything.accelerators:
+    if gpus_withheld:
         return _("No GPU is offered to you.")
     states = {row.state for row in rows}
     if State.READING in states:

@@ -250,9 +250,7 @@ class Accelerators(ServerSource):
         lines = *before, *entitlement.lines
         left = above_the_form(self.spawner, lines, entitlement.servers, entitlement.withheld)
         shown = entitlement.offers, rows, draft.options, draft.refused, served, left
-        # Policies may allow a model that no node has yet.
-        everything = None if self.runtime.discovers else self.runtime.offers
-        return render(*shown, everything=everything)
+        return render(*shown, gpus_withheld=entitlement.withholds_gpus)
 
     def _untouched(self, entitlement: Entitlement) -> Draft:
         gone = self._stored(entitlement.offers).gone

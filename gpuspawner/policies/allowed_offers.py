@@ -1,6 +1,6 @@
 """What the policies leave of the offers to one user, whatever is in use."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -105,6 +105,24 @@ def _with_default(accelerator: Accelerator, offers: Offers) -> Accelerator:
             own.cpu if own.cpu in choices.cpu else None,
         ),
     )
+
+
+def leaves_no_gpu(offers: Offers, policies: Sequence[Policy], sizes: Sizes) -> bool:
+    """Whether policies leave no accelerator, nor any that the hub could discover, to a user.
+
+    Nobody knows the resource of a model that no node has yet, so it counts as little as any does.
+    """
+    keys = common(it.accelerators for it in policies)
+    models = [Accelerator(it, it, resource="") for it in ([""] if keys is None else keys)]
+    least = {"": min((1, *sizes.weights.values()))}
+    weighed = msgspec.structs.replace(sizes, weights=least)
+    return not narrow(offers.with_accelerators(models), policies, weighed).accelerators
+
+
+def common(lists: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+    """Return what all of these lists have; None stands for all there is."""
+    left = [it for it in lists if it is not None]
+    return frozenset.intersection(*left) if left else None
 
 
 def shown_withheld(

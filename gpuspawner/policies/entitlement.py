@@ -11,7 +11,7 @@ from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import allowance_lines
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies.allowed_offers import narrow, shown_withheld
+from gpuspawner.policies.allowed_offers import common, leaves_no_gpu, narrow, shown_withheld
 from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.limits import Counts
@@ -56,6 +56,14 @@ class EntitlementByPolicies(Entitlement):
         return narrow(hub.offers, left, hub.sizes)
 
     @property
+    def withholds_gpus(self) -> bool:
+        """As `Entitlement.withholds_gpus`."""
+        hub = self._applying.hub
+        if not self._runtime.discovers:
+            return not self.offers.accelerators
+        return leaves_no_gpu(hub.offers, self._applying.policies, hub.sizes)
+
+    @property
     def withheld(self) -> Sequence[tuple[Accelerator, str]]:
         """As `Entitlement.withheld`."""
         hub = self._applying.hub
@@ -65,8 +73,7 @@ class EntitlementByPolicies(Entitlement):
     @property
     def profiles(self) -> frozenset[str] | None:
         """As `Entitlement.profiles`."""
-        left = [it.profiles for it in self._applying.policies if it.profiles is not None]
-        return frozenset.intersection(*left) if left else None
+        return common(it.profiles for it in self._applying.policies)
 
     @property
     def lines(self) -> Sequence[str]:

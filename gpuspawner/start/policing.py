@@ -55,6 +55,11 @@ class Entitlement:
         return None
 
     @property
+    def withholds_gpus(self) -> bool:
+        """Whether policies leave no GPU to the owner, nor any that the hub could discover."""
+        return False
+
+    @property
     def withheld(self) -> Sequence[tuple[Accelerator, str]]:
         """The accelerators that policies withhold and yet show, and why, in their own words."""
         return ()

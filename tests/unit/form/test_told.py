@@ -6,7 +6,7 @@ from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.preflight.availability import Availability, State
-from tests.unit.makers.drawing import OFFERS, card, drawn
+from tests.unit.makers.drawing import card, drawn
 
 
 def test_a_message_comes_first_and_is_announced():
@@ -64,7 +64,7 @@ def test_a_form_without_gpus_says_why(state, notice):
 @pytest.mark.parametrize("told", [None, OnForm(Message.of("No."))])
 def test_a_form_whose_gpus_policies_withhold_says_so(state, told):
     rows = (Availability(None, state),)
-    page = drawn(offers=Offers(), rows=rows, told=told, everything=OFFERS)
+    page = drawn(offers=Offers(), rows=rows, told=told, gpus_withheld=True)
 
     text = page.one("p", **{"class": "gpuspawner-notice"}).text
     assert text.strip() == "No GPU is offered to you."

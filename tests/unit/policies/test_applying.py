@@ -201,10 +201,45 @@ async def test_a_form_to_which_policies_leave_no_gpu_does_not_say_that_there_are
     assert "to choose from" not in form
 
 
-async def test_a_model_that_policies_allow_may_come_where_the_hub_discovers_models(course) -> None:
+@pytest.mark.parametrize(
+    "guests",
+    [
+        {"accelerators": []},
+        {"gpus_per_user": 0},
+        {"gpus_per_user": 0.1},
+        {"gpu_servers_per_user": 0},
+        {"images": []},
+        {"accelerators": ["a100"], "gpus_per_server": {"a100": 0}},
+    ],
+    ids=str,
+)
+async def test_no_model_is_offered_to_whom_policies_leave_none_that_the_hub_could_discover(
+    course, guests
+) -> None:
+    spawner = course.spawner({"guests": guests}, accelerators={}, gpu_weights={"a.com/gpu": 0.5})
+
+    form = await spawner.get_options_form()
+
+    assert course.of(spawner).offers.accelerators
+    assert "No GPU is offered to you." in form
+    assert "to choose from" not in form
+
+
+@pytest.mark.parametrize(
+    "guests",
+    [
+        {"accelerators": ["a100"]},
+        {"accelerators": ["a100"], "gpus_per_server": {"l4": 0}},
+        {"gpus_per_user": {GPU: 0}},
+        {"gpus_per_user": 0.5},
+    ],
+    ids=str,
+)
+async def test_a_model_that_policies_allow_may_come_where_the_hub_discovers_models(
+    course, guests
+) -> None:
     course.hub.view.state.put(convert("Node", labelled(node("c", 1), FOUND)))
-    guests = {"accelerators": ["a100"]}
-    spawner = course.spawner({"guests": guests}, accelerators={})
+    spawner = course.spawner({"guests": guests}, accelerators={}, gpu_weights={"a.com/gpu": 0.5})
 
     form = await spawner.get_options_form()
 
