@@ -18,7 +18,6 @@ from gpuspawner.kube.quoting import quote
 from gpuspawner.offers import texts
 from gpuspawner.offers.shapes import (
     Count,
-    Frozen,
     OfferError,
     Shape,
     Some,
@@ -147,14 +146,6 @@ def check_mounts(mounts: Iterable[object], place: str) -> None:
         paths.add(path)
 
 
-def without_nulls(values: Iterable[Mapping[str, Frozen]]) -> tuple[Frozen, ...]:
-    """Drop keys that are null: they count as left out."""
-    return tuple(
-        MappingProxyType({key: part for key, part in value.items() if part is not None})
-        for value in values
-    )
-
-
 def _volume_name(volume: Mapping[str, object], place: str) -> str:
     if "name" not in volume:
         raise OfferError(place, "'name' is missing")
@@ -222,10 +213,10 @@ def accelerator(
         counts=written.counts,
         node_selector=MappingProxyType(written.node_selector),
         node_affinity=written.node_affinity,
-        tolerations=without_nulls(written.tolerations),
+        tolerations=written.tolerations,
         environment=MappingProxyType(written.environment),
         volumes=written.volumes,
-        volume_mounts=without_nulls(written.volume_mounts),
+        volume_mounts=written.volume_mounts,
         runtime_class=written.runtime_class,
         shared_memory=_if_given(_bytes, size, f"{place}.shared_memory"),
         memory_choices=_if_given(read_memory_choices, memory, f"{place}.memory_choices"),
