@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.kube.quoting import quote
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence, sentences
 from gpuspawner.offers import patterns, wording
@@ -118,14 +117,9 @@ def check_written(raw: Mapping[str, object], profiles: Sequence[Profile]) -> Non
         re.error: As `choose`.
     """
     for profile in profiles:
-        for option in profile.options if profile.slug == raw.get(PROFILE) else ():
-            written = raw.get(option.name + WRITTEN_IN)
-            try:
-                problem = "isn't allowed" if written and _wrong_write_in(written, option) else ""
-            except patterns.TooLongError:
-                problem = "takes too long to check"
-            if problem:
-                raise ValueError(f"{option.name}{WRITTEN_IN}: {quote(written)} {problem}")
+        for error in _errors(raw, profile) if profile.slug == raw.get(PROFILE) else ():
+            if error.field.endswith(WRITTEN_IN):
+                raise ValueError(f"{error.field}: {error.text}")
 
 
 def of_profile(profile: Profile) -> Chosen:
