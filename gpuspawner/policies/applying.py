@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.kube.objects import strict_convert
+from gpuspawner.kube.objects import UNDECODABLE, strict_convert
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.policies.charges import Charge, Who
 from gpuspawner.policies.denial import (
@@ -78,6 +78,13 @@ class Applying(msgspec.Struct, frozen=True):
         server = Charge(self.owners, self.owner.server, accelerator=key)
         return self.hub.meter().charge(pod, server)
 
+    def readable_charge(self, proposal: Proposal) -> Charge | None:
+        """As `charge`; None if KubeSpawner can't make the pod yet: the last gate decides."""
+        try:
+            return self.charge(proposal)
+        except UNDECODABLE:
+            return None
+
     def denial(
         self, proposal: Proposal, profile: str, charge: Charge | None, counts: Counts
     ) -> PolicyDenial | None:
@@ -89,7 +96,9 @@ class Applying(msgspec.Struct, frozen=True):
             return found
         if charge is None:
             return None
-        if self._counts_others_for(charge) and (why := self.hub.accounts.trouble()):
+        limits = (limit for it in self.policies for limit in it.limits)
+        counts_others = any(it.counts_others and charge.of(it.measure) > 0 for it in limits)
+        if counts_others and (why := self.hub.accounts.trouble()):
             return Uncounted(why)
         return next(over_limits(self.policies, self.owner, counts, charge), None)
 
@@ -121,14 +130,6 @@ class Applying(msgspec.Struct, frozen=True):
             tuple(sorted(groups)),
             ends_after(proposal.pod, given) if given else None,
             idle=when_idle(self.policies) if charge and charge.has_gpus else None,
-        )
-
-    def _counts_others_for(self, charge: Charge) -> bool:
-        """Whether a limit counts other servers, of which this one takes something."""
-        return any(
-            limit.counts_others and charge.of(limit.measure) > 0
-            for it in self.policies
-            for limit in it.limits
         )
 
 

@@ -7,7 +7,6 @@ from typing import Self
 from msgspec.structs import replace
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import allowance_lines
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
@@ -140,18 +139,11 @@ class EntitlementByPolicies(Entitlement):
 
     def denied(self, proposal: Proposal, profile: str) -> Availability | None:
         """As `Entitlement.denied`."""
-        denial = self.denial(proposal, profile)
-        return denied(proposal.grant.accelerator, denial) if denial else None
-
-    def denial(self, proposal: Proposal, profile: str) -> PolicyDenial | None:
-        """As `denied`, but what the policies deny."""
         if not self.is_limited:
             return None
-        try:
-            charge = self._applying.charge(proposal)
-        except UNDECODABLE:
-            charge = None
-        return self._applying.denial(proposal, profile, charge, self._counts)
+        charge = self._applying.readable_charge(proposal)
+        denial = self._applying.denial(proposal, profile, charge, self._counts)
+        return denied(proposal.grant.accelerator, denial) if denial else None
 
     @cached_property
     def _counts(self) -> Counts:

@@ -18,7 +18,6 @@ from gpuspawner.policies.hub_policies import HubPolicies
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policies
 from gpuspawner.preflight.preflight import START_PATIENCE
-from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.granted import Granted, ends_after
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host, within_start_timeout
@@ -50,12 +49,12 @@ class ByPolicies(Policing):
     async def examine(self, choice: Choice) -> Granted | None:
         """As `Policing.examine`."""
         applying = await self.applying(START_PATIENCE)
-        return self._judge(choice, applying, _readable(applying, choice.proposal))[0]
+        return self._judge(choice, applying, applying.readable_charge(choice.proposal))[0]
 
     async def take(self, choice: Choice) -> Granted | None:
         """As `Policing.take`."""
         applying = await self.applying(START_PATIENCE)
-        return self._take(choice, applying, _readable(applying, choice.proposal))
+        return self._take(choice, applying, applying.readable_charge(choice.proposal))
 
     async def take_sent(self, choice: Choice) -> Granted | None:
         """As `Policing.take_sent`."""
@@ -84,7 +83,7 @@ class ByPolicies(Policing):
     async def lifetime(self, choice: Choice) -> int | None:
         """As `Policing.lifetime`."""
         proposal, applying = choice.proposal, await self.applying(START_PATIENCE)
-        given = applying.lifetime_of(_readable(applying, proposal))
+        given = applying.lifetime_of(applying.readable_charge(proposal))
         return ends_after(proposal.pod, given)
 
     async def entitlement(self, key: Key | None = None) -> EntitlementByPolicies:
@@ -165,11 +164,3 @@ def _refusal(denial: PolicyDenial, names: Mapping[str, str]) -> Refusal:
             return Refusal(message, reason=LIMIT, details=denial.policy.name)
         case _:
             return Refusal(message, reason="policy", status=403, details=denial.policy.name)
-
-
-def _readable(applying: Applying, proposal: Proposal) -> Charge | None:
-    """Return what a pod takes; None if KubeSpawner can't make it yet: the last gate decides."""
-    try:
-        return applying.charge(proposal)
-    except UNDECODABLE:
-        return None
