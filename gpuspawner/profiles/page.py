@@ -5,8 +5,8 @@ template shows, even an administrator's own or that of jupyterhub-fancy-profiles
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, Self
 
 from jinja2.utils import htmlsafe_json_dumps
@@ -25,7 +25,7 @@ from gpuspawner.messages import (
     state_text,
 )
 from gpuspawner.preflight.availability import Availability, State
-from gpuspawner.profiles.profile_availability import ProfileAvailability
+from gpuspawner.profiles.profile_availability import ChoicePlace, ProfileAvailability
 from gpuspawner.profiles.profile_list import WRITTEN_IN, Complete, Profile, text
 
 # Texts that a template may either print into its page, or pass on to a script as JSON.
@@ -115,21 +115,24 @@ def with_states(
     for profile, found in zip(shown, availabilities, strict=True):
         if found.row is not None:
             profile["description"] = _described(profile, found.row)
-        for (option, key), row in found.choices.items():
-            if row is None:
-                continue
-            choice = profile["profile_options"][option]["choices"][key]
-            name = choice.get("display_name", key)
-            words = _words(row)
-            choice["display_name"] = PageText(
-                profile_choice(str(name), words), profile_choice(str(name), str(escape(words)))
-            )
-        for (option, key), is_there in found.images.items():
+        for place, row in found.choices.items():
+            if row is not None:
+                choice, name = _choice(profile, place)
+                words, html = _words(row), str(escape(_words(row)))
+                said = PageText(profile_choice(name, words), profile_choice(name, html))
+                choice["display_name"] = said
+        for place, is_there in found.images.items():
             if is_there:
-                choice = profile["profile_options"][option]["choices"][key]
-                name = no_download(str(choice.get("display_name", key)))
-                choice["display_name"] = PageText(name, name)
+                choice, name = _choice(profile, place)
+                choice["display_name"] = PageText(no_download(name), no_download(name))
     return shown
+
+
+def _choice(profile: Mapping[str, Any], place: ChoicePlace) -> tuple[dict[str, Any], str]:
+    """Return the choice of a profile that is in this place, and its name."""
+    option, key = place
+    choice = profile["profile_options"][option]["choices"][key]
+    return choice, str(choice.get("display_name", key))
 
 
 def _copied(profile: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,21 +202,12 @@ def states(listed: Complete, availabilities: Sequence[ProfileAvailability]) -> l
             "profile": profile["slug"],
             **_said(found.row),
             "choices": [
-                {
-                    "option": option,
-                    "choice": key,
-                    **_said(row),
-                    "label": _label(profile["profile_options"][option]["choices"][key], key, row),
-                }
-                for (option, key), row in found.choices.items()
+                {**_labelled(profile, place, partial(_with_state, row)), **_said(row)}
+                for place, row in found.choices.items()
             ],
             "images": [
-                {
-                    "option": option,
-                    "choice": key,
-                    "label": _image(profile["profile_options"][option]["choices"][key], key, there),
-                }
-                for (option, key), there in found.images.items()
+                _labelled(profile, place, no_download if is_there else str)
+                for place, is_there in found.images.items()
             ],
         }
         for profile, found in zip(listed, availabilities, strict=True)
@@ -244,14 +238,16 @@ def _said(row: Availability | None) -> dict[str, Any]:
     return {"state": row.state.value, "word": words.word, "detail": words.detail, "gpus": gpus}
 
 
-def _label(choice: Mapping[str, Any], key: object, row: Availability | None) -> str:
-    name = text(choice.get("display_name", key))
+def _labelled(
+    profile: Mapping[str, Any], place: ChoicePlace, mark: Callable[[str], str]
+) -> dict[str, object]:
+    """Return the place of a choice, and its name with what is to be said of it."""
+    option, key = place
+    return {"option": option, "choice": key, "label": mark(text(_choice(profile, place)[1]))}
+
+
+def _with_state(row: Availability | None, name: str) -> str:
     return name if row is None else profile_choice(name, _words(row))
-
-
-def _image(choice: Mapping[str, Any], key: object, is_there: bool) -> str:
-    name = text(choice.get("display_name", key))
-    return no_download(name) if is_there else name
 
 
 def _described(profile: Mapping[str, Any], row: Availability) -> PageText:

@@ -26,6 +26,10 @@ _REASONS = {Reason.AWAY: State.AWAY, Reason.IMPOSSIBLE: State.ABSENT}
 """The state for a refusal's reason; for all other reasons it is `State.BUSY`."""
 
 
+ChoicePlace = tuple[str, object]
+"""The name of an option of a profile, and the key of one of its choices."""
+
+
 class ProfileAvailability(msgspec.Struct, frozen=True):
     """The availability of one profile.
 
@@ -38,8 +42,8 @@ class ProfileAvailability(msgspec.Struct, frozen=True):
     """
 
     row: Availability | None
-    choices: Mapping[tuple[str, object], Availability | None]
-    images: Mapping[tuple[str, object], bool] = msgspec.field(default_factory=dict)
+    choices: Mapping[ChoicePlace, Availability | None]
+    images: Mapping[ChoicePlace, bool] = msgspec.field(default_factory=dict)
 
     @property
     def is_hidden(self) -> bool:
@@ -73,8 +77,8 @@ AtHand = Callable[[Mapping[object, Chosen]], Mapping[object, bool]]
 async def look_at(profile: Profile, look: Look, at_hand: AtHand) -> ProfileAvailability:
     """Find out the availability of a profile, and of its choices that make a difference."""
     usual = await look(of_profile(profile))
-    choices: dict[tuple[str, object], Availability | None] = {}
-    images: dict[tuple[str, object], bool] = {}
+    choices: dict[ChoicePlace, Availability | None] = {}
+    images: dict[ChoicePlace, bool] = {}
     for option in profile.options:
         judged = {
             choice.key: usual if choice.default else await look(_only(profile, option, choice))
