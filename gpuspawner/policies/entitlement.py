@@ -122,15 +122,8 @@ class EntitlementByPolicies(Entitlement):
     def _remaining(self, row: Availability) -> Remaining:
         """Return how much is left of an accelerator, or of servers without one."""
         applying = self._applying
-        of = (
-            self.offers,
-            row.accelerator,
-            applying.policies,
-            applying.owner,
-            self._counts,
-            applying.hub.sizes,
-            row.smallest,
-        )
+        counted = applying.policies, applying.owner, self._counts, applying.hub.sizes
+        of = self.offers, row.accelerator, *counted, row.smallest
         if denial := never(*of):
             return Remaining(0, denial)
         if not applying.counts_others or applying.trouble():

@@ -270,7 +270,10 @@ class ProfilesForm:
         base = self._base
         if base is None or not isinstance(base.subject, Subject) or self._is_alone(base.subject):
             return self
-        alike = self._settings, self._spec, self._from(base.subject), base.queue
+        runtime = self._source.runtime
+        find = partial(runtime.preflight.verdicts.places, base.subject)
+        places = self._places.of(runtime.view.state.lasting_version, (), find)
+        alike = self._settings, self._spec, places, base.queue
         return self._language, self._listed, alike, self._allowed.token()
 
     async def answer(self) -> Shown:
@@ -294,11 +297,6 @@ class ProfilesForm:
         runtime, metadata = self._source.runtime, subject.pod.metadata
         is_there = f"{metadata.namespace}/{metadata.name}" in runtime.view.state.pods
         return is_there or runtime.preflight.verdicts.depends_on_labels(subject.pod)
-
-    def _from(self, subject: Subject) -> bytes:
-        runtime = self._source.runtime
-        find = partial(runtime.preflight.verdicts.places, subject)
-        return self._places.of(runtime.view.state.lasting_version, (), find)
 
 
 def _unnamed(base: Proposal) -> bytes:
