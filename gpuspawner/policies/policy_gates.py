@@ -49,7 +49,7 @@ class ByPolicies(Policing):
     async def examine(self, choice: Choice) -> Granted | None:
         """As `Policing.examine`."""
         applying = await self.applying(START_PATIENCE)
-        return self._judge(choice, applying, applying.readable_charge(choice.proposal))[0]
+        return self._judge(choice, applying, applying.readable_charge(choice.proposal))
 
     async def take(self, choice: Choice) -> Granted | None:
         """As `Policing.take`."""
@@ -135,22 +135,17 @@ class ByPolicies(Policing):
             raise misconfigured(f"GPUSpawner.policies: {error!r}") from error
 
     def _take(self, choice: Choice, applying: Applying, charge: Charge | None) -> Granted:
-        granted, counted = self._judge(choice, applying, charge)
-        if counted is not None:
-            self._hub.accounts.reservations.charge(choice.proposal.key, counted)
+        granted = self._judge(choice, applying, charge)
+        if charge is not None:
+            self._hub.accounts.reservations.charge(choice.proposal.key, charge.by(granted))
         return granted
 
-    def _judge(
-        self, choice: Choice, applying: Applying, charge: Charge | None
-    ) -> tuple[Granted, Charge | None]:
+    def _judge(self, choice: Choice, applying: Applying, charge: Charge | None) -> Granted:
         proposal = choice.proposal
         counts = applying.counts(proposal.key)
         if denial := applying.denial(proposal, choice.profile, charge, counts):
             raise _refusal(denial, {**self._runtime.display_names, **choice.display_names})
-        granted = applying.granted(proposal, charge)
-        if charge is None:
-            return granted, None
-        return granted, charge.by(granted)
+        return applying.granted(proposal, charge)
 
 
 def _refusal(denial: PolicyDenial, names: Mapping[str, str]) -> Refusal:
