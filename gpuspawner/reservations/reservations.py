@@ -314,12 +314,15 @@ class Reservations:
         self.look()
         rooms = self._rooms()
         others = (self._demand(it) for other, it in rooms.items() if other != key)
-        mine = [demand, *(it for it in others if it)]
-        everyone = mine + self._pending.demands({key, *rooms})
-        # Equal demands are the same object, so it is enough to look at one.
+        mine = [*(it for it in others if it), demand]
+        pending = self._pending.demands({key, *rooms})
+        if any(map(demand.excludes, mine[:-1] + pending)):
+            return False
+        everyone = mine + pending
+        # Of demands that differ at most in their claims, it is enough to look at one.
         return all(
             is_certain(one, all_but(one, everyone), self._state.nodes)
-            for one in {id(one): one for one in mine}.values()
+            for one in {id(one.requests): one for one in mine}.values()
             if one is demand or (one.nodes is not None and one.touches(demand))
         )
 

@@ -71,8 +71,9 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
         different = {id(slot): slot for slot in slots.values()}
         fitting = {it for it, slot in different.items() if self._may_take(slot)}
         names = frozenset(name for name, slot in slots.items() if id(slot) in fitting)
-        requests = requests_with_pod(dict(self.exact.asked))
-        return Demand(requests, names, is_simple(self.exact.pod))
+        exact, pod = self.exact, self.exact.pod
+        requests = requests_with_pod(dict(exact.asked))
+        return Demand(requests, names, is_simple(pod), exact.claims.alone(pod))
 
     def may_preempt(self, other: Pod) -> bool:
         """Whether the scheduler would end the other pod for this one."""

@@ -209,7 +209,7 @@ def _is_left(pod: Judged, others: Sequence[Judged], futures: Sequence[Future]) -
     mine = pod.demand(slots)
     alike = {id(it): _demand(it, slots, futures) for it in others}
     demands = [alike[id(it)] for it in others]
-    if not is_certain(mine, demands, nodes):
+    if any(map(mine.excludes, demands)) or not is_certain(mine, demands, nodes):
         return False
     for one in alike.values():
         if one.nodes and one.touches(mine):
@@ -241,7 +241,7 @@ def _demand(other: Judged, slots: Mapping[str, Slot], futures: Sequence[Future])
     for name in theirs:
         for resource, amount in slots[name].node.free.items():
             whole[resource] = max(amount, whole.get(resource, 0))
-    return Demand(whole, theirs | (demand.nodes or frozenset()), demand.simple)
+    return Demand(whole, theirs | (demand.nodes or frozenset()), demand.simple, demand.alone)
 
 
 def _is_full(pod: Judged, others: Iterable[Judged], futures: Sequence[Future]) -> bool:

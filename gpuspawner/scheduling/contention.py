@@ -20,11 +20,13 @@ class Demand(msgspec.Struct, frozen=True):
         nodes: The names of the nodes it fits on now; None if that isn't known.
         simple: Whether its binding affects other pods only by the amounts it takes. Pods with host
             ports, pod affinity, topology spread or preemption aren't simple.
+        alone: Its ReadWriteOncePod claims, by namespace/name: one pod at a time can use each.
     """
 
     requests: Amounts
     nodes: frozenset[str] | None
     simple: bool = True
+    alone: frozenset[str] = frozenset()
 
     def touches(self, other: "Demand") -> bool:
         """Whether there may be a node that both fit on."""
@@ -32,12 +34,17 @@ class Demand(msgspec.Struct, frozen=True):
             return True
         return not self.nodes.isdisjoint(other.nodes)
 
+    def excludes(self, other: "Demand") -> bool:
+        """Whether only one of both can run, wherever they land."""
+        return not self.alone.isdisjoint(other.alone)
+
     def covers(self, other: "Demand") -> bool:
         """Whether a promise to this demand also covers the other."""
         return (
             self.nodes is not None
             and self.nodes == other.nodes
             and self.simple == other.simple
+            and self.alone >= other.alone
             and all(amount <= self.requests.get(r, 0) for r, amount in other.requests.items())
         )
 

@@ -18,6 +18,7 @@ from gpuspawner.kube.storage import (
 )
 
 from .failures import Rejected
+from .node_info import pod_key
 from .storage_index import BETA_STORAGE_CLASS, StorageIndex, class_of_claim
 from .volume_candidates import candidates
 
@@ -60,6 +61,10 @@ class PodClaims(msgspec.Struct, frozen=True):
     def all(self) -> tuple[PersistentVolumeClaim, ...]:
         """All claims."""
         return tuple(b.claim for b in self.bound) + self.waiting + self.provisioning
+
+    def alone(self, pod: Pod) -> frozenset[str]:
+        """The pod's ReadWriteOncePod claims, by namespace/name."""
+        return frozenset(pod_key(pod.metadata.namespace, it) for it in self.one_pod)
 
     @property
     def being_made(self) -> list[str]:

@@ -17,7 +17,13 @@ from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
 from gpuspawner.scheduling.node_info import NodeInfo, host_ports, pod_key
 from gpuspawner.scheduling.node_resources_fit import Asked, fits
-from gpuspawner.scheduling.pod_claims import ONE_POD, claim_name, with_default_class
+from gpuspawner.scheduling.pod_claims import (
+    ONE_POD,
+    PodClaims,
+    claim_name,
+    pod_claims,
+    with_default_class,
+)
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
@@ -74,7 +80,7 @@ class Verdicts:
     def demand(self, subject: Subject) -> Demand | None:
         """Return the room that the pod may take at this moment; None if it fits nowhere.
 
-        Equal demands are the same object, even if their pods differ otherwise.
+        Demands that differ at most in their claims have the same object as their requests.
         """
         version, shape = self._state.version, self.shape(subject)
         return self._demands.of(version, shape, lambda: self._demand(subject))
@@ -106,7 +112,10 @@ class Verdicts:
             requests = requests_with_pod(pod_requests(pod, self._state.rules))
             demand = Demand(requests, nodes, is_simple(pod))
             value = (frozenset(requests.items()), demand.nodes, demand.simple)
-            return self._alike.of(self._state.version, value, lambda: demand)
+            alike = self._alike.of(self._state.version, value, lambda: demand)
+            claims = pod_claims(pod, self._state.storage, new_claims(subject))
+            alone = isinstance(claims, PodClaims) and claims.alone(pod)
+            return structs.replace(alike, alone=alone) if alone else alike
         if self.verdict(subject).outcome is Outcome.FITS_AFTER_PREEMPTION:
             return Demand({}, None, simple=False)
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
-from tests.unit.makers.worlds import NAMESPACE, World, proposal, settle, waiting
+from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.reservations import reservations
+from gpuspawner.scheduling.contention import is_certain
+from gpuspawner.scheduling.verdicts import Subject
+from tests.unit.makers.storage import STORAGE_KINDS, WAIT
+from tests.unit.makers.worlds import NAMESPACE, Plain, World, proposal, settle, waiting
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -187,6 +193,68 @@ async def test_room_of_a_stopped_pod_is_promised_only_after_the_view_has_shown_t
     world.see()
     assert isinstance(await newcomer, Start)
     assert isinstance(await preflight.taking.move(proposal("new", 3)), Start)
+
+
+def alone(name: str, home: str) -> Proposal:
+    """A server whose home directory, which will be made for it, only one pod may use at a time."""
+    volume = {"name": "home", "persistentVolumeClaim": {"claimName": home}}
+    spec = {"accessModes": ["ReadWriteOncePod"], "storageClassName": "wait"}
+    made: Plain = {"metadata": {"name": home, "namespace": NAMESPACE}, "spec": spec}
+    return replace(proposal(name, volumes=[volume]), new_claims=(made,))
+
+
+def with_storage(gpus: int = 16) -> World:
+    """A node with room for many servers, and a class that makes volumes."""
+    world = World([gpus])
+    for kind in STORAGE_KINDS:
+        world.view.state.mark_known(kind)
+    world.view.put("StorageClass", WAIT)
+    return world
+
+
+async def test_of_two_servers_whose_home_only_one_pod_may_use_only_one_is_promised_room() -> None:
+    preflight = Preflight(with_storage().view)
+
+    assert isinstance(await preflight.taking.take(alone("one", "shared")), Start)
+    other = await waiting(preflight.taking.take(alone("two", "shared")))
+
+    preflight.reservations.vacate((NAMESPACE, "one"))
+    await settle()
+    assert isinstance(await other, Start)
+
+
+async def test_a_pending_pod_with_the_same_home_is_waited_for_too() -> None:
+    world = with_storage()
+    world.view.put("Pod", alone("one", "shared").pod)
+    (claim,) = alone("one", "shared").new_claims
+    world.view.put("PersistentVolumeClaim", claim)
+
+    other = await waiting(Preflight(world.view).taking.take(alone("two", "shared")))
+    other.cancel()
+
+
+async def test_servers_with_homes_of_their_own_for_one_pod_all_start_at_once() -> None:
+    preflight = Preflight(with_storage().view)
+
+    for name in "abcdefghijklmnop":
+        assert isinstance(await preflight.taking.take(alone(name, f"home-{name}")), Start)
+
+
+async def test_a_hundred_homes_for_one_pod_each_cost_one_look_at_the_others(monkeypatch) -> None:
+    preflight, looks = Preflight(with_storage(100).view), []
+    people = [alone(f"u{number}", f"home-{number}") for number in range(100)]
+    for one in people[1:]:
+        assert isinstance(one.subject, Subject)
+        preflight.reservations.take(one.key, one.subject)
+
+    def counted(*about: Any) -> bool:
+        looks.append(about)
+        return is_certain(*about)
+
+    monkeypatch.setattr(reservations, "is_certain", counted)
+
+    assert isinstance(await preflight.taking.take(people[0]), Start)
+    assert len(looks) == 1
 
 
 SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4)

@@ -321,6 +321,20 @@ def test_of_a_class_with_volumes_of_their_own_only_one_is_judged(monkeypatch) ->
     assert len(judged) == 2, "the pod that asks, and one of the class"
 
 
+def test_no_node_surely_comes_for_a_server_whose_home_another_one_will_have_alone() -> None:
+    (claim, disk), other = bound("home"), "another"
+    claim["spec"]["accessModes"] = ["ReadWriteOncePod"]
+    seen = node("n-1-x", 8, labels=T4, unschedulable=True)
+    known = state(seen, **storage((claim, disk), bound(other)))
+    cluster = Cluster(known, autoscalers(status=status(group("n-1", 1, 9))), "detect")
+    cluster.reservations.take_of_new_node(
+        ("jhub", "a"), Subject(pod("a", volumes=[home_of("home")]))
+    )
+
+    assert isinstance(cluster.outlook(pod("b", volumes=[home_of("home")])), MayScaleUp)
+    assert isinstance(cluster.outlook(pod("b", volumes=[home_of(other)])), CanScaleUp)
+
+
 def test_a_placeholder_that_waits_takes_no_node_from_a_person() -> None:
     objects = autoscalers(status=status(group("n-1", 1, 2)))
     seen = node("n-1-x", 1, labels=T4, unschedulable=True)
