@@ -39,7 +39,7 @@ async def follow(
                 log.exception("Reading %s failed; starting again", reflector.kind.plural)
                 reflector.doubt()
                 wake()
-            await asyncio.sleep(backoff.last_retry)
+                await asyncio.sleep(backoff.last_retry)
     finally:
         await client.close()
 

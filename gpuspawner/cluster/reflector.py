@@ -67,6 +67,7 @@ class Reflector:
         recovered: When all changes had come after contact was last lost (``time.monotonic``).
         missed: For how many seconds that one loss had lasted.
         distrusted: Whether what it knows counts as unknown until all changes have come.
+        is_outdated: Whether the state would keep something else of the same objects now.
         returned: When a watch first worked again since it is distrusted; infinite if none has.
         undecodable: How many objects could not be decoded since the start.
         background: It works in turns with everything else there.
@@ -88,7 +89,7 @@ class Reflector:
         self.lost, self.outage = math.inf, 0.0
         self.behind = math.inf
         self.recovered, self.missed = -math.inf, 0.0
-        self.absent = self.distrusted = False
+        self.absent = self.distrusted = self.is_outdated = False
         self.returned = math.inf
         self.undecodable = 0
         self._state = state
@@ -97,13 +98,17 @@ class Reflector:
         self._unconfirmed: set[Key] = set()
 
     async def run(self, watcher: Watcher) -> None:
-        """Follow the watcher forever."""
+        """Follow the watcher, until everything has to be listed again because it is outdated."""
         async with aclosing(watcher.signals()) as signals:
             async for signal in signals:
                 async with self.background:
                     await self._take(signal)
                 del signal  # it may be long until the next one
                 self._notify()
+                if self.is_outdated:
+                    self.is_outdated = False
+                    self.doubt()
+                    return
 
     def doubt(self) -> None:
         """Mark this kind as possibly wrong until the next list is complete."""

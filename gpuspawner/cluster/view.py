@@ -5,6 +5,7 @@ await sees one consistent moment, without locks or copies.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,7 +43,11 @@ from gpuspawner.cluster.wakeups import Changes, Contact
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
 
+log = logging.getLogger(__name__)
+
 _LOOK_AT_HEALTH_EVERY = 1.0
+VERSION_SECONDS = 600.0
+"""How often the API server is asked for its version, even if contact is never lost."""
 # Answers that no retry changes: this client may not read the path, or the server has none.
 _NO_VERSION = (403, 404)
 
@@ -55,7 +60,7 @@ class ClusterView:
         kinds: What to follow for the state.
         backoff: Time-outs and back-off.
         rules: The scheduling rules. A callable makes them from the API server's version, which the
-            view then asks for first.
+            view then asks for first, and again and again.
         scaling_kinds: What to follow of autoscalers.
         queue_kinds: What to follow of Kueue.
     """
@@ -111,7 +116,8 @@ class ClusterView:
             for reflector in (*self._reflectors, *self._scaling)
         ]
         following += [loop.create_task(it.follow()) for it in self._groups]
-        self._tasks = [ruled, *following, loop.create_task(self._tell_health())]
+        upkeep = self._tell_health(), self._renew_rules(ruled)
+        self._tasks = [ruled, *following, *map(loop.create_task, upkeep)]
 
     async def stop(self) -> None:
         """Stop reading and close the connections; the state stays as it was."""
@@ -171,12 +177,28 @@ class ClusterView:
 
     async def _learn_rules(self) -> None:
         """Settle the rules before any pod is read: what a pod holds depends on them."""
-        if isinstance(self._rules, Rules):
-            return
+        if not isinstance(self._rules, Rules):
+            self.state.rules = self._rules(await self._version(self._without_version))
+
+    async def _renew_rules(self, ruled: asyncio.Task[None]) -> None:
+        """Ask again, above all once contact is back: the API server may have been upgraded."""
+        await asyncio.wait([ruled])
+        wakes = self.contact.wakes
+        while not isinstance(self._rules, Rules):
+            await self.contact.wait(wakes, VERSION_SECONDS)
+            wakes = self.contact.wakes
+            version = await self._version(lambda _: None)
+            if version and (rules := self._rules(version)) != self.state.rules:
+                log.info("The API server is now %s; pods are read again by its rules.", version)
+                self.state.judge_by(rules)
+                for reflector in self._reflectors:
+                    reflector.is_outdated = reflector.kind.name == "Pod"
+                self.wake()
+
+    async def _version(self, lost: Callable[[RequestError], None]) -> str:
         client = Client(self._load)
         try:
-            version = await server_version(client, self._backoff, self._without_version)
-            self.state.rules = self._rules(version)
+            return await server_version(client, self._backoff, lost)
         finally:
             await client.close()
 

@@ -184,6 +184,11 @@ class ClusterState:
         self._known.discard(kind)
         self.version += 1
 
+    def judge_by(self, rules: Rules) -> None:
+        """Judge by other rules from now on; what pods hold by them is known once they are put."""
+        self.rules = rules
+        self.version += 1
+
     def put(self, thing: KubeObject | Undecodable) -> None:
         """Store the newest version of an object."""
         if isinstance(thing, Pod):

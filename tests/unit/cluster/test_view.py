@@ -12,7 +12,17 @@ from gpuspawner.cluster.kinds import KINDS, NODES, PODS, ObjectKind, status_at
 from gpuspawner.cluster.view import ClusterView, server_version
 from gpuspawner.kube.objects import KubeObject, Undecodable
 from gpuspawner.scheduling import Rules
-from tests.unit.makers.scripted import FAST, ScriptedServer, event, failure, obj, page, raw, watch
+from tests.unit.makers.scripted import (
+    FAST,
+    ScriptedServer,
+    after,
+    event,
+    failure,
+    obj,
+    page,
+    raw,
+    watch,
+)
 from tests.unit.makers.views import NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
@@ -284,6 +294,46 @@ async def test_the_view_is_unreachable_until_it_knows_the_servers_rules() -> Non
             while not isinstance(view.health(), Live):
                 assert await view.changed(3)
             assert view.state.rules == rules_of("v1.30.14")
+        finally:
+            await view.stop()
+
+
+SIDECAR = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}
+WITH_SIDECAR = obj("a", "2", "jhub", spec={"nodeName": "n1", "initContainers": [SIDECAR]})
+VERSION_1_37 = raw(b'{"gitVersion": "v1.37.2"}')
+
+
+@pytest.mark.parametrize("no_version", [[], [failure(503)], [failure(404), raw(b"{}")]])
+async def test_after_an_upgrade_of_the_server_pods_are_read_by_its_new_rules(
+    no_version, monkeypatch
+) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.view.VERSION_SECONDS", 0.01)
+    upgraded, later = asyncio.Event(), asyncio.Event()
+    versions = [VERSION_1_30, *no_version, VERSION_1_30, after(upgraded, VERSION_1_37)]
+    server = ScriptedServer(
+        version=[*versions, *[VERSION_1_37] * 10_000],
+        nodes=[page(NODE), watch(hold=True)],
+        pods=[
+            page(WITH_SIDECAR),
+            after(later, watch(event("ADDED", obj("b", "3", "jhub")), hold=True)),
+            page(WITH_SIDECAR, version="4"),
+            watch(hold=True),
+        ],
+    )
+    async with server.serving():
+        view = ClusterView(server.configuration, (NODES, PODS), FAST, rules=rules_of)
+        view.start()
+        try:
+            assert await view.first_list(PATIENCE)
+            assert not view.state.pods["jhub/a"].ports
+            known = view.state.version
+
+            upgraded.set()
+            await until(view, lambda: view.state.rules == rules_of("v1.37.2"))
+            assert view.state.version > known
+            later.set()
+            await until(view, lambda: bool(view.state.pods["jhub/a"].ports))
+            await until(view, lambda: isinstance(view.health(), Live))
         finally:
             await view.stop()
 
