@@ -5,7 +5,6 @@ After a restart the hub's own pods are among them, so reservations needn't be ke
 
 import time
 from collections.abc import Container
-from typing import NamedTuple
 
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.meta import Key
@@ -22,12 +21,8 @@ from gpuspawner.scheduling.verdicts import Subject, Verdicts
 PATIENCE_SECONDS = 30.0
 
 
-class _Fitting(NamedTuple):
-    """A pod that fits at this moment."""
-
-    key: Key
-    uid: str
-    demand: Demand
+_PodId = tuple[Key, str]
+"""The key and the uid of a pod."""
 
 
 class PendingPods:
@@ -40,40 +35,33 @@ class PendingPods:
     def __init__(self, state: ClusterState, verdicts: Verdicts) -> None:
         self._state = state
         self._verdicts = verdicts
-        self._fitting_since: dict[tuple[Key, str], float] = {}
-        self._fitting = UntilChanged[list[_Fitting]]()
+        self._fitting_since: dict[_PodId, float] = {}
+        self._fitting = UntilChanged[dict[_PodId, Demand]]()
         self._asked: dict[Key, tuple[Pod, Asked | None]] = {}
         """What each pod requests; None if nobody can read it."""
 
     def demands(self, known: Container[Key]) -> list[Demand]:
         """Return what these pods may take at this moment; the *known* ones have reservations."""
         now = time.monotonic()
-        fitting: dict[tuple[Key, str], float] = {}
-        found: list[Demand] = []
-        for key, uid, demand in self._fitting.of(self._state.version, (), self._find):
-            if key in known:
-                continue
-            since = self._fitting_since.get((key, uid), now)
-            fitting[key, uid] = since
-            if now - since <= PATIENCE_SECONDS:
-                found.append(demand)
-        self._fitting_since = fitting
-        return found
+        fitting = self._fitting.of(self._state.version, (), self._find)
+        since = {it: self._fitting_since.get(it, now) for it in fitting if it[0] not in known}
+        self._fitting_since = since
+        return [fitting[it] for it, first in since.items() if now - first <= PATIENCE_SECONDS]
 
-    def _find(self) -> list[_Fitting]:
+    def _find(self) -> dict[_PodId, Demand]:
         """Find the pods that fit at this moment, or once the scheduler has ended others."""
         self._asked = {
             pod.metadata.key: self._asked_by(pod)
             for pod in self._state.unbound_pods.values()
             if may_be_bound(pod)
         }
-        return [
-            _Fitting(key, pod.metadata.uid, demand)
+        return {
+            (key, pod.metadata.uid): demand
             for key, (pod, asked) in self._asked.items()
             if asked is not None
             and self._verdicts.may_fit(asked, pod.spec.priority)
             and (demand := self._verdicts.demand(Subject(pod)))
-        ]
+        }
 
     def _asked_by(self, pod: Pod) -> tuple[Pod, Asked | None]:
         known = self._asked.get(pod.metadata.key)
