@@ -18,21 +18,16 @@ _NOTHING: Asked = (("", 0),)
 class _Shared:
     """Failures that many nodes share."""
 
-    __slots__ = ("count", "facts", "resolvable")
+    __slots__ = ("facts", "reasons", "resolvable")
 
-    def __init__(self, facts: Failures, count: "_Count") -> None:
+    def __init__(self, facts: Failures) -> None:
         self.facts = facts
-        self.count = count
+        self.reasons = _reasons(facts)
         self.resolvable = resolvable(facts)
 
 
-class _Count:
-    """How many nodes fail for the same reasons."""
-
-    __slots__ = ("nodes",)
-
-    def __init__(self) -> None:
-        self.nodes = 0
+def _reasons(facts: Failures) -> tuple[str, ...]:
+    return tuple(fact.reason for fact in facts)
 
 
 class Unfit:
@@ -43,15 +38,16 @@ class Unfit:
         self.freeable: dict[str, Failures] = {}
         """Nodes where removing pods could resolve all failures."""
         self._shared: dict[Failures, _Shared] = {}
-        self._counts: dict[tuple[str, ...], _Count] = {}
+        self._counts = Counter[tuple[str, ...]]()
+        """How many nodes fail for the same reasons."""
 
     @property
     def reasons(self) -> Counter[str]:
         """The number of nodes for each reason."""
         found: Counter[str] = Counter()
-        for reasons, count in self._counts.items():
+        for reasons, nodes in self._counts.items():
             for reason in reasons:
-                found[reason] += count.nodes
+                found[reason] += nodes
         return found
 
     def put(self, name: str, facts: Failures) -> None:
@@ -64,19 +60,16 @@ class Unfit:
         if shared is None:
             if len(self._shared) >= _MOST_SHARED:
                 self._shared.clear()
-            shared = self._shared[facts] = _Shared(facts, self._count(facts))
+            shared = self._shared[facts] = _Shared(facts)
         return shared
 
-    def _count(self, facts: Failures) -> _Count:
-        return self._counts.setdefault(tuple(fact.reason for fact in facts), _Count())
-
     def _drop(self, name: str) -> None:
-        self._count(self.failures.pop(name)).nodes -= 1
+        self._counts[_reasons(self.failures.pop(name))] -= 1
         self.freeable.pop(name, None)
 
     def _add(self, name: str, shared: _Shared) -> None:
         self.failures[name] = shared.facts
-        shared.count.nodes += 1
+        self._counts[shared.reasons] += 1
         if shared.resolvable:
             self.freeable[name] = shared.facts
 
