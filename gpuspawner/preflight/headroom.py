@@ -13,9 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.cluster.background import Turn
-from gpuspawner.kube.objects import Undecodable, strict_convert
+from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import ClaimSource
-from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers
@@ -29,7 +28,7 @@ from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
-from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple
+from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple, new_claims
 
 _APART = "servers keep each other off nodes, so a new node may hold fewer than its resources allow"
 
@@ -256,8 +255,8 @@ class _Trial:
         return node
 
     def _bind(self, subject: Subject, node: str) -> None:
-        for claim in subject.new_claims:
-            self.state.put(strict_convert(claim, PersistentVolumeClaim))
+        for claim in new_claims(subject):
+            self.state.put(claim)
         self.state.put(subject.pod.with_spec(node_name=node))
 
 

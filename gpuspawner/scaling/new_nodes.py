@@ -8,9 +8,7 @@ import msgspec
 from msgspec import structs
 
 from gpuspawner.kube.meta import NodeSelector, NodeSelectorTerm
-from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, PodAffinity
-from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.scaling.node_pool import Growth, Machine
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
@@ -24,7 +22,7 @@ from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.verdicts import Subject, is_simple
+from gpuspawner.scheduling.verdicts import Subject, is_simple, new_claims
 
 # A pool without a limit, in a hub where nobody else waits, needs one node.
 _UNLIMITED = 10**6
@@ -53,8 +51,7 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
         Raises:
             QuantityError, SelectorError, UNDECODABLE: It can't be evaluated.
         """
-        claims = [strict_convert(it, PersistentVolumeClaim) for it in subject.new_claims]
-        return cls(Filters(state, subject.pod, claims))
+        return cls(Filters(state, subject.pod, new_claims(subject)))
 
     @cached_property
     def elsewhere(self) -> Filters:
