@@ -29,11 +29,10 @@ def priority_of(pod: Pod, storage: StorageIndex, *, all_known: bool) -> Priority
     `all_known` tells whether `storage` contains all PriorityClasses.
     """
     spec = pod.spec
-    if spec.priority is not None:
-        return Priority(spec.priority, spec.preemption_policy != "Never")
     name = spec.priority_class_name
-    if name in BUILT_IN:
-        return Priority(BUILT_IN[name], spec.preemption_policy != "Never")
+    value = BUILT_IN.get(name) if spec.priority is None else spec.priority
+    if value is not None:
+        return Priority(value, spec.preemption_policy != "Never")
     if name:
         found = storage.get(PriorityClass, name)
         known = found is not None
