@@ -69,7 +69,8 @@ def growth(state: ClusterState, pool: DeclaredPool, filters: Filters) -> Growth:
     nodes = [_with_devices(like(node), pool.resource, filters) for node in models.values()]
     machines = tuple(Machine(node, left) for node in nodes)
     if not machines:
-        machines = (Machine(_trusted(pool, filters), left, is_trusted=True),)
+        trusted = new_node("declared", pool.node_selector, (), {**dict(filters.asked), PODS: 1})
+        machines = (Machine(trusted, left, is_trusted=True),)
     model = machines[0].node
     return Growth(
         source=Source.DECLARED,
@@ -98,7 +99,3 @@ def _with_devices(node: NodeInfo, resource: str, filters: Filters) -> NodeInfo:
         node.free[resource] = asked
         node.allocatable = node.capacity = {**node.allocatable, resource: asked}
     return node
-
-
-def _trusted(pool: DeclaredPool, filters: Filters) -> NodeInfo:
-    return new_node("declared", pool.node_selector, (), {**dict(filters.asked), PODS: 1})

@@ -118,10 +118,10 @@ def like(present: NodeInfo) -> NodeInfo:
 def kind(present: NodeInfo) -> object:
     """Return what new nodes like a present one have in common.
 
-    Two machines of one type differ in some KiB of memory.
+    Two machines of one type differ in some KiB of memory, so two digits of that count.
     """
     amounts = {
-        resource: round(amount, -_digits(amount) + 2) if resource in _VARIES else amount
+        resource: round(amount, 2 - len(str(abs(amount)))) if resource in _VARIES else amount
         for resource, amount in present.allocatable.items()
     }
     return _lasting_labels(present), frozenset(amounts.items()), frozenset(present.lasting_taints)
@@ -139,10 +139,6 @@ def devices(amounts: Amounts) -> int:
 
 def _lasting_labels(node: NodeInfo) -> frozenset[tuple[str, str]]:
     return frozenset(it for it in node.labels.items() if it[0] not in _OF_ONE_NODE)
-
-
-def _digits(amount: int) -> int:
-    return len(str(abs(amount)))
 
 
 def arriving(present: NodeInfo, model: NodeInfo) -> NodeInfo:
