@@ -70,12 +70,10 @@ class Filters:
         self.ports = host_ports(pod, state.rules)
         self.disks = volume_restrictions.restricted(pod.spec.volumes)
         claims = pod_claims(pod, state.storage, new_claims)
-        self.rejected: Rejected | None = None
+        self.rejected = claims if isinstance(claims, Rejected) else None
         """Why the pod can't run on any node, if one reason holds for all."""
         if self.names is not None and not self.names:
             self.rejected = Rejected(CONFLICT)
-        elif isinstance(claims, Rejected):
-            self.rejected = claims
         self.claims = PodClaims() if isinstance(claims, Rejected) else claims
         self._assumed = assumed
         self._in_use = self._claims_in_use()
@@ -263,8 +261,7 @@ class Filters:
             return None
         mine = state.storage.get(Namespace, namespace)
         labels = (mine.metadata.labels or {}) if mine else {}
-        nearness = Nearness(self.pod, self.pods, labels, state.nodes)
-        nearness.count(state.pods, self._assumed)
+        nearness = Nearness(self.pod, self.pods, labels, state.nodes, state.pods, self._assumed)
         return nearness if nearness.needed else None
 
 

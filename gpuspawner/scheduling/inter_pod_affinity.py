@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gpuspawner.kube.nodes import Namespace
-from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.pods import Affinity, Pod
 
 from .failures import Failure, NotNear, Repelled, TooNear
 from .labels import NOTHING, Labels
 from .node_info import NodeInfo, PodInfo
-from .pod_affinity_terms import NO_LABELS, PodTerm, anti_affinity_of, required_terms
+from .pod_affinity_terms import NO_LABELS, PodTerm, required_terms
 from .pod_index import Meant, PodIndex, Tally
 from .storage_index import StorageIndex
 
@@ -39,10 +39,10 @@ def pod_choice(pod: Pod, storage: StorageIndex) -> PodChoice:
     Raises:
         SelectorError: a selector that the scheduler can't use.
     """
-    affinity = pod.spec.affinity
+    affinity = pod.spec.affinity or Affinity()
     namespace, labels = pod.metadata.namespace, pod.metadata.labels or {}
-    near = required_terms(affinity.pod_affinity if affinity else None, namespace, labels)
-    away = required_terms(anti_affinity_of(affinity), namespace, labels)
+    near = required_terms(affinity.pod_affinity, namespace, labels)
+    away = required_terms(affinity.pod_anti_affinity, namespace, labels)
     if not near and not away:
         return PodChoice((), (), by_namespace_label=False)
     known = storage.all(Namespace)
@@ -62,7 +62,10 @@ class Nearness:
         choice: PodChoice,
         namespace_labels: Labels,
         nodes: Mapping[str, NodeInfo],
+        pods: PodIndex,
+        assumed: Iterable[PodInfo] = (),
     ) -> None:
+        """Count the pods on nodes, and the assumed pods as if they ran on their nodes."""
         self._namespace = pod.metadata.namespace
         self._labels: Labels = pod.metadata.labels or {}
         self._namespace_labels = namespace_labels
@@ -71,24 +74,21 @@ class Nearness:
         self._near: _Counts = {}
         self._away: _Counts = {}
         self._repelling: _Counts = {}
-
-    def count(self, pods: PodIndex, assumed: Iterable[PodInfo] = ()) -> None:
-        """Count the pods on nodes, and the assumed pods as if they ran on their nodes."""
-        if self._choice.near:
-            found = pods.count(Tally(tuple(map(_meant, self._choice.near)), ending_too=True))
-            for term in self._choice.near:
+        if choice.near:
+            found = pods.count(Tally(tuple(map(_meant, choice.near)), ending_too=True))
+            for term in choice.near:
                 self._sum(self._near, term, found)
-        for term in self._choice.away:
+        for term in choice.away:
             found = pods.count(Tally((_meant(term),), ending_too=True))
             self._sum(self._away, term, found)
-        for term, nodes in pods.repelling(self._namespace).items():
-            if term.matches(self._namespace, self._labels, self._namespace_labels):
-                self._sum(self._repelling, term, nodes)
-        for pod in assumed:
-            node = self._nodes.get(pod.node)
+        for term, having in pods.repelling(self._namespace).items():
+            if term.matches(self._namespace, self._labels, namespace_labels):
+                self._sum(self._repelling, term, having)
+        for other in assumed:
+            node = nodes.get(other.node)
             if node is not None:
-                self._count_meant(pod, 1, self._near, self._away, node)
-                self._count_repelling(pod, 1, self._repelling, node)
+                self._count_meant(other, 1, self._near, self._away, node)
+                self._count_repelling(other, 1, self._repelling, node)
 
     @property
     def needed(self) -> bool:

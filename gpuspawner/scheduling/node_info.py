@@ -13,7 +13,7 @@ from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 
 from .labels import SelectorError
-from .pod_affinity_terms import PodTerm, anti_affinity_of, required_terms
+from .pod_affinity_terms import PodTerm, required_terms
 from .requests import PODS, Amounts, allocatable, held, restarts
 from .rules import Rules
 from .temporary_taints import is_temporary
@@ -287,11 +287,11 @@ def _decides(volume: Volume) -> bool:
 
 
 def _anti_affinity(pod: Pod) -> tuple[PodTerm, ...]:
-    affinity = anti_affinity_of(pod.spec.affinity)
-    if affinity is None:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
         return ()
     try:
-        terms = required_terms(affinity, pod.metadata.namespace)
+        terms = required_terms(affinity.pod_anti_affinity, pod.metadata.namespace)
     except SelectorError:
         return ()  # if one term is invalid, the scheduler drops all terms of the pod
     return _shared(terms) if sum(map(_size, terms)) <= _MOST_SHARED else terms

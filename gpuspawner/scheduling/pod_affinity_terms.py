@@ -5,7 +5,7 @@ Source: `newAffinityTerm` in kube-scheduler's `framework/types.go` (v1.36.2).
 
 from typing import NamedTuple
 
-from gpuspawner.kube.pods import Affinity, PodAffinity, PodAffinityTerm
+from gpuspawner.kube.pods import PodAffinity, PodAffinityTerm
 
 from .labels import Labels, Selector, compile_selector, with_label_keys
 
@@ -47,11 +47,6 @@ def required_terms(
     if affinity is None or not affinity.required:
         return ()
     return tuple(_pod_term(term, namespace, labels) for term in affinity.required)
-
-
-def anti_affinity_of(affinity: Affinity | None) -> PodAffinity | None:
-    """Return the anti-affinity of a pod, if any."""
-    return affinity.pod_anti_affinity if affinity else None
 
 
 def _pod_term(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodTerm:
