@@ -365,10 +365,10 @@ class Reservations:
         if promise.phase in (Phase.PROMISED, Phase.AGAIN):
             return False
         place, over = "/".join(key), promise.phase in _LIFETIMES
-        waiting, runs = self._state.unbound_pods.get(place), self._runs(key)
+        waiting, bound = self._state.unbound_pods.get(place), self._state.pods.find(place)
         room.alone = room.alone or not self._shows(key)
-        if place in self._state.pods:
-            return over or (runs and room.alone)
+        if bound is not None:
+            return over or (room.alone and not bound.terminating)
         if waiting is None:
             return room.seen  # it is gone
         if not room.alone:
@@ -388,8 +388,6 @@ class Reservations:
         return is_old and self.counting.is_current()
 
     def _shows(self, key: Key) -> bool:
-        return "/".join(key) in self._state.unbound_pods or self._runs(key)
-
-    def _runs(self, key: Key) -> bool:
-        pod = self._state.pods.get("/".join(key))
-        return pod is not None and not pod.terminating
+        place = "/".join(key)
+        bound = self._state.pods.find(place)
+        return place in self._state.unbound_pods or (bound is not None and not bound.terminating)
