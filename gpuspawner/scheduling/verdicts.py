@@ -3,7 +3,7 @@
 A class that starts together sends many equal pods.
 """
 
-from functools import partial
+from functools import cached_property, partial
 
 import msgspec
 from msgspec import msgpack, structs
@@ -36,11 +36,23 @@ PodShape = tuple[object, ...]
 """Equal for pods with equal verdicts."""
 
 
-class Subject(msgspec.Struct, frozen=True):
+class Subject(msgspec.Struct, frozen=True, dict=True):
     """The pod to evaluate, and PersistentVolumeClaims that will exist before it."""
 
     pod: Pod
     new_claims: tuple[Manifest, ...] = ()
+
+    @cached_property
+    def shape(self) -> PodShape:
+        """Everything that the verdict can depend on, but for labels and the name.
+
+        Volumes of kinds that we don't read have generated names (service account tokens, say) and
+        never decide. Each look at the promises asks for the shapes of all.
+        """
+        pod = self.pod
+        volumes = [volume for volume in pod.spec.volumes or () if volume != Volume(volume.name)]
+        spec = _encode(structs.replace(pod.spec, volumes=volumes))
+        return pod.metadata.namespace, spec, _encode(self.new_claims)
 
 
 class Verdicts:
@@ -123,16 +135,12 @@ class Verdicts:
     def shape(self, subject: Subject) -> PodShape:
         """Return everything that the verdict can depend on at this moment.
 
-        Labels and the name count only if `depends_on_labels`. Volumes of kinds that we don't read
-        have generated names (service account tokens, say) and never decide.
+        Labels and the name count only if `depends_on_labels`.
         """
         pod = subject.pod
-        volumes = [volume for volume in pod.spec.volumes or () if volume != Volume(volume.name)]
-        spec = _encode(structs.replace(pod.spec, volumes=volumes))
-        shape = (pod.metadata.namespace, spec, _encode(subject.new_claims))
         if not self.depends_on_labels(pod):
-            return shape
-        return *shape, _encode(pod.metadata.labels), pod.metadata.name
+            return subject.shape
+        return *subject.shape, _encode(pod.metadata.labels), pod.metadata.name
 
     def depends_on_labels(self, pod: Pod) -> bool:
         """Whether the verdict depends on the pod's labels and name.
