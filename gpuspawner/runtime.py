@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from gpuspawner.cluster.background import TurnsToLook
 from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configuration
@@ -15,7 +16,6 @@ from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
 from gpuspawner.cluster.unwatched_objects import runtime_classes
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.kube.caches import Recent
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.offers.discovery import discover
@@ -53,8 +53,6 @@ log = logging.getLogger(__name__)
 
 # How long a dry run may take before the preflight judges the pod without it, in seconds.
 DRY_RUN_PATIENCE = 2.0
-_MOST_FAILED = 10_000
-"""How many servers' last failures a hub remembers."""
 
 
 class Runtime:
@@ -67,8 +65,8 @@ class Runtime:
         accounts: What servers take; None if nothing needs it.
         turns: Those of starts whose pods wait for a node.
         record: Keeps what happens to servers; None if nobody does.
-        failed_starts: What the next form says of the last start that failed, by the names of its
-            owner and its server, until that server's next start.
+        failed_starts: What the next form says of the last start that failed, until the same
+            server's next start; see `gpuspawner.launch.failed_starts`.
         offers_nothing: Whether the administrator has configured none of our offers.
         gpus_for_all: Whether every server gets GPUs by `KubeSpawner.extra_resource_limits`, and
             users have nothing to choose. If they could choose among discovered GPUs, those who
@@ -118,7 +116,7 @@ class Runtime:
         self.usual_steps = UsualSteps()
         self.avoided = AvoidedNodes()
         self.farewells = Farewells()
-        self.failed_starts = Recent[tuple[str, str], str](_MOST_FAILED)
+        self.failed_starts = WeakKeyDictionary[object, str]()
         placements = self.preflight.learned.placements
         self.surveys = Surveys(self.view.state, self.preflight.to_come, placements)
         self.record: Callable[[Fact], None] | None = None

@@ -87,6 +87,15 @@ def store_for_next_start(spawner: Spawner, options: object) -> None:
         stores.write(change)
 
 
+def identity(spawner: Spawner) -> object:
+    """Return what is the same for all spawners of a server, and lives for as long as the server.
+
+    That is its row. Another server may have its names later, and in SQLite its row's id too. The
+    spawners of commands have no row, and are alone.
+    """
+    return spawner if spawner.orm_spawner is None else spawner.orm_spawner
+
+
 def store_state(spawner: Spawner) -> None:
     """Store a server's state now; the hub itself does so only after a start and after a stop."""
     if stores := database_of(spawner.orm_spawner):

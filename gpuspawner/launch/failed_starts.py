@@ -5,20 +5,20 @@ The hub's own pages say nothing of an exception without a message for users.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from weakref import WeakKeyDictionary
 
 from tornado import web
 
 from gpuspawner import messages
-from gpuspawner.compat import kubespawner
+from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.form.addresses import spawn
-from gpuspawner.kube.caches import Recent
 from gpuspawner.messages import Message
 from gpuspawner.start import submitted_form
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import Refusal
 
-FailedStarts = Recent[tuple[str, str], str]
-"""What the next form says of the last start that failed, by the names of owner and server."""
+FailedStarts = WeakKeyDictionary[object, str]
+"""What the next form says of the last start that failed, by `jupyterhub.identity`."""
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def explaining(
             jupyterhub_html_message=messages.with_way_back(message, spawn(spawner)).html,
             gpuspawner_is_explained=True,
         )
-        failed[spawner.user.name, spawner.name] = worded(message.text)
+        failed[jupyterhub.identity(spawner)] = worded(message.text)
 
     try:
         yield
@@ -68,7 +68,7 @@ def explaining_late(spawner: Host, failed: FailedStarts) -> Iterator[None]:
 
 def forget(spawner: Host, failed: FailedStarts) -> None:
     """Forget the last failure: a new start begins."""
-    failed.pop((spawner.user.name, spawner.name), None)
+    failed.pop(jupyterhub.identity(spawner), None)
 
 
 def last_failure(spawner: Host, failed: FailedStarts) -> str:
@@ -76,4 +76,4 @@ def last_failure(spawner: Host, failed: FailedStarts) -> str:
     draft = submitted_form.current()
     if draft is not None and draft.refused is not None:
         return ""
-    return failed.get((spawner.user.name, spawner.name), "")
+    return failed.get(jupyterhub.identity(spawner), "")

@@ -3,11 +3,12 @@
 import asyncio
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
+from jupyterhub import orm
 from tornado import web
 
-from gpuspawner.kube.caches import Recent
 from gpuspawner.launch import failed_starts
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.start import submitted_form
@@ -23,12 +24,13 @@ class Said(Exception):  # noqa: N818, named by what it does
 @pytest.fixture
 def spawner() -> Any:
     hub = SimpleNamespace(base_url="/base/hub/")
-    return SimpleNamespace(user=SimpleNamespace(name="a/b"), name="", hub=hub)
+    row = orm.Spawner(name="")
+    return SimpleNamespace(user=SimpleNamespace(name="a/b"), name="", hub=hub, orm_spawner=row)
 
 
 @pytest.fixture
 def failed() -> failed_starts.FailedStarts:
-    return Recent(10)
+    return WeakKeyDictionary()
 
 
 def fail(spawner: Any, failed: failed_starts.FailedStarts, error: Exception) -> Any:
@@ -116,3 +118,14 @@ def test_what_an_administrator_s_hook_says_stays(spawner, failed, error) -> None
     raised = fail(spawner, failed, error)
     assert "jupyterhub_html_message" not in vars(raised)
     assert failed_starts.last_failure(spawner, failed) == ""
+
+
+def test_who_gets_the_name_of_a_deleted_user_reads_nothing_of_their_failure(
+    spawner, failed
+) -> None:
+    fail(spawner, failed, Refusal(Message.of("The disk is full."), reason="disk-full"))
+    again = SimpleNamespace(**vars(spawner))
+    assert failed_starts.last_failure(again, failed)  # as the hub makes it after a failure
+
+    new = SimpleNamespace(**{**vars(spawner), "orm_spawner": orm.Spawner(name="")})
+    assert failed_starts.last_failure(new, failed) == ""
