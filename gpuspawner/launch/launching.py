@@ -33,7 +33,6 @@ from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
 from gpuspawner.troubles.avoided_nodes import BROKEN
 from gpuspawner.troubles.ending import is_lost
-from gpuspawner.troubles.evidence import SERVER
 from gpuspawner.troubles.giving_up import Course, GivenUp, StartPhase, hopeless, late, phase
 from gpuspawner.troubles.steps import Step
 from gpuspawner.troubles.trouble import Kind, Trouble
@@ -67,7 +66,6 @@ class Launching:
 
     Attributes:
         course: For how long it has been in each phase.
-        troubles: What went wrong at the last look.
         node: Where the pod is, as far as it is known.
         was_ready: Whether all containers have been ready at once, as KubeSpawner asks. From then
             on it looks at the server's only, and others may end.
@@ -102,7 +100,7 @@ class Launching:
         self._uncounted = ExitStack()
         self._is_queued = self._is_untold = False
         self.course = Course()
-        self.troubles: tuple[Trouble, ...] = ()
+        self._seen: Seen | None = None
         self.node = ""
         self.was_ready = False
         usual, images = runtime.usual_steps, runtime.view.state.images
@@ -135,7 +133,7 @@ class Launching:
             self._is_untold = False
 
     async def _mind(self, seen: Seen) -> None:
-        self.troubles, self.node = seen.troubles, seen.node
+        self._seen, self.node = seen, seen.node
         self.course.note(seen.stages, seen.troubles, time.monotonic())
         self._mind_queue(seen)
         self._teller.tell(seen, self.course)
@@ -144,6 +142,14 @@ class Launching:
             is_final = failure.late is not StartPhase.SCHEDULED
             if is_final or not self._gets_longer(seen, await self._judged()):
                 raise refused(failure, self._proposal.grant)
+
+    @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """What went wrong at the last look, and matters by now."""
+        if self._seen is None or not self.was_ready:
+            return self._seen.troubles if self._seen else ()
+        its = "", self._seen.server
+        return tuple(it for it in self._seen.troubles if it.about.container in its)
 
     async def _judged(self) -> Start | Wait:
         """Judge a pod that has got no node in time; a refusal knows why."""
@@ -190,8 +196,7 @@ class Launching:
         return replace(seen, troubles=tuple(present))
 
     def _failure(self, seen: Seen) -> GivenUp | None:
-        decisive = [it for it in seen.troubles if not (self.was_ready and _is_of_other(it))]
-        if failure := hopeless(decisive, self.course.lasting()):
+        if failure := hopeless(self.troubles, self.course.lasting()):
             return failure
         if self.was_ready:  # `until_it_listens` has the limit of what follows
             return None
@@ -262,11 +267,6 @@ def limits(spawner: Host, attempt: Attempt) -> Mapping[StartPhase, float]:
 def total(phases: Mapping[StartPhase, float]) -> int:
     """Return the seconds of all phases; the hub and KubeSpawner give a start up after these."""
     return math.ceil(min(sum(phases.values()), _LONGEST))
-
-
-def _is_of_other(trouble: Trouble) -> bool:
-    """Whether it is about a container that isn't the server's."""
-    return trouble.about.container not in ("", SERVER)
 
 
 def not_sent(error: TimeoutError) -> Refusal:

@@ -21,6 +21,7 @@ from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.rules import Rules
 from gpuspawner.troubles.ending import Ending
+from gpuspawner.troubles.evidence import server
 from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.steps import Stage, Step, merged, stages
 from gpuspawner.troubles.trouble import Kind, Trouble
@@ -42,6 +43,7 @@ class Seen(msgspec.Struct, frozen=True):
         texts: Of the events since the last look.
         node: The pod's; "" if it has none yet.
         uid: The pod's; "" if none has been seen.
+        server: The name of the server's container.
         queue: The queue in which it waits for quota; None if it doesn't, or if nobody knows.
     """
 
@@ -50,6 +52,7 @@ class Seen(msgspec.Struct, frozen=True):
     texts: tuple[str, ...] = ()
     node: str = ""
     uid: str = ""
+    server: str = ""
     queue: PlaceInQueue | None = None
 
     @property
@@ -144,7 +147,8 @@ class SeenPod:
         is_gone = now - self._shown_at > _GONE_SECONDS or self._is_lost()
         found = self._gone() if is_gone else troubles(self._pod, events)
         texts = tuple(event.message for event in news)
-        return Seen(self._stages, found, texts, self._pod.spec.node_name, self._pod.metadata.uid)
+        node, uid = self._pod.spec.node_name, self._pod.metadata.uid
+        return Seen(self._stages, found, texts, node, uid, server(self._pod))
 
     def _gone(self) -> tuple[Trouble, ...]:
         ending = self._farewell()

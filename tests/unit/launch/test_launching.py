@@ -13,7 +13,7 @@ from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.nodes import Taint
-from gpuspawner.launch.launching import Launching
+from gpuspawner.launch.launching import Launching, refused
 from gpuspawner.launch.progress import Progress, Teller
 from gpuspawner.launch.unscheduled import WhyUnscheduled
 from gpuspawner.messages import Message
@@ -27,6 +27,7 @@ from gpuspawner.start.asking_preflight import PreflightMethod
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 from gpuspawner.troubles.ending import Farewells
+from gpuspawner.troubles.giving_up import StartPhase, late
 from gpuspawner.troubles.steps import UsualSteps
 from tests.unit.makers.starts import event
 
@@ -150,7 +151,10 @@ async def test_only_the_server_s_container_counts_once_all_have_been_ready(
     done = {"name": container, "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
     pod = {
         "metadata": {"uid": "u"},
-        "spec": {"restartPolicy": "OnFailure", "containers": [{"name": container}]},
+        "spec": {
+            "restartPolicy": "OnFailure",
+            "containers": [{"name": "notebook"}, {"name": "setup"}],
+        },
         "status": {"phase": "Running", "containerStatuses": [done]},
     }
 
@@ -158,6 +162,32 @@ async def test_only_the_server_s_container_counts_once_all_have_been_ready(
     start.was_ready = was_ready
 
     assert await seconds_until_failed(start) == seconds
+
+
+@pytest.mark.parametrize(
+    ("crashed", "reason"),
+    [("setup", "not-answered"), ("notebook", "crashed"), ("lab", "not-answered")],
+)
+@pytest.mark.parametrize("server", ["notebook", "renamed"])
+async def test_a_server_that_never_answers_has_not_crashed_because_an_earlier_container_has(
+    crashed, reason, server
+) -> None:
+    crashed = crashed.replace("notebook", server)
+    ends = {"setup": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    lasts = {"lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}, "restartCount": 1}
+    setup, *others = (
+        {"name": it, "state": ends.get(it, {"running": {}}), "ready": True}
+        | (lasts if it == crashed else {})
+        for it in ("setup", server, "lab")
+    )
+    spec = {"initContainers": [{"name": "setup"}], "containers": [{"name": server}]}
+    spec["containers"].append({"name": "lab"})
+    status = {"phase": "Running", "initContainerStatuses": [setup], "containerStatuses": others}
+    start = launching({"metadata": {"uid": "u"}, "spec": spec, "status": status})
+    start.was_ready = True
+
+    assert await seconds_until_failed(start) == inf
+    assert refused(late(start.troubles, StartPhase.ANSWERED)).slug == reason
 
 
 @pytest.mark.parametrize(("was_ready", "seconds"), [(True, inf), (False, STARTING)])
