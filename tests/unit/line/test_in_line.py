@@ -262,6 +262,7 @@ async def test_who_leaves_is_refused_once_and_the_next_form_says_so(waiting) -> 
     assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("is_hub_s_end", [False, True])
 async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting, is_hub_s_end) -> None:
     """Even if this one ends before it has stored that the server has stopped."""
@@ -270,13 +271,38 @@ async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting, is
     alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
 
     if is_hub_s_end:
-        alice.start.cancel()
-        await asyncio.wait({alice.start})
+        ended = cancelled_by_the_end_of_the_hub()
+        await asyncio.wait(ended)
+        assert alice.start in ended
     else:
         alice.place.leave()
         await alice.refused()
 
     assert (place_of(row.state) is not None) is is_hub_s_end
+
+
+@pytest.mark.each_python
+async def test_whose_start_is_stopped_by_rest_has_no_stored_place_before_the_hub_has_cleaned_up(
+    waiting,
+) -> None:
+    """The hub answers 500, and stops nothing, if a cancelled start takes more than a second."""
+    alice = await waiting()
+    row = alice.row(user_options={})
+    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
+    assert place_of(row.state) is not None
+
+    alice.start.cancel()
+    await asyncio.wait({alice.start})
+
+    assert place_of(row.state) is None
+
+
+def cancelled_by_the_end_of_the_hub() -> set[asyncio.Task[Any]]:
+    """Cancel all tasks as the hub's ``shutdown_cancel_tasks`` does, and return them."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    return others
 
 
 async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_hub(
