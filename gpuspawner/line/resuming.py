@@ -30,20 +30,16 @@ _LONGEST_SECONDS = 3600.0
 async def resume_all(kept: KeptPlaces, view: ClusterView) -> None:
     """Start the servers again that were in line when the hub ended. Never raises."""
     try:
-        await _resume_all(kept, view)
+        while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
+            await asyncio.sleep(_STARTING_SECONDS)
+        await waiting.surviving(partial(_keep, kept))
+        await _until_sure(view)
+        kept.begin()
+        async with asyncio.TaskGroup() as group:
+            for server in kept.servers():
+                await _until_back(kept, server, group.create_task(resume(kept, server)))
     except Exception:
         log.exception("Can't start those again who were in line when the hub ended")
-
-
-async def _resume_all(kept: KeptPlaces, view: ClusterView) -> None:
-    while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
-        await asyncio.sleep(_STARTING_SECONDS)
-    await waiting.surviving(partial(_keep, kept))
-    await _until_sure(view)
-    kept.begin()
-    async with asyncio.TaskGroup() as group:
-        for server in kept.servers():
-            await _until_back(kept, server, group.create_task(resume(kept, server)))
 
 
 async def _keep(kept: KeptPlaces) -> None:
