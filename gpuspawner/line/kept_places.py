@@ -1,7 +1,7 @@
 """Places in line that survive a restart of the hub."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import inf
 
 from gpuspawner.reservations.place_in_line import KeptPlace
@@ -58,18 +58,18 @@ class KeptPlaces:
 
     def before(self, since: float) -> int:
         """Return how many awaited places are ahead of one; nobody knows what they wait for."""
-        if not self.are_awaited:
-            return 0
-        return sum(1 for it in self._places.values() if it.since < since)
+        return sum(1 for it in self._awaited if it.since < since)
 
     @property
     def are_awaited(self) -> bool:
         """Whether others have to wait for those who haven't come back."""
-        return bool(self._places) and time.monotonic() < self._until
+        return bool(self._awaited)
 
     @property
     def first(self) -> float:
         """When the first of those joined who are awaited; infinity if nobody is."""
-        if not self.are_awaited:
-            return inf
-        return min(it.since for it in self._places.values())
+        return min((it.since for it in self._awaited), default=inf)
+
+    @property
+    def _awaited(self) -> Collection[KeptPlace]:
+        return self._places.values() if time.monotonic() < self._until else ()
