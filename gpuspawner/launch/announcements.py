@@ -22,7 +22,7 @@ from gpuspawner.launch import failed_starts
 from gpuspawner.launch.server_state import last_of
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
-from gpuspawner.troubles.ending import Ending, Mishap, mishaps, utc_now
+from gpuspawner.troubles.ending import Mishap, mishaps, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -60,14 +60,9 @@ def or_nothing(told: jupyterhub.Told) -> jupyterhub.Told:
 def told_everywhere(user: Any) -> Markup:
     """Say how a user's servers have ended lately."""
     now = utc_now()
-    recent = [it for it in _ended(user) if now - it[1].moment < _NEWS]
-    return _lines(messages.server_ended(it, now, name) for name, it in recent)
-
-
-def _ended(user: Any) -> Iterator[tuple[str, Ending]]:
-    for name, state in sorted(jupyterhub.stopped(user).items()):
-        if ending := last_of(state):
-            yield name, ending
+    ended = ((last_of(it), name) for name, it in sorted(jupyterhub.stopped(user).items()))
+    recent = ((it, name) for it, name in ended if it and now - it.moment < _NEWS)
+    return _lines(messages.server_ended(it, now, name) for it, name in recent)
 
 
 def told_at_home(running: Runtime, user: Any) -> Markup:

@@ -98,7 +98,7 @@ def test_a_bug_of_ours_breaks_no_page(monkeypatch) -> None:
     def fails(_: object) -> None:
         raise KeyError("a bug")
 
-    monkeypatch.setattr("gpuspawner.launch.announcements._ended", fails)
+    monkeypatch.setattr("gpuspawner.compat.jupyterhub.stopped", fails)
     hub = SimpleNamespace(template_vars={"announcement": "Maintenance on Monday"})
     announce(hub, Mock(), "")
     told: Any = hub.template_vars["announcement"]
