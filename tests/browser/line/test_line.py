@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, ViewportSize, expect
+from playwright.sync_api import Locator, Page, Route, ViewportSize, expect
 
 from localcluster import LocalCluster
 from tests.browser import languages
@@ -74,6 +75,18 @@ def waiting(visit: Visit, hub: RunningHub, user: str, **looks: object) -> Page:
 def open_the_line(page: Page) -> None:
     page.get_by_role("link", name=LEAVE).click()
     page.get_by_role("heading", name="Your place in line").wait_for()
+
+
+def come_back_sooner(route: Route) -> None:
+    """Let a page that comes back by itself after half a minute do so after a second."""
+    answer = route.fetch(max_redirects=0)
+    if answer.status != HTTPStatus.OK:
+        route.continue_()
+        return
+    page = answer.text()
+    refresh = 'http-equiv="refresh" content="{}"'
+    assert refresh.format(30) in page
+    route.fulfill(response=answer, body=page.replace(refresh.format(30), refresh.format(1)))
 
 
 def test_who_waits_sees_the_place_and_is_served_without_doing_anything(
@@ -162,6 +175,7 @@ def test_after_a_restart_of_the_hub_the_page_of_the_line_is_current_again(
 ) -> None:
     waiting(visit, hub, "dave")
     erin = waiting(visit, hub, "erin")
+    erin.clock.install()
     open_the_line(erin)
     hub.kill()
     hub.begin()
@@ -171,6 +185,7 @@ def test_after_a_restart_of_the_hub_the_page_of_the_line_is_current_again(
     expect(erin.get_by_role("status")).to_contain_text(SECOND)
 
     hub.api("DELETE", "/users/dave/server")
+    erin.clock.fast_forward("00:45")  # the proxy hides that the connection has ended
 
     expect(erin.get_by_role("status")).to_contain_text(NEXT)
 
@@ -201,6 +216,7 @@ def test_without_a_script_the_page_of_the_line_is_found_and_leads_on(
     place = dave.get_by_role("link", name="Your place in line")
     wait_for(lambda: dave.goto(f"{hub.url}/hub/home") and place.count())
     picture(dave, "no-script")
+    dave.route("**/hub/gpuspawner/line/dave/", come_back_sooner)
     place.click()
     expect(dave.get_by_role("status")).to_contain_text(NEXT)
 

@@ -18,6 +18,7 @@ from tests.waiting import wait_for
 ONE, TWO = {"accelerator": "t4"}, {"accelerator": "t4", "gpus": 2}
 # With Kueue, the hub's own line stays out of the way.
 WITH_LINE = "c.GPUSpawner.queue = True\n"
+LOOK_OFTEN = "c.Spawner.poll_interval = 1\n"
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def hub(kueue: RunningKueue, kept_hub: LendHub, add_nodes: AddNodes) -> RunningH
     """A hub with four GPUs on two nodes, beside Kueue."""
     kueue.process.check()
     add_nodes(t4_nodes(2, 2))
-    return kept_hub(T4 + ANSWER_AT_ONCE + WITH_LINE)
+    return kept_hub(T4 + ANSWER_AT_ONCE + WITH_LINE + LOOK_OFTEN)
 
 
 @pytest.fixture
