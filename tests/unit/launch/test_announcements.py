@@ -5,6 +5,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
+from weakref import WeakKeyDictionary
 
 import pytest
 from markupsafe import Markup
@@ -16,7 +17,6 @@ from tornado.testing import bind_unused_port
 
 from gpuspawner import language
 from gpuspawner.compat import jupyterhub
-from gpuspawner.kube.caches import Recent
 from gpuspawner.launch.announcements import announce, last_server, told_at_home, told_everywhere
 from gpuspawner.troubles.ending import Ending, utc_now, written
 from gpuspawner.troubles.trouble import Kind
@@ -53,12 +53,10 @@ def test_a_server_that_runs_again_has_not_ended() -> None:
 
 def test_what_is_older_than_a_day_is_told_on_the_form_only() -> None:
     old = state(timedelta(hours=25))
-    form: Any = SimpleNamespace(
-        orm_spawner=SimpleNamespace(state=old), user=SimpleNamespace(name="alice"), name=""
-    )
+    form: Any = SimpleNamespace(orm_spawner=Mock(state=old))
 
     assert told_everywhere(person(train=old)) == ""
-    assert last_server(form, Recent(1)) == (
+    assert last_server(form, WeakKeyDictionary()) == (
         f"Your last server {LOST} That was 25 hours ago. {AGAIN}",
     )
 
