@@ -72,14 +72,13 @@ class ApiGroup:
         An update of the program may bring another version of its API, and take the old one away.
         """
         how = self._objects, self._notify, self._background
-        where = self._load, self._backoff, self._notify, self._contact
         client, version = Client(self._load), ""
         try:
             while True:
                 kinds = [it.of(version) for it in self._kinds] if version else []
                 self._reflectors = [Reflector(it, *how) for it in kinds]
                 self._is_asked |= bool(version)
-                following = asyncio.gather(*(follow(it, *where) for it in self._reflectors))
+                following = asyncio.create_task(self._follow())
                 try:
                     version = await self._other_than(version, client)
                 finally:
@@ -87,6 +86,10 @@ class ApiGroup:
                     await asyncio.wait([following])
         finally:
             await client.close()
+
+    async def _follow(self) -> None:
+        where = self._load, self._backoff, self._notify, self._contact
+        await asyncio.gather(*(follow(it, *where) for it in self._reflectors))
 
     async def _other_than(self, version: str, client: Client) -> str:
         """Wait until the API server prefers another version; return it, "" if it is removed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -112,6 +113,21 @@ async def test_kinds_that_the_hub_may_not_read_are_named_and_unknown() -> None:
         await until(view, lambda: view.queues.knows_quotas)
 
         assert not view.queues.knows_workloads
+
+
+async def test_an_update_and_the_end_of_the_view_leave_no_error_in_the_hub_s_log(
+    monkeypatch, caplog
+) -> None:
+    monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 0.01)
+    answers = [preferring("v1beta1")] * 3 + [preferring("v1beta2")] * 1000
+    lists = {it: [page(), watch(hold=True)] * 2 for it in PLURALS}
+    async with viewing(**{"kueue.x-k8s.io": answers, **lists}) as view:
+        await until(
+            view, lambda: any("v1beta2" in it.kind.path for it in view._groups[0].reflectors)
+        )
+
+    gc.collect()  # asyncio tells of an error that nobody has looked at when it is forgotten
+    assert [it.message for it in caplog.records if it.name == "asyncio"] == []
 
 
 # Karpenter's NodePools
