@@ -114,7 +114,11 @@ class Taking:
         decision, subject = self._look(proposal), self._decider.subject(proposal)
         if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
             return self._reserve_new_node(proposal.key, subject, decision)
-        demand = waiter.demand = self._verdicts.demand(subject)
+        demand = self._verdicts.demand(subject)
+        if demand and not self._reservations.is_alone(proposal.key, demand):
+            waiter.demand = None  # it waits for no room, so others may have what is free
+            return None
+        waiter.demand = demand
         if demand and (
             waiter.is_blocked() or not self._reservations.has_room(proposal.key, demand)
         ):
@@ -186,7 +190,7 @@ class Waiter:
     """One start in the queue.
 
     Attributes:
-        demand: The room that it waits for; None until that is known.
+        demand: The room that it waits for; None if that isn't known, or if it waits for a claim.
     """
 
     def __init__(self, queue: WaitQueue) -> None:

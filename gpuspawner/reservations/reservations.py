@@ -311,20 +311,20 @@ class Reservations:
 
         The room that the pod itself already has doesn't count against it.
         """
-        self.look()
-        rooms = self._rooms()
-        others = (self._demand(it) for other, it in rooms.items() if other != key)
-        mine = [*(it for it in others if it), demand]
-        pending = self._pending.demands({key, *rooms})
-        if any(map(demand.excludes, mine[:-1] + pending)):
+        promised, pending = self._others(key)
+        mine, everyone = [*promised, demand], [*promised, demand, *pending]
+        if any(map(demand.excludes, promised + pending)):
             return False
-        everyone = mine + pending
         # Of demands that differ at most in their claims, it is enough to look at one.
         return all(
             is_certain(one, all_but(one, everyone), self._state.nodes)
             for one in {id(one.requests): one for one in mine}.values()
             if one is demand or (one.nodes is not None and one.touches(demand))
         )
+
+    def is_alone(self, key: Key, demand: Demand) -> bool:
+        """Whether no other pod may soon have a ReadWriteOncePod claim of this one."""
+        return not any(demand.alone and any(map(demand.excludes, it)) for it in self._others(key))
 
     def promised(self) -> list[Demand]:
         """Return what each pod takes that may be bound soon; the view shows it on no node yet."""
@@ -339,6 +339,13 @@ class Reservations:
         promise = self._starts.setdefault(key, Promise(0.0))
         promise.since = time.monotonic()
         return promise
+
+    def _others(self, key: Key) -> tuple[list[Demand], list[Demand]]:
+        """Return what other pods may take: those with room, and pending ones."""
+        self.look()
+        rooms = self._rooms()
+        others = (self._demand(it) for other, it in rooms.items() if other != key)
+        return [it for it in others if it], self._pending.demands({key, *rooms})
 
     def _rooms(self) -> dict[Key, Reservation]:
         """Return the room of each pod: of the start under way, or else what an earlier one left."""

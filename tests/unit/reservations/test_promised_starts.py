@@ -19,7 +19,14 @@ from gpuspawner.reservations import reservations
 from gpuspawner.scheduling.contention import is_certain
 from gpuspawner.scheduling.verdicts import Subject
 from tests.unit.makers.storage import STORAGE_KINDS, WAIT
-from tests.unit.makers.worlds import NAMESPACE, Plain, World, proposal, settle, waiting
+from tests.unit.makers.worlds import (
+    NAMESPACE,
+    Plain,
+    World,
+    proposal,
+    settle,
+    waiting,
+)
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -204,8 +211,8 @@ def alone(name: str, home: str) -> Proposal:
 
 
 def with_storage(gpus: int = 16) -> World:
-    """A node with room for many servers, and a class that makes volumes."""
-    world = World([gpus])
+    """Nodes with room for many servers, and a class that makes volumes."""
+    world = World([gpus, gpus])
     for kind in STORAGE_KINDS:
         world.view.state.mark_known(kind)
     world.view.put("StorageClass", WAIT)
@@ -230,6 +237,19 @@ async def test_a_pending_pod_with_the_same_home_is_waited_for_too() -> None:
     world.view.put("PersistentVolumeClaim", claim)
 
     other = await waiting(Preflight(world.view).taking.take(alone("two", "shared")))
+    other.cancel()
+
+
+async def test_who_waits_for_a_home_keeps_nobody_else_from_free_room() -> None:
+    preflight = Preflight(with_storage().view)
+    assert isinstance(await preflight.taking.take(alone("one", "shared")), Start)
+    other = await waiting(preflight.taking.take(alone("two", "shared")))
+
+    stranger = asyncio.create_task(preflight.taking.take(alone("three", "home-three")))
+    await settle()
+
+    assert stranger.done()
+    assert isinstance(stranger.result(), Start)
     other.cancel()
 
 
