@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from msgspec import structs
+
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import Key
@@ -136,8 +138,12 @@ class Taking:
             return decision
         demand, held = self._verdicts.demand(subject), self._verdicts.demand(reservation.subject)
         covered = demand and held and held.covers(demand) and not reservation.unknown
-        if demand and not covered and not self._reservations.has_room(proposal.key, demand):
-            return None
+        if demand and not covered:
+            # Claims of its own reservation aren't asked for again: two would wait for each other.
+            promised = self._verdicts.demand_anywhere(reservation.subject).alone
+            more = structs.replace(demand, alone=demand.alone - promised)
+            if not self._reservations.has_room(proposal.key, more):
+                return None
         self._reservations.take(proposal.key, subject)
         return decision
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import msgpack, structs
 
 from gpuspawner.kube.caches import UntilChanged
-from gpuspawner.kube.objects import Manifest, strict_convert
+from gpuspawner.kube.objects import UNDECODABLE, Manifest, strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
@@ -114,9 +114,10 @@ class Verdicts:
     def demand_anywhere(self, subject: Subject) -> Demand:
         """Return the room that a pod may take if nobody knows on which node."""
         try:
-            return Demand(requests_with_pod(pod_requests(subject.pod, self._state.rules)), None)
+            requests = requests_with_pod(pod_requests(subject.pod, self._state.rules))
         except QuantityError:
             return Demand({}, None, simple=False)
+        return Demand(requests, None, alone=self._alone(subject))
 
     def _demand(self, subject: Subject) -> Demand | None:
         nodes, pod = self.nodes(subject), subject.pod
@@ -125,12 +126,19 @@ class Verdicts:
             demand = Demand(requests, nodes, is_simple(pod))
             value = (frozenset(requests.items()), demand.nodes, demand.simple)
             alike = self._alike.of(self._state.version, value, lambda: demand)
-            claims = pod_claims(pod, self._state.storage, new_claims(subject))
-            alone = isinstance(claims, PodClaims) and claims.alone(pod)
+            alone = self._alone(subject)
             return structs.replace(alike, alone=alone) if alone else alike
         if self.verdict(subject).outcome is Outcome.FITS_AFTER_PREEMPTION:
             return Demand({}, None, simple=False)
         return None
+
+    def _alone(self, subject: Subject) -> frozenset[str]:
+        """Return the ReadWriteOncePod claims that the pod can use, by namespace/name."""
+        try:
+            claims = pod_claims(subject.pod, self._state.storage, new_claims(subject))
+        except UNDECODABLE:  # then its verdict is unknown
+            return frozenset()
+        return claims.alone(subject.pod) if isinstance(claims, PodClaims) else frozenset()
 
     def shape(self, subject: Subject) -> PodShape:
         """Return everything that the verdict can depend on at this moment.

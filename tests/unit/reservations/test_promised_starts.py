@@ -23,6 +23,7 @@ from tests.unit.makers.worlds import (
     NAMESPACE,
     Plain,
     World,
+    is_unknown,
     proposal,
     settle,
     waiting,
@@ -251,6 +252,41 @@ async def test_who_waits_for_a_home_keeps_nobody_else_from_free_room() -> None:
     assert stranger.done()
     assert isinstance(stranger.result(), Start)
     other.cancel()
+
+
+def unknown(name: str, home: str) -> Proposal:
+    """As `alone`, but nobody knows the rules of its scheduler."""
+    known = alone(name, home)
+    spec: Any = known.pod["spec"]
+    return replace(known, pod={**known.pod, "spec": {**spec, "schedulerName": "theirs"}})
+
+
+async def test_a_home_is_promised_to_one_server_also_if_its_verdict_is_unknown() -> None:
+    preflight = Preflight(with_storage().view)
+    assert is_unknown(await preflight.taking.take(unknown("one", "shared")))
+
+    other = await waiting(preflight.taking.take(alone("two", "shared")))
+    assert isinstance(await preflight.taking.take(alone("three", "home-three")), Start)
+    other.cancel()
+
+
+async def test_servers_that_have_started_with_one_home_do_not_wait_for_each_other() -> None:
+    preflight = Preflight(with_storage().view)
+    for name in ("one", "two"):
+        assert is_unknown(await preflight.taking.take(unknown(name, "shared")))
+
+    # Admission names a scheduler that is known.
+    assert isinstance(await preflight.taking.move(alone("one", "shared")), Start)
+    assert isinstance(await preflight.taking.move(alone("two", "shared")), Start)
+
+
+async def test_claims_that_nobody_can_read_are_in_nobody_s_way() -> None:
+    preflight = Preflight(with_storage().view)
+    claim: Plain = {"metadata": {"name": "shared"}, "spec": {"accessModes": 5}}
+    unread = replace(alone("one", "shared"), new_claims=(claim,))
+
+    assert isinstance(await preflight.taking.take(unread), Start)
+    assert isinstance(await preflight.taking.take(alone("two", "shared")), Start)
 
 
 async def test_servers_with_homes_of_their_own_for_one_pod_all_start_at_once() -> None:
