@@ -209,13 +209,15 @@ class Verdicts:
         storage, namespace = self._state.storage, subject.pod.metadata.namespace
         name = volume.persistent_volume_claim.claim_name
         claim = storage.get(PersistentVolumeClaim, name, namespace)
-        bound = claim and storage.get(PersistentVolume, claim.spec.volume_name)
-        if claim and bound:
-            alone = name if ONE_POD in (claim.spec.access_modes or ()) else ""
-            return alone, bound.spec.node_affinity, sorted((bound.metadata.labels or {}).items())
         if claim is None and (new := _new_claim(subject, name)) is not None:
             claim = with_default_class(new, storage)
-        return class_of_claim(claim) if claim else None
+        if claim is None:
+            return None
+        alone = name if ONE_POD in (claim.spec.access_modes or ()) else ""
+        bound = storage.get(PersistentVolume, claim.spec.volume_name)
+        if bound is None:
+            return alone, class_of_claim(claim)
+        return alone, bound.spec.node_affinity, sorted((bound.metadata.labels or {}).items())
 
 
 def new_claims(subject: Subject) -> list[PersistentVolumeClaim]:

@@ -40,6 +40,7 @@ from tests.unit.makers.outlooks import (
     state,
     why,
 )
+from tests.unit.makers.storage import WAIT
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -333,6 +334,31 @@ def test_no_node_surely_comes_for_a_server_whose_home_another_one_will_have_alon
 
     assert isinstance(cluster.outlook(pod("b", volumes=[home_of("home")])), MayScaleUp)
     assert isinstance(cluster.outlook(pod("b", volumes=[home_of(other)])), CanScaleUp)
+
+
+def test_nor_does_it_if_the_other_one_is_among_many_whose_homes_will_be_made() -> None:
+    cluster = Cluster(
+        state(
+            node("n-1-x", 8, labels=T4, unschedulable=True),
+            persistentVolumeClaims=(),
+            persistentVolumes=(),
+            storageClasses=(WAIT,),
+        ),
+        autoscalers(status=status(group("n-1", 1, 9))),
+        "detect",
+    )
+
+    def server(name: str, home: str) -> Subject:
+        spec: Plain = {"accessModes": ["ReadWriteOncePod"], "storageClassName": "wait"}
+        claim: Plain = {"metadata": {"name": home, "namespace": "jhub"}, "spec": spec}
+        return Subject(pod(name, volumes=[home_of(home)]), (claim,))
+
+    for name in "abc":
+        cluster.reservations.take_of_new_node(("jhub", name), server(name, f"home-{name}"))
+
+    for home, expected in (("home-a", MayScaleUp), ("home-c", MayScaleUp), ("new", CanScaleUp)):
+        found = cluster.to_come.outlook(("jhub", "d"), server("d", home), None)
+        assert isinstance(found, expected), home
 
 
 def test_a_placeholder_that_waits_takes_no_node_from_a_person() -> None:

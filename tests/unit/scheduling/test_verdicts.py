@@ -16,6 +16,7 @@ from tests.unit.makers.worlds import (
     GPU,
     HOSTNAME,
     NAMESPACE,
+    Plain,
     StillView,
     named_node,
     node,
@@ -106,6 +107,25 @@ def test_servers_with_homes_need_the_same_unless_a_home_is_for_one_pod_at_a_time
         )
         for it in ("ann", "bob")
     }
+
+    assert (len(needs) == 1) is alike
+
+
+@pytest.mark.parametrize(("mode", "alike"), [("ReadWriteOnce", True), ("ReadWriteOncePod", False)])
+@pytest.mark.parametrize("exists", [True, False])
+def test_so_do_servers_whose_homes_have_no_volumes_yet(
+    mode: str, alike: bool, exists: bool
+) -> None:
+    view = StillView()
+    verdicts, needs = Verdicts(view.state), set()
+    for name in ("ann", "bob"):
+        spec: Plain = {"accessModes": [mode], "storageClassName": "wait"}
+        home: Plain = {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+        if exists:
+            view.put("PersistentVolumeClaim", home)
+        volume = {"name": "home", "persistentVolumeClaim": {"claimName": name}}
+        mine = subject(name, volumes=[volume])
+        needs.add(verdicts.shape_of_needs(Subject(mine.pod, () if exists else (home,))))
 
     assert (len(needs) == 1) is alike
 
