@@ -76,6 +76,7 @@ class ClusterView:
     ) -> None:
         self.state = ClusterState(rules if isinstance(rules, Rules) else DEFAULT_RULES)
         self._rules = rules
+        self._knows_version = False
         self._backoff = backoff or Backoff()
         self._load = load = InTurn(load)
         self.autoscalers = AutoscalerObjects()
@@ -183,10 +184,12 @@ class ClusterView:
     async def _renew_rules(self, ruled: asyncio.Task[None]) -> None:
         """Ask again, above all once contact is back: the API server may have been upgraded."""
         await asyncio.wait([ruled])
-        wakes = self.contact.wakes
+        wakes, is_back = self.contact.wakes, True
         while not isinstance(self._rules, Rules):
-            await self.contact.wait(wakes, VERSION_SECONDS)
-            wakes = self.contact.wakes
+            # While an API server starts, it forbids everything for some seconds.
+            is_starting = is_back and not self._knows_version
+            await self.contact.wait(wakes, self._backoff.doubt if is_starting else VERSION_SECONDS)
+            is_back, wakes = self.contact.wakes > wakes, self.contact.wakes
             version = await self._version(lambda _: None)
             if version and (rules := self._rules(version)) != self.state.rules:
                 log.info("The API server is now %s; pods are read again by its rules.", version)
@@ -198,9 +201,11 @@ class ClusterView:
     async def _version(self, lost: Callable[[RequestError], None]) -> str:
         client = Client(self._load)
         try:
-            return await server_version(client, self._backoff, lost)
+            version = await server_version(client, self._backoff, lost)
         finally:
             await client.close()
+        self._knows_version = bool(version)
+        return version
 
     def _without_version(self, error: RequestError) -> None:
         for reflector in self._reflectors:

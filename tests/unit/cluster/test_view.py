@@ -23,7 +23,7 @@ from tests.unit.makers.scripted import (
     raw,
     watch,
 )
-from tests.unit.makers.views import NODE, POD, until, viewing
+from tests.unit.makers.views import AT_ONCE, NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 CLASSES = ObjectKind("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses", required=False)
@@ -334,6 +334,40 @@ async def test_after_an_upgrade_of_the_server_pods_are_read_by_its_new_rules(
             later.set()
             await until(view, lambda: bool(view.state.pods["jhub/a"].ports))
             await until(view, lambda: isinstance(view.health(), Live))
+        finally:
+            await view.stop()
+
+
+@pytest.mark.parametrize("first", [[VERSION_1_30], []])
+async def test_a_server_that_starts_and_forbids_its_version_is_asked_again_soon(first) -> None:
+    """Before it has read RBAC's objects, it forbids everything."""
+    versions = [*first, failure(403), VERSION_1_37]
+    server = ScriptedServer(version=versions, nodes=[page(), watch(hold=True)])
+    async with server.serving():
+        view = ClusterView(server.configuration, (NODES,), AT_ONCE, rules=rules_of)
+        view.start()
+        try:
+            assert await view.first_list(PATIENCE)
+            if first:
+                view.contact.wake()
+            await until(view, lambda: not versions)
+            await until(view, lambda: view.state.rules == rules_of("v1.37.2"))
+        finally:
+            await view.stop()
+
+
+async def test_a_hub_that_may_not_read_the_version_asks_twice_after_an_outage() -> None:
+    versions = [failure(403)] * 100
+    server = ScriptedServer(version=versions, nodes=[page(), watch(hold=True)])
+    async with server.serving():
+        view = ClusterView(server.configuration, (NODES,), AT_ONCE, rules=rules_of)
+        view.start()
+        try:
+            await until(view, lambda: len(versions) == 98)
+            view.contact.wake()
+            await until(view, lambda: len(versions) == 96)
+            await asyncio.sleep(0.2)
+            assert len(versions) == 96
         finally:
             await view.stop()
 
