@@ -1,11 +1,12 @@
 """Why a policy denies a server, as facts; `gpuspawner.messages` makes the sentences."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from enum import StrEnum
 
 import msgspec
 from msgspec.structs import replace
 
+from gpuspawner.offers.shapes import same_key
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.limits import Counts, Standing, broken, standings
 from gpuspawner.policies.owner import Owner
@@ -85,15 +86,27 @@ PolicyDenial = Withheld | OverLimit | Uncounted
 
 
 def withheld(policies: Iterable[Policy], wanted: Wanted) -> Iterator[Withheld]:
-    """Yield what policies don't leave on offer."""
+    """Yield what policies don't leave on offer.
+
+    The key of an accelerator may be the slug of a profile, and policies name what isn't configured
+    as the hub would discover it.
+    """
+    found = wanted.accelerator
     for policy in policies:
+        left = policy.accelerators
+        if left is not None and found is not None and not names(left, found):
+            yield Withheld(policy, OfferKind.ACCELERATOR, found)
         for choice, left, key in (
-            (OfferKind.ACCELERATOR, policy.accelerators, wanted.accelerator),
             (OfferKind.IMAGE, policy.images, wanted.image),
             (OfferKind.PROFILE, policy.profiles, wanted.profile),
         ):
             if left is not None and key is not None and key not in left:
                 yield Withheld(policy, choice, key)
+
+
+def names(listed: Container[str], accelerator: str) -> bool:
+    """Whether a policy's list names an accelerator, or a profile by its slug."""
+    return accelerator in listed or same_key(accelerator) in listed
 
 
 def over_limits(

@@ -10,7 +10,7 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.messages.administrators import Finding, fine, warning
 from gpuspawner.messages.policies import policy_figure
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.denial import Wanted, withheld
+from gpuspawner.policies.denial import Wanted, names, withheld
 from gpuspawner.policies.owner import Names
 from gpuspawner.policies.policies import Amount, Limit, Per, Policies, Policy, names_resource
 from gpuspawner.profiles.profile_options import PROFILE
@@ -171,8 +171,9 @@ def _least(taken: list[tuple[Tried, Charge]], limit: Limit) -> dict[str, Amount]
 
 def _names(policy: Policy, tried: Tried) -> bool:
     wanted = _wanted(tried)
-    listed = (policy.accelerators or frozenset()) | (policy.profiles or frozenset())
-    return not listed.isdisjoint({wanted.accelerator, wanted.profile})
+    return wanted.profile in (policy.profiles or ()) or (
+        wanted.accelerator is not None and names(policy.accelerators or (), wanted.accelerator)
+    )
 
 
 def _never(policy: Policy, limit: Limit, too_large: dict[str, Amount]) -> Finding:

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.denial import (
     OfferKind,
     OverLimit,
@@ -36,10 +37,20 @@ from tests.unit.makers.policy_worlds import (
     servers,
     usage_of,
 )
+from tests.unit.makers.writing import policy
 
 ANN = Owner("ann", frozenset({"course"}))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EVERYTHING = Wanted("t4", "pytorch", "large")
+
+
+def test_a_policy_may_name_a_profile_among_accelerators_as_its_slug_is_spelt() -> None:
+    """It is read like the key of a model that the hub may discover: in small letters."""
+    read = policy(Offers.parse(), accelerators=["A100_Big", "T4"])
+
+    assert not [*withheld([read], Wanted("A100_Big"))]
+    assert not [*withheld([read], Wanted("t4"))]
+    assert [it.key for it in withheld([read], Wanted("A100_Small"))] == ["A100_Small"]
 
 
 @pytest.mark.parametrize(
