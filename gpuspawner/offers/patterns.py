@@ -14,24 +14,29 @@ LONGEST = 1000
 
 _SECONDS = 0.05
 
-_FLAGS = re.compile(r"\A(?:\(\?[a-zA-Z]+\))+")
-"""Flags for all of an expression: Python takes them only in front, and JavaScript nowhere."""
+_FLAGS = re.compile(r"\A(?:(?:\s|#[^\n]*\n)*\(\?[a-zA-Z]+\))+")
+"""Flags for all of an expression: Python takes them only in front, and JavaScript nowhere.
+
+In a verbose one, spaces and comments may be in front of them.
+"""
 
 
 class TooLongError(Exception):
     """The text is too long, or matching it takes too long."""
 
 
-def check(pattern: str) -> None:
+def check(pattern: object) -> None:
     """Check that both `regex` and `re`, which KubeSpawner uses, can read an expression.
 
     Raises:
-        re.error: One of them can't.
+        re.error: One of them can't, or it isn't text.
     """
+    if not isinstance(pattern, str):  # an administrator may have written anything
+        raise re.error("it isn't text")
     try:
         re.compile(pattern)
         regex.compile(pattern)
-    except (regex.error, OverflowError, RecursionError, TypeError) as error:
+    except (regex.error, OverflowError, RecursionError) as error:
         raise re.error(str(error)) from None
 
 

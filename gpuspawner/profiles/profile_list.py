@@ -193,8 +193,9 @@ def _choice(key: object, choice: Mapping[str, Any], default: object, place: str)
 
 def _write_in(write_in: Mapping[str, Any]) -> WriteIn:
     regex = write_in.get("validation_regex") or ""
+    is_compiled = isinstance(regex, re.Pattern) and isinstance(regex.pattern, str)
     return WriteIn(
-        pattern=patterns.scoped(regex) if isinstance(regex, re.Pattern) else regex,
+        pattern=patterns.scoped(regex) if is_compiled else regex,  # anything, until it is used
         advice=text(write_in.get("validation_message") or ""),
         may_move=not _NOT_SCHEDULED.issuperset(write_in.get("kubespawner_override") or ()),
     )

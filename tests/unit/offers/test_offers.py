@@ -196,7 +196,12 @@ def test_the_flags_of_a_group_hold_in_an_expression_for_images():
 @pytest.mark.each_python
 @pytest.mark.parametrize(
     "regex",
-    ["(?i)lab:a+|hub:a+", "(?is)(?x) lab : a+ | hub:a+ # either", "(?u)(?:lab|hub):[aA]+"],
+    [
+        "(?i)lab:a+|hub:a+",
+        "(?is)(?x) lab : a+ | hub:a+ # either",
+        "(?x) # in any letters\n (?i) lab:a+ | hub:a+",
+        "(?u)(?:lab|hub):[aA]+",
+    ],
 )
 def test_flags_in_front_hold_for_all_of_an_expression_as_in_kubespawner(regex):
     """JavaScript knows them only at a group, so the schema has them there."""

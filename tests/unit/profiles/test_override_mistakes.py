@@ -100,7 +100,9 @@ WITHOUT_EFFECT: dict[str, tuple[Config, str]] = {
     "an expression that is none": (
         writing_in(validation_regex="("), "has a validation_regex that can't be read: missing ), "),
     "an expression that isn't text": (
-        writing_in(validation_regex=5), "has a validation_regex that can't be read: "),
+        writing_in(validation_regex=5), "has a validation_regex that can't be read: it isn't text"),
+    "an expression of bytes": (
+        writing_in(validation_regex=re.compile(b"a")), "that can't be read: it isn't text"),
 }  # fmt: skip
 
 

@@ -172,6 +172,18 @@ def test_a_compiled_regex_is_matched_as_in_kubespawner() -> None:
         assert isinstance(chosen, Chosen) is is_allowed
 
 
+@pytest.mark.parametrize("regex", [b"lab", re.compile(b"lab"), ["lab"], 5])
+def test_an_expression_that_is_not_text_refuses_only_what_is_written_in(regex) -> None:
+    write_in = {"enabled": True, "validation_regex": regex}
+    odd = _with_option({"choices": {"lab": {}}, "unlisted_choice": write_in})
+    written = {"profile": "free", "image--unlisted-choice": "lab"}
+
+    assert isinstance(choose({"profile": "free", "image": "lab"}, odd), Chosen)
+    with pytest.raises(re.error, match="it isn't text"):
+        choose(written, odd)
+    assert keep(written, odd) == {"profile": "free"}
+
+
 @pytest.mark.parametrize("written", ["a" * 60 + "!", "a" * 100_000], ids=["evil", "long"])
 def test_a_value_that_takes_too_long_to_match_is_a_field_error(written) -> None:
     evil = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "^(a|aa)+$"}})
