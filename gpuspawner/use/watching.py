@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gpuspawner.compat.activity import unused_for
 from gpuspawner.compat.jupyterhub import hub, running
 from gpuspawner.kube.meta import Key, moment
-from gpuspawner.kube.servers import ServerPod
+from gpuspawner.kube.servers import ServerAnnotations, ServerPod
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact, Happened
@@ -62,6 +62,7 @@ class Watched(msgspec.Struct, frozen=True):
         uid: Its pod's.
         gpus: How many devices it has.
         told_at: When its owner was last told of a warning; None if never, or if it was kept since.
+        began_as: The name that its owner had when it started; "" if its pod doesn't say.
         stays: Whether nobody may stop it for its use: its owner keeps it, or nobody has looked at
             it yet. After the hub's start, it may have a job for hours, and nobody at its page.
     """
@@ -76,6 +77,7 @@ class Watched(msgspec.Struct, frozen=True):
     use: GPUUse | None = None
     standing: IdleStanding = IdleStanding()
     told_at: float | None = None
+    began_as: str = ""
     stays: bool = False
 
     @property
@@ -219,7 +221,9 @@ class UseWatch:
         granted = spawner.gpuspawner_gates.server_state.granted
         began = moment(pod.status.start_time)
         key, rule = pod.metadata.key, granted.idle
-        return Watched(spawner, key, pod.metadata.uid, self._kind(key), gpus, began, rule)
+        names = pod.metadata.annotations or ServerAnnotations()
+        has = self._kind(key), gpus, began, rule
+        return Watched(spawner, key, pod.metadata.uid, *has, began_as=names.user)
 
     def _kind(self, key: Key) -> str:
         """Return what GPUs a pod has, as the census and the line name them."""
@@ -233,13 +237,21 @@ class UseWatch:
             return replace(it, use=use, standing=IdleStanding(UseState.of(use)))
         before = self._servers.get(it.server)
         if before is None or before.uid != it.uid:
-            earlier = self._earlier.pop(it.server, IdleStanding())  # not for the next of its name
-            before = replace(it, standing=earlier)
+            before = replace(it, standing=self._earlier_of(it))
         standing, happened = after(before.standing, use, it.rule, self._clock())
         made = replace(it, use=use, standing=standing, told_at=before.told_at)
         for each in happened:
             self._note(made, each, it.rule)
         return self._tell(made, it.rule) if Happened.WARNED in happened else made
+
+    def _earlier_of(self, it: Watched) -> IdleStanding:
+        """Return how a server stood with earlier hubs, once: not for the next of its name.
+
+        The record calls it by its owner's name when it started, or since the hub's last start.
+        """
+        user, server = it.server
+        names = [name for name in (user, it.began_as) if (name, server) in self._earlier]
+        return self._earlier.pop((names[0], server)) if names else IdleStanding()
 
     def _note(self, it: Watched, happened: Happened, rule: WhenIdle) -> None:
         unused = it.use.seconds if it.use else 0.0

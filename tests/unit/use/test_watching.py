@@ -13,8 +13,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
-from gpuspawner.kube.servers import ServerPod, Started
+from gpuspawner.kube.servers import ServerAnnotations, ServerPod, Started
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.reservations.granted import Granted, WhenIdle
@@ -209,6 +210,23 @@ async def test_how_often_an_owner_has_kept_a_server_is_known_after_a_restart_unt
     assert stands(stage) == {"ann": ("unused", 600), "bob": ("unused", 600)}
     assert not stage.watch.keep(ANN)
     assert stage.watch.keep(BOB)
+
+
+async def test_what_a_renamed_owner_has_kept_stays_kept_after_a_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The record has the name that the owner had when the server started, and so has its pod."""
+    stage = Stage(monkeypatch)
+    pod = stage.pods["hub", "jupyter-ann"]
+    metadata = replace(pod.metadata, annotations=ServerAnnotations(user="before"))
+    stage.pods["hub", "jupyter-ann"] = replace(pod, metadata=metadata)
+    stage.watch.restore([fact("kept", time.time(), "before", seconds=7200)])
+
+    await stage.look(ann=0.0)
+    assert stands(stage)["ann"] == ("unused", None)
+    stage.replace_pod("ann", 3600)
+    await stage.look(ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 600)
 
 
 async def test_what_its_owner_kept_before_the_hub_s_start_is_not_the_next_server_of_its_name(
