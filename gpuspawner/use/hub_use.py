@@ -95,6 +95,7 @@ class HubUse:
         if self.watch is not None:
             # Before the first look: nobody may be warned of a server that its owner keeps.
             self.watch.restore(self.record.facts)
+            self.record.read_by(self.watch.hear)
             self.running.run(self.watch.run())
         await self.record.tell(untold)
 

@@ -304,8 +304,13 @@ class UseWatch:
                     found[server] = IdleStanding(kept_until=until, kept=before.kept + 1)
                 case Happened.USED:
                     found[server] = replace(before, kept=0)
-                case Happened.GRANTED | Happened.ENDED:
-                    found.pop(server, None)
+                case _:
+                    self.hear(it)
+
+    def hear(self, fact: Fact) -> None:
+        """Forget what earlier hubs have noted of a server that ends, or of one before it."""
+        if fact.happened in (Happened.GRANTED, Happened.ENDED):
+            self._earlier.pop((fact.user, fact.server), None)
 
     def stops_in(self, it: Watched) -> float | None:
         """Return in how many seconds a server may be stopped; None if its owner isn't warned."""

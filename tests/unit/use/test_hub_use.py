@@ -53,6 +53,33 @@ async def test_a_new_hub_takes_over_what_happened_and_who_keeps_a_server(
     assert 3590 < left <= 3600
 
 
+async def test_what_an_earlier_hub_noted_of_a_server_ends_with_it(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    """The watch may not have seen its pod yet; the next server of its name isn't kept for it."""
+    now = time.time()
+    before = [(Happened.GRANTED, now - 60, 0.0), (Happened.KEPT, now, 3600.0)]
+    facts = [Fact(it, at, user="ann", seconds=seconds) for it, at, seconds in before]
+    FactFiles(tmp_path, 30).append(facts)
+    still, begun = StillHub(monkeypatch), list[Any]()
+    running = still.runtime(still.spawner(gpu_use=True))
+    monkeypatch.setattr(running, "run", begun.append)
+    rules = UseRules(directory=tmp_path, prometheus="http://127.0.0.1:1")
+    use = HubUse(JupyterHub(), running, rules)
+    assert use.watch is not None
+    keeping = asyncio.create_task(use.run())
+    while not begun:  # noqa: ASYNC110, it tells nobody
+        await asyncio.sleep(0.01)
+    begun.pop().close()
+
+    use.record.note(Fact(Happened.STARTED, now, user="ann"))
+    assert ("ann", "") in use.watch._earlier
+    use.record.note(Fact(Happened.ENDED, now, user="ann"))
+    assert ("ann", "") not in use.watch._earlier
+    keeping.cancel()
+    await asyncio.wait({keeping})
+
+
 async def test_an_end_that_is_noted_while_the_files_are_read_is_kept_in_them(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
