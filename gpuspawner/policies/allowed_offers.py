@@ -111,9 +111,11 @@ def leaves_no_gpu(offers: Offers, policies: Sequence[Policy], sizes: Sizes) -> b
     """Whether policies leave no accelerator, nor any that the hub could discover, to a user.
 
     Nobody knows the resource of a model that no node has yet, so it counts as little as any does.
+    An image may be only for some models.
     """
+    named = {key for it in offers.images.values() for key in it.accelerators or () if key}
     keys = common(it.accelerators for it in policies)
-    models = [Accelerator(it, it, resource="") for it in ([""] if keys is None else keys)]
+    models = [Accelerator(it, it, resource="") for it in ({"", *named} if keys is None else keys)]
     least = {"": min((1, *sizes.weights.values()))}
     weighed = msgspec.structs.replace(sizes, weights=least)
     return not narrow(offers.with_accelerators(models), policies, weighed).accelerators

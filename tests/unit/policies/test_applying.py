@@ -225,6 +225,15 @@ async def test_no_model_is_offered_to_whom_policies_leave_none_that_the_hub_coul
     assert "to choose from" not in form
 
 
+async def test_a_model_may_come_for_which_alone_there_is_an_image_that_policies_allow(
+    course,
+) -> None:
+    images = {"base": {"image": "base:1"}, "l4": {"image": "l4:1", "accelerators": ["l4"]}}
+    spawner = course.spawner({"guests": {"images": ["l4"]}}, accelerators={}, images=images)
+
+    assert "There are no GPUs to choose from right now." in await spawner.get_options_form()
+
+
 @pytest.mark.parametrize(
     "guests",
     [
