@@ -65,13 +65,21 @@ def later(spawner: Host, placements: Placements, unused: tuple[str, ...] = ()) -
 
 
 def _that_matters(spawner: Host, *code: object) -> list[object]:
-    """Return the code that may change a placement."""
+    """Return the code that may change a placement.
+
+    A function of `group_overrides` needs no names for that: the hub sets what it returns.
+    """
+    overrides = getattr(spawner, "group_overrides", None)
 
     def is_harmless(name: str) -> bool:
         is_theirs = kubespawner.others_have(spawner, (name,)) and name not in kubespawner.STARTING
         return not is_theirs and _PLACES.search(name) is None
 
-    return [it for it in code if it is not None and not uses_only(it, is_harmless, _STDLIB)]
+    return [
+        it
+        for it in code
+        if it is not None and (it is overrides or not uses_only(it, is_harmless, _STDLIB))
+    ]
 
 
 def _applies_options(spawner: Host) -> bool:

@@ -70,6 +70,10 @@ class OwnPod(GPUSpawner):
         return await super().get_pod_manifest()
 
 
+def overriding(_: Any) -> dict[str, Any]:
+    return {"a": {"groups": ["x"], "spawner_override": {"node_selector": {"gpu": "a100"}}}}
+
+
 A_FUNCTION = {"a": {"groups": ["x"], "spawner_override": {"mem_limit": hook}}}
 
 
@@ -154,6 +158,7 @@ def of_options(spawner: Any) -> None:
         (GPUSpawner, {"apply_user_options": {"size": "mem_limit"}}, (False, True)),
         (GPUSpawner, {"apply_user_options": {}}, (False, False)),
         (GPUSpawner, {"group_overrides": hook}, (True, False)),
+        (GPUSpawner, {"group_overrides": overriding}, (True, False)),
         (GPUSpawner, {"group_overrides": {}}, (False, False)),
         (GPUSpawner, {"group_overrides": A_FUNCTION}, (True, False)),
     ],
