@@ -120,6 +120,7 @@ class Runtime:
         placements = self.preflight.learned.placements
         self.surveys = Surveys(self.view.state, self.preflight.to_come, placements)
         self.record: Callable[[Fact], None] | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._names: dict[tuple[int, str], str] = {}  # of owners, by their ids and their servers
         self.accounts: Accounts | None = None
         self.policies: HubPolicies | None = None
@@ -182,7 +183,8 @@ class Runtime:
         if self.accounts is not None and is_read:
             self.accounts.following.start()
         loop = asyncio.get_running_loop()
-        self._tasks = {loop.create_task(it) for it in (self._announce(), self._close_at_the_end())}
+        self._closing = loop.create_task(self._close_at_the_end())
+        self._tasks = {loop.create_task(self._announce()), self._closing}
 
     def run(self, beside: Coroutine[Any, Any, None]) -> None:
         """Run something beside the hub, which never raises."""
@@ -237,6 +239,15 @@ class Runtime:
             await self.view.events.close()
             if self.accounts is not None:
                 await self.accounts.following.stop()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the hub ends: it cancels all its tasks in one tick (``shutdown_cancel_tasks``).
+
+        A start that is cancelled while it doesn't is one that somebody has stopped, or is too late.
+        """
+        closing = self._closing
+        return closing is not None and (closing.done() or closing.cancelling() > 0)
 
     @property
     def discovers(self) -> bool:

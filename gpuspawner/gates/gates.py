@@ -106,6 +106,7 @@ class Gates:
                 await admitted
             await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
         except asyncio.CancelledError:
+            self.server_state.cancelled()
             jupyterhub.forget_server(self._spawner)
             raise
 
@@ -282,8 +283,10 @@ class Gates:
         def end(_: object) -> None:
             self._spawner.set_trait("start_timeout", configured)
             source.end(started)
-            if started.cancelled() and not self._sending.may_exist:
-                jupyterhub.forget_server(self._spawner)
+            if started.cancelled():
+                self.server_state.cancelled()
+                if not self._sending.may_exist:
+                    jupyterhub.forget_server(self._spawner)
 
         started.add_done_callback(end)
         return started

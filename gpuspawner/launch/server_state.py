@@ -115,6 +115,11 @@ class ServerState:
             self._place, self._began = None, utc_now()
             jupyterhub.store_state(self._spawner)
 
+    def cancelled(self) -> None:
+        """Note that a start was cancelled: somebody has stopped it, unless the hub ends."""
+        if not self._runtime.is_ending:
+            self.wait_no_longer()
+
     def begin(self) -> None:
         """Note a start that begins; the hub commits this at once, with the time of the start.
 

@@ -120,7 +120,7 @@ class InLine(TurnToStart):
         except (Exception, asyncio.CancelledError) as end:
             if not isinstance(end, Refusal) or end.slug not in PASSES:
                 self._kept.take(self._server)
-                if isinstance(end, Exception) or self._line.is_served:  # else, the hub ends
+                if isinstance(end, Exception):  # else, see `ServerState.cancelled`
                     self._server_state.wait_no_longer()
             raise
         self._kept.take(self._server)

@@ -157,15 +157,6 @@ class WaitingLine:
                     self._serving.leave(ticket)
 
     @property
-    def is_served(self) -> bool:
-        """Whether somebody waits, or did just now; never in a hub that ends.
-
-        It cancels all its tasks in one tick (``app.py``, ``shutdown_cancel_tasks``), and a start
-        that is cancelled alone is one that somebody has stopped.
-        """
-        return self._task is not None and not (self._task.done() or self._task.cancelling())
-
-    @property
     def is_empty(self) -> bool:
         """Whether nobody waits, here or on the way back."""
         return not len(self._line) and not self._kept.are_awaited

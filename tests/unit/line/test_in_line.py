@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -271,7 +272,7 @@ async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting, is
     alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
 
     if is_hub_s_end:
-        ended = cancelled_by_the_end_of_the_hub()
+        ended = cancelled_by_the_end_of_the_hub(alice)
         await asyncio.wait(ended)
         assert alice.start in ended
     else:
@@ -297,8 +298,52 @@ async def test_whose_start_is_stopped_by_rest_has_no_stored_place_before_the_hub
     assert place_of(row.state) is None
 
 
-def cancelled_by_the_end_of_the_hub() -> set[asyncio.Task[Any]]:
+@pytest.mark.parametrize("is_hub_s_end", [False, True])
+async def test_whose_start_is_stopped_in_a_hook_after_the_turn_has_no_stored_place(
+    waiting, is_hub_s_end
+) -> None:
+    alice = await waiting()
+    alice.spawner.pre_spawn_hook = lambda _: asyncio.sleep(3600)
+    row = alice.row(user_options={})
+    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
+    alice.hub.view.remove_pod("x")
+    await asyncio.sleep(60)  # nobody is in line any more
+    assert not alice.place.is_on
+    assert not alice.start.done()
+
+    if is_hub_s_end:
+        cancelled_by_the_end_of_the_hub(alice)
+    else:
+        alice.start.cancel()
+    await asyncio.wait({alice.start})
+
+    assert (place_of(row.state) is not None) is is_hub_s_end
+
+
+@pytest.mark.parametrize("is_hub_s_end", [False, True])
+async def test_whose_start_is_stopped_while_kubespawner_runs_it_has_no_stored_place(
+    waiting, is_hub_s_end
+) -> None:
+    alice = await waiting()
+    alice.spawner.gpuspawner_stock.kubespawner = SimpleNamespace(start=lambda: asyncio.sleep(3600))
+    row = alice.row(user_options={})
+    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
+    started = alice.spawner.start()
+
+    if is_hub_s_end:
+        cancelled_by_the_end_of_the_hub(alice)
+    else:
+        started.cancel()
+    await asyncio.wait({started})
+    await settle()
+
+    assert (place_of(row.state) is not None) is is_hub_s_end
+
+
+def cancelled_by_the_end_of_the_hub(waiting: Waiting) -> set[asyncio.Task[Any]]:
     """Cancel all tasks as the hub's ``shutdown_cancel_tasks`` does, and return them."""
+    lasting = asyncio.ensure_future(asyncio.Event().wait())  # those of a hub that reads a cluster
+    waiting.hub.runtime(waiting.spawner)._closing = lasting
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
