@@ -298,6 +298,7 @@ async def test_whose_start_is_stopped_by_rest_has_no_stored_place_before_the_hub
     assert place_of(row.state) is None
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("is_hub_s_end", [False, True])
 async def test_whose_start_is_stopped_in_a_hook_after_the_turn_has_no_stored_place(
     waiting, is_hub_s_end
@@ -320,6 +321,7 @@ async def test_whose_start_is_stopped_in_a_hook_after_the_turn_has_no_stored_pla
     assert (place_of(row.state) is not None) is is_hub_s_end
 
 
+@pytest.mark.each_python
 @pytest.mark.parametrize("is_hub_s_end", [False, True])
 async def test_whose_start_is_stopped_while_kubespawner_runs_it_has_no_stored_place(
     waiting, is_hub_s_end
