@@ -60,7 +60,7 @@ class ClusterView:
         kinds: What to follow for the state.
         backoff: Time-outs and back-off.
         rules: The scheduling rules. A callable makes them from the API server's version, which the
-            view then asks for first, and again and again.
+            view then asks for first, and again while it runs.
         scaling_kinds: What to follow of autoscalers.
         queue_kinds: What to follow of Kueue.
     """

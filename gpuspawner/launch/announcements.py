@@ -101,7 +101,7 @@ def _ends(running: Runtime, user: Any) -> list[Markup]:
 
 
 def last_server(spawner: Host, failed: failed_starts.FailedStarts) -> tuple[str, ...]:
-    """Say for the form what became of its last server; nothing if there is nothing to say."""
+    """Return what became of the form's last server, as sentences; there may be none."""
     ending = last_of(jupyterhub.stored_state(spawner))
     ended = messages.last_server_ended(ending, utc_now()) if ending else ""
     return tuple(filter(None, (failed_starts.last_failure(spawner, failed), ended)))
