@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 
-from gpuspawner.line.serving import Serving
+from gpuspawner.line.order import Serving
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import Cluster, ticket
 

@@ -15,7 +15,8 @@ from hypothesis.stateful import (
 )
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.serving import PASSED_SECONDS, Serving
+from gpuspawner.line.collecting import PASSED_SECONDS
+from gpuspawner.line.order import Serving
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import Cluster, ticket
 from tests.unit.makers.machines import Machines, asks

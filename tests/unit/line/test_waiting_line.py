@@ -13,7 +13,7 @@ from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.line.front_of_line import UNSURE_SECONDS
 from gpuspawner.line.kept_places import KeptPlaces
-from gpuspawner.line.serving import Serving
+from gpuspawner.line.order import Serving
 from gpuspawner.line.waits import LEAST_WAITS, UsualWait
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.decider import Decider

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import inf
 
-from gpuspawner.line.serving import MARGIN_SECONDS, PASSED_SECONDS, Serving
+from gpuspawner.line.collecting import MARGIN_SECONDS, PASSED_SECONDS
+from gpuspawner.line.order import Serving
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import GPU, Cluster
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gpuspawner.line.serving import MARGIN_SECONDS, PASSED_SECONDS, Collecting
+from gpuspawner.line.collecting import MARGIN_SECONDS, PASSED_SECONDS, Collecting
 from gpuspawner.line.tickets import Ticket
 from tests.simulation.cluster import GPU, Cluster, ticket
 
