@@ -250,7 +250,8 @@ class Accelerators(ServerSource):
         lines = *before, *entitlement.lines
         left = above_the_form(self.spawner, lines, entitlement.servers, entitlement.withheld)
         shown = entitlement.offers, rows, draft.options, draft.refused, served, left
-        return render(*shown, gpus_withheld=entitlement.withholds_gpus)
+        has_gpus = any(row.accelerator for row in rows)
+        return render(*shown, gpus_withheld=not has_gpus and entitlement.withholds_gpus)
 
     def _untouched(self, entitlement: Entitlement) -> Draft:
         gone = self._stored(entitlement.offers).gone
