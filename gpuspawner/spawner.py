@@ -86,7 +86,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     # JupyterHub 5 stores any JSON of a REST body and passes it to the spawner on every later page,
     # where it must not break the creation of a spawner.
     user_options = AnyTrait(
-        help="Options as sent; untrusted until gpuspawner.offers.parsing reads them"
+        help="Options as sent; untrusted until gpuspawner.offers.user_options reads them"
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

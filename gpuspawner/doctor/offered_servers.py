@@ -7,10 +7,10 @@ import msgspec
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.gates.what_if import OfferedServer, resolved
 from gpuspawner.messages import profile_named
-from gpuspawner.offers import options, parsing
+from gpuspawner.offers import options
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.user_options import GPURequest, user_options
 from gpuspawner.profiles.profile_alternatives import ProfileChoice
 from gpuspawner.profiles.profile_list import Profile
 from gpuspawner.profiles.profile_options import PROFILE
@@ -49,7 +49,7 @@ def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator
 
     def server(request: GPURequest, more: str = "") -> OfferedServer:
         # The image changes nothing about the place, so the default is as good as any.
-        chosen = {k: v for k, v in parsing.user_options(request).items() if k != options.IMAGE.name}
+        chosen = {k: v for k, v in user_options(request).items() if k != options.IMAGE.name}
         return OfferedServer(offer, place, dict(chosen), more)
 
     yield server(smallest)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
 from gpuspawner.offers.options import ACCELERATOR, NAMES, OPTIONS
-from gpuspawner.offers.parsing import OF, UNLISTED, GPURequest, user_options
+from gpuspawner.offers.user_options import OF, UNLISTED, GPURequest, user_options
 
 _PROFILE, _OPTION = "profile", "profile-option-"
 """KubeSpawner's names of the fields of profiles."""

@@ -22,7 +22,7 @@ from gpuspawner.language import direction, gettext, language_tag, ngettext
 from gpuspawner.messages import OnForm, no_download, stale, would_be
 from gpuspawner.messages.on_form import replaced
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest, fall_back, user_options
+from gpuspawner.offers.user_options import GPURequest, fall_back, user_options
 from gpuspawner.preflight.availability import Availability
 
 

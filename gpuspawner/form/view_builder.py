@@ -31,9 +31,9 @@ from gpuspawner.messages import OnForm, button, state_text, would_be
 from gpuspawner.messages.availability import sharing
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import ACCELERATOR, IMAGE, MEMORY, Written
-from gpuspawner.offers.parsing import OF, UNLISTED, GPURequest, fall_back, parse, user_options
 from gpuspawner.offers.texts import LONGEST
 from gpuspawner.offers.types import Accelerator, Choices
+from gpuspawner.offers.user_options import OF, UNLISTED, GPURequest, fall_back, parse, user_options
 from gpuspawner.offers.wording import unlisted_hint, unlisted_name
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.availability import Availability, State

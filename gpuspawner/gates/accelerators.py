@@ -16,12 +16,12 @@ from gpuspawner.form.render import render
 from gpuspawner.form.view_builder import above_the_form
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.offers import manifest, options, parsing
+from gpuspawner.offers import manifest, options
 from gpuspawner.offers.grant import Denial, Grant, decide
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
-from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.user_options import GPURequest, fall_back, from_form, parse, user_options
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_runs import Admission
@@ -107,7 +107,7 @@ class Accelerators(ServerSource):
     @property
     def reads_form(self) -> Callable[..., Any]:
         """As `ServerSource.reads_form`."""
-        return parsing.from_form
+        return from_form
 
     async def requested(self) -> Stored:
         """As `ServerSource.requested`."""
@@ -123,8 +123,8 @@ class Accelerators(ServerSource):
 
     def _stored(self, offers: Offers) -> Stored:
         ours, theirs = self.split(stored_options.stored(self.spawner))
-        kept, gone = parsing.fall_back(ours, offers)
-        return Stored({**parsing.user_options(kept), **theirs}, gone)
+        kept, gone = fall_back(ours, offers)
+        return Stored({**user_options(kept), **theirs}, gone)
 
     async def resolve(self, raw: object) -> AcceleratorChoice:
         """As `ServerSource.resolve`."""
@@ -137,7 +137,7 @@ class Accelerators(ServerSource):
         if isinstance(grant, Denial):
             raise Refusal(messages.denied(grant), reason=grant.reason.value, status=403)
         proposal = self.propose(grant, _made(lambda: builder.pod(grant)), builder.later)
-        granted = {**parsing.user_options(request), **theirs}
+        granted = {**user_options(request), **theirs}
         return AcceleratorChoice(
             proposal,
             granted,
@@ -154,10 +154,10 @@ class Accelerators(ServerSource):
         *offers* are the owner's. If policies withhold from the owner what the hub offers, the
         request is read too: then the policies deny it, in their own words.
         """
-        request = parsing.parse(ours, offers)
+        request = parse(ours, offers)
         if isinstance(request, GPURequest):
             return request, offers
-        others = parsing.parse(ours, self.runtime.offers)
+        others = parse(ours, self.runtime.offers)
         known = isinstance(others, GPURequest)
         return (others, self.runtime.offers) if known else (request, offers)
 

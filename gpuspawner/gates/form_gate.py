@@ -16,7 +16,7 @@ from gpuspawner.form.alternative_button import pressed
 from gpuspawner.gates import administrators_form, wait_option
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
 from gpuspawner.messages import Message
-from gpuspawner.offers import parsing
+from gpuspawner.offers.user_options import from_form
 from gpuspawner.reservations.place_in_line import OPTION, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, request_options, submitted_form
@@ -66,7 +66,7 @@ class FormGate:
 
     def _read(self, fields: Mapping[str, Any], read: Callable[[Any], object]) -> Awaitable[object]:
         """Keep the fields for the form that the hub may draw again, and read them."""
-        submitted_form.keep(parsing.from_form(fields), lambda: self._sources.current)
+        submitted_form.keep(from_form(fields), lambda: self._sources.current)
         return self._check(partial(read, fields), wish=wait_option.pressed(fields))
 
     async def _check(self, read: Callable[[], object], wish: Wish) -> object:

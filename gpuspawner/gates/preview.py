@@ -10,7 +10,7 @@ from gpuspawner.offers.grant import Denial, DenialReason, decide
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
-from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
 from gpuspawner.start.asking_preflight import answer
 from gpuspawner.start.hooks import as_started

@@ -32,7 +32,7 @@ from gpuspawner.messages.administrators import (
 )
 from gpuspawner.offers import inventory, manifest
 from gpuspawner.offers.grant import Grant, decide
-from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.profiles.pod_of_choice import requested
 from gpuspawner.runtime import DRY_RUN_PATIENCE, Runtime

@@ -16,7 +16,7 @@ from gpuspawner.messages.scaling import may_pass
 from gpuspawner.messages.words import Message, about
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import ACCELERATOR, CPU, GPUS, MEMORY, FieldError
-from gpuspawner.offers.parsing import Gone
+from gpuspawner.offers.user_options import Gone
 from gpuspawner.offers.wording import label
 from gpuspawner.preflight.decision import Alternative, Reason, Refuse, ResourceRoom
 

@@ -5,8 +5,8 @@ from enum import StrEnum
 import msgspec
 
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator, Image
+from gpuspawner.offers.user_options import GPURequest
 
 
 class Grant(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import Meta
 from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quantity import exact_bytes
 from gpuspawner.kube.quoting import one_line, quote
-from gpuspawner.offers import patterns, texts
+from gpuspawner.offers import regexes, texts
 from gpuspawner.offers.accelerators import WrittenAccelerator, accelerator, read_default_accelerator
 from gpuspawner.offers.shapes import (
     Memory,
@@ -182,8 +182,8 @@ def _unlisted_image(value: object) -> UnlistedImage | None:
         missing = "'validation_regex' is missing; it says which images users can enter"
         raise OfferError(place, missing)
     try:
-        patterns.check(regex)  # not in brackets, where `a)|(?:b` is valid, but not anchored
-        allowed = re.compile(texts.whole(patterns.scoped(regex)))
+        regexes.check(regex)  # not in brackets, where `a)|(?:b` is valid, but not anchored
+        allowed = re.compile(texts.whole(regexes.scoped(regex)))
     except re.error as error:
         why = f"{quote(regex)} is not a regular expression: {one_line(str(error), longest=100)}"
         raise OfferError(f"{place}.validation_regex", why) from None

@@ -2,7 +2,7 @@
 
 The ways to write a value are a check and a JSON Schema at the same time. `schema` returns the
 options as a JSON Schema, for programs that start servers and for other people's forms. It accepts
-exactly the options that `gpuspawner.offers.parsing.parse` reads into a request.
+exactly the options that `gpuspawner.offers.user_options.parse` reads into a request.
 """
 
 import re

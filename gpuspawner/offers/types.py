@@ -9,7 +9,7 @@ from typing import Annotated, Any, Never
 import msgspec
 from msgspec import Meta
 
-from gpuspawner.offers import patterns, vendors
+from gpuspawner.offers import regexes, vendors
 from gpuspawner.offers.shapes import Count, Frozen, Memory, Shape
 from gpuspawner.offers.texts import is_reference
 
@@ -130,8 +130,8 @@ class UnlistedImage(msgspec.Struct, frozen=True):
     def image(self, written: str) -> Image | None:
         """Return the image with this reference, if users can enter it."""
         try:  # the pattern begins with ^
-            is_one = is_reference(written) and patterns.begins(self.allowed.pattern, written)
-        except patterns.TooLongError:
+            is_one = is_reference(written) and regexes.begins(self.allowed.pattern, written)
+        except regexes.TooLongError:
             is_one = False
         return Image(key=written, display_name=written, image=written) if is_one else None
 

@@ -11,8 +11,8 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import in_cores
-from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.decision import Alternative, Difference
 
 MOST = 3

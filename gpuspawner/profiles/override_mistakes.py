@@ -14,7 +14,7 @@ from gpuspawner.compat import kubespawner, pods, sample_pod
 from gpuspawner.compat.overrides import overridden
 from gpuspawner.kube.objects import Undecodable, convert, mapping
 from gpuspawner.kube.quoting import did_you_mean, nearest
-from gpuspawner.offers import patterns
+from gpuspawner.offers import regexes
 
 OVERRIDE = "kubespawner_override"
 _KEYS = ("display_name", "description", "slug", "default", "profile_options", OVERRIDE, "scale_up")
@@ -106,7 +106,7 @@ def _of_shape(place: str, part: Mapping[Any, Any]) -> Iterator[Slip]:
 
 def _of_regex(place: str, given: Any) -> Iterator[Slip]:
     try:
-        patterns.check(getattr(given, "pattern", given))
+        regexes.check(getattr(given, "pattern", given))
     except re.error as error:
         text = f"{place} has a validation_regex that can't be read: {error}, so users can't write"
         yield Slip(f"{text} in a value", False)

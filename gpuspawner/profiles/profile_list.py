@@ -15,7 +15,7 @@ from markupsafe import Markup
 from msgspec.structs import replace
 
 from gpuspawner.compat import kubespawner
-from gpuspawner.offers import patterns
+from gpuspawner.offers import regexes
 from gpuspawner.offers.shapes import read as read_shape
 from gpuspawner.offers.types import ScaleUp
 from gpuspawner.profiles.override_mistakes import OVERRIDE, parts
@@ -195,7 +195,7 @@ def _write_in(write_in: Mapping[str, Any]) -> WriteIn:
     regex = write_in.get("validation_regex") or ""
     is_compiled = isinstance(regex, re.Pattern) and isinstance(regex.pattern, str)
     return WriteIn(
-        pattern=patterns.scoped(regex) if is_compiled else regex,  # anything, until it is used
+        pattern=regexes.scoped(regex) if is_compiled else regex,  # anything, until it is used
         advice=text(write_in.get("validation_message") or ""),
         may_move=not _NOT_SCHEDULED.issuperset(write_in.get("kubespawner_override") or ()),
     )

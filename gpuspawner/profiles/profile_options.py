@@ -14,7 +14,7 @@ import msgspec
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence, sentences
-from gpuspawner.offers import patterns, wording
+from gpuspawner.offers import regexes, wording
 from gpuspawner.offers.options import FieldError, is_number
 from gpuspawner.offers.types import ScaleUp
 from gpuspawner.profiles.profile_list import (
@@ -165,7 +165,7 @@ def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]
         if written:
             try:
                 text = _unchecked(written) if is_time_up else _wrong_write_in(written, option)
-            except patterns.TooLongError:
+            except regexes.TooLongError:
                 # All texts of a request together get the time of one.
                 is_time_up, text = True, _unchecked(written)
             if text:
@@ -197,7 +197,7 @@ def _wrong_write_in(written: object, option: ProfileOption) -> str:
     if not isinstance(given, str):
         return wording.not_text(given)
     # As in KubeSpawner, the match begins at the start, but needn't reach the end.
-    if patterns.begins(option.write_in.pattern, given):
+    if regexes.begins(option.write_in.pattern, given):
         return ""
     problem = _("{value} isn't allowed.").format(value=wording.quoted(given))
     return sentences(problem, _advice(option.write_in))

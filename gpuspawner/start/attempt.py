@@ -14,7 +14,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message
 from gpuspawner.offers.manifest import with_last_words
 from gpuspawner.offers.node_affinity import off
-from gpuspawner.offers.parsing import Gone
+from gpuspawner.offers.user_options import Gone
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.scaling.usual_times import longest_wait

@@ -1,4 +1,4 @@
-"""The options that a request sent, untrusted until `gpuspawner.offers.parsing` reads them.
+"""The options that a request sent, untrusted until `gpuspawner.offers.user_options` reads them.
 
 JSON readers and writers use one level of the Python stack for each nested list or object. When
 JupyterHub stores options, it has less stack left than when it reads them. So it can read options

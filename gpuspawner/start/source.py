@@ -13,7 +13,7 @@ import msgspec
 from gpuspawner import messages
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
-from gpuspawner.offers.parsing import Gone
+from gpuspawner.offers.user_options import Gone
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.placement import Later

@@ -11,7 +11,7 @@ from gpuspawner.messages.starts import preview
 from gpuspawner.offers.grant import Denial
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
-from gpuspawner.offers.parsing import user_options
+from gpuspawner.offers.user_options import user_options
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.availability import Availability, State, Trials
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait

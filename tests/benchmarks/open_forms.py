@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gpuspawner.web.stream.stream import LIFE_SECONDS
+from gpuspawner.web.stream.open_streams import LIFE_SECONDS
 from localcluster import LocalCluster
 from tests.benchmarks.changing_pods import ChangingPods
 from tests.benchmarks.clusters import MODELS

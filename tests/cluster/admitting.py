@@ -14,7 +14,7 @@ from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.decision import Decision, Refuse
 from gpuspawner.preflight.dry_runs import DryRun
 from gpuspawner.preflight.preflight import Preflight

@@ -11,8 +11,8 @@ from gpuspawner import messages
 from gpuspawner.messages.scaling import no_more
 from gpuspawner.offers.grant import DenialReason, Grant
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import parse
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.user_options import parse
 from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,

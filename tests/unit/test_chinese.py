@@ -11,7 +11,7 @@ from gpuspawner.messages import OnForm
 from gpuspawner.messages.policies import policy_denied
 from gpuspawner.messages.starts import preview
 from gpuspawner.messages.words import duration
-from gpuspawner.offers.parsing import GPURequest, parse
+from gpuspawner.offers.user_options import GPURequest, parse
 from gpuspawner.policies import denial as policy_denial
 from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.policies import Limit, Per, Policy

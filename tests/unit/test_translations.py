@@ -13,7 +13,7 @@ from gpuspawner.messages.starts import preview
 from gpuspawner.offers.grant import Denial, DenialReason, Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import NAMES
-from gpuspawner.offers.parsing import Gone, GPURequest, parse
+from gpuspawner.offers.user_options import Gone, GPURequest, parse
 from gpuspawner.policies import denial as policy_denial
 from gpuspawner.policies.entitlement import denied
 from gpuspawner.policies.limits import Standing

@@ -17,7 +17,7 @@ from gpuspawner.web.base_handler import AboutAServer
 from gpuspawner.web.rate_limits import Questions, TooManyQuestions, counted
 from gpuspawner.web.stream.broadcast import Broadcast
 from gpuspawner.web.stream.open_form import OpenForm, opened
-from gpuspawner.web.stream.stream import Crowd, Stream, TooManyStreamsError
+from gpuspawner.web.stream.open_streams import Crowd, Stream, TooManyStreamsError
 
 _SCOPE = "servers"
 _broadcasts: WeakKeyDictionary[Runtime, Broadcast] = WeakKeyDictionary()

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest, parse
+from gpuspawner.offers.user_options import GPURequest, parse
 from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from gpuspawner.web.stream.stream import MOST_OF_ONE
+from gpuspawner.web.stream.open_streams import MOST_OF_ONE
 from localcluster import Fleet, LocalCluster, NodeGroup
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub

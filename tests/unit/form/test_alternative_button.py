@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from gpuspawner.form.alternative_button import pressed, profile_value
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.options import NAMES
-from gpuspawner.offers.parsing import GPURequest, from_form, parse
+from gpuspawner.offers.user_options import GPURequest, from_form, parse
 from tests.unit.makers.drawing import OFFERS, alternatives_of, drawn
 
 

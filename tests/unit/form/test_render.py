@@ -15,7 +15,7 @@ from gpuspawner.form.view_model import AboveTheForm, LiveAddresses, WithheldCard
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
-from gpuspawner.offers.parsing import GPURequest, fall_back, from_form, parse
+from gpuspawner.offers.user_options import GPURequest, fall_back, from_form, parse
 from gpuspawner.policies.entitlement import within
 from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight.availability import Availability, State

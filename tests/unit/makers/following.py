@@ -9,7 +9,7 @@ from typing import Any
 from gpuspawner.policies.usage import Usage
 from gpuspawner.web.stream.broadcast import Broadcast
 from gpuspawner.web.stream.open_form import Shown
-from gpuspawner.web.stream.stream import KEEP_ALIVE, Stream
+from gpuspawner.web.stream.open_streams import KEEP_ALIVE, Stream
 from tests.unit.makers.worlds import StillView
 
 

@@ -18,8 +18,8 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.objects import convert
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator, ScaleUp
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules

@@ -11,8 +11,8 @@ from gpuspawner.messages.on_form import (
 )
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
-from gpuspawner.offers.parsing import Gone
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.user_options import Gone
 from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, ResourceRoom
 from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode

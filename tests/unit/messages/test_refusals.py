@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gpuspawner.messages import denied, misconfigured, profile_refused, refusal
 from gpuspawner.offers.grant import Denial, DenialReason, Grant
-from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.decision import (
     Alternative,
     Difference,

@@ -4,7 +4,7 @@ import pytest
 
 from gpuspawner.offers.grant import Denial, DenialReason, Grant, decide
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest, parse
+from gpuspawner.offers.user_options import GPURequest, parse
 
 OFFERS = Offers.parse(
     accelerators={"a100": {"counts": [1, 2], "node_selector": {"gpu": "a100"}}},

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import schema
-from gpuspawner.offers.parsing import GPURequest, parse
+from gpuspawner.offers.user_options import GPURequest, parse
 
 A100 = {
     "display_name": "NVIDIA A100",

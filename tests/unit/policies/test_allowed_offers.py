@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest, parse, user_options
+from gpuspawner.offers.user_options import GPURequest, parse, user_options
 from gpuspawner.policies.allowed_offers import Sizes, narrow, shown_withheld
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policy

@@ -6,7 +6,7 @@ import pytest
 
 from gpuspawner.offers.grant import Denial, Grant, decide
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.alternatives import Variant, nearest
 from gpuspawner.preflight.decision import Alternative, Difference
 

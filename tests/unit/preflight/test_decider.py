@@ -13,7 +13,7 @@ from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import KINDS
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import (
     AfterPreemption,

@@ -11,8 +11,8 @@ from msgspec import structs
 from gpuspawner.messages import OnForm, button, refusal
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.parsing import GPURequest
 from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.decision import Apart, Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from gpuspawner.offers import patterns
+from gpuspawner.offers import regexes
 from gpuspawner.offers.options import FieldError
 from gpuspawner.profiles.profile_list import read
 from gpuspawner.profiles.profile_options import (
@@ -203,9 +203,9 @@ def test_all_written_in_values_together_get_the_time_of_one(monkeypatch) -> None
 
     def begins(_: str, text: str) -> bool:
         matched.append(text)
-        raise patterns.TooLongError
+        raise regexes.TooLongError
 
-    monkeypatch.setattr(patterns, "begins", begins)
+    monkeypatch.setattr(regexes, "begins", begins)
     evil = {f"{name}--unlisted-choice": "a" * 60 for name in names}
 
     errors = choose({"profile": "free", **evil}, (profile,))

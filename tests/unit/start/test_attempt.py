@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from gpuspawner.offers.grant import Grant
-from gpuspawner.offers.parsing import Gone
 from gpuspawner.offers.types import ScaleUp
+from gpuspawner.offers.user_options import Gone
 from gpuspawner.preflight.decision import AfterPreemption, CanScaleUp, Start, Wait
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import MayScaleUp, Source

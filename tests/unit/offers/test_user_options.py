@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
-from gpuspawner.offers.parsing import (
+from gpuspawner.offers.user_options import (
     Gone,
     GPURequest,
     fall_back,

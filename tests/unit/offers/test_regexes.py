@@ -6,21 +6,21 @@ import re
 
 import pytest
 
-from gpuspawner.offers import patterns
+from gpuspawner.offers import regexes
 
 pytestmark = pytest.mark.each_python
 
 
 @pytest.mark.timeout(60)  # it would take years
 def test_matching_a_text_that_takes_too_long_stops() -> None:
-    with pytest.raises(patterns.TooLongError):
-        patterns.begins("^(a|aa)+$", "a" * 60 + "!")
+    with pytest.raises(regexes.TooLongError):
+        regexes.begins("^(a|aa)+$", "a" * 60 + "!")
 
 
 def test_a_text_that_is_too_long_is_not_matched() -> None:
-    assert patterns.begins("a*", "a" * patterns.LONGEST)
-    with pytest.raises(patterns.TooLongError):
-        patterns.begins("a*", "a" * (patterns.LONGEST + 1))
+    assert regexes.begins("a*", "a" * regexes.LONGEST)
+    with pytest.raises(regexes.TooLongError):
+        regexes.begins("a*", "a" * (regexes.LONGEST + 1))
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_an_expression_matches_as_with_re(pattern: str) -> None:
         "é",
         "quay.io/é",
     ):
-        assert patterns.begins(pattern, text) == bool(re.match(pattern, text)), text
+        assert regexes.begins(pattern, text) == bool(re.match(pattern, text)), text
 
 
 @pytest.mark.parametrize("pattern", ["(", r"\p{L}", "a{2,1}", "[z-a]", "a{9999999999999999999}"])
 def test_an_expression_that_re_cannot_read_is_refused(pattern: str) -> None:
     with pytest.raises(re.error):
-        patterns.check(pattern)
+        regexes.check(pattern)
