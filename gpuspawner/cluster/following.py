@@ -9,10 +9,10 @@ from contextlib import suppress
 from gpuspawner.cluster.client import Client, ConfigurationFactory
 from gpuspawner.cluster.health import Health, Live, Reading, Stale, Unreachable, health_of
 from gpuspawner.cluster.kinds import ObjectKind
+from gpuspawner.cluster.list_watch import Watcher
 from gpuspawner.cluster.reflector import Reflector, Store
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.wakeups import Changes, Contact
-from gpuspawner.cluster.watch import Watcher
 
 log = logging.getLogger(__name__)
 

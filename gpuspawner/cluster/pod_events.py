@@ -7,9 +7,9 @@ from contextlib import aclosing, contextmanager, suppress
 
 from gpuspawner.cluster.client import Client, ConfigurationFactory
 from gpuspawner.cluster.kinds import pod_events
+from gpuspawner.cluster.list_watch import Confirmed, Lost, Page, Watcher
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.wakeups import Contact
-from gpuspawner.cluster.watch import Confirmed, Lost, Page, Watcher
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 

@@ -14,7 +14,7 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.decoding import Change
 from gpuspawner.cluster.garbage import collect_young
 from gpuspawner.cluster.kinds import ObjectKind
-from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal, Watcher
+from gpuspawner.cluster.list_watch import Confirmed, ListEnd, Lost, Page, Signal, Watcher
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 

@@ -24,7 +24,7 @@ from gpuspawner.scaling.autoscaler_events import Coming, Refused, answer
 from gpuspawner.scaling.karpenter import launch_failure
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, WhyNoNode
-from gpuspawner.scaling.starting import age
+from gpuspawner.scaling.starting_nodes import age
 from gpuspawner.scaling.usual_times import TRIAL_SECONDS, longest_wait
 from gpuspawner.scheduling.verdicts import Subject
 from gpuspawner.start.attempt import Attempt

@@ -32,7 +32,7 @@ from gpuspawner.scaling.node_pool import (
     machine_type,
 )
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
-from gpuspawner.scaling.starting import has_lost_devices, is_starting, is_young
+from gpuspawner.scaling.starting_nodes import has_lost_devices, is_starting, is_young
 from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo

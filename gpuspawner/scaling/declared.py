@@ -13,7 +13,7 @@ from gpuspawner.offers.shapes import Frozen, thaw
 from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.scaling.node_pool import Growth, Machine, arriving, kind, like, new_node
 from gpuspawner.scaling.outlook import Source
-from gpuspawner.scaling.starting import is_starting
+from gpuspawner.scaling.starting_nodes import is_starting
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_affinity import node_choice, selecting
 from gpuspawner.scheduling.node_info import NodeInfo

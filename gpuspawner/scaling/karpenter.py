@@ -23,7 +23,7 @@ from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.node_pool import Growth, Machine, arriving, devices, like, new_node
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.requirements import PoolRequirements
-from gpuspawner.scaling.starting import is_starting, is_young
+from gpuspawner.scaling.starting_nodes import is_starting, is_young
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import Amounts, allocatable

@@ -21,7 +21,7 @@ from gpuspawner.scaling.outlook import (
     WhyNoNode,
 )
 from gpuspawner.scaling.pools import Pools
-from gpuspawner.scaling.starting import is_starting
+from gpuspawner.scaling.starting_nodes import is_starting
 from gpuspawner.scheduling.contention import Demand, all_but, is_certain
 from gpuspawner.scheduling.device_claims import may_serve
 from gpuspawner.scheduling.state import ClusterState

@@ -14,7 +14,7 @@ from gpuspawner.scaling.karpenter import Karpenter, is_ready, name_of
 from gpuspawner.scaling.node_pool import Growth
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scaling.remembered_refusals import AutoscalerRefusals
-from gpuspawner.scaling.starting import is_starting
+from gpuspawner.scaling.starting_nodes import is_starting
 from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS, SIGNS, Sign, signs
 from gpuspawner.scaling.usual_times import UsualTimes
 from gpuspawner.scheduling.filters import Filters

@@ -17,8 +17,8 @@ import msgspec
 
 from gpuspawner.cluster.client import Client
 from gpuspawner.cluster.kinds import NODES, PODS
+from gpuspawner.cluster.list_watch import ListEnd, Signal, Watcher
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.cluster.watch import ListEnd, Signal, Watcher
 from localcluster import bulk
 from localcluster.client import Object
 from tests.benchmarks.readers import Load, Ticker, loading

@@ -13,10 +13,10 @@ from aiohttp import web
 from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster import pod_events
+from gpuspawner.cluster.list_watch import ListEnd, Signal
 from gpuspawner.cluster.pod_events import Heard, PodEvents
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.wakeups import Contact
-from gpuspawner.cluster.watch import ListEnd, Signal
 from gpuspawner.kube.autoscaling import Event
 from tests.unit.makers.scripted import FAST, ScriptedServer, Step, failure, page, watch
 from tests.unit.makers.scripted import event as change

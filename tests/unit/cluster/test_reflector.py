@@ -17,8 +17,8 @@ from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.decoding import Change
 from gpuspawner.cluster.health import Live, health_of, is_broken
 from gpuspawner.cluster.kinds import PODS, ObjectKind
+from gpuspawner.cluster.list_watch import Confirmed, ListEnd, Lost, Page, Signal
 from gpuspawner.cluster.reflector import Reflector
-from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal
 from gpuspawner.kube.objects import decode
 from gpuspawner.scheduling.state import ClusterState
 from tests.unit.makers.scripted import obj

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from gpuspawner.cluster.client import RequestError
+from gpuspawner.cluster.list_watch import Lost, Watcher
 from gpuspawner.cluster.retries import Backoff, Retries
 from gpuspawner.cluster.wakeups import Contact
-from gpuspawner.cluster.watch import Lost, Watcher
 from tests.unit.makers.scripted import FAST, ScriptedServer, cut, event, failure, obj, page, watch
 from tests.unit.makers.signals import THINGS, first, names, signals_of
 
@@ -72,7 +72,7 @@ async def test_what_is_forbidden_after_an_outage_is_asked_for_again_soon(waits) 
 
 
 async def test_a_watch_that_worked_until_it_broke_is_opened_again_soon(waits, monkeypatch) -> None:
-    monkeypatch.setattr("gpuspawner.cluster.watch._SHORTEST_WATCH", 0.05)
+    monkeypatch.setattr("gpuspawner.cluster.list_watch._SHORTEST_WATCH", 0.05)
     server = ScriptedServer(things=[page(), *[failure(500)] * 5, watch(hold=True)])
 
     await signals_of(server, 9, replace(FAST, silence=0.1))

@@ -10,9 +10,9 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from gpuspawner.cluster.kinds import ObjectKind
+from gpuspawner.cluster.list_watch import Lost, Signal, Watcher
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.wakeups import Changes, Contact
-from gpuspawner.cluster.watch import Lost, Signal, Watcher
 from tests.unit.makers.scripted import (
     FAST,
     ScriptedServer,

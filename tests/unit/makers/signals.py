@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from gpuspawner.cluster.kinds import ObjectKind
+from gpuspawner.cluster.list_watch import Confirmed, Page, Signal, Watcher
 from gpuspawner.cluster.retries import Backoff
-from gpuspawner.cluster.watch import Confirmed, Page, Signal, Watcher
 from gpuspawner.kube.objects import AnyObject, Undecodable
 from tests.unit.makers.scripted import FAST, ScriptedServer
 from tests.waiting import UNIT_PATIENCE as PATIENCE

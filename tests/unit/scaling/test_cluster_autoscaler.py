@@ -13,7 +13,7 @@ from gpuspawner.kube.autoscaling import ConfigMap
 from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.scaling.cluster_autoscaler import _MOST_POOLS, _GroupNames
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
-from gpuspawner.scaling.starting import is_young
+from gpuspawner.scaling.starting_nodes import is_young
 from gpuspawner.scheduling.filters import Filters
 from tests.unit.makers.groups import BEFORE_1_30, EKS, GPU, MAY, UUID, group, look, member, status
 from tests.unit.makers.outlooks import (

@@ -13,7 +13,7 @@ from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.scaling.node_pool import like, new_node
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
-from gpuspawner.scaling.starting import is_young
+from gpuspawner.scaling.starting_nodes import is_young
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.verdicts import Subject
 from tests.unit.makers.outlooks import (

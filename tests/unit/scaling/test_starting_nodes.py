@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuspawner.scaling.starting import age, is_starting
+from gpuspawner.scaling.starting_nodes import age, is_starting
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from tests.unit.makers.outlooks import node, pod, state

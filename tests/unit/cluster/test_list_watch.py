@@ -7,8 +7,8 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from gpuspawner.cluster.kinds import ObjectKind
+from gpuspawner.cluster.list_watch import Confirmed, ListEnd, Lost, Page, Signal, Watcher
 from gpuspawner.cluster.retries import Backoff
-from gpuspawner.cluster.watch import Confirmed, ListEnd, Lost, Page, Signal, Watcher
 from gpuspawner.kube.objects import Undecodable
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.scripted import (
@@ -286,7 +286,7 @@ async def test_an_api_stays_absent_while_the_server_is_away(away) -> None:
 @pytest.fixture
 def later(monkeypatch) -> Callable[[float, Step], Step]:
     """Return a function that lets a step of a script come so many seconds later."""
-    monkeypatch.setattr("gpuspawner.cluster.watch.time", clock := Clock())
+    monkeypatch.setattr("gpuspawner.cluster.list_watch.time", clock := Clock())
 
     def coming(seconds: float, step: Step) -> Step:
         async def come(request: web.Request) -> web.StreamResponse:

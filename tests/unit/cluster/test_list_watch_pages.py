@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from gpuspawner.cluster import watch as module
+from gpuspawner.cluster import list_watch as module
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import Client, RequestError
-from gpuspawner.cluster.watch import pages
+from gpuspawner.cluster.list_watch import pages
 from tests.unit.makers.scripted import ScriptedServer, Step, failure, obj, page
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
