@@ -17,8 +17,8 @@ pytestmark = pytest.mark.each_hub
 
 # Often, so that the tests needn't take minutes; a stream's time isn't over before.
 CONFIGURATION = """
-from gpuspawner.web.stream import broadcast, stream
-broadcast._TEND_SECONDS, stream.CHECK_SECONDS = 0.2, 0.2
+from gpuspawner.web.stream import broadcast, open_streams
+broadcast._TEND_SECONDS, open_streams.CHECK_SECONDS = 0.2, 0.2
 c.GPUSpawner.accelerators = {"t4": {"display_name": "Tesla T4", "node_selector": {"gpu": "t4"}}}
 c.JupyterHub.load_groups = {"teachers": ["teacher"]}
 c.JupyterHub.load_roles = [

@@ -135,3 +135,8 @@ def test_the_group_that_xdist_appends_is_no_part_of_a_name() -> None:
 
     assert [second_try._named(f"{name}@a-cluster") for name in (plain, chosen)] == [plain, chosen]
     assert [second_try._named(name) for name in (plain, chosen)] == [plain, chosen]
+
+
+@pytest.mark.parametrize("folder", second_try.FOLDERS)
+def test_only_tests_that_exist_get_second_tries(folder: str) -> None:
+    assert any((ROOT / folder).rglob("test_*.py"))
