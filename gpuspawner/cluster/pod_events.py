@@ -1,4 +1,4 @@
-"""The events of pods that wait for a node: there, autoscalers say what they do for the pod."""
+"""The events of pods that start: why they don't yet, and what autoscalers do for them."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 log = logging.getLogger(__name__)
 
 _REST_SECONDS = 60.0
-"""How long a watch goes on without a pod that waits."""
+"""How long a watch goes on without a pod that starts."""
 
 
 class Heard:
@@ -50,13 +50,13 @@ class Heard:
 
 
 class PodEvents:
-    """Watches the events of a namespace while a pod in it waits, and a while longer.
+    """Watches the events of a namespace while a pod in it starts, and a while longer.
 
     A list, a watch and their connection cost as much as a whole small start; often, the next start
     comes soon.
 
     Args:
-        notify: Called after every event of a pod that waits.
+        notify: Called after every event of a pod that starts.
         contact: As in `Watcher`.
     """
 
@@ -117,7 +117,7 @@ class PodEvents:
             self._watches[namespace] = watch
 
     def _end(self, namespace: str) -> None:
-        """Forget a namespace in which no pod waits."""
+        """Forget a namespace in which no pod starts."""
         if end := self._ends.pop(namespace, None):
             end.cancel()
         del self._heard[namespace]
@@ -166,7 +166,7 @@ class PodEvents:
                 heard.is_heard = is_heard
 
     def hear(self, event: AnyObject | Undecodable) -> None:
-        """Keep an event if its pod waits."""
+        """Keep an event if its pod starts."""
         if not isinstance(event, Event):
             return
         pod = event.involved_object
