@@ -15,8 +15,8 @@ c = get_config()  # type: ignore[name-defined]  # noqa: F821  (JupyterHub provid
 # GPU models
 #
 # If you configure none, gpuspawner reads the models from the labels of the present nodes: the
-# labels of NVIDIA's GPU feature discovery, GKE, EKS and Karpenter. If no label names a model, as on
-# AKS, it takes the instance type. The hub's log says what it found.
+# labels of the clouds, and of NVIDIA's, AMD's and Intel's programs. If no label names a model, as
+# on AKS, it takes the instance type. The hub's log says what it found.
 #
 # Configure them to set names, to offer images and sizes for certain models only, and for pools that
 # can be empty: an empty pool has no labels. `default_accelerator = ""` makes "no GPU" the default.

@@ -69,11 +69,13 @@ policies = Union(
 
             "idle": {"after": "1h", "after_if_others_wait": "20m", "warning": "10m"}
 
-        Its owner is warned once the GPUs haven't been used for so long, and may keep it ``keeps``
-        times (by default 2) for ``kept`` (by default as long as ``after``). After the ``warning``
-        (by default ``"10m"``) the culler stops it. The strictest of all policies counts, and what
-        holds when a server starts holds until it ends. It needs :attr:`gpu_use` with a Prometheus:
-        a server whose use isn't known isn't warned or stopped.
+        Its owner is warned once the GPUs haven't been used for so long: ``after_if_others_wait``
+        (by default as long as ``after``) while somebody waits in line for such a GPU, and otherwise
+        ``after``. The owner can keep the server ``keeps`` times (by default 2) for ``kept`` (by
+        default as long as ``after``). After the ``warning`` (by default ``"10m"``) the culler stops
+        it. The strictest of all policies counts, and what holds when a server starts holds until it
+        ends. It needs :attr:`gpu_use` with a Prometheus: a server whose use isn't known isn't
+        warned or stopped.
 
     ``explanation``
         Your own words for users to whom the policy denies a server. The hub adds the figures.
