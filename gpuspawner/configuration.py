@@ -191,8 +191,16 @@ def load(path: Path) -> Config:
 
 
 def offered(c: Config) -> tuple[Offers, object | None]:
-    """As `check` of a whole configuration; return its offers, and the rules of its line, if any."""
+    """As `check` of a whole configuration; return its offers, and the rules of its line, if any.
+
+    Raises:
+        ConfigurationError: Also if it offers profiles, whose options are KubeSpawner's.
+    """
     settings = check(c, spawner_class(c))
+    if settings.profile_list:
+        raise ConfigurationError(
+            "KubeSpawner.profile_list is set: this hub offers profiles, not accelerators"
+        )
     offers = configured_offers(settings)
     return offers, configured_queue(settings, offers, configured_policies(settings, offers))
 

@@ -63,6 +63,17 @@ def test_a_note_says_that_the_running_hub_discovers_the_models(tmp_path, capsys)
     assert Draft202012Validator(json.loads(printed.out)).is_valid({})
 
 
+def test_a_hub_with_profiles_has_no_schema_of_its_options(tmp_path, capsys) -> None:
+    profiles = "c = get_config()\nc.KubeSpawner.profile_list = [{'display_name': 'T4'}]"
+
+    assert main(configuration(tmp_path, profiles)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.endswith(
+        "KubeSpawner.profile_list is set: this hub offers profiles, not accelerators\n"
+    )
+
+
 def test_an_invalid_configuration_is_refused_with_the_trait_s_name(tmp_path, capsys) -> None:
     broken = "c = get_config()\nc.GPUSpawner.memory_choices = ['lots']"
 
