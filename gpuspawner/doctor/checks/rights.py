@@ -140,12 +140,13 @@ async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
     if not verbs:
         return []
     effect = explain_without(status.plural)
+    own = "" if namespace == "kube-system" else f", with {namespace} instead of kube-system"
     return [
         warning(
             "rights-cluster-autoscaler",
             f"The hub isn't allowed to {verbs} the ConfigMap {name} in {namespace}. So {effect}.",
-            "Apply what gpuspawner rbac prints, or set GPUSpawner.autoscaling = 'none' if the "
-            "number of nodes is fixed.",
+            f"Apply what gpuspawner rbac prints{own}, or set GPUSpawner.autoscaling = 'none' if "
+            "the number of nodes is fixed.",
         )
     ]
 

@@ -182,8 +182,9 @@ async def test_the_right_to_a_status_in_another_namespace_is_asked_for_there() -
         review(lambda it: it["namespace"] != "openshift-machine-api"), status=place
     )
 
-    (text,) = (it.text for it in listed if it.id == "rights-cluster-autoscaler")
-    assert "the ConfigMap cluster-autoscaler-status in openshift-machine-api" in text
+    (one,) = (it for it in listed if it.id == "rights-cluster-autoscaler")
+    assert "the ConfigMap cluster-autoscaler-status in openshift-machine-api" in one.text
+    assert "rbac prints, with openshift-machine-api instead of kube-system" in one.advice
 
 
 ON_OPENSHIFT = node("a", 1)
