@@ -39,14 +39,17 @@ policies = Union(
         ``"exp-*"`` those whose name begins with ``exp-``. The limits count only these servers.
     ``hours``, ``timezone``
         A list of the times in which the policy applies, such as ``["Mon-Fri 08:00-18:00", "Sat"]``,
-        and their time zone; by default ``"UTC"``. A server that runs already goes on running.
+        and their time zone; by default ``"UTC"``. Hours such as ``22:00-06:00`` end on the next
+        day. A server that runs already goes on running.
 
     These keys say what the policy leaves on offer:
 
     ``accelerators``, ``images``, ``profiles``
         Lists of keys of :attr:`accelerators` and :attr:`images`, and of the slugs of profiles. An
-        empty list leaves nothing of this kind: ``"accelerators": []`` allows no GPUs. If the list
-        lacks the default, the first that is left becomes the default. Policies never add one.
+        empty list leaves nothing of this kind: ``"accelerators": []`` allows no accelerator. If the
+        list lacks the default, the first key that is left becomes the default. Where there is no
+        default, policies don't make one. A policy with ``images`` also takes the field of
+        :attr:`unlisted_image` from the form.
 
     These keys are limits. A limit never refuses a server that takes nothing of what it counts:
 
@@ -54,7 +57,7 @@ policies = Union(
         The most GPUs in one server, in all running servers of a user, and in those of each group in
         ``groups``. A number counts all GPUs. A dictionary counts by accelerator, by resource and
         all together: ``{"a100": 1, "nvidia.com/mig-1g.5gb": 4, "all": 4}``. See :attr:`gpu_weights`
-        for parts of GPUs.
+        for parts of GPUs. Limits per group need ``groups``.
     ``gpu_servers_per_user``, ``gpu_servers_per_group``
         The most servers with a GPU at a time.
     ``memory_per_server``, ``memory_per_user``, ``memory_per_group``, ``cpu_per_server``, …
@@ -65,32 +68,34 @@ policies = Union(
         from the moment when its node starts it. The shortest lifetime of all policies counts.
 
     ``idle``
-        When a server is given back whose GPUs aren't used::
+        Stops servers that don't use their GPUs::
 
             "idle": {"after": "1h", "after_if_others_wait": "20m", "warning": "10m"}
 
-        Its owner is warned once the GPUs haven't been used for so long: ``after_if_others_wait``
-        (by default as long as ``after``) while somebody waits in line for such a GPU, and otherwise
-        ``after``. The owner can keep the server ``keeps`` times (by default 2) for ``kept`` (by
-        default as long as ``after``). After the ``warning`` (by default ``"10m"``) the culler stops
-        it. The strictest of all policies counts, and what holds when a server starts holds until it
-        ends. It needs :attr:`gpu_use` with a Prometheus: a server whose use isn't known isn't
-        warned or stopped.
+        ``after`` is required: once the GPUs haven't been used for so long, the owner is warned.
+        While somebody waits in line for such a GPU, ``after_if_others_wait`` replaces it, which
+        can't be longer; by default both are equal. The owner can keep the server ``keeps`` times
+        (by default 2), each time for ``kept`` (by default as long as ``after``). Otherwise, when
+        the ``warning`` (by default ``"10m"``) is over, jupyterhub-idle-culler 2 stops the server,
+        if its ``cull_arbiter_hook`` is ``gpuspawner.use.arbiter.gives_back``. If several policies
+        have ``idle``, the strictest value of each key counts. What holds when a server starts holds
+        until it ends. The key needs :attr:`gpu_use` with a Prometheus. While the use of a server
+        isn't known, only the culler's own ``timeout`` applies to it.
 
     ``explanation``
         Your own words for users to whom the policy denies a server. The hub adds the figures.
     ``show_withheld``
         If ``True``, the form shows the accelerators and profiles that the policy doesn't leave on
-        offer, marked so and with the explanation.
+        offer, marked so and with the explanation. By default, it leaves them out.
 
     The hub counts its servers' pods by what they request, whatever else is written into them, and
     the servers that are starting. So a pod that has outlived its server counts, and a named server
     that is stopped doesn't. If the hub can't read the pods, it starts no server to which a limit
     per user or per group applies (HTTP 503), because it can't know how much is in use.
 
-    A function can say what a table can't. It gets the spawner and returns such a dictionary, or an
-    awaitable of one; the hub calls it at each form and each start. A server whose function fails,
-    or doesn't answer within ``start_timeout``, doesn't start.
+    Instead of the dictionary, you can set a function. It gets the spawner and returns such a
+    dictionary, or an awaitable of one; the hub calls it at each form and each start. A server whose
+    function fails, or doesn't answer within ``start_timeout``, doesn't start.
 
     .. versionadded:: 0.1
     """,
@@ -100,10 +105,12 @@ gpu_weights = Dict(
     help="""
     Sets how much of a GPU a device of each resource counts in :attr:`policies`.
 
-    A dictionary by resource. Of what isn't in it, devices of :attr:`accelerators` and those that
-    the hub can discover count as one GPU each, and others not at all::
+    A dictionary by resource; the weights are numbers, or fractions as text::
 
         c.GPUSpawner.gpu_weights = {"nvidia.com/mig-1g.5gb": "1/7", "nvidia.com/gpu.shared": 0.25}
+
+    A device of a resource that isn't in it counts as one GPU if the resource belongs to one of the
+    :attr:`accelerators`, or is one that the hub can discover. Other devices don't count.
 
     .. versionadded:: 0.1
     """,
