@@ -1,4 +1,4 @@
-"""Who may wait in line."""
+"""Who can wait in line."""
 
 from gpuspawner.traits.trait_types import Bool, Dict, Union
 
@@ -19,28 +19,31 @@ queue = Union(
         }
 
     ``accelerators``, ``profiles``
-        What people may wait for: keys of :attr:`accelerators`, or slugs of profiles; by default,
-        all of them.
+        What people can wait for: keys of :attr:`accelerators`, or slugs of profiles. By default,
+        everything. If ``accelerators`` is set, nobody can wait for a server without a GPU.
     ``policies``
-        Who may wait: only people to whom at least one of these :attr:`policies` applies; by
+        Who can wait: only people to whom at least one of these :attr:`policies` applies; by
         default, everybody.
     ``weights``
-        How much each minute of waiting counts for the members of a group; 1 for everybody else.
+        How much each minute of waiting counts for the members of a group, from 0.01 to 100; 1 for
+        everybody else. If somebody is in several of these groups, the highest weight counts.
         Somebody who has waited for 10 minutes with a weight of 2 is ahead of those who have waited
         for 19.
     ``part_kept_free``
-        Servers that need several GPUs of one node collect them: what becomes free on a node is kept
-        for one of them until it fits. This is how many nodes are kept at a time, as a part of those
-        that such a server could use, or one node if that is more; by default 0.25. With a larger
-        part, large servers wait for less time, and all together for more. With 0, it is one node.
+        A server that needs several GPUs of one node collects them: GPUs that become free on one
+        node are kept for it until it fits. This is the fraction of the nodes that such a server
+        could use on which GPUs are kept at a time; by default 0.25, and always at least one node.
+        With a larger fraction, large servers wait for less time, and all servers together wait for
+        more.
     ``places``, ``places_per_user``
-        How many servers may wait at a time, and how many of one user; by default 10,000 and 1.
+        How many servers can wait at a time, and how many of one user; by default 10,000 and 1.
     ``minutes_away``
         How many minutes a place is kept for people who have closed the page, unless they have
         chosen to have the server started anyway; by default 15.
     ``minutes_idle``
-        After how many minutes without use a server counts as idle. People in line are told how
-        many idle servers have what they wait for, never whose they are; by default 30.
+        After how many minutes without use a server counts as idle; by default 30. Its use is the
+        activity that JupyterHub sees, or what its GPUs compute if :attr:`gpu_use` measures that.
+        People in line read how many idle servers have what they wait for, but not whose they are.
 
     .. versionadded:: 0.1
     """,
