@@ -19,8 +19,9 @@ preflight = Enum(
         A server starts as with ``KubeSpawner``, without a check in the view of the cluster or a
         dry run by the API server. The form still shows what is free.
 
-    In each case the hub refuses a choice that isn't among the :attr:`offers <accelerators>`, and a
-    pod or a home directory that the API server itself rejects: for example, because of a quota.
+    In each case the hub refuses what the :attr:`policies` deny, a choice that isn't among the
+    :attr:`offers <accelerators>`, and a pod or a home directory that the API server itself rejects:
+    for example, because of a quota.
 
     .. versionadded:: 0.1
     """,
@@ -33,10 +34,10 @@ autoscaling = Enum(
     Sets whether nodes may be added for a server that no present node can hold.
 
     ``"detect"``, the default
-        The hub reads Karpenter's NodePools and the status of Cluster Autoscaler, if it may, and
-        the nodes' labels and provider ids. If nobody knows whether a node can come, the hub creates
-        the pod, and the autoscaler's answer decides. Without an answer in a minute, the hub refuses
-        the start; see :attr:`trial_timeout`.
+        The hub reads Karpenter's NodePools and the status of Cluster Autoscaler, if it has these
+        rights, and the nodes' labels and provider ids. If nobody knows whether a node can come, the
+        hub creates the pod, and the autoscaler's answer decides. Without an answer in a minute, the
+        hub refuses the start; see :attr:`trial_timeout`.
     ``"none"``
         No node is ever added, except to a pool with ``scale_up``.
     ``"always"``
@@ -53,7 +54,10 @@ trial_timeout = Float(
     help="""
     Sets how long the hub waits for an autoscaler if nobody knows whether a node comes, in seconds.
 
-    If the hub reads Cluster Autoscaler's status, it waits until the autoscaler has looked, too.
+    From 1 to 1200; by default 60. Without an answer of the autoscaler in this time, the hub refuses
+    the start. If the hub reads Cluster Autoscaler's status, it waits until the autoscaler has
+    looked, too. If it isn't allowed to read events, in which autoscalers answer, it waits as long
+    as for a node that is known to come.
 
     .. versionadded:: 0.1
     """,
@@ -65,7 +69,9 @@ autoscaler_status = Unicode(
     Names the ConfigMap to which Cluster Autoscaler writes its status, as ``namespace/name``.
 
     OpenShift's is in ``openshift-machine-api``; the autoscaler's Helm chart uses its own namespace.
-    Grant the right to this ConfigMap, too: ``gpuspawner rbac`` prints a Role for it.
+    Grant the right to this ConfigMap, too: ``gpuspawner rbac`` prints a Role and a RoleBinding for
+    the one in ``kube-system``. Change the namespace of both, and the ConfigMap's name if yours
+    differs.
 
     .. versionadded:: 0.1
     """,
@@ -93,8 +99,8 @@ default_filter_schedulers = List(
 
     By default it is empty. The hub knows Kubernetes' own scheduler and the profiles that GKE and
     Gardener set at admission, and reads from the values of Zero to JupyterHub whether the chart's
-    user-scheduler only ranks the nodes differently. It starts pods of other schedulers without
-    checking for room.
+    user-scheduler only ranks the nodes differently. The hub starts pods of all other schedulers
+    without checking for room.
 
     .. versionadded:: 0.1
     """,
@@ -120,12 +126,13 @@ messages_url = Union(
     help="""
     The address of a page that says what each message means.
 
-    After a refusal, the form leads to it, with the reason as anchor: ``messages_url#busy``. The
-    page for users of gpuspawner's documentation has these anchors; so can a page of yours. By
-    default there is no link.
+    After a refusal, the form links to it, with the reason as anchor: ``messages_url#busy``. The
+    page *What the messages mean for you* of gpuspawner's documentation has these anchors; a page of
+    yours can have them, too. If there is none for a reason, such as a cause of a failed start,
+    browsers show the top of the page. By default there is no link.
 
-    If there are pages in several languages, it is a dictionary by language tag. Who reads a
-    language that isn't in it gets the page in English, if there is one::
+    If there are pages in several languages, it is a dictionary by language tag. If a user's
+    language isn't in it, the form links to the page in English, if there is one::
 
         c.GPUSpawner.messages_url = {
             "en": "https://docs.example.org/users.html",

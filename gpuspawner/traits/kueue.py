@@ -12,7 +12,7 @@ kueue_queue = Unicode(
     GPUSpawner names none. A server whose pod names another one, by ``KubeSpawner.extra_labels`` or
     in a profile, waits there.
 
-    Kueue decides then when a server may start, and :attr:`queue` doesn't take effect for it.
+    Kueue then decides when a server starts, and :attr:`queue` doesn't apply to it.
 
     .. versionadded:: 0.1
     """,

@@ -1,4 +1,4 @@
-"""How long each phase of a start may take, and whether it checks the server's GPUs."""
+"""How long each phase of a start can take, and whether it checks the server's GPUs."""
 
 from functools import partial
 
@@ -9,12 +9,14 @@ _seconds = partial(Float, min=1.0)
 scheduling_timeout = _seconds(
     60.0,
     help="""
-    Sets how long a server may wait until the scheduler has found a node for it, in seconds.
+    Sets how long a server can wait until the scheduler has found a node for it, in seconds.
 
     If pods of lower priority have to end first, GPUSpawner adds the time that they may take. A
     server for which a new node has to come waits for that node instead, as long as the node's
-    autoscaler says that it comes; see :attr:`autoscaling`. If GPUSpawner can't tell whether a
-    server has room, the server may wait as long as ``KubeSpawner.start_timeout``.
+    autoscaler says that it comes, and at most twice the usual time of such a node, or twenty
+    minutes if that is longer; see :attr:`autoscaling`. If GPUSpawner can't tell whether a server
+    has room, or if :attr:`preflight` is ``"off"``, the server can wait as long as
+    ``KubeSpawner.start_timeout``.
 
     .. versionadded:: 0.1
     """,
@@ -24,9 +26,10 @@ preparing_timeout = _seconds(
     None,
     allow_none=True,
     help="""
-    Sets how long a server's volumes and images may take once it has a node, in seconds.
+    Sets how long a server's volumes and images can take once it has a node, in seconds.
 
-    With ``None``, they may take 600 seconds, or ``KubeSpawner.start_timeout`` if that is longer.
+    With ``None``, the default, the limit is 600 seconds, or ``KubeSpawner.start_timeout`` if that
+    is longer.
 
     Large images take minutes on a new node. What can't succeed any more, such as an image that
     doesn't exist, ends the start at once.

@@ -1,4 +1,4 @@
-"""Who may have what."""
+"""Who can have what."""
 
 from traitlets import Callable
 
@@ -7,7 +7,7 @@ from gpuspawner.traits.trait_types import Dict, Union
 policies = Union(
     [Dict(), Callable()],
     help="""
-    Sets who may have which servers, and how much.
+    Sets who can have which servers, and how much.
 
     A dictionary with an entry for each policy, by name::
 
@@ -29,7 +29,7 @@ policies = Union(
     These keys say to which servers a policy applies; without them, it applies to all:
 
     ``users``, ``groups``, ``roles``
-        Lists of names, which may have ``*``, ``?`` and ``[…]`` as in a shell. The policy is for the
+        Lists of names, which can have ``*``, ``?`` and ``[…]`` as in a shell. The policy is for the
         servers of a user who is in one of the lists, or in a group or role of one. Administrators
         have the role ``admin``. The owner of a server counts, also if somebody else starts it.
     ``except``
@@ -64,7 +64,7 @@ policies = Union(
         The same for memory and CPU, as the pods request them: ``"64Gi"``, ``8``. They count servers
         without a GPU, too.
     ``lifetime``
-        How long a server with a GPU may run, such as ``"90m"``, ``"8h"`` or ``"2d"``. It counts
+        How long a server with a GPU can run, such as ``"90m"``, ``"8h"`` or ``"2d"``. It counts
         from the moment when its node starts it. The shortest lifetime of all policies counts.
 
     ``idle``
