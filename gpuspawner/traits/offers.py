@@ -18,8 +18,8 @@ accelerators = Dict(
     Sets the GPU models that users can choose.
 
     A dictionary with an entry for each model. Its key is the model's name in :attr:`user_options`
-    and the REST API: up to 63 letters, digits, ``-``, ``_`` and ``.``. Each
-    entry needs ``node_selector`` or ``node_affinity``, to say which nodes have the model::
+    and the REST API: up to 63 letters, digits, ``-``, ``_`` and ``.``. Each entry needs
+    ``node_selector`` or ``node_affinity``, to say which nodes have the model::
 
         c.GPUSpawner.accelerators = {
             "a100": {
@@ -35,7 +35,7 @@ accelerators = Dict(
         }
 
     ``display_name``, ``description``
-        The texts on the form.
+        The texts on the form; by default the key, and no description.
     ``resource``
         The resource that the device plugin reports; by default ``nvidia.com/gpu``. The chosen
         count is both its request and its limit, as Kubernetes requires for devices.
@@ -49,7 +49,8 @@ accelerators = Dict(
     ``tolerations``
         Added to ``KubeSpawner.tolerations``.
     ``environment``, ``volumes``, ``volume_mounts``, ``runtime_class``
-        Added to the pod, for this model only.
+        Added to the pod, for this model only: variables by name, volumes and mounts as Kubernetes
+        writes them, and the name of a RuntimeClass.
     ``shared_memory``
         The size of ``/dev/shm``; by default 64 MB, too little for a PyTorch ``DataLoader`` with
         workers. Its content counts as the server's memory.
@@ -60,19 +61,20 @@ accelerators = Dict(
         default the first choice of each.
     ``scale_up``
         For a pool that an autoscaler grows, if the hub can't read how far it grows:
-        ``{"max_nodes": 4, "minutes": 8}``. If several pools match the selector,
-        ``max_nodes`` is for all of them together. The autoscaler adds a node only when a pod is
-        pending. So while the pool can still get a node that no waiting server needs, the hub
-        creates a pod even if no node has room for it. The user reads how many minutes a new node
-        usually takes. The hub adds twice these minutes to ``start_timeout``. For a start that waits
-        for a node, it adds at least twenty minutes.
+        ``{"max_nodes": 4, "minutes": 8}``. Both are required: the most nodes that the pool can
+        have, and how many minutes it usually takes until a new node runs a pod. If several pools
+        match the selector, ``max_nodes`` is for all of them together. The autoscaler adds a node
+        only when a pod is pending. So while the pool can still get a node that no waiting server
+        needs, the hub creates a pod even if no node has room for it. The user reads the
+        ``minutes`` until the hub has measured them. The hub adds twice these minutes to
+        ``start_timeout``; for a start that waits for a node, it adds at least twenty minutes.
 
     If the dictionary is empty, the hub discovers the models from the labels of the nodes. It can't
-    discover a pool that has no nodes: configure a pool that can be empty. If there are no offers
-    and ``extra_resource_limits`` gives GPUs to every server, every server keeps them, and nobody
-    chooses. Nobody chooses either if the hub has a form of its own, or if its spawner class reads
-    ``user_options``, as that of BinderHub does. While no node has ever had a GPU and there are no
-    other offers, there is no form.
+    discover a pool that has no nodes: configure a pool that can be empty. Users can't choose among
+    discovered models if ``extra_resource_limits`` gives GPUs to every server and there are no other
+    offers, if the hub has a form of its own, or if its spawner class reads ``user_options``, as
+    that of BinderHub does. While no node has ever had a GPU and there are no other offers, there is
+    no form.
 
     The *offers* are everything that users can choose: this trait, :attr:`default_accelerator`,
     :attr:`images`, :attr:`memory_choices`, :attr:`cpu_choices`, :attr:`unlisted_image` and
@@ -111,8 +113,12 @@ images = Dict(
             },
         }
 
-    ``accelerators`` restricts an image to the models with these keys; ``None`` in it stands for a
-    server without a GPU. If the dictionary is empty, every server runs ``KubeSpawner.image``.
+    Each entry needs ``image``. By default, ``display_name`` is the key. ``accelerators`` restricts
+    an image to the models with these keys; ``None`` in it stands for a server without a GPU.
+
+    Unless the model's ``default`` names another one, the first image that is offered with the
+    chosen model is the default. If the dictionary is empty, every server runs
+    ``KubeSpawner.image``.
 
     .. versionadded:: 0.1
     """,
@@ -125,8 +131,9 @@ memory_choices = List(
     A list of sizes as Kubernetes writes them: ``["8Gi", "16Gi"]``. A number without a unit is in
     bytes. Note that ``8G`` is 8·10⁹ bytes here, but 8·2³⁰ bytes in JupyterHub's own traits.
 
-    The chosen size is the server's limit; its request is the fraction in :attr:`memory_requested`.
-    If the list is empty, ``KubeSpawner.mem_limit`` and ``mem_guarantee`` apply.
+    Unless the model's ``default`` names another one, the first size is the default. The chosen size
+    is the server's limit; its request is the fraction in :attr:`memory_requested`. If the list is
+    empty, ``KubeSpawner.mem_limit`` and ``mem_guarantee`` apply.
 
     .. versionadded:: 0.1
     """,
@@ -138,8 +145,9 @@ cpu_choices = List(
 
     A list of amounts in cores, or as Kubernetes writes them: ``[2, 4]``, or ``["500m", 2]``.
 
-    The chosen number is the server's limit; its request is the fraction in :attr:`cpu_requested`.
-    If the list is empty, ``KubeSpawner.cpu_limit`` and ``cpu_guarantee`` apply.
+    Unless the model's ``default`` names another one, the first number is the default. The chosen
+    number is the server's limit; its request is the fraction in :attr:`cpu_requested`. If the list
+    is empty, ``KubeSpawner.cpu_limit`` and ``cpu_guarantee`` apply.
 
     .. versionadded:: 0.1
     """,
@@ -158,13 +166,13 @@ unlisted_image = Dict(
         }
 
     ``display_name``
-        The label of the field on the form.
+        The label of the field on the form; by default *Another image*.
     ``validation_regex``
-        The expression has to match the *whole* reference; in KubeSpawner's ``unlisted_choice``,
-        matching its beginning is enough. The server runs the image, so leave no part of the
-        registry's name open. Python and JavaScript should read the expression in the same way,
-        because the options' JSON Schema repeats it. Flags in front, such as ``(?i)``, may stay: in
-        the schema they are around a group.
+        Required. The expression has to match the *whole* reference; in KubeSpawner's
+        ``unlisted_choice``, matching its beginning is enough. The server runs the image, so leave
+        no part of the registry's name open. Python and JavaScript should read the expression in the
+        same way, because the options' JSON Schema repeats it. Flags in front, such as ``(?i)``, can
+        stay: in the schema they are around a group.
     ``validation_message``
         What users can enter, in words; completes *Enter …*. Without it, they read the expression.
 
@@ -183,8 +191,8 @@ unlisted_memory = Dict(
         c.GPUSpawner.unlisted_memory = {"min": "2Gi", "max": "64Gi", "step": "2Gi"}
 
     Users can enter the sizes from ``min`` to ``max`` in steps of ``step`` (by default ``1Gi``), at
-    most 256 sizes. They are the same for every GPU model and without a GPU. ``display_name`` is the
-    field's label.
+    most 256 sizes. ``min`` and ``max`` are required. The sizes are the same for every GPU model and
+    without a GPU. ``display_name`` is the field's label; by default *Another memory size*.
 
     .. versionadded:: 0.1
     """,
