@@ -12,7 +12,7 @@ memory_requested = _fraction(
 
     A fraction from 0.01 to 1; by default ``1.0``, all of it. The limit is always the whole chosen
     size. With ``0.5``, a server of ``16Gi`` requests ``8Gi``. Then twice as many servers fit on a
-    node, but if they use all of it, Kubernetes ends some.
+    node, but if they use all of the node's memory, Kubernetes ends some of them.
 
     .. versionadded:: 0.1
     """,
@@ -35,8 +35,12 @@ cpu_environment = Dict(
     help="""
     Sets environment variables of servers without a GPU.
 
-    By default they hide a node's GPUs: if the NVIDIA runtime is the node's default, a container
-    without ``NVIDIA_VISIBLE_DEVICES`` sees every GPU of the node, although its pod requests none.
+    By default, ``{"NVIDIA_VISIBLE_DEVICES": "void"}`` hides a node's GPUs: if the NVIDIA runtime is
+    the node's default, a container without this variable sees every GPU of the node, although its
+    pod requests none. Your dictionary replaces this one, so repeat the variable in it.
+
+    Servers of KubeSpawner's ``profile_list`` don't get these variables. Write them in the
+    ``environment`` of each profile without a GPU.
 
     .. versionadded:: 0.1
     """,
@@ -48,7 +52,8 @@ keep_cpu_servers_off_accelerators = Bool(
     Keeps servers without a GPU off the nodes of all :attr:`accelerators`.
 
     Set it to ``True`` if the cluster's GPU nodes have no taint. Otherwise a server without a GPU
-    can take the memory and CPU that a GPU server needs.
+    can take the memory and CPU that a GPU server needs. It has no effect on servers of
+    KubeSpawner's ``profile_list``: use the profiles' own selectors or affinities.
 
     .. versionadded:: 0.1
     """,

@@ -20,22 +20,23 @@ gpu_use = Union(
         }
 
     ``directory``
-        Where the record is kept, in a file for each day; by default, it is in memory only. If the
-        hub can't write there, it logs that, and goes on.
+        Where the record is kept, in a file for each day: a path that begins with ``/``. By default,
+        the record is in memory only. If the hub can't write there, it logs that, and goes on.
     ``days``
-        For how many days; by default 30.
+        For how many days the files are kept, from 1 to 366; by default 30.
     ``prometheus``
         The address of a Prometheus that scrapes NVIDIA's DCGM exporter, with a name and a password
         if it asks for them, percent-encoded: ``https://hub:a%2Fb@prometheus.example.org``. Without
-        it, the use of GPUs isn't known, and nothing is taken for idle.
+        this key, the use of GPUs isn't known, and the ``idle`` of :attr:`policies` is an error.
     ``notify``
         A function that tells an owner that a server will be stopped, for example by mail. It gets a
-        dictionary with ``user``, ``server``, ``accelerator``, ``gpus``, ``idle_seconds`` and
-        ``stops_in_seconds``; it may be asynchronous. It is called once for each warning, and at
-        most once in the time of ``after`` for a server that isn't kept meanwhile. No start waits
-        for it, and the hub logs its errors. It runs for at most ten owners at once; a call that
-        hasn't returned after three minutes is logged, and the next one takes its place. If a
-        hundred such calls still hang, the log names the owners who aren't told.
+        dictionary with ``user``, ``server`` (``""`` for the default server), ``accelerator``,
+        ``gpus``, ``idle_seconds`` and ``stops_in_seconds``. It can be asynchronous. The hub calls
+        it once for each warning. For a server that its owner hasn't kept meanwhile, the next call
+        comes at the earliest when the time of ``after`` in the :attr:`policies`' ``idle`` is over.
+        No start waits for the function, and the hub logs its errors. It runs for at most ten owners
+        at once; a call that hasn't returned after three minutes is logged, and the next one takes
+        its place. If a hundred such calls still hang, the log names the owners who aren't told.
 
     .. versionadded:: 0.1
     """,
