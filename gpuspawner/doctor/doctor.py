@@ -53,7 +53,7 @@ class Doctor(HubCommand):
     user = Unicode(
         help="Check the profiles that a function in KubeSpawner.profile_list lists for this user."
     ).tag(config=True)
-    groups = List(Unicode(), help="A group that this user is in.").tag(config=True)
+    groups = List(Unicode(), help="With --user: a group that this user is in.").tag(config=True)
     starts = Bool(
         help="Also start a server of this user by the hub's REST API, and remove it."
     ).tag(config=True)

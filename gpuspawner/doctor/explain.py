@@ -33,8 +33,9 @@ class Explain(FromFiles):
     """Explain why a server or a Pending pod has no room, node by node.
 
     With --user, the policies judge the server for that user first. The exit status is 0 if a node
-    has room, 1 if none has or a policy denies the server, 2 if that is unknown, and 3 if the
-    question can't be answered.
+    has room now, or once kube-scheduler has ended pods of lower priority; 1 if no node has, or if a
+    policy or the API server denies the server; 2 if that is unknown; and 3 if the question can't be
+    answered.
     """
 
     name = "explain"

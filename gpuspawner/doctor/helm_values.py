@@ -28,8 +28,10 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+[-.\w]*")
 class Rbac(Command):
     """Print the rights that a hub needs to read the cluster, for kubectl.
 
-    They are those of docs/how-to/rbac.md. The argument `minimal` prints the fewest, which suffice
-    for a cluster with a fixed number of nodes.
+    docs/how-to/rbac.md explains each of them. The argument `minimal` prints the fewest, to read
+    nodes and pods, for a cluster with a fixed number of nodes. With these, the hub doesn't check
+    volumes. If Cluster Autoscaler's status isn't in kube-system, change that namespace in the
+    output.
     """
 
     name = "rbac"

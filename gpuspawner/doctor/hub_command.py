@@ -64,8 +64,9 @@ class FromFiles(HubCommand):
 
     files = Unicode(
         help="""
-        A folder with the output of `kubectl get nodes -o json` in nodes.json, and so on, to use
-        instead of the cluster.
+        A folder to use instead of the cluster. It has the output of `kubectl get nodes -o json` in
+        nodes.json, and so on. What depends on a kind without a file is unknown, but without their
+        files, there is no Karpenter and no Kueue.
         """,
     ).tag(config=True)
 

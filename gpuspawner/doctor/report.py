@@ -28,7 +28,8 @@ class RecordReport(HubCommand):
     """Say which starts were refused, or would have been, and what became of them.
 
     It reads the files of `gpu_use.directory`. Without a directory, it asks the running hub, which
-    knows what has happened since it started; JUPYTERHUB_API_URL and JUPYTERHUB_API_TOKEN say how.
+    knows what has happened since it started. For that it needs JUPYTERHUB_API_URL, and in
+    JUPYTERHUB_API_TOKEN a token with the scope custom:gpuspawner:read:use.
     """
 
     name = "report"
@@ -38,8 +39,10 @@ class RecordReport(HubCommand):
         gpuspawner report --forget ann
     """)
 
-    days = Int(7, min=1, help="For how many days.").tag(config=True)
-    forget = Unicode(help="Remove all that is kept of this user.").tag(config=True)
+    days = Int(7, min=1, help="For how many days; only with gpu_use.directory.").tag(config=True)
+    forget = Unicode(
+        help="Remove this user from the files of gpu_use.directory, instead of a report."
+    ).tag(config=True)
 
     aliases: Any = {**COMMON_ALIASES, "days": "RecordReport.days", "forget": "RecordReport.forget"}  # noqa: RUF012, as traitlets has it
 

@@ -44,8 +44,9 @@ class Warm(FromFiles):
     """Print placeholder pods that keep room for servers, for kubectl.
 
     Each requests what one server does, so autoscalers add nodes for them, and kube-scheduler ends
-    one as soon as a server needs its room. They need a PriorityClass below that of servers: the
-    Zero-to-JupyterHub chart has one if scheduling.podPriority.enabled is true.
+    one as soon as a server needs its room. They need a PriorityClass with a lower value than that
+    of servers: the Zero-to-JupyterHub chart has one if scheduling.podPriority.enabled is true. The
+    output is YAML, unless --output json is set.
     """
 
     name = "warm"
@@ -55,7 +56,9 @@ class Warm(FromFiles):
         gpuspawner warm --profile t4 | kubectl delete --filename -
     """)
 
-    servers = Int(1, min=0, help="For how many servers.").tag(config=True)
+    servers = Int(1, min=0, help="How many servers the placeholders keep room for.").tag(
+        config=True
+    )
     profile = Unicode(help=PROFILE_HELP).tag(config=True)
     priority_class = Unicode(
         help="The PriorityClass; by default, the chart's own for placeholders."

@@ -39,8 +39,8 @@ cpu_environment = Dict(
     the node's default, a container without this variable sees every GPU of the node, although its
     pod requests none. Your dictionary replaces this one, so repeat the variable in it.
 
-    Servers of KubeSpawner's ``profile_list`` don't get these variables. Write them in the
-    ``environment`` of each profile without a GPU.
+    Servers of KubeSpawner's ``profile_list`` don't get these variables. Set them by ``environment``
+    in the ``kubespawner_override`` of each profile without a GPU.
 
     .. versionadded:: 0.1
     """,
