@@ -142,7 +142,7 @@ def visible(expected: int | None) -> Report:
     try:
         import pynvml
     except ImportError:
-        failure = "the package nvidia-ml-py is not installed; install gpuspawner[nvml]."
+        failure = "the package nvidia-ml-py is not installed; run: pip install nvidia-ml-py."
         return Report(expected, failure=failure)
     try:
         pynvml.nvmlInit()

@@ -94,8 +94,11 @@ class Doctor(HubCommand):
     def _findings(self) -> list[Finding]:
         groups = frozenset(self.groups)
         owner = Owner(self.user, groups, frozenset({"user"})) if self.user else NOBODY
-        if not self.starts and (self.accelerator or self.profile):
-            raise UsageError("--accelerator and --profile need --start")
+        if self.groups and not self.user:
+            raise UsageError("--group needs --user")
+        of_starts = self.accelerator, self.profile, self.hub_api, self.token_file
+        if not self.starts and any(of_starts):
+            raise UsageError("--accelerator, --profile, --hub-api and --token-file need --start")
         api = self._api() if self.starts else None
         try:
             return asyncio.run(self._examined(load(self.path), owner, api))

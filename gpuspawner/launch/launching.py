@@ -16,6 +16,7 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
 from gpuspawner.compat.hub_limits import preparing_seconds
 from gpuspawner.compat.kubespawner import Stock
+from gpuspawner.kube.quoting import one_line
 from gpuspawner.launch.observed_pod import AGAIN_SECONDS, InView, Seen, SeenPod, SeenWorkload
 from gpuspawner.launch.progress import Progress, Teller
 from gpuspawner.launch.unscheduled import WhyUnscheduled
@@ -141,7 +142,7 @@ class Launching:
             self._note_broken(failure, seen.node)
             is_final = failure.late is not StartPhase.SCHEDULED
             if is_final or not self._gets_longer(seen, await self._judged()):
-                raise refused(failure, self._proposal.grant)
+                raise refused(failure, self._proposal.grant, seen.node)
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
@@ -282,12 +283,16 @@ def not_started(error: TimeoutError, troubles: Iterable[Trouble] = ()) -> Refusa
     return Refusal(messages.failure(failure), reason="not-started", details=str(error))
 
 
-def refused(failure: GivenUp, grant: Grant = NOTHING) -> Refusal:
-    """Return the refusal of a start that is given up; *grant* is what it was to get."""
+def refused(failure: GivenUp, grant: Grant = NOTHING, node: str = "") -> Refusal:
+    """Return the refusal of a start that is given up.
+
+    *grant* is what it was to get. The hub's log names the *node* that the pod had: if starts fail
+    there again and again, administrators have to find it.
+    """
     cause = failure.cause
     text = cause.text if cause else ""
     return Refusal(
         messages.with_details(messages.failure(failure, grant), (text,) if text else ()),
         reason=cause.kind.value if cause else f"not-{failure.late}",
-        details=text,
+        details="; ".join(filter(None, (node and f"on {one_line(node)}", text))),
     )

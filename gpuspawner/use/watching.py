@@ -318,17 +318,19 @@ class UseWatch:
         return None if at is None else max(0.0, at - self._clock())
 
     def unused_for(self, seconds: float) -> frozenset[Key]:
-        """Return the pods that nobody has used for so long: by their GPUs where that is known."""
+        """Return the pods that nobody has used for so long.
+
+        GPUs say so where they have been looked at for so long, and otherwise activity does, unless
+        a GPU has been used.
+        """
         known = self.servers.values()
-        by_activity = unused_for(seconds) - {
-            it.key for it in known if it.standing.state is not UseState.UNKNOWN
-        }
+        used = {it.key for it in known if it.standing.state is UseState.USED}
         unused = {
             it.key
             for it in known
             if it.standing.state is UseState.UNUSED and it.use and it.use.seconds >= seconds
         }
-        return by_activity | unused
+        return (unused_for(seconds) - used) | unused
 
 
 async def _notify(

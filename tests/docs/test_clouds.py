@@ -154,7 +154,7 @@ def test_quotas_and_stock_outs_are_told_apart_as_the_page_says(row: list[str]) -
 
 
 def test_what_is_neither_is_told_apart_too() -> None:
-    text = PAGE.split("Also told apart")[1].split("\n\n")[0]
+    text = PAGE.split("The hub also recognizes")[1].split("\n\n")[0]
 
     found = {why_failed(it) for it in re.findall("`(.+?)`", text)}
 

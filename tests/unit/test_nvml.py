@@ -199,4 +199,4 @@ def test_without_the_package_the_message_says_how_to_install_it(tmp_path):
     status, answer = ask("--expect", "0", PYTHONPATH=str(tmp_path))
 
     assert status == 2
-    assert "gpuspawner[nvml]" in answer["message"]
+    assert "pip install nvidia-ml-py" in answer["message"]

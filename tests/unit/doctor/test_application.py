@@ -80,11 +80,21 @@ def test_an_option_that_does_not_exist_is_refused_by_name(capsys, name, option) 
     assert f"gpuspawner {name}: it takes no {option}; " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--accelerator", "--profile"])
-def test_the_doctor_refuses_to_name_what_it_would_not_start(capsys, option) -> None:
+@pytest.mark.parametrize(
+    ("option", "needed"),
+    [
+        *((it, "--start") for it in ("--accelerator", "--profile", "--hub-api", "--token-file")),
+        ("--group", "--user"),
+    ],
+)
+def test_the_doctor_refuses_options_that_mean_nothing_without_another(
+    capsys, option, needed
+) -> None:
     assert main(["doctor", option, "t4"]) == 3
 
-    assert "gpuspawner doctor: --accelerator and --profile need --start" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert option in told
+    assert told.rstrip().endswith(needed)
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,17 @@ async def test_what_has_become_of_the_pod_counts_before_why_it_gets_no_node() ->
         await launching(evicted, question=lambda: TAKEN).until_failed(Heard())
 
 
+async def test_the_log_names_the_node_of_a_pod_that_became_no_server() -> None:
+    refused_there = {**NO_ROOM, "spec": {"nodeName": "gpu-7"}}
+    refused_there["status"] = {"phase": "Failed", "reason": "OutOfnvidia.com/gpu"}
+
+    with pytest.raises(Refusal) as refused:
+        await launching(refused_there).until_failed(Heard())
+
+    assert "on gpu-7" in refused.value.details
+    assert "gpu-7" not in refused.value.text
+
+
 async def test_a_pod_is_asked_about_its_node_on_if_telling_of_it_fails_by_itself(
     caplog, monkeypatch
 ) -> None:

@@ -521,6 +521,18 @@ async def test_the_line_counts_as_idle_who_does_not_use_a_gpu_and_else_who_is_in
     assert stage.watch.unused_for(7200) == {keys["eve"]}
 
 
+async def test_where_gpus_were_not_looked_at_for_so_long_activity_says_who_is_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    inactive = frozenset({("hub", "jupyter-ann")})
+    monkeypatch.setattr(watching, "unused_for", lambda _: inactive)
+
+    await stage.look(ann=0.0, bob=0.0)
+
+    assert stage.watch.unused_for(7200) == inactive
+
+
 async def test_a_stopped_server_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch)
     await stage.look(ann=0.0)
