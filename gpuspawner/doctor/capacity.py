@@ -122,7 +122,8 @@ def _of_many(told: capacity.ManyServers) -> dict[str, Any]:
 
 
 def _tell_of_many(name: str, told: capacity.ManyServers) -> None:
-    terminal.say(f"{told.found.servers} servers with {name}:")
+    number = told.found.servers
+    terminal.say(f"{number} server{'s' * (number != 1)} with {name}:")
     terminal.table(("SERVERS", "WHAT BECOMES OF THEM"), outcomes(told.found))
     for remark in remarks(told.found, told.queue, told.unjudged_quotas):
         terminal.say(remark)

@@ -187,7 +187,9 @@ class Trial:
                     await asyncio.sleep(_LOOK_SECONDS)
             await self._delete_claims()
         except (HubApiError, RequestError, TimeoutError, *UNDECODABLE) as failed:
-            text = f"It isn't sure that the server was removed: {failed or 'it takes too long'}."
+            text = (
+                f"It isn't certain whether the server was removed: {failed or 'it takes too long'}."
+            )
             self._tell(text)
             return [warning("start-left", text, self._where_to_look())]
         self._tell("The server was removed.")

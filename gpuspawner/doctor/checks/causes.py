@@ -99,7 +99,8 @@ def _unchecked(facts: list[str]) -> Cause | None:
     return Cause(
         "unchecked",
         f"gpuspawner can't check for {{servers}} whether a node has room: {'; '.join(others)}.",
-        "See “Unknown” in docs/reference/scheduling.md; the servers start unchecked.",
+        "They start unchecked. The documentation's page “What the scheduler would do” lists what "
+        "is unknown.",
     )
 
 

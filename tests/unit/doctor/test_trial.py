@@ -119,7 +119,7 @@ async def test_it_says_so_unless_the_pod_and_the_claim_are_gone(
         left = await tried._removed()
 
     assert [it.text for it in left] == [
-        f"It isn't sure that the server was removed: {why}." for why in told
+        f"It isn't certain whether the server was removed: {why}." for why in told
     ]
 
 
@@ -228,4 +228,4 @@ async def test_an_interrupted_start_may_be_left_if_the_hub_makes_its_server_late
         await asyncio.wait({starting})
 
     assert starting.cancelled()
-    assert told[-1] == "It isn't sure that the server was removed: HTTP 404: no."
+    assert told[-1] == "It isn't certain whether the server was removed: HTTP 404: no."
