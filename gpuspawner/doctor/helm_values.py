@@ -30,8 +30,8 @@ class Rbac(Command):
 
     docs/how-to/rbac.md explains each of them. The argument `minimal` prints the fewest, to read
     nodes and pods, for a cluster with a fixed number of nodes. With these, the hub doesn't check
-    volumes. If Cluster Autoscaler's status isn't in kube-system, change that namespace in the
-    output.
+    volumes. If Cluster Autoscaler's status is another ConfigMap than that of kube-system, change
+    the namespace and the name in the output.
     """
 
     name = "rbac"

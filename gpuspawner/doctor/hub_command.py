@@ -66,7 +66,7 @@ class FromFiles(HubCommand):
         help="""
         A folder to use instead of the cluster. It has the output of `kubectl get nodes -o json` in
         nodes.json, and so on. What depends on a kind without a file is unknown, but without their
-        files, there is no Karpenter and no Kueue.
+        files, there is no Karpenter, no Kueue and no autoscaler of OpenShift's.
         """,
     ).tag(config=True)
 

@@ -275,11 +275,11 @@ def not_sent(error: TimeoutError) -> Refusal:
     return Refusal(messages.unreachable(), reason="unreachable", details=str(error))
 
 
-def not_started(error: TimeoutError, troubles: Iterable[Trouble] = ()) -> Refusal:
+def not_started(error: TimeoutError, troubles: Iterable[Trouble], node: str) -> Refusal:
     """Make the refusal of a start that KubeSpawner gives up, perhaps without seeing its pod."""
     failure = late(troubles, StartPhase.STARTED)
     if failure.cause is not None:
-        return refused(failure)
+        return refused(failure, node=node)
     return Refusal(messages.failure(failure), reason="not-started", details=str(error))
 
 

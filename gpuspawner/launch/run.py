@@ -79,11 +79,11 @@ class Run:
                 raise
             if not self.created.is_set():
                 raise not_sent(error) from None
-            raise not_started(error, self._troubles()) from None
+            raise not_started(error, self._troubles(), self._node) from None
         if self._launch:
             self._launch.was_ready = True
         ready = time.monotonic()
-        await until_reachable(url, self._spawner.http_timeout, self._troubles)
+        await until_reachable(url, self._spawner.http_timeout, self._troubles, self._node)
         self._note_started(time.monotonic() - ready)
         return url
 
@@ -101,6 +101,10 @@ class Run:
         """
         self._has_failed = self._has_failed or (self.created.is_set() and _running.get() is self)
         return self._has_failed
+
+    @property
+    def _node(self) -> str:
+        return self._launch.node if self._launch else ""
 
     def _troubles(self) -> tuple[Trouble, ...]:
         return self._launch.troubles if self._launch else ()
@@ -140,7 +144,10 @@ _GROWTH = 1.5
 
 
 async def until_reachable(
-    url: object, patience: float, troubles: Callable[[], Iterable[Trouble]] = tuple
+    url: object,
+    patience: float,
+    troubles: Callable[[], Iterable[Trouble]] = tuple,
+    node: str = "",
 ) -> None:
     """Wait until something accepts connections at a server's address.
 
@@ -148,6 +155,7 @@ async def until_reachable(
         url: As KubeSpawner's start returns it; anything else isn't waited for.
         patience: In seconds; the hub's own ``http_timeout``.
         troubles: Returns what goes wrong: a server that has crashed doesn't listen.
+        node: Where the server is, for the hub's log.
 
     Raises:
         Refusal: Nothing does.
@@ -160,7 +168,7 @@ async def until_reachable(
         if await _accepts_within(NEWS_SECONDS, *address):
             return
         failure = late(troubles(), StartPhase.ANSWERED)
-    raise refused(failure)
+    raise refused(failure, node=node)
 
 
 async def _accepts_within(seconds: float, host: str, port: int) -> bool:

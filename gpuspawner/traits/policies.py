@@ -80,7 +80,7 @@ policies = Union(
         if its ``cull_arbiter_hook`` is ``gpuspawner.use.arbiter.gives_back``. If several policies
         have ``idle``, the strictest value of each key counts. What holds when a server starts holds
         until it ends. The key needs :attr:`gpu_use` with a Prometheus. While the use of a server
-        isn't known, only the culler's own ``timeout`` applies to it.
+        isn't known, the culler's own ``timeout`` applies to it, unless its owner keeps it.
 
     ``explanation``
         Your own words for users to whom the policy denies a server. The hub adds the figures.

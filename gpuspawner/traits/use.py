@@ -27,7 +27,7 @@ gpu_use = Union(
     ``prometheus``
         The address of a Prometheus that scrapes NVIDIA's DCGM exporter, with a name and a password
         if it asks for them, percent-encoded: ``https://hub:a%2Fb@prometheus.example.org``. Without
-        this key, the use of GPUs isn't known, and policies can't have the key ``idle``.
+        this key, the use of GPUs isn't known; the key ``idle`` of policies needs it.
     ``notify``
         A function that tells an owner that a server will be stopped, for example by mail. It gets a
         dictionary with ``user``, ``server`` (``""`` for the default server), ``accelerator``,

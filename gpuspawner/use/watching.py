@@ -58,6 +58,8 @@ class Watched(msgspec.Struct, frozen=True):
 
     Attributes:
         use: Over the time of its rule; None if it isn't known.
+        unused_since: Since when its GPUs aren't used, over all looks; None if they are used, or if
+            that isn't known.
         rule: When it is given back; None for never.
         uid: Its pod's.
         gpus: How many devices it has.
@@ -75,6 +77,7 @@ class Watched(msgspec.Struct, frozen=True):
     began: datetime | None
     rule: WhenIdle | None
     use: GPUUse | None = None
+    unused_since: float | None = None
     standing: IdleStanding = IdleStanding()
     told_at: float | None = None
     began_as: str = ""
@@ -233,16 +236,27 @@ class UseWatch:
 
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
+        it = replace(it, use=use, unused_since=self._unused_since(it, use))
         if it.rule is None:
-            return replace(it, use=use, standing=IdleStanding(UseState.of(use)))
+            return replace(it, standing=IdleStanding(UseState.of(use)))
         before = self._servers.get(it.server)
         if before is None or before.uid != it.uid:
             before = replace(it, standing=self._earlier_of(it))
         standing, happened = after(before.standing, use, it.rule, self._clock())
-        made = replace(it, use=use, standing=standing, told_at=before.told_at)
+        made = replace(it, standing=standing, told_at=before.told_at)
         for each in happened:
             self._note(made, each, it.rule)
         return self._tell(made, it.rule) if Happened.WARNED in happened else made
+
+    def _unused_since(self, it: Watched, use: GPUUse | None) -> float | None:
+        """Return since when its GPUs aren't used; None if they are, or if nobody knows."""
+        if use is None or use.is_used:
+            return None
+        since, before = self._clock() - use.seconds, self._servers.get(it.server)
+        if before is None or before.uid != it.uid or before.unused_since is None:
+            return since
+        # Between windows that don't meet, they may have been used.
+        return min(since, before.unused_since) if since <= self._looked_at else since
 
     def _earlier_of(self, it: Watched) -> IdleStanding:
         """Return how a server stood with earlier hubs, once: not for the next of its name.
@@ -318,19 +332,16 @@ class UseWatch:
         return None if at is None else max(0.0, at - self._clock())
 
     def unused_for(self, seconds: float) -> frozenset[Key]:
-        """Return the pods that nobody has used for so long.
-
-        GPUs say so where they have been looked at for so long, and otherwise activity does, unless
-        a GPU has been used.
-        """
+        """Return the pods that nobody has used for so long: by their GPUs where that is known."""
         known = self.servers.values()
-        used = {it.key for it in known if it.standing.state is UseState.USED}
-        unused = {
-            it.key
-            for it in known
-            if it.standing.state is UseState.UNUSED and it.use and it.use.seconds >= seconds
+        by_activity = unused_for(seconds) - {
+            it.key for it in known if it.standing.state is not UseState.UNKNOWN
         }
-        return (unused_for(seconds) - used) | unused
+        latest = self._looked_at - seconds
+        unused = {
+            it.key for it in known if it.unused_since is not None and it.unused_since <= latest
+        }
+        return by_activity | unused
 
 
 async def _notify(

@@ -140,7 +140,8 @@ async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
     if not verbs:
         return []
     effect = explain_without(status.plural)
-    own = "" if namespace == "kube-system" else f", with {namespace} instead of kube-system"
+    is_usual = (namespace, name) == ("kube-system", "cluster-autoscaler-status")
+    own = "" if is_usual else f" with the ConfigMap {name} and the namespace {namespace} in it"
     return [
         warning(
             "rights-cluster-autoscaler",

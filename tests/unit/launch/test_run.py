@@ -157,12 +157,25 @@ async def test_a_start_that_kubespawner_gives_up_is_told_by_what_its_container_d
     crashed = Trouble(Kind.CRASHED, exit=Exit(code=1, last_words="ImportError: torch"))
     run = spawner.gpuspawner_gates._new_run()
     run.created.set()
-    run._launch = SimpleNamespace(troubles=(crashed,))
+    run._launch = SimpleNamespace(troubles=(crashed,), node="gpu-7")
     given_up = TimeoutError("pod jhub/jupyter-alice did not start in 60 seconds!")
     spawner.gpuspawner_stock.run_start = AsyncMock(side_effect=given_up)
 
-    with pytest.raises(Refusal, match=r"crashed while it was starting\..*ImportError: torch"):
+    message = r"crashed while it was starting\..*ImportError: torch"
+    with pytest.raises(Refusal, match=message) as refused:
         await run.until_it_listens()
+    assert refused.value.details == "on gpu-7"
+
+
+async def test_the_log_names_the_node_of_a_server_that_never_listens(hub_with) -> None:
+    spawner: Any = hub_with().spawner(accelerators={"a100": A100}, http_timeout=0)
+    run = spawner.gpuspawner_gates._new_run()
+    run._launch = SimpleNamespace(troubles=(), node="gpu-7")
+    spawner.gpuspawner_stock.run_start = AsyncMock(return_value="http://127.0.0.5:9")
+
+    with pytest.raises(Refusal) as refused:
+        await run.until_it_listens()
+    assert refused.value.details == "on gpu-7"
 
 
 @pytest.mark.parametrize(

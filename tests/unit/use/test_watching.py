@@ -521,16 +521,36 @@ async def test_the_line_counts_as_idle_who_does_not_use_a_gpu_and_else_who_is_in
     assert stage.watch.unused_for(7200) == {keys["eve"]}
 
 
-async def test_where_gpus_were_not_looked_at_for_so_long_activity_says_who_is_idle(
+async def test_looks_that_are_shorter_than_the_line_asks_add_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ann = ("hub", "jupyter-ann")
+    stage = Stage(monkeypatch)
+    stage.waiting = {"a100": 1}  # so that 20 minutes count
+    monkeypatch.setattr(watching, "unused_for", lambda _: frozenset([ann]))
+
+    await stage.look(ann=0.0)
+    assert stage.watch.unused_for(1800) == frozenset()
+    await stage.look(seconds_later=900, ann=0.0)
+    assert stage.watch.unused_for(1800) == {ann}
+
+    await stage.look(ann=0.9)
+    await stage.look(seconds_later=1300, ann=0.0)
+    assert stage.watch.unused_for(1800) == frozenset()
+
+
+async def test_between_looks_that_do_not_meet_a_gpu_may_have_been_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stage = Stage(monkeypatch)
-    inactive = frozenset({("hub", "jupyter-ann")})
-    monkeypatch.setattr(watching, "unused_for", lambda _: inactive)
+    stage.waiting = {"a100": 1}
+    monkeypatch.setattr(watching, "unused_for", lambda _: frozenset())
 
-    await stage.look(ann=0.0, bob=0.0)
+    await stage.look(ann=0.0)
+    await stage.look(seconds_later=1300, ann=0.0)
 
-    assert stage.watch.unused_for(7200) == inactive
+    assert stage.watch.unused_for(1800) == frozenset()
+    assert stage.watch.unused_for(1200) == {("hub", "jupyter-ann")}
 
 
 async def test_a_stopped_server_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
