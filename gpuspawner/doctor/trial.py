@@ -87,7 +87,10 @@ async def _free_name(api: HubApi, user: str) -> str:
         if refused.status != HTTPStatus.BAD_REQUEST:
             raise
     if "" in known.get("servers", {}):
-        text = "the hub has no named servers, and the default server is in use"
+        text = (
+            "the hub has no named servers, and the default server is in use; stop that one first, "
+            "or name another user"
+        )
         raise HubApiError(HTTPStatus.CONFLICT, text)
     return ""
 
@@ -270,7 +273,8 @@ def _not_started(user: str, refused: HubApiError) -> Finding:
     if refused.status in _OF_SCOPES:
         advice = (
             f"Give the token the scope servers!user={user}, which has read:servers and "
-            "delete:servers in it, and look whether the hub knows the user."
+            "delete:servers in it, and look whether the hub knows the user, and whether policies "
+            "allow the server."
         )
     if isinstance(refused, NoHubError):
         advice = "Look whether the hub is up, and whether --hub-api names its REST API."

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import waiting
+from gpuspawner.kube.quoting import one_line
 from gpuspawner.launch.server_state import PLACE, place_of, without_place
 from gpuspawner.line.kept_places import PATIENCE_SECONDS, KeptPlaces, Server
 from gpuspawner.reservations.place_in_line import OPTION
@@ -77,11 +78,16 @@ async def resume(kept: KeptPlaces, server: Server) -> None:
         answer = repr(error)
     try:
         if kept.find(server) and not waiting.is_active(*server):
-            log.warning("%s's server can't wait in line any more: %s", server[0], answer)
+            log.warning("%s can't wait in line any more: %s", _named(server), answer)
             kept.take(server)
             await waiting.change_state(*server, without_place)
     except Exception:
-        log.exception("The hub's database may still have the place of %s's server", server[0])
+        log.exception("The hub's database may still have the place of %s", _named(server))
+
+
+def _named(server: Server) -> str:
+    """Name a server as the hub's log does."""
+    return one_line(":".join(filter(None, server)))
 
 
 async def _last_answer(kept: KeptPlaces, server: Server) -> int:

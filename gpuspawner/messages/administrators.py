@@ -251,6 +251,8 @@ def find_missing_rights(plurals: Iterable[str]) -> Iterator[Finding]:
     for effect, kinds in by_effect.items():
         verbs, what = "list and watch", ", ".join(kinds)
         advice = GRANT.format(verbs=verbs, what=what)
+        if any(it in _NAMES.values() for it in kinds):
+            advice += " It prints the ConfigMap's usual name and namespace: change them to yours."
         yield warning("rights", f"no right to {verbs} {what}: {effect}.", advice)
 
 

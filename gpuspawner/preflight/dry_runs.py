@@ -90,7 +90,10 @@ class DryRun:
             return body
         rejection = read(status, body, Of.POD)
         if rejection is None or _may_pass(rejection):
-            self._skip(message(body) or f"HTTP status {status}")
+            # The name of a user's own namespace would make each of them a reason of its own.
+            has_none = rejection is not None and isinstance(rejection.cause, Missing)
+            why = message(body) or f"HTTP status {status}"
+            self._skip("the pod's namespace doesn't exist yet" if has_none else why)
             return None
         return rejection
 

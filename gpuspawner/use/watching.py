@@ -125,7 +125,7 @@ class UseWatch:
         self._earlier: dict[ServerName, IdleStanding] = {}  # from before the hub's start
         self._looked_at = -1e9
         self._pause = SECONDS
-        self._why = ""
+        self._unknown: set[float] = set()  # the windows of which it is logged
 
     @property
     def servers(self) -> Mapping[ServerName, Watched]:
@@ -202,11 +202,12 @@ class UseWatch:
         try:
             window = await self._source.window(seconds)
         except UseUnknownError as error:
-            if not self._why:
-                log.warning("gpu_use.prometheus: nobody knows which GPUs are used: %s", error)
-            self._why = str(error)
+            if seconds not in self._unknown:
+                over = f"the last {seconds / 60:g} minutes"
+                log.warning("gpu_use.prometheus: GPUs' use over %s isn't known: %s", over, error)
+            self._unknown.add(seconds)
             return None
-        self._why = ""
+        self._unknown.discard(seconds)
         return window
 
     async def _with_gpus(self) -> AsyncIterator[Watched]:

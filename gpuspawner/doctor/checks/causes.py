@@ -8,12 +8,14 @@ from gpuspawner.doctor.checks import labels
 from gpuspawner.doctor.checks.labels import Selectors, Wrong
 from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.gates.what_if import OfferedServer, Tried
-from gpuspawner.kube.quoting import listing, nearest
+from gpuspawner.kube.quoting import listing, nearest, one_line
+from gpuspawner.messages import kueue
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.preflight.decider import BY_KUEUE
 from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait, on_nodes
+from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
 from gpuspawner.preflight.rejection import (
     Denied,
     Insecure,
@@ -72,6 +74,8 @@ def cause(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause | No
         return Cause(
             "unusable", f"Nobody can start {{servers}}: {tried.problem}", "Correct {place}."
         )
+    if isinstance(tried.decision, Refuse) and tried.decision.queue is not None:
+        return _not_in_queue(tried.decision.queue)
     match on_nodes(tried.decision):
         case Start(notes=notes):
             unknown = [fact for it in notes if isinstance(it, UnknownRules) for fact in it.facts]
@@ -85,6 +89,21 @@ def cause(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause | No
         case Wait(scale_up=MayScaleUp() as outlook) if _is_a_guess(outlook):
             return None if selected(state, tried) else _unknown_pool(state, tried, selectors)
     return None
+
+
+def _not_in_queue(no: Never | Closed) -> Cause:
+    if isinstance(no, Closed):
+        passes = no.why in (WhyClosed.STOPPED, WhyClosed.INACTIVE)
+        worst = Severity.WARNING if passes else Severity.ERROR
+        text = f"Nobody can start {{servers}}: {kueue.explain(no)}."
+        return Cause("kueue-refused", text, "Correct the queue, or {place}.", worst=worst)
+    asked, most = amount(no.resource, no.asked), figure(no.resource, no.most)
+    return Cause(
+        "kueue-refused",
+        f"Nobody can start {{servers}}: the LocalQueue {one_line(no.queue)} could never give "
+        f"{asked}, but at most {most}.",
+        "Offer less in {place}, or raise the quota.",
+    )
 
 
 def _is_a_guess(outlook: MayScaleUp) -> bool:

@@ -9,6 +9,7 @@ from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.schedulers import UnknownScheduler
 from gpuspawner.cluster.view import server_version
 from gpuspawner.doctor.hub import Hub
+from gpuspawner.doctor.nodes import count
 from gpuspawner.gates.what_if import Tried
 from gpuspawner.messages.administrators import (
     Finding,
@@ -61,10 +62,8 @@ async def check_version(hub: Hub) -> list[Finding]:
                 "first.",
             )
         ]
-    nodes, pods = len(hub.state.nodes), len(hub.state.pods)
-    text = (
-        f"Kubernetes {server or 'of an unknown version'} has {nodes} nodes, which run {pods} pods."
-    )
+    nodes, pods = count(len(hub.state.nodes)), len(hub.state.pods)
+    text = f"Kubernetes {server or 'of an unknown version'} has {nodes} and {pods} pods on them."
     ours, theirs = minor_version(version), minor_version(server)
     if given or not ours or not theirs or 0 <= theirs - ours <= 1:
         return [fine("cluster", text)]

@@ -104,7 +104,9 @@ async def check_use(hub: Hub) -> list[Finding]:
     if not window.devices:
         text = f"Prometheus has no pod's GPU from DCGM exporter, {effect}, unless no pod has one."
         return [warning("gpu-use", text, "Let Prometheus scrape DCGM exporter.")]
-    return [fine("gpu-use", f"Prometheus knows the GPUs of {len(window.devices)} pods.")]
+    number = len(window.devices)
+    pods = "one pod" if number == 1 else f"{number} pods"
+    return [fine("gpu-use", f"Prometheus knows the GPUs of {pods}.")]
 
 
 async def check_slips(hub: Hub) -> list[Finding]:

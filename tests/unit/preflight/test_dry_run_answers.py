@@ -91,6 +91,19 @@ async def test_an_answer_that_says_nothing_about_the_pod_is_logged_once(server, 
     assert "A dry run failed" in caplog.text
 
 
+async def test_users_own_namespaces_that_are_not_there_yet_are_one_reason(caplog) -> None:
+    server = says(404, 'namespaces "jhub-alice" not found')
+    dry_run = DryRun(server, 60)
+
+    await dry_run.admit("jhub-alice", POD)
+    server.say_as(says(404, 'namespaces "jhub-bob" not found'))
+    await dry_run.admit("jhub-bob", POD)
+
+    assert [it.partition(": ")[2] for it in caplog.messages] == [
+        "the pod's namespace doesn't exist yet"
+    ]
+
+
 async def test_each_reason_is_logged(caplog) -> None:
     server = says(400, NO_DRY_RUN)
     dry_run = DryRun(server, 60)

@@ -242,6 +242,32 @@ async def test_what_its_owner_kept_before_the_hub_s_start_is_not_the_next_server
     assert stands(stage)["ann"] == ("unused", 600)
 
 
+async def test_a_window_that_prometheus_never_answers_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(monkeypatch)
+    stage.watch._source = OnlyShortWindows()
+    for name, server in watching.hub().users.items():
+        idle = RULE if name == "ann" else None
+        server.spawners[""].gpuspawner_gates.server_state.granted = Granted("a100", idle=idle)
+    stage.waiting = {"a100": 1}  # 20 minutes for ann, an hour for bob
+
+    await stage.look()
+    await stage.look()
+
+    [line] = caplog.messages
+    assert "use over the last 60 minutes isn't known: too many samples" in line
+
+
+class OnlyShortWindows(PlayedSource):
+    """A Prometheus that has too many samples for an hour."""
+
+    async def window(self, seconds: float) -> Window:
+        if seconds >= 3600:
+            raise UseUnknownError("too many samples")
+        return await super().window(seconds)
+
+
 async def test_while_prometheus_is_away_nobody_is_warned_or_stopped(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

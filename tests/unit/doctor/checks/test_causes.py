@@ -9,10 +9,16 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner.doctor.checks import offers
+from gpuspawner.doctor.checks.causes import cause
+from gpuspawner.doctor.checks.labels import Selectors
 from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.offered_servers import listed
-from gpuspawner.gates.what_if import try_out
+from gpuspawner.gates.what_if import OfferedServer, Tried, try_out
 from gpuspawner.messages.administrators import Finding, Severity
+from gpuspawner.offers.grant import Grant
+from gpuspawner.preflight.decision import Reason, Refuse
+from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
+from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.files import Files
 from tests.unit.makers.worlds import GPU, Plain, labelled, node
 
@@ -130,3 +136,29 @@ async def test_a_setting_that_no_node_matches_is_named(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert IN_SELECTOR in of(found, "no-node").text
+
+
+def tried(queue: Never | Closed) -> Tried:
+    server = OfferedServer("a100", "GPUSpawner.accelerators['a100']", {})
+    return Tried(server, decision=Refuse(Grant(), Reason.NOT_ADMITTED, queue=queue))
+
+
+def test_what_a_queue_could_never_give_is_no_server_in_use() -> None:
+    found = cause(ClusterState(), tried(Never("team", "cpu", asked=8000, most=4000)), Selectors({}))
+
+    assert found is not None
+    assert found.worst is Severity.ERROR
+    assert "the LocalQueue team could never give 8 cores" in found.text
+    assert found.text.endswith("but at most 4 cores.")
+
+
+@pytest.mark.parametrize(
+    ("why", "severity"),
+    [(WhyClosed.NO_QUEUE, Severity.ERROR), (WhyClosed.STOPPED, Severity.WARNING)],
+)
+def test_a_queue_that_takes_nobody_is_no_server_in_use(why, severity) -> None:
+    found = cause(ClusterState(), tried(Closed("team", why)), Selectors({}))
+
+    assert found is not None
+    assert found.worst is severity
+    assert "LocalQueue team" in found.text
