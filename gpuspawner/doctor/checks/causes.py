@@ -1,7 +1,7 @@
 """Why nobody could ever start a server, as far as an administrator can mend it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gpuspawner.doctor.checks import labels
@@ -14,7 +14,15 @@ from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.preflight.decider import BY_KUEUE
-from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait, on_nodes
+from gpuspawner.preflight.decision import (
+    Reason,
+    Refuse,
+    Start,
+    TaintedNodes,
+    UnknownRules,
+    Wait,
+    on_nodes,
+)
 from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
 from gpuspawner.preflight.rejection import (
     Denied,
@@ -175,20 +183,29 @@ def _impossible(
         return _no_node(state, tried, selectors)
     if refusal.one_share:
         return _one_share(state, tried, Severity.ERROR)
+    reaches_none = not refusal.candidates
     if refusal.gpus is not None:
-        resource = refusal.gpus.resource
-        if not any(it.capacity.get(resource) or it.allocatable.get(resource) for it in nodes):
-            return _no_resource(nodes, resource)
-    if refusal.taints and not refusal.candidates:
-        taint = refusal.taints[0]
-        text = f"{taint.key}={taint.value}" if taint.value else taint.key
-        return Cause(
-            "untolerated-taint",
-            f"Nobody can start {{servers}}: the pod doesn't tolerate the taint "
-            f"{text}:{taint.effect} of {count(len(nodes))} ({names(nodes)}).",
-            f"Add to the tolerations of {{place}}: {_toleration(taint.key, taint.effect)}.",
-        )
-    return _too_large(refusal)
+        resource, all_nodes = refusal.gpus.resource, nodes
+        nodes = [it for it in nodes if it.capacity.get(resource) or it.allocatable.get(resource)]
+        if not nodes:
+            return _no_resource(all_nodes, resource)
+        reaches_none = reaches_none or not refusal.gpus.most
+    return (_untolerated(nodes, refusal.taints) if reaches_none else None) or _too_large(refusal)
+
+
+def _untolerated(nodes: Sequence[NodeInfo], taints: Iterable[TaintedNodes]) -> Cause | None:
+    """Name the first taint that one of these nodes has."""
+    for taint in taints:
+        kind = taint.key, taint.effect
+        if tainted := [it for it in nodes if any(kind == (t.key, t.effect) for t in it.taints)]:
+            text = f"{taint.key}={taint.value}" if taint.value else taint.key
+            return Cause(
+                "untolerated-taint",
+                f"Nobody can start {{servers}}: the pod doesn't tolerate the taint "
+                f"{text}:{taint.effect} of {count(len(tainted))} ({names(tainted)}).",
+                f"Add to the tolerations of {{place}}: {_toleration(*kind)}.",
+            )
+    return None
 
 
 def _one_share(state: ClusterState, tried: Tried, worst: Severity) -> Cause | None:

@@ -22,6 +22,7 @@ from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.files import Files
 from tests.unit.makers.worlds import GPU, Plain, labelled, node
 
+OFF = "NoSchedule"
 GKE = "cloud.google.com/gke-accelerator"
 T4 = {"display_name": "T4", "node_selector": {GKE: "nvidia-tesla-t4"}}
 P100 = {"display_name": "P100", "node_selector": {GKE: "nvidia-tesla-p100"}}
@@ -162,3 +163,19 @@ def test_a_queue_that_takes_nobody_is_no_server_in_use(why, severity) -> None:
     assert found is not None
     assert found.worst is severity
     assert "LocalQueue team" in found.text
+
+
+async def test_gpus_behind_a_taint_are_not_told_as_too_few(tmp_path: Path) -> None:
+    masters = [node(f"m-{it}", 0) for it in range(2)]
+    for it in masters:
+        it["spec"] = {"taints": [{"key": "node-role.kubernetes.io/control-plane", "effect": OFF}]}
+    tainted = node("gpu-0", 4)
+    tainted["spec"] = {"taints": [{"key": GPU, "effect": OFF}]}
+    profile = {"display_name": "T4", "kubespawner_override": {"extra_resource_limits": {GPU: "1"}}}
+
+    [found] = await troubles(
+        tmp_path, *masters, node("cpu-0", 0), tainted, kube={"profile_list": [profile]}
+    )
+
+    assert found.id == "untolerated-taint"
+    assert f"the taint {GPU}:NoSchedule of 1 node (gpu-0)" in found.text
