@@ -280,7 +280,9 @@ def not_started(error: TimeoutError, troubles: Iterable[Trouble], node: str) -> 
     failure = late(troubles, StartPhase.STARTED)
     if failure.cause is not None:
         return refused(failure, node=node)
-    return Refusal(messages.failure(failure), reason="not-started", details=str(error))
+    return Refusal(
+        messages.failure(failure), reason="not-started", details=_in_log(node, str(error))
+    )
 
 
 def refused(failure: GivenUp, grant: Grant = NOTHING, node: str = "") -> Refusal:
@@ -294,5 +296,9 @@ def refused(failure: GivenUp, grant: Grant = NOTHING, node: str = "") -> Refusal
     return Refusal(
         messages.with_details(messages.failure(failure, grant), (text,) if text else ()),
         reason=cause.kind.value if cause else f"not-{failure.late}",
-        details="; ".join(filter(None, (node and f"on {one_line(node)}", text))),
+        details=_in_log(node, text),
     )
+
+
+def _in_log(node: str, text: str) -> str:
+    return "; ".join(filter(None, (node and f"on {one_line(node)}", text)))

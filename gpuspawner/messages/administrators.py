@@ -252,7 +252,10 @@ def find_missing_rights(plurals: Iterable[str]) -> Iterator[Finding]:
         verbs, what = "list and watch", ", ".join(kinds)
         advice = GRANT.format(verbs=verbs, what=what)
         if any(it in _NAMES.values() for it in kinds):
-            advice += " It prints the ConfigMap's usual name and namespace: change them to yours."
+            advice += (
+                " If that ConfigMap isn't in kube-system, write its namespace and name into what "
+                "gpuspawner rbac prints."
+            )
         yield warning("rights", f"no right to {verbs} {what}: {effect}.", advice)
 
 

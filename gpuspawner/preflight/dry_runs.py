@@ -84,28 +84,29 @@ class DryRun:
                 status, answer = await self._client.post(path, {"dryRun": "All"}, _unnamed(pod))
             body = json.loads(answer)
         except (RequestError, TimeoutError, ValueError) as error:
-            self._skip(f"{type(error).__name__} {error}")
+            why = f"{type(error).__name__} {error}"
+            self._skip(why, kind=why)
             return None
         if isinstance(body, dict) and body.get("kind") == "Pod":
             return body
         rejection = read(status, body, Of.POD)
         if rejection is None or _may_pass(rejection):
-            # The name of a user's own namespace would make each of them a reason of its own.
             has_none = rejection is not None and isinstance(rejection.cause, Missing)
             why = message(body) or f"HTTP status {status}"
-            self._skip("the pod's namespace doesn't exist yet" if has_none else why)
+            # Each user's own namespace has another name.
+            self._skip(why, kind="no namespace" if has_none else why)
             return None
         return rejection
 
-    def _skip(self, why: str) -> None:
-        why = one_line(why)
-        if why in self._said or len(self._said) >= _MOST_SAID:
+    def _skip(self, why: str, kind: str) -> None:
+        """Log the first failure of each kind."""
+        if kind in self._said or len(self._said) >= _MOST_SAID:
             return
-        self._said.add(why)
+        self._said.add(kind)
         log.warning(
             "A dry run failed, so the hub checks pods for room as it sends them, without what "
             "admission adds to them: %s",
-            why,
+            one_line(why),
         )
 
 

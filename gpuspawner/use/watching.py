@@ -58,8 +58,7 @@ class Watched(msgspec.Struct, frozen=True):
 
     Attributes:
         use: Over the time of its rule; None if it isn't known.
-        unused_since: Since when its GPUs aren't used, over all looks; None if they are used, or if
-            that isn't known.
+        used_at: When a look has last found that its GPUs are used; None if none has.
         rule: When it is given back; None for never.
         uid: Its pod's.
         gpus: How many devices it has.
@@ -77,7 +76,7 @@ class Watched(msgspec.Struct, frozen=True):
     began: datetime | None
     rule: WhenIdle | None
     use: GPUUse | None = None
-    unused_since: float | None = None
+    used_at: float | None = None
     standing: IdleStanding = IdleStanding()
     told_at: float | None = None
     began_as: str = ""
@@ -177,6 +176,8 @@ class UseWatch:
             windows.setdefault(it.seconds(it.accelerator in awaited), None)
         for seconds in windows:
             windows[seconds] = await self._window(seconds)
+        if None not in windows.values():
+            self._unknown.clear()
         found = [it for it in found if self._runs(it)]  # Prometheus may have taken long
         self._pause = min([SECONDS, *(it / 12 for it in windows)])
         for number, it in enumerate(found):
@@ -203,7 +204,7 @@ class UseWatch:
             window = await self._source.window(seconds)
         except UseUnknownError as error:
             if seconds not in self._unknown:
-                over = f"the last {seconds / 60:g} minutes"
+                over = f"the last {seconds / 60:g} min"
                 log.warning("gpu_use.prometheus: GPUs' use over %s isn't known: %s", over, error)
             self._unknown.add(seconds)
             return None
@@ -237,7 +238,7 @@ class UseWatch:
 
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
-        it = replace(it, use=use, unused_since=self._unused_since(it, use))
+        it = replace(it, use=use, used_at=self._used_at(it, use))
         if it.rule is None:
             return replace(it, standing=IdleStanding(UseState.of(use)))
         before = self._servers.get(it.server)
@@ -249,15 +250,11 @@ class UseWatch:
             self._note(made, each, it.rule)
         return self._tell(made, it.rule) if Happened.WARNED in happened else made
 
-    def _unused_since(self, it: Watched, use: GPUUse | None) -> float | None:
-        """Return since when its GPUs aren't used; None if they are, or if nobody knows."""
-        if use is None or use.is_used:
-            return None
-        since, before = self._clock() - use.seconds, self._servers.get(it.server)
-        if before is None or before.uid != it.uid or before.unused_since is None:
-            return since
-        # Between windows that don't meet, they may have been used.
-        return min(since, before.unused_since) if since <= self._looked_at else since
+    def _used_at(self, it: Watched, use: GPUUse | None) -> float | None:
+        if use is not None and use.is_used:
+            return self._clock()
+        before = self._servers.get(it.server)
+        return before.used_at if before is not None and before.uid == it.uid else None
 
     def _earlier_of(self, it: Watched) -> IdleStanding:
         """Return how a server stood with earlier hubs, once: not for the next of its name.
@@ -333,16 +330,19 @@ class UseWatch:
         return None if at is None else max(0.0, at - self._clock())
 
     def unused_for(self, seconds: float) -> frozenset[Key]:
-        """Return the pods that nobody has used for so long: by their GPUs where that is known."""
-        known = self.servers.values()
-        by_activity = unused_for(seconds) - {
-            it.key for it in known if it.standing.state is not UseState.UNKNOWN
-        }
-        latest = self._looked_at - seconds
+        """Return the pods that nobody has used for so long.
+
+        Those are the ones whose GPUs weren't used, and also those of inactive servers, unless a GPU
+        was seen in use in that time: then it may be a job that nobody looks at.
+        """
+        known, now = self.servers.values(), self._looked_at
+        used = {it.key for it in known if it.used_at is not None and now - it.used_at < seconds}
         unused = {
-            it.key for it in known if it.unused_since is not None and it.unused_since <= latest
+            it.key
+            for it in known
+            if it.standing.state is UseState.UNUSED and it.use and it.use.seconds >= seconds
         }
-        return by_activity | unused
+        return (unused_for(seconds) - used) | unused
 
 
 async def _notify(

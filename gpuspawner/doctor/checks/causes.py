@@ -9,7 +9,6 @@ from gpuspawner.doctor.checks.labels import Selectors, Wrong
 from gpuspawner.doctor.nodes import count, names, selected
 from gpuspawner.gates.what_if import OfferedServer, Tried
 from gpuspawner.kube.quoting import listing, nearest, one_line
-from gpuspawner.messages import kueue
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.offers.vendors import is_gpu
@@ -23,7 +22,7 @@ from gpuspawner.preflight.decision import (
     Wait,
     on_nodes,
 )
-from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
+from gpuspawner.preflight.kueue import Never
 from gpuspawner.preflight.rejection import (
     Denied,
     Insecure,
@@ -82,8 +81,8 @@ def cause(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause | No
         return Cause(
             "unusable", f"Nobody can start {{servers}}: {tried.problem}", "Correct {place}."
         )
-    if isinstance(tried.decision, Refuse) and tried.decision.queue is not None:
-        return _not_in_queue(tried.decision.queue)
+    if isinstance(tried.decision, Refuse) and isinstance(tried.decision.queue, Never):
+        return _never_in_queue(tried.decision.queue)
     match on_nodes(tried.decision):
         case Start(notes=notes):
             unknown = [fact for it in notes if isinstance(it, UnknownRules) for fact in it.facts]
@@ -99,12 +98,7 @@ def cause(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause | No
     return None
 
 
-def _not_in_queue(no: Never | Closed) -> Cause:
-    if isinstance(no, Closed):
-        passes = no.why in (WhyClosed.STOPPED, WhyClosed.INACTIVE)
-        worst = Severity.WARNING if passes else Severity.ERROR
-        text = f"Nobody can start {{servers}}: {kueue.explain(no)}."
-        return Cause("kueue-refused", text, "Correct the queue, or {place}.", worst=worst)
+def _never_in_queue(no: Never) -> Cause:
     asked, most = amount(no.resource, no.asked), figure(no.resource, no.most)
     return Cause(
         "kueue-refused",
@@ -190,20 +184,23 @@ def _impossible(
         if not nodes:
             return _no_resource(all_nodes, resource)
         reaches_none = reaches_none or not refusal.gpus.most
+        asked = refusal.gpus.asked
+        nodes = [it for it in nodes if it.capacity.get(resource, 0) >= asked]
     return (_untolerated(nodes, refusal.taints) if reaches_none else None) or _too_large(refusal)
 
 
 def _untolerated(nodes: Sequence[NodeInfo], taints: Iterable[TaintedNodes]) -> Cause | None:
     """Name the first taint that one of these nodes has."""
     for taint in taints:
-        kind = taint.key, taint.effect
-        if tainted := [it for it in nodes if any(kind == (t.key, t.effect) for t in it.taints)]:
+        kind = taint.key, taint.value, taint.effect
+        tainted = [it for it in nodes if kind in {(t.key, t.value, t.effect) for t in it.taints}]
+        if tainted:
             text = f"{taint.key}={taint.value}" if taint.value else taint.key
             return Cause(
                 "untolerated-taint",
                 f"Nobody can start {{servers}}: the pod doesn't tolerate the taint "
                 f"{text}:{taint.effect} of {count(len(tainted))} ({names(tainted)}).",
-                f"Add to the tolerations of {{place}}: {_toleration(*kind)}.",
+                f"Add to the tolerations of {{place}}: {_toleration(taint.key, taint.effect)}.",
             )
     return None
 

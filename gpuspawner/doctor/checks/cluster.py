@@ -63,7 +63,7 @@ async def check_version(hub: Hub) -> list[Finding]:
             )
         ]
     nodes, pods = count(len(hub.state.nodes)), len(hub.state.pods)
-    text = f"Kubernetes {server or 'of an unknown version'} has {nodes} and {pods} pods on them."
+    text = f"Kubernetes {server or 'of an unknown version'} has {nodes}; pods there: {pods}."
     ours, theirs = minor_version(version), minor_version(server)
     if given or not ours or not theirs or 0 <= theirs - ours <= 1:
         return [fine("cluster", text)]

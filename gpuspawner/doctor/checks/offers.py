@@ -52,7 +52,9 @@ def _fine(tried: list[Tried]) -> Finding:
     now = [server for server, start in free if not _doubted(start)]
     unchecked = [server for server, start in free if _doubted(start)]
     growing = [it.server for it in tried if isinstance(it.decision, Wait)]
-    busy = [it.server for it in tried if isinstance(it.decision, Refuse)]
+    refused = [(it.server, it.decision) for it in tried if isinstance(it.decision, Refuse)]
+    closed = [server for server, refusal in refused if refusal.queue is not None]
+    busy = [server for server, refusal in refused if refusal.queue is None]
     texts = []
     if now:
         texts.append(f"Users can start {_all(now)} now.")
@@ -63,6 +65,8 @@ def _fine(tried: list[Tried]) -> Finding:
     if growing:
         outlooks = [it.decision.scale_up for it in tried if isinstance(it.decision, Wait)]
         texts.append(f"A new node has to come for {_all(growing)}: {_pool(outlooks[0])}.")
+    if closed:
+        texts.append(f"Their queue in Kueue takes nobody right now: {_all(closed)}.")
     if busy:
         texts.append(f"In use now, so refused until other servers end: {_all(busy)}.")
     return fine("offer", " ".join(texts))

@@ -100,7 +100,7 @@ async def test_users_own_namespaces_that_are_not_there_yet_are_one_reason(caplog
     await dry_run.admit("jhub-bob", POD)
 
     assert [it.partition(": ")[2] for it in caplog.messages] == [
-        "the pod's namespace doesn't exist yet"
+        'namespaces "jhub-alice" not found'
     ]
 
 

@@ -256,7 +256,19 @@ async def test_a_window_that_prometheus_never_answers_is_logged_once(
     await stage.look()
 
     [line] = caplog.messages
-    assert "use over the last 60 minutes isn't known: too many samples" in line
+    assert "use over the last 60 min isn't known: too many samples" in line
+
+
+async def test_each_time_that_prometheus_goes_away_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(monkeypatch)
+    for is_awaited, is_away in ((True, True), (False, False), (True, True)):
+        stage.waiting = {"a100": 1} if is_awaited else {}
+        stage.source.is_away = is_away
+        await stage.look(ann=0.0)
+
+    assert len(caplog.messages) == 2
 
 
 class OnlyShortWindows(PlayedSource):
@@ -547,36 +559,34 @@ async def test_the_line_counts_as_idle_who_does_not_use_a_gpu_and_else_who_is_in
     assert stage.watch.unused_for(7200) == {keys["eve"]}
 
 
-async def test_looks_that_are_shorter_than_the_line_asks_add_up(
+async def test_where_gpus_were_not_looked_at_for_so_long_activity_says_who_is_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ann = ("hub", "jupyter-ann")
     stage = Stage(monkeypatch)
-    stage.waiting = {"a100": 1}  # so that 20 minutes count
+    stage.waiting = {"a100": 1}  # so that only 20 minutes are looked at
     monkeypatch.setattr(watching, "unused_for", lambda _: frozenset([ann]))
 
-    await stage.look(ann=0.0)
-    assert stage.watch.unused_for(1800) == frozenset()
-    await stage.look(seconds_later=900, ann=0.0)
+    await stage.look(ann=0.0, bob=0.0)
+    assert stage.watch.unused_for(1800) == {ann}
+    stage.source.is_away = True
+    await stage.look()
     assert stage.watch.unused_for(1800) == {ann}
 
-    await stage.look(ann=0.9)
-    await stage.look(seconds_later=1300, ann=0.0)
-    assert stage.watch.unused_for(1800) == frozenset()
 
-
-async def test_between_looks_that_do_not_meet_a_gpu_may_have_been_used(
+async def test_an_inactive_server_whose_gpu_was_used_meanwhile_is_not_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    ann = ("hub", "jupyter-ann")
     stage = Stage(monkeypatch)
     stage.waiting = {"a100": 1}
-    monkeypatch.setattr(watching, "unused_for", lambda _: frozenset())
+    monkeypatch.setattr(watching, "unused_for", lambda _: frozenset([ann]))
 
-    await stage.look(ann=0.0)
-    await stage.look(seconds_later=1300, ann=0.0)
-
+    await stage.look(ann=0.9)
+    await stage.look(seconds_later=1500, ann=0.0)
     assert stage.watch.unused_for(1800) == frozenset()
-    assert stage.watch.unused_for(1200) == {("hub", "jupyter-ann")}
+    await stage.look(seconds_later=300, ann=0.0)
+    assert stage.watch.unused_for(1800) == {ann}
 
 
 async def test_a_stopped_server_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,16 +153,24 @@ def test_what_a_queue_could_never_give_is_no_server_in_use() -> None:
     assert found.text.endswith("but at most 4 cores.")
 
 
-@pytest.mark.parametrize(
-    ("why", "severity"),
-    [(WhyClosed.NO_QUEUE, Severity.ERROR), (WhyClosed.STOPPED, Severity.WARNING)],
-)
-def test_a_queue_that_takes_nobody_is_no_server_in_use(why, severity) -> None:
-    found = cause(ClusterState(), tried(Closed("team", why)), Selectors({}))
+def test_a_queue_that_takes_nobody_is_no_server_in_use() -> None:
+    closed = tried(Closed("team", WhyClosed.STOPPED))
 
-    assert found is not None
-    assert found.worst is severity
-    assert "LocalQueue team" in found.text
+    assert cause(ClusterState(), closed, Selectors({})) is None
+    assert offers._fine([closed]).text == "Their queue in Kueue takes nobody right now: a100."
+
+
+async def test_a_taint_that_is_tolerated_by_its_value_is_not_named(tmp_path: Path) -> None:
+    web, gpu = node("web-0", 0), node("gpu-0", 1)
+    for it, value in ((web, "web"), (gpu, "gpu")):
+        it["spec"] = {"taints": [{"key": "dedicated", "value": value, "effect": OFF}]}
+    tolerated = {"key": "dedicated", "operator": "Equal", "value": "gpu", "effect": OFF}
+    override = {"extra_resource_limits": {GPU: "2"}, "tolerations": [tolerated]}
+    profile = {"display_name": "T4", "kubespawner_override": override}
+
+    [found] = await troubles(tmp_path, web, gpu, kube={"profile_list": [profile]})
+
+    assert found.id == "too-large"
 
 
 async def test_gpus_behind_a_taint_are_not_told_as_too_few(tmp_path: Path) -> None:
