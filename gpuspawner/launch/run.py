@@ -155,7 +155,7 @@ async def until_reachable(
         url: As KubeSpawner's start returns it; anything else isn't waited for.
         patience: In seconds; the hub's own ``http_timeout``.
         troubles: Returns what goes wrong: a server that has crashed doesn't listen.
-        node: Where the server is, for the hub's log.
+        node: The server's node, for the hub's log.
 
     Raises:
         Refusal: Nothing does.

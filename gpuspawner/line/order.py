@@ -45,7 +45,7 @@ class Serving:
         self._line.let_back(ticket.key)
 
     def serve(self, room: Room, now: float, until: float = inf) -> list[Ticket]:
-        """Call everybody whose turn it is at this moment, in order; only who joined before *until*.
+        """Call, in order, everybody whose turn it is at this moment and who joined before *until*.
 
         If the first of a lane stays, so does the rest, which waits for the same. Then only whether
         they collect is asked, until one doesn't.

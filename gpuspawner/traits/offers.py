@@ -114,7 +114,7 @@ images = Dict(
         }
 
     Each entry needs ``image``. By default, ``display_name`` is the key. ``accelerators`` restricts
-    an image to the models with these keys; ``None`` in it stands for a server without a GPU.
+    an image to the models with these keys; ``None`` in that list means a server without a GPU.
 
     Unless the model's ``default`` names another one, the first image that is offered with the
     chosen model is the default. If the dictionary is empty, every server runs

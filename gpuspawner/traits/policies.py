@@ -47,8 +47,8 @@ policies = Union(
     ``accelerators``, ``images``, ``profiles``
         Lists of keys of :attr:`accelerators` and :attr:`images`, and of the slugs of profiles. An
         empty list leaves nothing of this kind: ``"accelerators": []`` allows no accelerator. If the
-        list lacks the default, the first key that is left becomes the default. Where there is no
-        default, policies don't make one. A policy with ``images`` also takes the field of
+        default isn't in the list, the first key that is left becomes the default. If there is no
+        default, policies don't set one. A policy with ``images`` also takes the field of
         :attr:`unlisted_image` from the form.
 
     These keys are limits. A limit never refuses a server that takes nothing of what it counts:

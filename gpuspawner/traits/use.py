@@ -20,8 +20,9 @@ gpu_use = Union(
         }
 
     ``directory``
-        Where the record is kept, in a file for each day: a path that begins with ``/``. By default,
-        the record is in memory only. If the hub can't write there, it logs that, and goes on.
+        The directory for the record's files, one for each day. Its path begins with ``/``. By
+        default, the record is in memory only. If the hub can't write there, it logs that, and goes
+        on.
     ``days``
         For how many days the files are kept, from 1 to 366; by default 30.
     ``prometheus``

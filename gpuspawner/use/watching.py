@@ -238,23 +238,18 @@ class UseWatch:
 
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
-        it = replace(it, use=use, used_at=self._used_at(it, use))
+        last = self._servers.get(it.server)
+        before = last if last is not None and last.uid == it.uid else it
+        used_at = self._clock() if use is not None and use.is_used else before.used_at
+        it = replace(it, use=use, used_at=used_at)
         if it.rule is None:
             return replace(it, standing=IdleStanding(UseState.of(use)))
-        before = self._servers.get(it.server)
-        if before is None or before.uid != it.uid:
-            before = replace(it, standing=self._earlier_of(it))
-        standing, happened = after(before.standing, use, it.rule, self._clock())
+        earlier = before.standing if before is last else self._earlier_of(it)
+        standing, happened = after(earlier, use, it.rule, self._clock())
         made = replace(it, standing=standing, told_at=before.told_at)
         for each in happened:
             self._note(made, each, it.rule)
         return self._tell(made, it.rule) if Happened.WARNED in happened else made
-
-    def _used_at(self, it: Watched, use: GPUUse | None) -> float | None:
-        if use is not None and use.is_used:
-            return self._clock()
-        before = self._servers.get(it.server)
-        return before.used_at if before is not None and before.uid == it.uid else None
 
     def _earlier_of(self, it: Watched) -> IdleStanding:
         """Return how a server stood with earlier hubs, once: not for the next of its name.

@@ -179,12 +179,10 @@ def _impossible(
         return _one_share(state, tried, Severity.ERROR)
     reaches_none = not refusal.candidates
     if refusal.gpus is not None:
-        resource, all_nodes = refusal.gpus.resource, nodes
-        nodes = [it for it in nodes if it.capacity.get(resource) or it.allocatable.get(resource)]
-        if not nodes:
-            return _no_resource(all_nodes, resource)
+        resource, asked = refusal.gpus.resource, refusal.gpus.asked
+        if not any(it.capacity.get(resource) or it.allocatable.get(resource) for it in nodes):
+            return _no_resource(nodes, resource)
         reaches_none = reaches_none or not refusal.gpus.most
-        asked = refusal.gpus.asked
         nodes = [it for it in nodes if it.capacity.get(resource, 0) >= asked]
     return (_untolerated(nodes, refusal.taints) if reaches_none else None) or _too_large(refusal)
 
