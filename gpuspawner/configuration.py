@@ -26,6 +26,7 @@ from gpuspawner.cluster import garbage
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.code import sets_attribute
 from gpuspawner.compat.required_names import IncompatibleError
+from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import startup_report
 from gpuspawner.kube.objects import mapping
 from gpuspawner.kube.quoting import did_you_mean
@@ -37,7 +38,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.profiles import override_mistakes, pod_of_choice
 from gpuspawner.profiles.override_mistakes import Slip
-from gpuspawner.spawner import GPUSpawner, SpawnerClassError, in_front_of
+from gpuspawner.spawner import GPUSpawner, in_front_of
 from gpuspawner.traits import OF_ONE_SERVER, OFFERS
 from gpuspawner.traits.settings import configured_offers, configured_policies, configured_queue
 from gpuspawner.web.handlers import serve

@@ -25,7 +25,7 @@ from gpuspawner.offers.user_options import GPURequest, fall_back, from_form, par
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_runs import Admission
-from gpuspawner.preflight.placement import Later
+from gpuspawner.preflight.learned_hooks import Later
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime

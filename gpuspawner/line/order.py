@@ -6,7 +6,7 @@ The earliest is the one who has waited longest, by weight.
 import heapq
 from math import inf
 
-from gpuspawner.line.collecting import PART, Collecting
+from gpuspawner.line.kept_nodes import PART, KeptNodes
 from gpuspawner.line.tickets import LaneKey, Line, Precedence, Room, Ticket
 
 _Heads = list[tuple[Precedence, LaneKey, int]]
@@ -23,22 +23,22 @@ class Serving:
 
     def __init__(self, line: Line, part: float = PART) -> None:
         self._line = line
-        self._collecting = Collecting(part)
+        self._kept_nodes = KeptNodes(part)
 
     def join(self, ticket: Ticket) -> None:
         """Add a ticket; it replaces one of the same server, which collects nothing any more."""
-        self._collecting.release(ticket.key)
+        self._kept_nodes.release(ticket.key)
         self._line.join(ticket)
 
     def leave(self, ticket: Ticket) -> None:
         """Remove a ticket, and let others have its node."""
         self._line.leave(ticket.key)
-        self._collecting.release(ticket.key)
+        self._kept_nodes.release(ticket.key)
 
     def hold_back(self, ticket: Ticket) -> None:
         """Call a ticket no more, and let others have its node meanwhile."""
         self._line.hold_back(ticket.key)
-        self._collecting.release(ticket.key)
+        self._kept_nodes.release(ticket.key)
 
     def let_back(self, ticket: Ticket) -> None:
         """Let a ticket be called again."""
@@ -50,7 +50,7 @@ class Serving:
         If the first of a lane stays, so does the rest, which waits for the same. Then only whether
         they collect is asked, until one doesn't.
         """
-        self._collecting.look_anew(room)
+        self._kept_nodes.look_anew(room)
         called: list[Ticket] = []
         heads = self._heads(now)
         while heads:
@@ -66,7 +66,7 @@ class Serving:
                     heads = self._heads(now)  # it is for those ahead to collect there next
                 else:
                     self._push(heads, key, 0, now)
-            elif self._collecting.collects(ticket, room, now):
+            elif self._kept_nodes.collects(ticket, room, now):
                 self._push(heads, key, index + 1, now)
         return called
 
@@ -84,16 +84,16 @@ class Serving:
     def would_delay(self, ticket: Ticket, room: Room, now: float) -> bool:
         """Whether a server that isn't in line could delay somebody who is, if it started now."""
         return any(
-            not self._collecting.leaves_room(ticket, it, room, now) for it in room.fitting(ticket)
+            not self._kept_nodes.leaves_room(ticket, it, room, now) for it in room.fitting(ticket)
         )
 
     def collects_on(self, ticket: Ticket) -> str | None:
         """Return the node on which a ticket collects; None if it doesn't."""
-        return self._collecting.node(ticket.key)
+        return self._kept_nodes.node(ticket.key)
 
     def _call_if_it_fits(self, ticket: Ticket, room: Room, now: float) -> bool:
         fitting = frozenset(room.fitting(ticket))
         allowed = frozenset(
-            it for it in fitting if self._collecting.leaves_room(ticket, it, room, now)
+            it for it in fitting if self._kept_nodes.leaves_room(ticket, it, room, now)
         )
         return bool(allowed) and room.promise(ticket, fitting - allowed)

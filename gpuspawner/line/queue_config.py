@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from gpuspawner.kube.quoting import did_you_mean, quote
-from gpuspawner.line.collecting import PART
+from gpuspawner.line.kept_nodes import PART
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError, Shape, Some, Text, offered_key, read
 

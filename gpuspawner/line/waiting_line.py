@@ -20,9 +20,9 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.line.collecting import PART
 from gpuspawner.line.front_of_line import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
+from gpuspawner.line.kept_nodes import PART
 from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.order import Serving
@@ -72,7 +72,7 @@ class WaitingLine:
     Args:
         decide: Decides about a proposal at this moment, leaving the line aside.
         kept: The places of those who haven't come back yet since the hub started.
-        part: On which part of the nodes servers collect, as `collecting.PART`.
+        part: On which part of the nodes servers collect, as `kept_nodes.PART`.
     """
 
     def __init__(

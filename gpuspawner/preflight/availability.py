@@ -24,7 +24,7 @@ from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
-from gpuspawner.preflight.placement import Later, Placements, anywhere, kind_of, tolerating
+from gpuspawner.preflight.learned_hooks import Later, Placements, anywhere, kind_of, tolerating
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle

@@ -31,8 +31,8 @@ from gpuspawner.preflight.decision import (
 )
 from gpuspawner.preflight.downloads import containers, on_any
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue
+from gpuspawner.preflight.learned_hooks import anywhere
 from gpuspawner.preflight.nobody_waits import MakesLine
-from gpuspawner.preflight.placement import anywhere
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome

@@ -8,7 +8,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Decision, Refuse
 from gpuspawner.preflight.dry_runs import Admission, TooManyDryRunsError, added_tolerations, changes
-from gpuspawner.preflight.placement import Placements
+from gpuspawner.preflight.learned_hooks import Placements
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import (
     OutOfRange,

@@ -10,7 +10,7 @@ from gpuspawner.kube.objects import Manifest, Undecodable, convert, manifest_of
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.node_affinity import off
-from gpuspawner.preflight.placement import Later, MadeFor, kind_of
+from gpuspawner.preflight.learned_hooks import Later, MadeFor, kind_of
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scheduling.verdicts import Subject
 

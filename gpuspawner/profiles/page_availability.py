@@ -19,7 +19,7 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.downloads import on_all, settled_images
 from gpuspawner.preflight.dry_runs import Admission, TooManyDryRunsError
-from gpuspawner.preflight.placement import placement_of
+from gpuspawner.preflight.learned_hooks import placement_of
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.profiles import profile_availability

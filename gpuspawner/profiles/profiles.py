@@ -20,7 +20,7 @@ from gpuspawner.form.render import render_refusal, render_usage
 from gpuspawner.form.view_builder import above_the_form
 from gpuspawner.language import language_tag
 from gpuspawner.preflight.dry_runs import Admission
-from gpuspawner.preflight.placement import Later
+from gpuspawner.preflight.learned_hooks import Later
 from gpuspawner.profiles import page, profile_availability
 from gpuspawner.profiles.page_availability import (
     PAGE_TURN_SECONDS,

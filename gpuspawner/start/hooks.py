@@ -7,7 +7,7 @@ from types import MethodType
 
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.code import mentions, uses_only
-from gpuspawner.preflight.placement import Later, Placements
+from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.start.host import Host
 from gpuspawner.start.source import FormReader
 

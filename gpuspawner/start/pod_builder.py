@@ -9,7 +9,7 @@ from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.manifest import ManifestError, PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.user_options import GPURequest
-from gpuspawner.preflight.placement import Later, kind_of
+from gpuspawner.preflight.learned_hooks import Later, kind_of
 from gpuspawner.start.host import Host
 
 

@@ -16,7 +16,7 @@ from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.user_options import Gone
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_runs import Admission
-from gpuspawner.preflight.placement import Later
+from gpuspawner.preflight.learned_hooks import Later
 from gpuspawner.preflight.proposed_pod import Proposal
 
 Options = dict[str, object]

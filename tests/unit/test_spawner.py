@@ -13,8 +13,9 @@ from traitlets import Unicode
 from traitlets.config import Config, Configurable
 
 from gpuspawner import GPUSpawner
+from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.configuration import check
-from gpuspawner.spawner import SpawnerClassError, in_front_of
+from gpuspawner.spawner import in_front_of
 
 pytestmark = pytest.mark.each_python
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.collecting import PASSED_SECONDS
+from gpuspawner.line.kept_nodes import PASSED_SECONDS
 from gpuspawner.line.order import Serving
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import Cluster, ticket

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuspawner.line.collecting import PART
+from gpuspawner.line.kept_nodes import PART
 from gpuspawner.line.order import Serving
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import GPU, Cluster, ticket

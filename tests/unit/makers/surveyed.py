@@ -9,7 +9,7 @@ from gpuspawner.cluster.health import Health, Live
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import Availability, Surveys
-from gpuspawner.preflight.placement import Later, Placements
+from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.outlooks import Cluster

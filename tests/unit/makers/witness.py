@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import inf
 
-from gpuspawner.line.collecting import MARGIN_SECONDS, PASSED_SECONDS
+from gpuspawner.line.kept_nodes import MARGIN_SECONDS, PASSED_SECONDS
 from gpuspawner.line.order import Serving
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import GPU, Cluster
@@ -47,7 +47,7 @@ class Witness(Cluster):
     def check_who_collects(self) -> None:
         """Check that those collect who may, and only they."""
         them = self.who_collects()
-        assert len(them) == len(self.serving._collecting._nodes)
+        assert len(them) == len(self.serving._kept_nodes._nodes)
         for node, it in them.items():
             assert self.may_collect(it)
             assert node in self.possible(it)

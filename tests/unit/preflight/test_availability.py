@@ -10,7 +10,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight import availability
 from gpuspawner.preflight.availability import Availability, SmallestRequests, State, Surveys
 from gpuspawner.preflight.decision import CanScaleUp, ResourceRoom
-from gpuspawner.preflight.placement import Later, Placements
+from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.surveyed import (
     LATER,

@@ -7,7 +7,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.user_options import GPURequest
-from gpuspawner.preflight.placement import Later, Placements
+from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.start.pod_builder import PodBuilder
 

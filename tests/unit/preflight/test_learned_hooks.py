@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.preflight.decision import Reason, Start
-from gpuspawner.preflight.placement import Later, Placements
+from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.preflight.preflight import Preflight
 from tests.unit.makers.worlds import StillView, is_unknown, node, pod, proposal, refused
 
@@ -116,7 +116,7 @@ def test_code_that_may_treat_users_differently_is_known_for_each_user_alone_and_
     monkeypatch,
 ) -> None:
     placements, now = Placements(), [1000.0]
-    monkeypatch.setattr("gpuspawner.preflight.placement.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("gpuspawner.preflight.learned_hooks.time.monotonic", lambda: now[0])
     ann, bob, all_ = (Later(placements, has_own_code=True, owner=it) for it in ("ann", "bob", ""))
 
     for later in (ann, all_):
@@ -131,7 +131,7 @@ def test_code_that_may_treat_users_differently_is_known_for_each_user_alone_and_
 
 
 def test_only_so_many_pods_are_remembered(monkeypatch) -> None:
-    monkeypatch.setattr("gpuspawner.preflight.placement._MOST", 3)
+    monkeypatch.setattr("gpuspawner.preflight.learned_hooks._MOST", 3)
     placements = Placements()
     for name in ("ann", "bob", "cleo", "dan"):
         Later(placements, has_own_code=True, owner=name).learn(KIND, pod("a"), pod("a"))

@@ -1,4 +1,4 @@
-"""How a server that needs several GPUs of one node gets them: it collects there as others end.
+"""Nodes that are kept for servers which need several GPUs of one node: they collect there.
 
 A server that needs four GPUs would never get them if each GPU that becomes free went to somebody
 who needs one. So it collects on one node, which those behind it pass only if that delays nobody.
@@ -29,7 +29,7 @@ MARGIN_SECONDS = 120.0
 """What a pod may take beyond its lifetime: to start before it counts, and to end."""
 
 
-class Collecting:
+class KeptNodes:
     """One node for each ticket that collects, and one ticket for each node.
 
     A ticket has its node until it is gone, or can't use the node any more.

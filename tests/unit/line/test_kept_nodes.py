@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gpuspawner.line.collecting import MARGIN_SECONDS, PASSED_SECONDS, Collecting
+from gpuspawner.line.kept_nodes import MARGIN_SECONDS, PASSED_SECONDS, KeptNodes
 from gpuspawner.line.tickets import Ticket
 from tests.simulation.cluster import GPU, Cluster, ticket
 
@@ -20,8 +20,8 @@ def cluster(**nodes: int) -> Cluster:
     return made
 
 
-def collecting(room: Cluster, *tickets: Ticket, part: float = 1.0) -> Collecting:
-    made = Collecting(part)
+def collecting(room: Cluster, *tickets: Ticket, part: float = 1.0) -> KeptNodes:
+    made = KeptNodes(part)
     for it in tickets:
         assert made.collects(it, room, NOW)
     return made
@@ -70,7 +70,7 @@ def test_without_known_ends_it_collects_where_most_of_what_it_needs_is_free() ->
 @pytest.mark.parametrize(("part", "most"), [(0.0, 1), (0.25, 2), (0.5, 4), (1.0, 8)])
 def test_a_part_of_the_nodes_is_collected_on_at_a_time_or_one(part, most) -> None:
     room = cluster(**{f"n{it}": 4 for it in range(8)}, small=1)
-    found = Collecting(part)
+    found = KeptNodes(part)
     them = [ticket(f"p{it}", 4) for it in range(9)]
 
     assert [it for it in them if found.collects(it, room, NOW)] == them[:most]
@@ -89,7 +89,7 @@ def test_only_the_nodes_count_that_the_server_itself_could_use() -> None:
 
 
 def test_who_needs_one_gpu_collects_only_after_others_have_passed_for_long() -> None:
-    room, found = cluster(a=1), Collecting()
+    room, found = cluster(a=1), KeptNodes()
     one = ticket("one", since=NOW)
 
     assert not found.collects(one, room, NOW + PASSED_SECONDS - 1)
@@ -104,7 +104,7 @@ def test_whatever_a_server_needs_it_collects_after_that_time() -> None:
 
 def test_nobody_collects_who_can_start_nowhere() -> None:
     room = cluster(a=2)
-    assert not Collecting().collects(ticket("four", 4), room, NOW)
+    assert not KeptNodes().collects(ticket("four", 4), room, NOW)
 
 
 def test_a_node_is_kept_until_its_server_is_gone_or_cant_use_it() -> None:
