@@ -22,6 +22,7 @@ CHART = "4.4.0"
 """The version of the chart that the files are written for."""
 
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+_PLACE = re.compile(f"{_NAME.pattern}/{_NAME.pattern}")
 _VERSION = re.compile(r"\d+\.\d+\.\d+[-.\w]*")
 
 
@@ -30,8 +31,7 @@ class Rbac(Command):
 
     docs/how-to/rbac.md explains each of them. The argument `minimal` prints the fewest, to read
     nodes and pods, for a cluster with a fixed number of nodes. With these, the hub doesn't check
-    volumes. If Cluster Autoscaler's status is another ConfigMap than that of kube-system, change
-    the namespace and the name in the output.
+    volumes.
     """
 
     name = "rbac"
@@ -40,12 +40,21 @@ class Rbac(Command):
     examples = cleandoc("""
         gpuspawner rbac --namespace jhub | kubectl apply --filename -
         gpuspawner rbac minimal --namespace jhub --service-account hub
+        gpuspawner rbac --autoscaler-status openshift-machine-api/cluster-autoscaler-status
     """)
 
     namespace = Unicode("jhub", help="The hub's namespace.").tag(config=True)
     service_account = Unicode("hub", help="The hub's service account.").tag(config=True)
+    autoscaler_status = Unicode(
+        "kube-system/cluster-autoscaler-status",
+        help="The ConfigMap of GPUSpawner.autoscaler_status; minimal has no right to it.",
+    ).tag(config=True)
 
-    aliases: Any = {"namespace": "Rbac.namespace", "service-account": "Rbac.service_account"}  # noqa: RUF012, as traitlets has it
+    aliases: Any = {  # noqa: RUF012, as traitlets has it
+        "namespace": "Rbac.namespace",
+        "service-account": "Rbac.service_account",
+        "autoscaler-status": "Rbac.autoscaler_status",
+    }
 
     def run(self) -> int:
         """Print them."""
@@ -53,8 +62,15 @@ class Rbac(Command):
             raise UsageError("the only argument is minimal")
         for given in (self.namespace, self.service_account):
             _check(given, _NAME, "a name in Kubernetes")
+        _check(self.autoscaler_status, _PLACE, "the namespace and the name of a ConfigMap")
+        place, _, status = self.autoscaler_status.partition("/")
         text = _shipped("-".join(["rbac", *self.extra_args]))
-        names = {"jhub": self.namespace, '"hub"': f'"{self.service_account}"'}
+        names = {
+            "jhub": self.namespace,
+            '"hub"': f'"{self.service_account}"',
+            '"kube-system"': f'"{place}"',
+            '"cluster-autoscaler-status"': f'"{status}"',
+        }
         terminal.pass_on(re.sub("|".join(names), lambda found: names[found[0]], text))
         return 0
 

@@ -65,8 +65,8 @@ _WITHOUT = {
 }
 _NAMES = {"configmaps": "the ConfigMap of GPUSpawner.autoscaler_status"}
 GRANT = (
-    "Apply what gpuspawner rbac prints for the hub's namespace and service account, or grant "
-    "{verbs} on {what} in a ClusterRole of yours."
+    "Apply what gpuspawner rbac prints for the hub's namespace, service account and "
+    "autoscaler_status, or grant {verbs} on {what} in a ClusterRole of yours."
 )
 """What to do about a right that the hub lacks."""
 
@@ -251,11 +251,6 @@ def find_missing_rights(plurals: Iterable[str]) -> Iterator[Finding]:
     for effect, kinds in by_effect.items():
         verbs, what = "list and watch", ", ".join(kinds)
         advice = GRANT.format(verbs=verbs, what=what)
-        if any(it in _NAMES.values() for it in kinds):
-            advice += (
-                " If that ConfigMap isn't in kube-system, write its namespace and name into what "
-                "gpuspawner rbac prints."
-            )
         yield warning("rights", f"no right to {verbs} {what}: {effect}.", advice)
 
 

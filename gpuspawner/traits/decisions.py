@@ -69,9 +69,8 @@ autoscaler_status = Unicode(
     Names the ConfigMap to which Cluster Autoscaler writes its status, as ``namespace/name``.
 
     OpenShift's is in ``openshift-machine-api``; the autoscaler's Helm chart uses its own namespace.
-    Grant the right to this ConfigMap, too: ``gpuspawner rbac`` prints a Role and a RoleBinding for
-    the one in ``kube-system``. Change the namespace of both, and the ConfigMap's name if yours
-    differs.
+    Grant the right to this ConfigMap, too: give ``gpuspawner rbac`` the same
+    ``--autoscaler-status``.
 
     .. versionadded:: 0.1
     """,

@@ -139,15 +139,13 @@ async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
     verbs = _verbs(rights, await access.missing(client, rights))
     if not verbs:
         return []
-    effect = explain_without(status.plural)
-    is_usual = (namespace, name) == ("kube-system", "cluster-autoscaler-status")
-    own = "" if is_usual else f" with the ConfigMap {name} and the namespace {namespace} in it"
+    what = f"the ConfigMap {name} in {namespace}"
     return [
         warning(
             "rights-cluster-autoscaler",
-            f"The hub isn't allowed to {verbs} the ConfigMap {name} in {namespace}. So {effect}.",
-            f"Apply what gpuspawner rbac prints{own}, or set GPUSpawner.autoscaling = 'none' if "
-            "the number of nodes is fixed.",
+            f"The hub isn't allowed to {verbs} {what}. So {explain_without(status.plural)}.",
+            f"{GRANT.format(verbs=verbs, what=what)} If the number of nodes is fixed, set "
+            "GPUSpawner.autoscaling = 'none' instead.",
         )
     ]
 

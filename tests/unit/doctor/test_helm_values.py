@@ -40,12 +40,31 @@ def test_the_rights_go_to_the_service_account_in_its_namespace(capsys, namespace
     assert subjects == [[{"kind": "ServiceAccount", "name": account, "namespace": namespace}]] * 2
 
 
+@pytest.mark.parametrize("place", ["openshift-machine-api/cluster-autoscaler-status", "123/hub"])
+def test_the_right_to_the_autoscalers_status_is_that_to_the_named_configmap(capsys, place) -> None:
+    namespace, _, name = place.partition("/")
+
+    found = objects(printed(capsys, "rbac", "--autoscaler-status", place))
+
+    inside = {it["kind"]: it["metadata"].get("namespace") for it in found}
+    assert inside == {
+        "ClusterRole": None,
+        "ClusterRoleBinding": None,
+        "Role": namespace,
+        "RoleBinding": namespace,
+    }
+    (role,) = (it for it in found if it["kind"] == "Role")
+    assert role["rules"][0]["resourceNames"] == [name]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["rbac", "all"],
         ["rbac", "--namespace", "a\nb"],
         ["rbac", "--service-account", 'x"'],
+        ["rbac", "--autoscaler-status", "openshift-machine-api"],
+        ["rbac", "--autoscaler-status", "a/b/c"],
         ["values", "gke", "../rbac"],
         ["values", "--chart", "latest"],
         ["values", "install-image", "install-from-index"],

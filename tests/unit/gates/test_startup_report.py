@@ -302,6 +302,10 @@ async def test_rights_to_see_what_autoscalers_can_add_are_named_where_there_may_
     assert status.startswith(
         "! no right to list and watch the ConfigMap of GPUSpawner.autoscaler_status: if Cluster "
     )
+    assert status.endswith(
+        "prints for the hub's namespace, service account and autoscaler_status, or grant list and "
+        "watch on the ConfigMap of GPUSpawner.autoscaler_status in a ClusterRole of yours."
+    )
 
 
 async def test_karpenter_without_a_node_shows_itself_by_its_api(caplog) -> None:
