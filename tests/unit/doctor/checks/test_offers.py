@@ -113,6 +113,22 @@ async def test_that_a_node_is_away_is_told_of_servers_in_a_queue_too(tmp_path: P
     assert "nodes-away" in {it.id for it in told}
 
 
+async def test_of_nodes_that_are_away_only_those_are_named_that_could_hold_the_server(
+    tmp_path: Path,
+) -> None:
+    small, tainted = (labelled(node(name, 1), {"gpu": "t4"}) for name in ("small", "tainted"))
+    tainted["spec"]["taints"] = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
+    away = labelled(node("away", 4, unschedulable=True), {"gpu": "t4"})
+
+    told = await found(tmp_path, small, tainted, away, counts=[2])
+
+    [text] = [it.text for it in told if it.id == "nodes-away"]
+    assert text == (
+        "Nobody can start t4: there is room only on 1 node (away), now cordoned, not ready, or "
+        "without healthy GPUs or volume drivers."
+    )
+
+
 async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_tried(
     tmp_path: Path,
 ) -> None:
