@@ -109,6 +109,10 @@ class Stock:
         """Load the chosen profile; `is_of_others` looks below this for whose an error is."""
         await self.kubespawner.load_user_options()
 
+    async def make_pod(self) -> Any:
+        """Return KubeSpawner's pod; `is_of_others` looks below this, too."""
+        return await self.kubespawner.get_pod_manifest()
+
     async def run_start(self) -> Any:
         """Run the steps of a start, in the task that KubeSpawner's ``start`` makes."""
         return await self.kubespawner._start()

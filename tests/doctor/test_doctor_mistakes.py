@@ -187,6 +187,21 @@ c.KubeSpawner.profile_list = profiles
     assert status == 0
 
 
+def test_a_setting_that_asks_who_the_user_is_is_no_error_if_the_doctor_imagines_one(
+    sound: Hub,
+) -> None:
+    asking = "c.KubeSpawner.environment = {'TEAM': lambda it: it.user.groups[0].name}"
+    configured = sound.configure(DEMO + asking)
+
+    status, found = sound.doctor(configured)
+    assert status == 0
+    assert [it["id"] for it in found["warning"]] == ["own-code"]
+
+    status, found = sound.doctor(configured, "--user", "alice", "--group", "lab")
+    assert troubles(found) == []
+    assert status == 0
+
+
 def test_it_finds_a_hub_that_uses_another_spawner(sound: Hub) -> None:
     status, found = sound.doctor(sound.write(DEMO))
 

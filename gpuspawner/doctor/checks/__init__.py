@@ -24,10 +24,8 @@ from gpuspawner.doctor.checks import (
 from gpuspawner.doctor.hub import Hub, NoAdmission, watching
 from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import NOBODY, Tried, UnusableError, try_out
-from gpuspawner.kube.quoting import quote
-from gpuspawner.messages.administrators import Finding, error, warning
+from gpuspawner.messages.administrators import Finding, error
 from gpuspawner.policies.owner import Owner
-from gpuspawner.start.refusal import Refusal
 
 
 async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
@@ -62,20 +60,12 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
         try:
             tried = [await try_out(asked, it) for it in await listed(asked)]
         except UnusableError as failed:
-            return [*found, _without_servers(owner, failed)]
+            return [*found, settings.without_servers(hub, failed)]
+        if not any(it.proposal for it in tried) and (failing := await settings.check_code(hub)):
+            return [*found, failing]
         found += claims.check(hub.state, tried, await claim_drivers(hub.runtime.client))
         found += containers.check(hub.state, tried, await runtime_classes(hub.runtime.client))
         return [*found, *_about(hub, tried)]
-
-
-def _without_servers(owner: Owner, failed: UnusableError) -> Finding:
-    """Say that nobody can start a server, or that an administrator's function forbids it to one."""
-    if isinstance(failed.__cause__, Refusal):
-        advice = "Correct KubeSpawner.profile_list or its function."
-        return error("profiles", f"No user can start a server: {failed}", advice)
-    make = warning if owner == NOBODY else error
-    text = f"The function of KubeSpawner.profile_list forbids it to {quote(owner.name)}: {failed}"
-    return make("profiles", text, "Name somebody who may start servers with --user.")
 
 
 def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:

@@ -12,15 +12,16 @@ from gpuspawner import configuration
 from gpuspawner.compat import hub_limits
 from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.what_if import NOBODY
+from gpuspawner.gates.what_if import NOBODY, UnusableError, failure_of_code
 from gpuspawner.kube.autoscaling import Disruption, NodePool
-from gpuspawner.kube.quoting import listing
+from gpuspawner.kube.quoting import listing, quote
 from gpuspawner.kube.servers import KARPENTER
 from gpuspawner.messages.administrators import Finding, error, find_conflict, fine, warning
 from gpuspawner.profiles import override_mistakes
 from gpuspawner.runtime import DRY_RUN_PATIENCE
 from gpuspawner.spawner import GPUSpawner
 from gpuspawner.start.host import within_start_timeout
+from gpuspawner.start.refusal import Refusal
 from gpuspawner.traits import ENFORCE, OFF
 from gpuspawner.use.gpu_use_config import read_use
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
@@ -134,6 +135,38 @@ async def check_slips(hub: Hub) -> list[Finding]:
 async def _asked(function: Callable[[GPUSpawner], Any], spawner: GPUSpawner) -> Any:
     async with within_start_timeout(spawner):
         return await maybe_future(function(spawner))
+
+
+def without_servers(hub: Hub, failed: UnusableError) -> Finding:
+    """Say why KubeSpawner lists no profiles: for nobody, or by a function for the owner."""
+    is_broken = isinstance(failed.__cause__, Refusal)
+    if is_broken and not callable(hub.spawner.profile_list):
+        advice = "Correct KubeSpawner.profile_list."
+        return error("profiles", f"No user can start a server: {failed}", advice)
+    make, whom = _of_owner(hub)
+    does = "fails for" if is_broken else "forbids it to"
+    text = f"The function of KubeSpawner.profile_list {does} {whom}: {failed}"
+    return make("profiles", text, "Name somebody who may start servers with --user, or correct it.")
+
+
+async def check_code(hub: Hub) -> Finding | None:
+    """Check whether the administrator's functions and classes make a pod for the owner."""
+    failed = await failure_of_code(hub)
+    if failed is None:
+        return None
+    make, whom = _of_owner(hub)
+    return make(
+        "own-code",
+        "The doctor can't check what users can start, because a function or class of yours fails "
+        f"for {whom}: {failed!r}.",
+        "Name a real user with --user, and their groups with --group, or correct it. The doctor "
+        "knows nothing else of a user; --start starts a server in the hub, which does.",
+    )
+
+
+def _of_owner(hub: Hub) -> tuple[Callable[[str, str, str], Finding], str]:
+    """Return how bad it is if code fails for the owner, and who that is."""
+    return (warning, "an imagined user") if hub.owner == NOBODY else (error, quote(hub.owner.name))
 
 
 def _is_ours(given: Any) -> bool:

@@ -18,6 +18,7 @@ from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import NOBODY, UnusableError
 from gpuspawner.policies.owner import Owner
+from gpuspawner.start.refusal import misconfigured
 from gpuspawner.use.idle_servers import DeviceUse, Window
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
 from tests.unit.makers.files import Files
@@ -228,3 +229,97 @@ async def test_a_prometheus_that_says_nothing_of_gpus_is_found(
 
     assert [it.severity for it in found] == expected
     assert {it.id for it in found} <= {"gpu-use"}
+
+
+def of_team(spawner: Any) -> str:
+    return str({"ann": "a"}[spawner.user.name])
+
+
+def of_groups(spawner: Any) -> str:
+    return str(spawner.user.groups[0].name)
+
+
+def of_the_database(spawner: Any) -> str:
+    return str(spawner.user.orm_user.id)
+
+
+class Own(KubeSpawner):
+    """A class of an administrator's, which asks the user for more than the doctor knows."""
+
+    async def get_pod_manifest(self) -> Any:
+        return await self.user.get_auth_state()
+
+
+def hub_for(folder: Path, owner: Owner, **kube: Any) -> Any:
+    Files(folder, [])
+    kind = kube.pop("kind", GPUSpawner)
+    config = Config(JupyterHub={"spawner_class": kind}, KubeSpawner=kube)
+    return of_files(config, folder, owner)
+
+
+ASKING = (of_team, of_groups, of_the_database)
+
+
+@pytest.mark.parametrize(
+    "settings_",
+    [*({"environment": {"TEAM": it}} for it in ASKING), {"kind": Own}],
+    ids=["name", "groups", "database", "class"],
+)
+async def test_code_that_asks_who_the_user_is_makes_no_error_for_an_imagined_one(
+    tmp_path: Path, settings_: dict[str, Any]
+) -> None:
+    finding = await settings.check_code(hub_for(tmp_path, NOBODY, **settings_))
+
+    assert finding is not None
+    assert (finding.id, finding.severity) == ("own-code", "warning")
+    assert "for an imagined user: " in finding.text
+    assert finding.advice.startswith("Name a real user with --user, ")
+
+
+async def test_of_a_real_user_such_code_makes_a_pod_or_an_error(tmp_path: Path) -> None:
+    kube = {"environment": {"TEAM": of_team}}
+
+    assert await settings.check_code(hub_for(tmp_path, Owner("ann"), **kube)) is None
+
+    finding = await settings.check_code(hub_for(tmp_path, Owner("bob"), **kube))
+    assert finding is not None
+    assert finding.severity == "error"
+    assert "fails for 'bob': KeyError('bob')." in finding.text
+
+
+async def test_a_setting_of_which_kubespawner_makes_no_pod_is_no_fault_of_code(
+    tmp_path: Path,
+) -> None:
+    hub = hub_for(tmp_path, NOBODY, tolerations={"key": "gpu"})
+
+    assert await settings.check_code(hub) is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "severity", "told"),
+    [
+        (NOBODY, "warning", "fails for an imagined user: "),
+        (Owner("bob"), "error", "fails for 'bob': "),
+    ],
+)
+async def test_a_function_without_profiles_for_a_user_is_an_error_only_for_a_real_one(
+    tmp_path: Path, owner: Owner, severity: str, told: str
+) -> None:
+    hub = hub_for(tmp_path, owner, profile_list=of_groups)
+    with pytest.raises(UnusableError) as failed:
+        await listed(hub)
+
+    finding = settings.without_servers(hub, failed.value)
+
+    assert (finding.id, finding.severity) == ("profiles", severity)
+    assert told in finding.text
+
+
+async def test_a_list_of_profiles_that_is_wrong_is_an_error_for_everybody(tmp_path: Path) -> None:
+    failed = UnusableError("GPUSpawner.accelerators can only be set for the whole hub")
+    failed.__cause__ = misconfigured(str(failed))
+
+    finding = settings.without_servers(hub_for(tmp_path, NOBODY, profile_list=[CPU]), failed)
+
+    assert (finding.id, finding.severity) == ("profiles", "error")
+    assert finding.text == f"No user can start a server: {failed}"
