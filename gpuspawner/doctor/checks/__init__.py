@@ -73,8 +73,7 @@ def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     yield from settings.check_disruption(hub)
     yield from storage.check(hub.state, tried)
     yield from storage.check_places(hub.state, tried)
-    spawner = hub.spawner
-    yield from queues.check(hub.view.queues, spawner.namespace, spawner.kueue_queue)
+    yield from queues.check(hub)
     ill = devices.ill(hub.state)
     yield from devices.check(ill, hub.state, tried)
     yield from offers.check(hub, tried, ill)

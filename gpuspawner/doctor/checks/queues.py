@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE, KueueObjects
+from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE
+from gpuspawner.doctor.hub import Hub
+from gpuspawner.gates.what_if import NOBODY
 from gpuspawner.kube.quoting import did_you_mean, one_line
 from gpuspawner.kueue.queues import quota_of
 from gpuspawner.messages.administrators import Finding, error, fine, warning
@@ -11,15 +13,11 @@ from gpuspawner.preflight.kueue import Closed, WhyClosed
 _PLACE = "GPUSpawner.kueue_queue"
 
 
-def check(objects: KueueObjects, namespace: str, configured: str | None) -> Iterator[Finding]:
-    """Check the LocalQueue that servers name.
-
-    Args:
-        objects: Kueue's.
-        namespace: That of the servers.
-        configured: As the trait ``kueue_queue``.
-    """
-    if not objects.knows_quotas or configured == "":
+def check(hub: Hub) -> Iterator[Finding]:
+    """Check the LocalQueue that servers name, unless only a user would tell its namespace."""
+    objects, namespace, configured = hub.view.queues, hub.spawner.namespace, hub.spawner.kueue_queue
+    is_made_up = hub.spawner.enable_user_namespaces and hub.owner == NOBODY
+    if is_made_up or not objects.knows_quotas or configured == "":
         return
     queue = configured or DEFAULT_QUEUE
     found = quota_of(objects, queue, namespace)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.doctor.checks import queues
+from gpuspawner.gates.what_if import NOBODY
 from gpuspawner.messages.administrators import Finding, Severity
+from gpuspawner.policies.owner import Owner
 from tests.unit.makers.kueue_worlds import Plain, flavor, inactive, known, pool, queue
 
 QUOTA = {"nominalQuota": "2"}
@@ -15,7 +20,19 @@ def found(*objects: Plain, configured: str | None = "gpus") -> list[tuple[str, S
 
 
 def said(*objects: Plain, configured: str | None = "gpus") -> list[Finding]:
-    return list(queues.check(known(*objects), "jhub", configured))
+    return of(known(*objects), configured)
+
+
+def of(
+    objects: KueueObjects,
+    configured: str | None = "gpus",
+    namespaces: bool = False,
+    owner: Owner = NOBODY,
+) -> list[Finding]:
+    traits = {"kueue_queue": configured, "enable_user_namespaces": namespaces}
+    spawner = SimpleNamespace(namespace="jhub", **traits)
+    hub: Any = SimpleNamespace(view=SimpleNamespace(queues=objects), spawner=spawner, owner=owner)
+    return list(queues.check(hub))
 
 
 def test_a_queue_with_its_quota_is_fine() -> None:
@@ -58,4 +75,12 @@ def test_the_default_queue_counts_only_if_it_exists() -> None:
 def test_nothing_is_said_without_kueue_or_without_its_rights() -> None:
     assert found(configured="") == []
     assert found(configured=None) == []
-    assert list(queues.check(KueueObjects(), "jhub", "gpus")) == []
+    assert of(KueueObjects()) == []
+
+
+def test_a_queue_in_the_namespace_of_a_user_who_does_not_exist_is_not_missed() -> None:
+    elsewhere = known(queue("other"))
+
+    assert of(elsewhere, namespaces=True) == []
+    [finding] = of(elsewhere, namespaces=True, owner=Owner("alice"))
+    assert (finding.id, finding.severity) == ("kueue-queue", Severity.ERROR)
