@@ -19,6 +19,7 @@ from gpuspawner.doctor.hub_api import HubApi
 from gpuspawner.doctor.hub_command import COMMON_ALIASES, HubCommand
 from gpuspawner.doctor.trial import try_start
 from gpuspawner.gates.what_if import NOBODY
+from gpuspawner.kube.quoting import count
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.owner import Owner
@@ -140,8 +141,4 @@ def _tell(findings: Iterable[Finding]) -> None:
         )
     errors, warnings, good = counts.values()
     terminal.say()
-    terminal.say(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}, {good} fine.")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    terminal.say(f"{count(errors, 'error')}, {count(warnings, 'warning')}, {good} fine.")

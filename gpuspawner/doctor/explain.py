@@ -17,7 +17,7 @@ from gpuspawner.doctor.nodes import names
 from gpuspawner.doctor.reasons import SharedReason, reasons
 from gpuspawner.gates.what_if import NOBODY, OfferedServer, asked_for, try_out
 from gpuspawner.kube.pods import Pod
-from gpuspawner.kube.quoting import did_you_mean, quote
+from gpuspawner.kube.quoting import count, did_you_mean, quote
 from gpuspawner.policies.owner import Owner
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.rejection import Rejection
@@ -195,7 +195,7 @@ def _tell_policies(hub: Hub, asked: Explained, pod: tuple[str, str]) -> None:
 def _headline(verdict: Verdict) -> str:
     match verdict.outcome:
         case Outcome.FITS:
-            return f"there is room on {len(verdict.feasible)} of {verdict.nodes} nodes now."
+            return f"there is room on {len(verdict.feasible)} of {count(verdict.nodes)} now."
         case Outcome.FITS_AFTER_PREEMPTION:
             return "a node has room once the scheduler has ended pods of lower priority."
         case Outcome.BUSY:
@@ -203,7 +203,7 @@ def _headline(verdict: Verdict) -> str:
             away = "when a node is back" if verdict.away else ""
             return f"no node has room now; one will {' or '.join(filter(None, (busy, away)))}."
         case Outcome.IMPOSSIBLE:
-            return f"none of the {verdict.nodes} nodes can ever hold it."
+            return f"none of the {count(verdict.nodes)} can ever hold it."
         case _:
             return "the known objects don't decide it."
 

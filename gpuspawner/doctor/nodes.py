@@ -15,11 +15,6 @@ _MOST_AMOUNTS = 4
 _GIB = 2**30
 
 
-def count(number: int) -> str:
-    """Return `1 node`, `2 nodes`."""
-    return "1 node" if number == 1 else f"{number} nodes"
-
-
 def names(nodes: Iterable[NodeInfo]) -> str:
     """Name nodes; the first and the last of many."""
     listed = sorted(node.name for node in nodes)

@@ -1,4 +1,4 @@
-"""Short, harmless quotes of untrusted values, for error texts."""
+"""Short, harmless quotes of untrusted values, for error texts; and lists and counts of things."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -62,3 +62,8 @@ def listing(words: Iterable[str]) -> str:
     """Join words as in a sentence: `1, 2 or 4`."""
     *head, last = list(words) or [""]
     return f"{', '.join(head)} or {last}" if head else last
+
+
+def count(number: int, one: str = "node", many: str = "") -> str:
+    """Return `1 node` or `2 nodes`, or as many of something else."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"

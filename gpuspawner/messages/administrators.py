@@ -15,6 +15,7 @@ from gpuspawner.cluster.schedulers import (
     UnknownScheduler,
 )
 from gpuspawner.compat.hub_limits import Conflict, Limits
+from gpuspawner.kube.quoting import count
 from gpuspawner.messages.kueue import explain as explain_queue
 from gpuspawner.messages.scaling import explain_obstacles
 from gpuspawner.offers.inventory import Inventory
@@ -133,8 +134,7 @@ def explain_stock(stock: Inventory) -> str:
     """Say what the cluster has for an accelerator or profile now."""
     if not stock.nodes:
         return f"{stock.name}: no node"
-    nodes = f"{stock.nodes} node{'s' if stock.nodes > 1 else ''}"
-    return f"{stock.name}: {nodes}, {stock.free} of {stock.gpus} GPUs free"
+    return f"{stock.name}: {count(stock.nodes)}, {stock.free} of {stock.gpus} GPUs free"
 
 
 def explain_function() -> str:
@@ -152,7 +152,7 @@ def explain_gpus_for_all() -> str:
 
 def explain_declared_pool(key: str, max_nodes: int) -> str:
     """Say that an administrator's pool can grow."""
-    return f"{key} can grow to {max_nodes} node{'s' if max_nodes > 1 else ''} (scale_up)"
+    return f"{key} can grow to {count(max_nodes)} (scale_up)"
 
 
 def explain_seen_pools(source: Source, names: Sequence[str]) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from gpuspawner.doctor.checks import labels
 from gpuspawner.doctor.checks.labels import Selectors, Wrong
-from gpuspawner.doctor.nodes import count, names, selected
+from gpuspawner.doctor.nodes import names, selected
 from gpuspawner.gates.what_if import OfferedServer, Tried
-from gpuspawner.kube.quoting import listing, nearest, one_line
+from gpuspawner.kube.quoting import count, listing, nearest, one_line
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.offers.vendors import is_gpu

@@ -9,8 +9,8 @@ from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.schedulers import UnknownScheduler
 from gpuspawner.cluster.view import server_version
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.doctor.nodes import count
 from gpuspawner.gates.what_if import Tried
+from gpuspawner.kube.quoting import count
 from gpuspawner.messages.administrators import (
     Finding,
     error,

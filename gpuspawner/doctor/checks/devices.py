@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuspawner.doctor.nodes import count, names, selected
+from gpuspawner.doctor.nodes import names, selected
 from gpuspawner.gates.what_if import Tried
+from gpuspawner.kube.quoting import count
 from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.offers.vendors import MODEL_LABELS

@@ -7,9 +7,9 @@ from gpuspawner.doctor.checks.causes import Cause, cause
 from gpuspawner.doctor.checks.devices import Ill
 from gpuspawner.doctor.checks.labels import Selectors
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.doctor.nodes import count, names, selected
+from gpuspawner.doctor.nodes import names, selected
 from gpuspawner.gates.what_if import OfferedServer, Tried
-from gpuspawner.kube.quoting import listing
+from gpuspawner.kube.quoting import count, listing
 from gpuspawner.messages.administrators import Finding, fine
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.preflight.decision import Refuse, Start, UnknownRules, Wait

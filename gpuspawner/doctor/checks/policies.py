@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.gates.what_if import Tried
 from gpuspawner.kube.objects import UNDECODABLE, strict_convert
-from gpuspawner.kube.quoting import did_you_mean
+from gpuspawner.kube.quoting import count, did_you_mean
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.messages.administrators import Finding, fine, warning
 from gpuspawner.messages.policies import policy_figure
@@ -60,8 +60,8 @@ def check_offers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
         found += [*_unknown(hub, policy, tried), *_too_small(hub, policy, tried)]
     yield from found
     if hub.policies:
-        number = len(hub.policies.policies)
-        yield fine("policies", f"The hub has {number} {'policy' if number == 1 else 'policies'}.")
+        number = count(len(hub.policies.policies), "policy", "policies")
+        yield fine("policies", f"The hub has {number}.")
 
 
 def _place(policy: Policy) -> str:

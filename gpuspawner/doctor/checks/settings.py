@@ -14,7 +14,7 @@ from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.gates.what_if import NOBODY, UnusableError, failure_of_code
 from gpuspawner.kube.autoscaling import Disruption, NodePool
-from gpuspawner.kube.quoting import listing, quote
+from gpuspawner.kube.quoting import count, listing, quote
 from gpuspawner.kube.servers import KARPENTER
 from gpuspawner.messages.administrators import Finding, error, find_conflict, fine, warning
 from gpuspawner.profiles import override_mistakes
@@ -105,8 +105,7 @@ async def check_use(hub: Hub) -> list[Finding]:
     if not window.devices:
         text = f"Prometheus has no pod's GPU from DCGM exporter, {effect}, unless no pod has one."
         return [warning("gpu-use", text, "Let Prometheus scrape DCGM exporter.")]
-    number = len(window.devices)
-    pods = "one pod" if number == 1 else f"{number} pods"
+    pods = count(len(window.devices), "pod")
     return [fine("gpu-use", f"Prometheus knows the GPUs of {pods}.")]
 
 

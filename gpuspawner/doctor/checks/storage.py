@@ -7,7 +7,7 @@ import msgspec
 
 from gpuspawner.doctor.nodes import selected
 from gpuspawner.gates.what_if import Tried
-from gpuspawner.kube.quoting import did_you_mean, listing
+from gpuspawner.kube.quoting import count, did_you_mean, listing
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.preflight.decision import Apart
@@ -106,12 +106,12 @@ def check_places(state: ClusterState, tried: Sequence[Tried]) -> Iterator[Findin
         away = [place for place in places if place[0].isdisjoint(nodes)]
         if nodes and away:
             files = [state.nodes[name] for names, _ in away for name in names]
-            homes = sum(count for _, count in away)
+            homes = sum(number for _, number in away)
             found[Apart.of(files, nodes.values()), homes].append(it.server.name)
     for (apart, homes), names in found.items():
         here, there = (_named(it, apart) for it in (apart.files, apart.room))
-        many = f"{homes} home director{'y is' if homes == 1 else 'ies are'} {here}"
-        lead = many if homes else f"A home directory may be made {here} and stays there"
+        many = count(homes, "home directory is", "home directories are")
+        lead = f"{many} {here}" if homes else f"A home directory may be made {here} and stays there"
         yield warning(
             "homes-elsewhere",
             f"{lead}, but the nodes for {listing(names)} are {there}, so an owner can't use both.",
@@ -128,8 +128,8 @@ def _of_homes(state: ClusterState) -> list[tuple[frozenset[str], int]]:
             counted[msgspec.msgpack.encode(volume.spec.node_affinity)].append(volume)
     reaches = ((reach_of(volumes[0]), len(volumes)) for volumes in counted.values())
     return [
-        (frozenset(it.name for it in state.nodes.values() if reach.reaches(it.labels)), count)
-        for reach, count in reaches
+        (frozenset(it.name for it in state.nodes.values() if reach.reaches(it.labels)), number)
+        for reach, number in reaches
     ]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.quoting import LONGEST, did_you_mean, listing, one_line, quote
+from gpuspawner.kube.quoting import LONGEST, count, did_you_mean, listing, one_line, quote
 
 pytestmark = pytest.mark.each_python
 
@@ -64,3 +64,9 @@ def test_a_listing_reads_as_a_sentence():
 )
 def test_a_line_is_one_line_of_printable_text(text: str, line: str) -> None:
     assert one_line(text) == line
+
+
+def test_one_two_and_many_are_counted_in_one_way() -> None:
+    assert [count(it) for it in range(3)] == ["0 nodes", "1 node", "2 nodes"]
+    assert count(1, "policy", "policies") == "1 policy"
+    assert count(2, "policy", "policies") == "2 policies"
