@@ -26,11 +26,13 @@ METRICS = {
 }  # fmt: skip
 
 
+RULES = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["groups"][0]["rules"]
+
+
 def expressions() -> list[str]:
     dashboard = json.loads((FOLDER / "gpuspawner.json").read_text())
-    rules = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["groups"][0]["rules"]
     shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    return shown + [rule["expr"] for rule in rules]
+    return shown + [rule["expr"] for rule in RULES]
 
 
 @pytest.mark.parametrize("expression", expressions())
@@ -53,3 +55,10 @@ def test_no_stack_shows_an_overruled_start_twice() -> None:
 
     assert stacked
     assert not [expr for it in stacked for t in it["targets"] if "overruled" in (expr := t["expr"])]
+
+
+def test_an_alert_about_servers_that_end_is_not_named_for_their_starts_alone() -> None:
+    """A server also ends after its start, by a crash or with its node."""
+    about_ends = [rule["alert"] for rule in RULES if f'"{Happened.ENDED}"' in rule["expr"]]
+
+    assert about_ends == ["GpuspawnerServersFail"]
