@@ -56,7 +56,9 @@ def _without_room(found: Headroom) -> str:
 
 
 def _short(it: ResourceRoom) -> str:
-    text = _("each asks for {asked} of {resource}, and no node has more than {free}")
+    text = _(
+        "each asks for {asked} of {resource}, and no node that takes them has more than {free}"
+    )
     asked, free = (figure(it.resource, amount) for amount in (it.asked, it.most_free))
     return text.format(asked=asked, resource=it.resource, free=free)
 

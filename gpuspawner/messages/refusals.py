@@ -217,6 +217,12 @@ def _impossible(decision: Refuse) -> str:
         return _no_machine(decision)
     if gpus is not None and gpus.most == 0:
         return _no_machine(decision)
+    if decision.is_reserved:
+        text = _(
+            "{machines} that are large enough are reserved; only an administrator can let your "
+            "server use them."
+        )
+        return text.format(machines=_machines(grant))
     if gpus is not None and gpus.most < gpus.asked:
         text = _("No machine here has {gpus}; the most is {most}.")
         return text.format(gpus=words.gpus(grant), most=gpus.most)

@@ -12,11 +12,13 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.preflight.decision import ResourceRoom, TaintedNodes
 from gpuspawner.scheduling.contention import requests_with_pod
+from gpuspawner.scheduling.could_hold import healthy
 from gpuspawner.scheduling.failures import Untolerated
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
 from gpuspawner.scheduling.node_affinity import node_choice
 from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.node_resources_fit import Asked, fits, wanted
 from gpuspawner.scheduling.priority import BUILT_IN, priority_of
 from gpuspawner.scheduling.requests import CPU, MEMORY, is_device, pod_requests
 from gpuspawner.scheduling.state import ClusterState
@@ -153,10 +155,15 @@ class NodeCounts:
         )
 
     def taints(self, pod: Pod) -> tuple[TaintedNodes, ...]:
-        """Return the taints that keep the pod off nodes it selects, most frequent first."""
+        """Return the taints that keep the pod off nodes with its devices, as `Refuse` has them.
+
+        Raises:
+            QuantityError: As `shortage`.
+        """
         state, spec = self._state, pod.spec
-        key = _encode((spec.node_selector, spec.affinity, spec.tolerations))
-        return self._taints.of(state.version, key, lambda: _taints(state, pod))
+        asked = wanted(pod_requests(pod, state.rules))
+        key = _encode((spec.node_selector, spec.affinity, spec.tolerations, asked))
+        return self._taints.of(state.version, key, lambda: _taints(state, pod, asked))
 
     def _free(self, resource: str) -> int:
         """Return the most of a resource that a node has free."""
@@ -176,16 +183,23 @@ def could_be_raised(state: ClusterState, pod: Pod) -> bool:
     )
 
 
-def _taints(state: ClusterState, pod: Pod) -> tuple[TaintedNodes, ...]:
+def _taints(state: ClusterState, pod: Pod, asked: Asked) -> tuple[TaintedNodes, ...]:
+    devices = [resource for resource, _ in asked if is_device(resource)]
     tolerations = pod.spec.tolerations or ()
     choice = node_choice(pod.spec)
     # Most nodes have no taints, and the others have few different ones.
     in_the_way: dict[tuple[Taint, ...], Untolerated | None] = {(): None}
     found: Counter[tuple[str, str, str]] = Counter()
+    large: Counter[tuple[str, str, str]] = Counter()
     for node in state.nodes.values():
         if node.lasting_taints not in in_the_way:
             in_the_way[node.lasting_taints] = untolerated(node.lasting_taints, tolerations)
         taint = in_the_way[node.lasting_taints]
-        if taint is not None and choice.matches(node.labels, node.name):
-            found[taint.key, taint.value, taint.effect] += 1
-    return tuple(TaintedNodes(*taint, nodes=count) for taint, count in found.most_common())
+        if taint is None or not choice.matches(node.labels, node.name):
+            continue
+        amounts, kind = healthy(node), (taint.key, taint.value, taint.effect)
+        if all(map(amounts.get, devices)):
+            found[kind] += 1
+            large[kind] += fits(asked, amounts)
+    ordered = sorted(found.most_common(), key=lambda it: not large[it[0]])
+    return tuple(TaintedNodes(*taint, count, large[taint]) for taint, count in ordered)

@@ -157,12 +157,14 @@ class TaintedNodes(msgspec.Struct, frozen=True):
     Attributes:
         value: "" if it has none.
         effect: ``NoSchedule`` or ``NoExecute``.
+        large: How many of these nodes have as much as the pod requests, in use or not.
     """
 
     key: str
     value: str
     effect: str
     nodes: int
+    large: int = 0
 
 
 class Alternative(msgspec.Struct, frozen=True):
@@ -227,7 +229,8 @@ class Refuse(msgspec.Struct, frozen=True):
         shortage: The first resource (GPU, memory, CPU, then the rest) that no candidate has enough
             of. It counts only candidates that have enough of the resources before it. None if
             another rule than resources is in the way.
-        taints: Untolerated taints on nodes that the selectors allow, most frequent first.
+        taints: Untolerated taints on nodes that the selectors allow and that have the devices:
+            those of large enough nodes first, then the most frequent ones.
         away: How many nodes it would fit on if they weren't cordoned, not ready or unhealthy.
         alternatives: At most three, nearest first.
         obstacles: Why no node can come for the pod, by pool; empty if the cluster doesn't grow.
@@ -256,6 +259,11 @@ class Refuse(msgspec.Struct, frozen=True):
     queue: Never | Closed | None = None
     one_share: bool = False
     apart: Apart | None = None
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether no node can ever hold the pod, and a taint keeps it off a large enough one."""
+        return self.reason is Reason.IMPOSSIBLE and any(it.large for it in self.taints)
 
 
 Decision = Start | Wait | Refuse

@@ -129,6 +129,15 @@ SENTENCES = {
             alternatives=(WITHOUT,),
         )
     ),
+    "large ones reserved": messages.refusal(
+        Refuse(
+            nvidia("A100", 8),
+            Reason.IMPOSSIBLE,
+            gpus(8, 4, 4, 4, 4),
+            taints=(TaintedNodes("team", "physics", "NoSchedule", 2, large=2),),
+            alternatives=(Alternative(nvidia("A100", 4), (Difference.FEWER_GPUS,), None),),
+        )
+    ),
     "one share": messages.refusal(
         Refuse(
             nvidia("T4", 2),

@@ -179,14 +179,14 @@ def _impossible(
         return _no_node(state, tried, selectors)
     if refusal.one_share:
         return _one_share(state, tried, Severity.ERROR)
-    reaches_none = not refusal.candidates
+    is_kept_off = refusal.is_reserved or not refusal.candidates
     if refusal.gpus is not None:
         resource, asked = refusal.gpus.resource, refusal.gpus.asked
         if not any(it.capacity.get(resource) or it.allocatable.get(resource) for it in nodes):
             return _no_resource(nodes, resource)
-        reaches_none = reaches_none or not refusal.gpus.most
+        is_kept_off = is_kept_off or not refusal.gpus.most
         nodes = [it for it in nodes if it.capacity.get(resource, 0) >= asked]
-    return (_untolerated(nodes, refusal.taints) if reaches_none else None) or _too_large(refusal)
+    return (_untolerated(nodes, refusal.taints) if is_kept_off else None) or _too_large(refusal)
 
 
 def _untolerated(nodes: Sequence[NodeInfo], taints: Iterable[TaintedNodes]) -> Cause | None:
@@ -308,7 +308,7 @@ def _too_large(refusal: Refuse) -> Cause | None:
         return Cause("impossible", text, advice)
     return Cause(
         "too-large",
-        f"No node has {amount(short.resource, short.asked)}, which {{servers}} needs.",
+        f"{{servers}} needs {amount(short.resource, short.asked)}, more than any of its nodes has.",
         "Offer less in {place}, or add larger nodes.",
         f"its nodes have at most {figure(short.resource, short.most)}",
     )

@@ -59,7 +59,10 @@ def test_it_says_how_many_start_and_what_the_others_lack(hub: RunningHub) -> Non
 
     assert found[:2] == [
         "2 start on the nodes that exist",
-        "1 find no room: each asks for 1 of nvidia.com/gpu, and no node has more than 0",
+        (
+            "1 find no room: each asks for 1 of nvidia.com/gpu, and no node that takes them has "
+            "more than 0"
+        ),
     ]
     assert answer(hub, {"accelerator": "t4", "gpus": 2}, 1)[0] == "1 start on the nodes that exist"
     assert answer(hub, {"accelerator": None}, 4)[0] == "4 start on the nodes that exist"

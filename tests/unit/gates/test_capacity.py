@@ -38,7 +38,10 @@ def test_it_says_how_many_start_and_what_the_others_lack(files, capsys) -> None:
         "5 servers with t4:",
         "SERVERS  WHAT BECOMES OF THEM",
         "      3  start on the nodes that exist",
-        "      2  find no room: each asks for 1 of nvidia.com/gpu, and no node has more than 0",
+        (
+            "      2  find no room: each asks for 1 of nvidia.com/gpu, and no node that takes them "
+            "has more than 0"
+        ),
         "To be pulled on 2 nodes: quay.io/jupyterhub/singleuser:latest.",
     ]
 
@@ -79,7 +82,8 @@ def test_a_declared_pool_brings_nodes_in_its_usual_time(files, capsys) -> None:
     pool = "nvidia.com/gpu.product=Tesla-T4"
     assert f"2  start once the pool {pool} has added 1 node, which takes about 4 minutes" in out
     assert (
-        "2  find no room: each asks for 1 of nvidia.com/gpu, and no node has more than 0; "
+        "2  find no room: each asks for 1 of nvidia.com/gpu, and no node that takes them has "
+        "more than 0; "
         f"pool {pool}: at-maximum, 3 node(s)"
     ) in out
 

@@ -13,7 +13,14 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.offers.user_options import Gone
-from gpuspawner.preflight.decision import Alternative, Difference, Reason, Refuse, ResourceRoom
+from gpuspawner.preflight.decision import (
+    Alternative,
+    Difference,
+    Reason,
+    Refuse,
+    ResourceRoom,
+    TaintedNodes,
+)
 from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
@@ -76,6 +83,13 @@ def test_a_refusal_is_shown_at_the_field_that_could_change_it(reason, facts, err
     told = OnForm.of_refusal(Refuse(grant, reason, room, shortage))
 
     assert told.errors == (error,)
+
+
+def test_no_field_says_that_there_are_too_few_where_the_larger_machines_are_reserved():
+    behind = (TaintedNodes("team", "x", "NoSchedule", 1, large=1),)
+    no = Refuse(Grant(A100, 4), Reason.IMPOSSIBLE, gpus(4, 1, 1), taints=behind)
+
+    assert OnForm.of_refusal(no).errors == (FieldError("accelerator", "Not available."),)
 
 
 @pytest.mark.parametrize(

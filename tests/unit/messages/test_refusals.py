@@ -149,6 +149,27 @@ SENTENCES = [
         ),
     ),
     (
+        impossible(
+            Grant(A100, 4),
+            gpus(4, 1, 1, 1, 1),
+            taints=(TaintedNodes("team", "x", "NoSchedule", 2, large=1),),
+            alternatives=(Alternative(Grant(A100, 1), (Difference.FEWER_GPUS,), None),),
+        ),
+        (
+            "The A100 machines that are large enough are reserved; only an administrator can let "
+            "your server use them. You can have 1 × A100."
+        ),
+    ),
+    (
+        impossible(
+            Grant(A100, 8),
+            gpus(8, 4, 4, 4, 4),
+            taints=(TaintedNodes("team", "x", "NoSchedule", 2),),
+            alternatives=(PLAIN,),
+        ),
+        "No machine here has 8 × A100; the most is 4. You can start without a GPU.",
+    ),
+    (
         impossible(Grant(A100, 8), gpus(8, 4, 4, 4, 4), alternatives=(PLAIN,)),
         "No machine here has 8 × A100; the most is 4. You can start without a GPU.",
     ),

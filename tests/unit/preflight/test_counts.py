@@ -70,15 +70,28 @@ def test_taints_count_on_nodes_that_the_pod_selects_most_frequent_first() -> Non
     )
 
     assert counts.taints(asking(1)) == (
-        TaintedNodes("more", "x", "NoSchedule", nodes=2),
-        TaintedNodes("team", "x", "NoSchedule", nodes=1),
+        TaintedNodes("more", "x", "NoSchedule", nodes=2, large=2),
+        TaintedNodes("team", "x", "NoSchedule", nodes=1, large=1),
     )
     tolerant = asking(1, tolerations=[{"key": "more", "operator": "Exists"}])
-    assert counts.taints(tolerant) == (TaintedNodes("team", "x", "NoSchedule", nodes=2),)
+    assert counts.taints(tolerant) == (TaintedNodes("team", "x", "NoSchedule", nodes=2, large=2),)
     assert counts.taints(asking(0)) == (
-        TaintedNodes("team", "x", "NoSchedule", nodes=2),
+        TaintedNodes("team", "x", "NoSchedule", nodes=2, large=2),
+        TaintedNodes("more", "x", "NoSchedule", nodes=2, large=2),
+    )
+
+
+def test_taints_of_large_enough_nodes_come_first_and_those_of_nodes_without_gpus_never() -> None:
+    other = {**TAINT, "key": "more"}
+    small = [node(name, 1, taints=[other]) for name in ("a", "b")]
+    masters = [node(f"m-{it}", 0, taints=[{**TAINT, "key": "master"}]) for it in range(3)]
+    counts = NodeCounts(state_of(*small, *masters, node("big", 8, taints=[TAINT])))
+
+    assert counts.taints(asking(4)) == (
+        TaintedNodes("team", "x", "NoSchedule", nodes=1, large=1),
         TaintedNodes("more", "x", "NoSchedule", nodes=2),
     )
+    assert [it.large for it in counts.taints(asking(1))] == [2, 1]
 
 
 def test_taints_follow_the_nodes() -> None:

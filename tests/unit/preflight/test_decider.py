@@ -114,7 +114,9 @@ def test_a_taint_in_the_way_is_named() -> None:
     refused = refusal(decider_on(*tainted), proposal("a"))
 
     assert refused.reason is Reason.IMPOSSIBLE
-    assert refused.taints == (TaintedNodes("nvidia.com/gpu", "present", "NoSchedule", nodes=2),)
+    assert refused.taints == (
+        TaintedNodes("nvidia.com/gpu", "present", "NoSchedule", nodes=2, large=2),
+    )
     assert refused.candidates == 0
     assert refused.shortage is None
 

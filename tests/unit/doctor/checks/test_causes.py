@@ -187,3 +187,30 @@ async def test_gpus_behind_a_taint_are_not_told_as_too_few(tmp_path: Path) -> No
 
     assert found.id == "untolerated-taint"
     assert f"the taint {GPU}:NoSchedule of 1 node (gpu-0)" in found.text
+
+
+@pytest.mark.parametrize("small", [node("gpu-1", 1), node("gpu-1", 0)])
+async def test_larger_nodes_behind_a_taint_are_not_told_as_too_small(
+    tmp_path: Path, small: Plain
+) -> None:
+    big = node("gpu-0", 8)
+    big["spec"] = {"taints": [{"key": GPU, "effect": OFF}]}
+    limits = {"extra_resource_limits": {GPU: "4"}}
+    profile = {"display_name": "T4", "kubespawner_override": limits}
+
+    [found] = await troubles(tmp_path, big, small, kube={"profile_list": [profile]})
+
+    assert found.id == "untolerated-taint"
+    assert f"the taint {GPU}:NoSchedule of 1 node (gpu-0)" in found.text
+
+
+async def test_too_large_is_said_of_the_nodes_that_the_server_selects(tmp_path: Path) -> None:
+    t4, p100 = (labelled(node(name, count), it["node_selector"])
+                for name, count, it in (("a", 2, T4), ("b", 8, P100)))  # fmt: skip
+    offered = {"t4": {**T4, "counts": [4]}}
+
+    found = of(await troubles(tmp_path, t4, p100, accelerators=offered), "too-large")
+
+    assert found.text == (
+        f"t4 (its nodes have at most 2) needs 4 × {GPU}, more than any of its nodes has."
+    )
