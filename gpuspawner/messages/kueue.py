@@ -1,5 +1,7 @@
 """What people read of Kueue's queues: their place, what is in use, and why a queue says no."""
 
+from contextvars import Context
+
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext, sentences
@@ -50,11 +52,16 @@ def way_out(no: Never | Closed) -> str:
 
 
 def explain(no: Never | Closed) -> str:
-    """Say the same for administrators, in the terms of Kueue."""
+    """Say the same for administrators, in the terms of Kueue and always in English."""
+    return Context().run(_explain, no)  # outside the context that has the user's language
+
+
+def _explain(no: Never | Closed) -> str:
     queue = one_line(no.queue)
     match no:
-        case Never(resource=resource, asked=asked, most=most):
-            return f"LocalQueue {queue} could give at most {most} of {resource}, {asked} asked"
+        case Never(resource=resource):
+            asked, most = words.amount(resource, no.asked), words.figure(resource, no.most)
+            return f"the LocalQueue {queue} could never give {asked}, but at most {most}"
         case Closed(why=WhyClosed.NO_QUEUE):
             return f"there is no LocalQueue {queue} in the pod's namespace"
         case Closed(why=WhyClosed.NO_POOL):

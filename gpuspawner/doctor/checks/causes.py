@@ -8,8 +8,9 @@ from gpuspawner.doctor.checks import labels
 from gpuspawner.doctor.checks.labels import Selectors, Wrong
 from gpuspawner.doctor.nodes import names, selected
 from gpuspawner.gates.what_if import OfferedServer, Tried
-from gpuspawner.kube.quoting import count, listing, nearest, one_line
+from gpuspawner.kube.quoting import count, listing, nearest
 from gpuspawner.messages.administrators import Finding, Severity
+from gpuspawner.messages.kueue import explain
 from gpuspawner.messages.words import amount, figure
 from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.preflight.decider import BY_KUEUE
@@ -100,11 +101,9 @@ def cause(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause | No
 
 
 def _never_in_queue(no: Never) -> Cause:
-    asked, most = amount(no.resource, no.asked), figure(no.resource, no.most)
     return Cause(
         "kueue-refused",
-        f"Nobody can start {{servers}}: the LocalQueue {one_line(no.queue)} could never give "
-        f"{asked}, but at most {most}.",
+        f"Nobody can start {{servers}}: {explain(no)}.",
         "Offer less in {place}, or raise the quota.",
     )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
+
 import pytest
 
+from gpuspawner.language import set_locale
 from gpuspawner.messages import preview, refusal
 from gpuspawner.messages.administrators import explain_refusal
-from gpuspawner.messages.kueue import in_queue
+from gpuspawner.messages.kueue import explain, in_queue, why
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, UnknownRules
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
@@ -82,7 +85,7 @@ def test_the_form_says_who_decides_and_how_many_wait(ahead: int | None, said: st
                 "Your server needs 4 GPUs, but the queue gpus can give 2 at most. "
                 "Please choose something else, or ask your administrator."
             ),
-            "LocalQueue gpus could give at most 2 of nvidia.com/gpu, 4 asked",
+            "the LocalQueue gpus could never give 4 × nvidia.com/gpu, but at most 2",
         ),
         (
             Never("gpus", GPU, 1, 0),
@@ -90,7 +93,15 @@ def test_the_form_says_who_decides_and_how_many_wait(ahead: int | None, said: st
                 "Your server needs 1 GPU, but the queue gpus has none for it. "
                 "Please choose something else, or ask your administrator."
             ),
-            "LocalQueue gpus could give at most 0 of nvidia.com/gpu, 1 asked",
+            "the LocalQueue gpus could never give 1 × nvidia.com/gpu, but at most 0",
+        ),
+        (
+            Never("gpus", "memory", 64 * 2**30, 32 * 2**30),
+            (
+                "Your server needs 64 GiB of memory, but the queue gpus can give 32 GiB at most. "
+                "Please choose something else, or ask your administrator."
+            ),
+            "the LocalQueue gpus could never give 64 GiB of memory, but at most 32 GiB",
         ),
         (
             Closed("gpus", WhyClosed.NO_QUEUE),
@@ -131,6 +142,15 @@ def test_a_queue_s_no_says_why(no: Never | Closed, said: str, for_administrators
 
     assert refusal(refused).text == said
     assert for_administrators in explain_refusal(refused)
+
+
+def test_a_log_has_amounts_in_english_whatever_the_user_speaks() -> None:
+    no = Never("gpus", "cpu", asked=8000, most=500)
+
+    said = copy_context().run(lambda: (set_locale("zh-CN"), why(no), explain(no)))
+
+    assert "8 核" in str(said[1])
+    assert said[2] == "the LocalQueue gpus could never give 8 cores of CPU, but at most 0.5 cores"
 
 
 def test_a_name_is_only_quoted() -> None:
