@@ -224,10 +224,9 @@ class Reflector:
         self.undecodable += 1
         if self.undecodable == 1:
             log.warning(
-                "A %s of the cluster cannot be understood (%s); what depends on it is unknown. "
-                "Further ones are counted, not logged.",
-                self.kind.name,
-                undecodable.problem[:200],
+                "An object of the cluster cannot be understood (%s); what depends on it is "
+                "unknown. Further ones of its kind are counted, not logged.",
+                undecodable.text,
             )
 
 

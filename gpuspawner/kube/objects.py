@@ -21,6 +21,7 @@ from .autoscaling import (
 from .kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from .nodes import DeviceClass, Namespace, Node, PriorityClass
 from .pods import Pod
+from .quoting import one_line
 from .servers import ServerPod
 from .storage import (
     CSIDriver,
@@ -84,6 +85,12 @@ class Undecodable(msgspec.Struct, gc=False, frozen=True):
     problem: str
     repels: bool = True
     """Whether it may exclude other pods from other nodes too (a pod with affinity)."""
+
+    @property
+    def text(self) -> str:
+        """Its kind, namespace and name as far as they can be read, and the problem; one line."""
+        name = "/".join(one_line(it, 253) for it in (self.namespace, self.name or "?") if it)
+        return f"{self.kind} {name}: {one_line(self.problem, 200)}"
 
 
 UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)

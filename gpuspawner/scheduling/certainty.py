@@ -49,7 +49,7 @@ def uncertain(state: ClusterState, node: NodeInfo) -> Unknown | None:
     for key, problem in node.unreadable.items():
         return Unknown(Why.UNDECODABLE_OBJECT, f"Pod {key}: {problem}")
     for undecodable in state.undecodable.pods_on(node.name):
-        return Unknown(Why.UNDECODABLE_OBJECT, _describe(undecodable))
+        return Unknown(Why.UNDECODABLE_OBJECT, undecodable.text)
     return None
 
 
@@ -160,9 +160,7 @@ def _undecodable_objects(filters: Filters) -> Iterable[Unknown]:
         may_admit, may_refuse = _effect(undecodable, filters)
         key = undecodable.kind, may_admit, may_refuse
         if (may_admit or may_refuse) and key not in found:
-            found[key] = Unknown(
-                Why.UNDECODABLE_OBJECT, _describe(undecodable), may_admit, may_refuse
-            )
+            found[key] = Unknown(Why.UNDECODABLE_OBJECT, undecodable.text, may_admit, may_refuse)
     return found.values()
 
 
@@ -197,10 +195,3 @@ def _concerns(undecodable: Undecodable, filters: Filters) -> bool:
         return bool(names or filters.limits.drivers)
     mine = undecodable.namespace == pod.metadata.namespace and undecodable.name in names
     return mine or not undecodable.name or bool(filters.limits.drivers)
-
-
-def _describe(undecodable: Undecodable) -> str:
-    name = (
-        f"{undecodable.namespace}/{undecodable.name}" if undecodable.namespace else undecodable.name
-    )
-    return f"{undecodable.kind} {name}: {undecodable.problem}"

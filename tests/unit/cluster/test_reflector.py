@@ -228,3 +228,30 @@ async def test_garbage_of_others_does_not_grow_while_pages_replace_objects() -> 
         gc.set_threshold(*threshold)
 
     assert garbage() is None
+
+
+@pytest.mark.parametrize(
+    ("encoded", "said"),
+    [
+        (b'{"metadata":{"name":"o","namespace":"x"},"spec":5}', "(Pod x/o: Expected"),
+        (b'{"metadata":{"namespace":"x"}}', "(Pod x/?: a Pod without metadata.name)"),
+        (b"5", "(Pod ?: Expected"),
+        (
+            b'{"metadata":{"name":"a\\nERROR\\u001b[2Jb","namespace":"%s"},"spec":5}'
+            % (b"x" * 9999),
+            f"(Pod {'x' * 252}…/a ERROR [2Jb: Expected",
+        ),
+    ],
+    ids=["all", "no name", "nothing", "hostile"],
+)
+async def test_the_log_names_the_object_that_cannot_be_understood(
+    encoded: bytes, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = Page([msgspec.Raw(encoded)] * 2, first=True)
+
+    await Reflector(PODS, ClusterState(), lambda: None).run(Scripted(page, ListEnd()))
+
+    [line] = [it.getMessage() for it in caplog.records if "cannot be understood" in it.getMessage()]
+    assert said in line
+    assert line.isprintable()
+    assert len(line) < 800
