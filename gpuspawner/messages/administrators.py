@@ -134,7 +134,10 @@ def explain_stock(stock: Inventory) -> str:
     """Say what the cluster has for an accelerator or profile now."""
     if not stock.nodes:
         return f"{stock.name}: no node"
-    return f"{stock.name}: {count(stock.nodes)}, {stock.free} of {stock.gpus} GPUs free"
+    nodes = f"{stock.name}: {count(stock.nodes)}"
+    if not stock.gpus:
+        return f"{nodes}, but no healthy GPU is reported there"
+    return f"{nodes}, {stock.free} of {stock.gpus} GPUs free"
 
 
 def explain_function() -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from gpuspawner.messages.administrators import explain_stock
 from gpuspawner.offers.inventory import (
     Inventory,
     nodes_with_gpus,
@@ -145,6 +148,19 @@ def test_gpus_that_are_not_healthy_are_not_counted() -> None:
     assert tuple(take_stock(state, of_accelerators(accelerators, {}))) == (
         Inventory("t4", 1, 3, 3),
     )
+
+
+@pytest.mark.parametrize("in_capacity", [0, 4])
+def test_nodes_whose_device_plugin_is_down_are_still_nodes(in_capacity: int) -> None:
+    sick = [node(name, 0, capacity=in_capacity) for name in "ab"]
+    state = ClusterState.from_objects(nodes=[*sick, PLAIN], pods=[])
+    accelerators = Offers.parse(accelerators={"t4": T4}).accelerators.values()
+
+    [stock] = take_stock(state, of_accelerators(accelerators, {}))
+
+    assert stock == Inventory("t4", nodes=2, gpus=0, free=0)
+    assert explain_stock(stock) == "t4: 2 nodes, but no healthy GPU is reported there"
+    assert explain_stock(Inventory("t4", 0, 0, 0)) == "t4: no node"
 
 
 def test_a_profile_with_gpus_is_counted_on_its_nodes() -> None:
