@@ -45,7 +45,7 @@ def _of_accelerator(offers: Offers, accelerator: Accelerator | None) -> Iterator
     offer = key or NO_GPU
     place = f"GPUSpawner.accelerators[{key!r}]" if key else "the configuration"
     if accelerator and accelerator.discovered:
-        place = "the nodes' labels"
+        place = "GPUSpawner.accelerators (empty, so the hub reads the nodes' labels)"
 
     def server(request: GPURequest, more: str = "") -> OfferedServer:
         # The image changes nothing about the place, so the default is as good as any.

@@ -214,3 +214,12 @@ async def test_too_large_is_said_of_the_nodes_that_the_server_selects(tmp_path: 
     assert found.text == (
         f"t4 (its nodes have at most 2) needs 4 × {GPU}, more than any of its nodes has."
     )
+
+
+async def test_advice_about_discovered_gpus_names_a_setting(tmp_path: Path) -> None:
+    tainted = labelled(node("gpu-0", 1), T4["node_selector"])
+    tainted["spec"] = {"taints": [{"key": "team", "effect": OFF}]}
+
+    found = of(await troubles(tmp_path, tainted, autoscaling="none"), "untolerated-taint")
+
+    assert "tolerations of GPUSpawner.accelerators (empty, so the hub reads the" in found.advice
