@@ -159,7 +159,7 @@ def _bound(breach: Breach, of: Of) -> str:
     at_most = breach.bound is Bound.MAXIMUM
     if breach.asked is None and at_most:
         return _(
-            "A server may have at most {limit}, but a container of this one has no limit for "
+            "A server can have at most {limit}, but a container of this one has no limit for "
             "{what}."
         )
     if breach.asked is None:
@@ -168,11 +168,11 @@ def _bound(breach: Breach, of: Of) -> str:
             "{what}."
         )
     if of is Of.HOME and at_most:
-        return _("A home directory may have at most {limit}; yours needs {asked}.")
+        return _("A home directory can have at most {limit}; yours needs {asked}.")
     if of is Of.HOME:
         return _("A home directory must have at least {limit}; yours has {asked}.")
     if at_most:
-        return _("A server may have at most {limit}; this one asks for {asked}.")
+        return _("A server can have at most {limit}; this one asks for {asked}.")
     return _("A server must have at least {limit}; this one asks for {asked}.")
 
 

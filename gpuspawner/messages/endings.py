@@ -75,7 +75,7 @@ def _of(server: str, lead: str, *rest: str) -> Markup:
 def _lead(ending: Ending) -> str:
     """Say the cause, for a format string with the server's name."""
     if ending.kind is Kind.DEADLINE:
-        text = _("{server} ended after {time}, the longest that it may run.")
+        text = _("{server} ended after {time}, the longest that it is allowed to run.")
         return text.replace("{time}", words.duration(ending.seconds))
     if ending.kind is Kind.OUT_OF_MEMORY and ending.memory:
         text = _("{server} ended because it took more than its {memory} of memory.")

@@ -102,13 +102,13 @@ def test_users_should_not_choose_less_of_what_nobody_chooses(resource: str) -> N
         (
             Breach("nvidia.com/gpu", Bound.MAXIMUM, 1, 2),
             Of.POD,
-            "A server may have at most 1 GPU; this one asks for 2 GPUs.",
+            "A server can have at most 1 GPU; this one asks for 2 GPUs.",
         ),
         (
             Breach("memory", Bound.MAXIMUM, GI, None),
             Of.POD,
             (
-                "A server may have at most 1 GiB of memory, but a container of this one has no "
+                "A server can have at most 1 GiB of memory, but a container of this one has no "
                 "limit for memory."
             ),
         ),
@@ -123,7 +123,7 @@ def test_users_should_not_choose_less_of_what_nobody_chooses(resource: str) -> N
         (
             Breach("storage", Bound.MAXIMUM, GI, 2 * GI),
             Of.HOME,
-            "A home directory may have at most 1 GiB of storage; yours needs 2 GiB of storage.",
+            "A home directory can have at most 1 GiB of storage; yours needs 2 GiB of storage.",
         ),
         (
             Breach("storage", Bound.MINIMUM, 2 * GI, GI),

@@ -45,7 +45,7 @@ GIB = 2**30
         ),
         (
             Ending(Kind.DEADLINE, NOW, seconds=7200),
-            "Your last server ended after 2 hours, the longest that it may run.",
+            "Your last server ended after 2 hours, the longest that it is allowed to run.",
         ),
         (
             Ending(Kind.CRASHED, NOW, last_words="\nTraceback:\nNo {server}\n\x00\n"),
