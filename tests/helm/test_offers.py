@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.vendors import MODEL_LABELS
 from gpuspawner.scheduling import ClusterState, evaluate
 from localcluster import fleet
 from localcluster.nodes import node_objects
@@ -80,6 +81,17 @@ def test_the_puller_of_images_with_cuda_reaches_the_nodes_with_gpus_and_no_other
     verdict = evaluate(ClusterState.from_objects(nodes=nodes, pods=[]), pod)
 
     assert set(verdict.feasible) == with_gpus != set()
+
+
+@pytest.mark.parametrize("label", [it for it in MODEL_LABELS if it.endswith("gpu-name")])
+def test_the_puller_of_images_with_cuda_reaches_the_nodes_that_each_karpenter_makes(label: str):
+    taint = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+    made = {"metadata": {"name": "n", "labels": {label: "T4"}}, "spec": {"taints": [taint]}}
+    made["status"] = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
+    template = pulled_to_gpu_nodes()
+    pod = {**template, "metadata": {**template["metadata"], "name": "gpu-image-puller-x"}}
+
+    assert evaluate(ClusterState.from_objects(nodes=[made], pods=[]), pod).feasible == ("n",)
 
 
 @pytest.mark.parametrize("path", sorted(VALUES.glob("*.yaml")), ids=lambda path: path.name)
