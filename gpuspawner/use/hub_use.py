@@ -86,7 +86,7 @@ class HubUse:
     async def _earlier(self, files: FactFiles) -> Sequence[Fact]:
         try:
             return list(await aside(files.read, MOST_FACTS))
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001, the hub may have no more threads
             log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
             return ()
 

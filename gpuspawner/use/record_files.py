@@ -164,7 +164,8 @@ class Writer:
         while True:
             await asyncio.sleep(_SECONDS)
             if self._waiting:
-                await aside(self._append, self._taken())
+                with self._named_once():
+                    await aside(self._files.append, self._taken())
 
     def finish(self) -> None:
         """Write what is left; by the lock, this also waits for what is being written right now."""
@@ -178,9 +179,15 @@ class Writer:
         return facts
 
     def _append(self, facts: list[Fact]) -> None:
-        try:
+        with self._named_once():
             self._files.append(facts)
-        except OSError as error:
+
+    @contextmanager
+    def _named_once(self) -> Iterator[None]:
+        """Log once why facts can't be written: because of a file, a fact, or no more threads."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001, later facts may be written
             if not self._has_failed:  # once, and not each second
                 log.warning("gpu_use.directory: the record is in memory only: %s", error)
             self._has_failed = True

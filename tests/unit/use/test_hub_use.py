@@ -11,11 +11,12 @@ from jupyterhub.app import JupyterHub
 from prometheus_client import REGISTRY
 
 from gpuspawner.troubles.facts import Fact, Happened
-from gpuspawner.use import record_files
+from gpuspawner.use import hub_use, record_files
 from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_use import HubUse
 from gpuspawner.use.record import Record
 from gpuspawner.use.record_files import FactFiles
+from tests.unit.makers.file_database import until
 from tests.unit.makers.hubs import StillHub
 from tests.waiting import UNIT_PATIENCE
 
@@ -98,6 +99,28 @@ async def test_an_end_that_is_noted_while_the_files_are_read_is_kept_in_them(
 
     _, end = FactFiles(tmp_path, 30).read(10)
     assert (end.happened, end.reason, round(end.seconds)) == (Happened.ENDED, "deleted", 60)
+
+
+async def test_a_hub_without_threads_to_read_an_earlier_record_begins_one(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(record_files, "_SECONDS", 0.01)
+    still = StillHub(monkeypatch)
+    running = still.runtime(still.spawner(gpu_use=True))
+    use = HubUse(JupyterHub(), running, UseRules(directory=tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(hub_use, "aside", no_thread)
+        keeping = asyncio.create_task(use.run())
+        await asyncio.wait({keeping}, timeout=0.1)
+    assert not keeping.done()
+    use.record.note(Fact(Happened.GRANTED, time.time(), user="ann"))
+    await until(lambda: bool(FactFiles(tmp_path, 30).read(10)))
+    keeping.cancel()
+    await asyncio.wait({keeping})
+
+
+async def no_thread(*_: object) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 async def test_what_is_noted_before_the_files_are_read_is_kept_if_the_hub_ends(

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from gpuspawner.use import record_files
 from gpuspawner.use.record_files import FactFiles, Writer
+from tests.unit.makers.file_database import until
 from tests.unit.use.facts import fact
 
 if TYPE_CHECKING:
@@ -210,3 +212,30 @@ def test_a_directory_that_can_not_be_written_is_named_once(
     assert [it.getMessage() for it in caplog.records if "gpu_use.directory" in it.getMessage()] == [
         caplog.records[0].getMessage()
     ]
+
+
+@pytest.mark.parametrize("has_threads", [True, False])
+async def test_facts_are_written_after_any_failure_which_is_logged(
+    has_threads: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(record_files, "_SECONDS", 0.01)
+    writer = Writer(FactFiles(tmp_path, 30))
+    with monkeypatch.context() as patch:
+        if not has_threads:
+            patch.setattr(threading.Thread, "start", no_thread)
+        writer.write(fact("granted", time.time(), "half a pair: \ud800"))
+        running = asyncio.create_task(writer.run())
+        await until(lambda: "gpu_use.directory" in caplog.text)
+    writer.write(fact("granted", time.time(), "ann"))
+    try:
+        await until(lambda: kept(tmp_path) == ["ann"])
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+def no_thread(_: object) -> None:
+    raise RuntimeError("can't start new thread")
