@@ -155,7 +155,7 @@ def check(c: Config, spawner: type[GPUSpawner] = GPUSpawner) -> Any:
     offers = configured_offers(settings)
     policies = configured_policies(settings, offers)
     configured_queue(settings, offers, policies)
-    _check_use(settings, () if policies is None or callable(policies) else policies.policies)
+    _check_use(settings, policies)
     chosen = [name for name in OFFERS if getattr(settings, name)]
     if chosen and settings.profile_list:
         raise ConfigurationError(
@@ -280,19 +280,18 @@ def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
         raise ConfigurationError(str(error)) from error
 
 
-def _check_use(settings: Any, policies: Iterable[Any]) -> None:
-    """Refuse policies that give back idle servers if nobody can say which are idle."""
-    rules = None
+def _check_use(settings: Any, policies: Any) -> None:
+    """Refuse policies that give back idle servers if nobody can say which are idle.
+
+    What a function returns is logged instead; see `HubPolicies.read`.
+    """
     if settings.gpu_use is not False:
         from gpuspawner.use.gpu_use_config import read_use  # only hubs that keep a record load it
 
-        rules = read_use(settings.gpu_use)
-    for policy in policies:
-        if policy.idle is not None and (rules is None or not rules.prometheus):
-            raise ConfigurationError(
-                f"GPUSpawner.policies[{policy.name!r}].idle needs GPUSpawner.gpu_use with the "
-                "key 'prometheus': without it, nobody knows which servers are idle"
-            )
+        read_use(settings.gpu_use)
+    if policies is not None and not callable(policies):
+        for mistake in policies.unmeasured(settings.gpu_use):
+            raise ConfigurationError(mistake)
 
 
 def _check_overrides(settings: Any) -> None:

@@ -1,6 +1,8 @@
 """The administrator's policies, and what servers take of them: what a hub has once of both."""
 
+import logging
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from gpuspawner.cluster.client import ConfigurationFactory
@@ -16,6 +18,8 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Policing
 from gpuspawner.traits.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 class HubPolicies:
@@ -50,6 +54,7 @@ class HubPolicies:
             read_weights(settings.gpu_weights), settings.memory_requested, settings.cpu_requested
         )
         self._weights = settings.gpu_weights
+        self._gpu_use = settings.gpu_use
         self._configured = configured
         self._view = view
         self._offers = offers
@@ -77,4 +82,13 @@ class HubPolicies:
         Raises:
             OfferError: They aren't usable.
         """
-        return read_policies(written, self._weights, self._configured)
+        found = read_policies(written, self._weights, self._configured)
+        for mistake in found.unmeasured(self._gpu_use):
+            _tell(mistake)
+        return found
+
+
+@cache
+def _tell(mistake: str) -> None:
+    """Log this once for each policy, and not at each form."""
+    log.warning(mistake)

@@ -5,7 +5,7 @@ doesn't matter, one more policy never allows more, and a user in two groups obey
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, time, timedelta
 from enum import StrEnum
 from fractions import Fraction
@@ -216,6 +216,17 @@ class Policies(msgspec.Struct, frozen=True, dict=True):
     def count_others(self) -> bool:
         """Whether a limit counts other servers."""
         return any(limit.counts_others for it in self.policies for limit in it.limits)
+
+    def unmeasured(self, gpu_use: object) -> Iterator[str]:
+        """Say of which policies idle servers can't be found, with this value of `gpu_use`."""
+        if isinstance(gpu_use, Mapping) and gpu_use.get("prometheus"):
+            return
+        for policy in self.policies:
+            if policy.idle is not None:
+                yield (
+                    f"GPUSpawner.policies[{policy.name!r}].idle needs GPUSpawner.gpu_use with the "
+                    "key 'prometheus': without it, nobody knows which servers are idle"
+                )
 
     def applying(self, owner: Owner, now: datetime) -> tuple[Policy, ...]:
         """Return the policies that apply to a server at this moment, by name."""

@@ -380,6 +380,18 @@ async def test_nonsense_from_a_function_opens_nothing_and_is_a_misconfiguration(
     assert "GPUSpawner.policies" in caplog.text
 
 
+async def test_a_hub_that_measures_no_use_says_once_that_idle_of_a_function_does_nothing(
+    course, caplog
+) -> None:
+    spawner = course.spawner(lambda _: {"until-lunch": {"idle": {"after": "1h"}}})
+
+    for _ in range(2):
+        await begin(spawner, gpus=1)
+
+    text = "GPUSpawner.policies['until-lunch'].idle needs GPUSpawner.gpu_use"
+    assert caplog.text.count(text) == 1
+
+
 async def test_a_function_that_raises_opens_nothing(course, caplog) -> None:
     caplog.set_level(logging.INFO)
 
