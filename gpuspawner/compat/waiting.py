@@ -66,14 +66,14 @@ async def begin_now(spawner: Any) -> None:
         await stores.written(begin)
 
 
-def is_stored(user_name: str, server_name: str) -> bool:
-    """Whether the hub has a server of this name; the owner may have deleted it."""
+def is_stored(user_name: str, server_name: str, row: object) -> bool:
+    """Whether the hub has this server; the owner may have deleted it, and made another."""
     user = hub().users.get(user_name)
-    return user is not None and server_name in user.orm_spawners
+    return user is not None and user.orm_spawners.get(server_name) is row
 
 
-def stored_states(word: str) -> Iterator[tuple[tuple[str, str], object]]:
-    """Yield the stored states that contain a word, by the names of user and server.
+def stored_states(word: str) -> Iterator[tuple[tuple[str, str, object], object]]:
+    """Yield the stored states that contain a word, by the names of user and server, and the row.
 
     A state that isn't JSON is left out, for it would keep the hub from the others.
     """
@@ -86,7 +86,7 @@ def stored_states(word: str) -> Iterator[tuple[tuple[str, str], object]]:
             log.warning("The state of server %d in the hub's database isn't JSON", number)
             continue
         if stored.user:
-            yield (stored.user.name, stored.name), stored.state
+            yield (stored.user.name, stored.name, stored), stored.state
 
 
 def is_active(user_name: str, server_name: str) -> bool:

@@ -92,7 +92,7 @@ class ServerState:
         if line is not None and place is not None:
             # Also if the last hub has stopped it, and not yet begun it anew.
             self._place = place
-            line.kept.keep(self._server, place)
+            line.kept.keep(self.server, place)
         self._is_up = runs and not was_starting
 
     # What becomes of a server
@@ -164,7 +164,7 @@ class ServerState:
         self._place = None
         self._know(self._stock.known_pod())
         if self._runtime.line is not None:
-            self._runtime.line.kept.take(self._server)
+            self._runtime.line.kept.take(self.server)
         self._runtime.farewells.forget(self._key)
         if was_noted:
             jupyterhub.store_state(self._spawner)
@@ -175,7 +175,7 @@ class ServerState:
         # A server whose place is kept joins the line again, even if the hub had stopped it before
         # its second restart.
         line = self._runtime.line
-        self._place = line.kept.find(self._server) if line is not None else None
+        self._place = line.kept.find(self.server) if line is not None else None
 
     def farewell(self, pod: object) -> None:
         """Note the last of any server's pod that is gone: all spawners share one reflector."""
@@ -254,8 +254,10 @@ class ServerState:
         return is_lost(known) and (known is not None or isinstance(view.health(), Live))
 
     @property
-    def _server(self) -> tuple[str, str]:
-        return self._spawner.user.name, self._spawner.name
+    def server(self) -> tuple[str, str, object]:
+        """As `gpuspawner.line.kept_places.Server`."""
+        spawner = self._spawner
+        return spawner.user.name, spawner.name, jupyterhub.identity(spawner)
 
     @property
     def _key(self) -> tuple[str, str]:

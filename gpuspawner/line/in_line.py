@@ -15,7 +15,7 @@ from gpuspawner.launch import failed_starts
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.front_of_line import STAYS, needs_a_place
-from gpuspawner.line.kept_places import KeptPlaces
+from gpuspawner.line.kept_places import KeptPlaces, Server
 from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume
 from gpuspawner.line.tickets import Ticket
@@ -98,7 +98,6 @@ class InLine(TurnToStart):
         self._begun = begun
         self._rules = rules
         self._kept = kept
-        self._server = spawner.user.name, spawner.name
         self._line = waiting_line
         self._choice: Choice | None = None
         self._called: asyncio.Future[Hostnames] | None = None
@@ -111,6 +110,10 @@ class InLine(TurnToStart):
         self.said = Message.of("")
         self._leaves = False
         self.is_on = self.has_waited = False
+
+    @property
+    def _server(self) -> Server:
+        return self._server_state.server
 
     @contextmanager
     def giving_up_kept_place(self) -> Iterator[None]:

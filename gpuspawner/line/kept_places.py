@@ -10,8 +10,11 @@ PATIENCE_SECONDS = 60.0
 """How long a hub that has just started waits for those who were in line."""
 
 
-Server = tuple[str, str]
-"""The names of a user and of one of their servers; "" is the default server."""
+Server = tuple[str, str, object]
+"""The names of a user and of one of their servers, "" for the default one, and its identity.
+
+A deleted user's names may be those of another by now; see `gpuspawner.compat.jupyterhub.identity`.
+"""
 
 
 class KeptPlaces:

@@ -135,7 +135,9 @@ def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(database, monkeypatc
     session.expunge_all()
     monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session))
 
-    assert list(waiting.stored_states("place")) == [(("bob", ""), {"place": "bob"})]
+    assert [(name, state) for (name, *_), state in waiting.stored_states("place")] == [
+        ("bob", {"place": "bob"})
+    ]
 
 
 async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(
@@ -150,7 +152,26 @@ async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(
         await waiting.change_state(*server, lambda _: {"place": 2})
     session.rollback()
 
-    assert list(waiting.stored_states("place")) == [(("ann", ""), {"place": 2})]
+    assert [state for _, state in waiting.stored_states("place")] == [{"place": 2}]
+
+
+def test_a_server_is_not_stored_any_more_once_another_has_its_names(database, monkeypatch) -> None:
+    session, users = database.session, {}
+    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session, users=users))
+    first = users["ann"] = database.user("ann")
+    session.add(orm.Spawner(name="", user=first, state={"place": 1}))
+    session.commit()
+    ((server, _),) = waiting.stored_states("place")
+    assert waiting.is_stored(*server)
+
+    session.delete(first)
+    session.commit()
+    session.add(orm.Spawner(name="", user=database.user("ann")))
+    session.commit()
+    users["ann"] = orm.User.find(session, "ann")
+
+    assert "" in users["ann"].orm_spawners
+    assert not waiting.is_stored(*server)
 
 
 def test_a_server_that_the_hub_checks_is_active(monkeypatch) -> None:

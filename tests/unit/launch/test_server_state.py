@@ -439,7 +439,7 @@ async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after
     kept, place = first.hub.runtime(first).line.kept, KeptPlace(1.0, Wish.ANYWAY)
     first.gpuspawner_gates.server_state.wait(place)
     resumed = after_restart(runs=False)
-    kept.keep((first.user.name, ""), place)  # from the hub's database
+    kept.keep(first.gpuspawner_gates.server_state.server, place)  # from the hub's database
 
     resumed.clear_state()
     await begin(resumed)
@@ -459,7 +459,7 @@ async def test_an_owner_who_starts_before_the_hub_has_read_the_places_keeps_thei
     owned.clear_state()
     await begin(owned)
 
-    assert kept.find((owned.user.name, "")) == place
+    assert kept.find(owned.gpuspawner_gates.server_state.server) == place
     assert place_of(owned.orm_spawner.state) == place
 
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jupyterhub import orm
 from jupyterhub.objects import Server
 from jupyterhub.utils import utcnow
 from sqlalchemy import inspect, text
@@ -384,7 +385,7 @@ async def test_who_was_called_keeps_the_place_if_servers_can_not_be_counted(
 
     assert refused.value.text.startswith("Nobody can count. You are back at your place in line.")
     assert place_of(row.state) is not None
-    assert resumed == [("alice", "")]
+    assert resumed == [alice.server]
 
 
 async def by_course(spawner: Any) -> None:
@@ -398,7 +399,7 @@ async def test_who_is_back_in_line_waits_whatever_priority_a_hook_may_give(hub_w
     alice = Waiting(hub_with(*FULL, ("PriorityClass", teachers)), True)
     alice.hub.view.state.mark_known("PriorityClass")
     alice.spawner.pre_spawn_hook = by_course
-    alice.place._kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    alice.place._kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
 
     await alice.begin()
 
@@ -465,7 +466,7 @@ async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer
     alice = Waiting(hub_with(*FULL), True)
     alice.spawner.user_options |= options
     kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
 
     with pytest.raises(Refusal):
         alice.spawner.run_pre_spawn_hook()
@@ -479,7 +480,7 @@ async def test_who_is_admitted_at_once_is_awaited_no_longer(
     """Else nobody in line would be called for a minute."""
     alice = Waiting(hub_with(FULL[0]), True)
     kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
 
     alice.spawner.run_pre_spawn_hook()
 
@@ -492,7 +493,7 @@ async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(
 ) -> None:
     alice = Waiting(hub_with(*FULL), True)
     runtime = alice.hub.runtime(alice.spawner)
-    runtime.line.kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    runtime.line.kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
 
     await alice.begin()
 
@@ -502,11 +503,25 @@ async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(
     alice.start.cancel()
 
 
+async def test_who_has_the_name_of_a_deleted_user_does_not_get_their_place(hub_with) -> None:
+    alice = Waiting(hub_with(*FULL), True)
+    runtime = alice.hub.runtime(alice.spawner)
+    runtime.line.kept.keep((*alice.server[:2], orm.Spawner(name="")), KeptPlace(1.0, Wish.ANYWAY))
+    alice.row()
+    alice.spawner.clear_state()
+
+    await alice.begin()
+
+    assert [it.since > 1.0 for it in runtime.preflight.line._line] == [True]
+    assert runtime.line.kept.are_awaited
+    alice.start.cancel()
+
+
 async def test_who_joins_again_waits_as_wished_last(hub_with) -> None:
     alice = Waiting(hub_with(*FULL), "here")
     kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
     row = alice.row()
+    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
 
     await alice.begin()
 
@@ -539,8 +554,8 @@ async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_nex
 ) -> None:
     alice = Waiting(hub_with(FULL[0]), None)
     kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
     row = alice.row()
+    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
     alice.spawner.clear_state()
 
     alice.spawner.run_pre_spawn_hook()
@@ -555,7 +570,7 @@ async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, sl
 
     alice = Waiting(hub_with(*FULL), True)
     kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(("alice", ""), KeptPlace(1.0, Wish.ANYWAY))
+    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
     monkeypatch.setattr("gpuspawner.compat.kubespawner.connect", fails)
 
     with pytest.raises(Refusal):

@@ -43,6 +43,10 @@ class Waiting:
         await settle()
 
     @property
+    def server(self) -> Any:
+        return self.spawner.gpuspawner_gates.server_state.server
+
+    @property
     def place(self) -> Any:
         return self.spawner.gpuspawner_gates.turn
 
