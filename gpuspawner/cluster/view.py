@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 _LOOK_AT_HEALTH_EVERY = 1.0
 VERSION_SECONDS = 600.0
 """How often the API server is asked for its version, even if contact is never lost."""
+_NEWER_IN_A_ROW = 3
+"""How many answers must be newer than the rules, once one has been older."""
 # Answers that no retry changes: this client may not read the path, or the server has none.
 _NO_VERSION = (403, 404)
 
@@ -77,6 +79,7 @@ class ClusterView:
         self.state = ClusterState(rules if isinstance(rules, Rules) else DEFAULT_RULES)
         self._rules = rules
         self._knows_version = False
+        self._newer_in_a_row = _NEWER_IN_A_ROW
         self._backoff = backoff or Backoff()
         self._load = load = InTurn(load)
         self.autoscalers = AutoscalerObjects()
@@ -191,12 +194,26 @@ class ClusterView:
             await self.contact.wait(wakes, self._backoff.doubt if is_starting else VERSION_SECONDS)
             is_back, wakes = self.contact.wakes > wakes, self.contact.wakes
             version = await self._version(lambda _: None)
-            if version and (rules := self._rules(version)) != self.state.rules:
+            if version and self._are_to_change(rules := self._rules(version)):
                 log.info("The API server is now %s; pods are read again by its rules.", version)
                 self.state.judge_by(rules)
                 for reflector in self._reflectors:
                     reflector.is_outdated = reflector.kind.name == "Pod"
                 self.wake()
+
+    def _are_to_change(self, rules: Rules) -> bool:
+        """Whether to judge by these rules of an answer from now on; each change lists all pods.
+
+        While API servers are upgraded one by one, any of them may answer, and the scheduler comes
+        last. So an older answer counts at once, and after it, only some newer ones in a row.
+        """
+        newer = rules.minor - self.state.rules.minor
+        if newer > 0:
+            self._newer_in_a_row += 1
+        elif newer < 0 or self._newer_in_a_row < _NEWER_IN_A_ROW:
+            self._newer_in_a_row = 0
+        is_sure = newer <= 0 or self._newer_in_a_row >= _NEWER_IN_A_ROW
+        return is_sure and rules != self.state.rules
 
     async def _version(self, lost: Callable[[RequestError], None]) -> str:
         client = Client(self._load)

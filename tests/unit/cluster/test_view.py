@@ -372,6 +372,30 @@ async def test_a_hub_that_may_not_read_the_version_asks_twice_after_an_outage() 
             await view.stop()
 
 
+async def test_servers_that_are_upgraded_one_by_one_do_not_change_the_rules_with_each_answer(
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr("gpuspawner.cluster.view.VERSION_SECONDS", 0.01)
+    both = [VERSION_1_37, VERSION_1_30, VERSION_1_37, VERSION_1_37, VERSION_1_30]
+    versions = [VERSION_1_30, *both * 10, *[VERSION_1_37] * 10_000]
+    server = ScriptedServer(version=versions, nodes=[page(), watch(hold=True)])
+    async with server.serving():
+        view = ClusterView(server.configuration, (NODES,), FAST, rules=rules_of)
+        judged = [rules_of("v1.30.14")]
+        monkeypatch.setattr(
+            view.state,
+            "judge_by",
+            lambda rules: (judged.append(rules), setattr(view.state, "rules", rules)),
+        )
+        view.start()
+        try:
+            await until(view, lambda: len(versions) < 9_990)
+            newer, older = rules_of("v1.37.2"), rules_of("v1.30.14")
+            assert judged == [older, newer, older, newer]
+        finally:
+            await view.stop()
+
+
 async def test_given_rules_are_not_asked_for() -> None:
     server = ScriptedServer(nodes=[page(), watch(hold=True)])
     async with server.serving():
