@@ -228,7 +228,9 @@ class Watcher:
     def _lost(self, error: RequestError) -> Lost:
         if error.status is None and self._lasted() >= _SHORTEST_WATCH:
             self._succeed()  # the connection worked until it broke
-        self._retries.fail(error)
+        # A proxy that finds no core API may have said the same of APIs that can be absent: they are
+        # asked for again as soon as it does.
+        self._retries.fail(error, is_of_proxy=error.status == _ABSENT and not self._kind.api)
         self._is_behind = True
         if self._has_lost_history(error):
             self._version, self._is_absent = None, error.status == _ABSENT

@@ -98,12 +98,13 @@ class Retries:
         self._failures, self._hurried = 0, -math.inf
         self._wakes = self._contact.wakes
 
-    def fail(self, error: RequestError) -> None:
-        """Count a failure."""
-        if not error.is_away:
+    def fail(self, error: RequestError, *, is_of_proxy: bool = False) -> None:
+        """Count a failure; *is_of_proxy* says that the server can't have answered so."""
+        is_away = error.is_away or is_of_proxy
+        if not is_away:
             self.reach()
         self._failures += 1
-        self._is_out_of_reach = error.is_away
+        self._is_out_of_reach = is_away
 
     def hurry(self) -> None:
         """Begin the waits anew, because the server says something new; at most once a minute."""

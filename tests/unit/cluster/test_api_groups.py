@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from aiohttp import web
+
 from gpuspawner.cluster import api_groups
-from gpuspawner.cluster.kinds import KARPENTER_KINDS, KUEUE_KINDS, ObjectKind
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, KUEUE_KINDS, NODES, ObjectKind
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.kueue import LocalQueue
 from tests.unit.makers.scripted import (
     FAST,
     ScriptedServer,
     Step,
+    after,
     failure,
     obj,
     page,
@@ -33,14 +37,16 @@ def kueue(**scripts: list[Step]) -> dict[str, Any]:
 
 @asynccontextmanager
 async def viewing(
-    scaling_kinds: tuple[ObjectKind, ...] = (), **scripts: list[Step]
+    scaling_kinds: tuple[ObjectKind, ...] = (),
+    kinds: tuple[ObjectKind, ...] = (),
+    **scripts: list[Step],
 ) -> AsyncIterator[ClusterView]:
     """Follow the queues of a scripted server, or objects of autoscalers, and nothing else."""
     server = ScriptedServer(**scripts)
     async with server.serving():
         queue_kinds = () if scaling_kinds else KUEUE_KINDS
         view = ClusterView(
-            server.configuration, (), FAST, scaling_kinds=scaling_kinds, queue_kinds=queue_kinds
+            server.configuration, kinds, FAST, scaling_kinds=scaling_kinds, queue_kinds=queue_kinds
         )
         view.start()
         try:
@@ -186,6 +192,40 @@ async def test_after_karpenter_is_removed_it_is_known_for_good_that_there_are_no
 
         assert known
         assert all(known)
+
+
+async def test_an_autoscaler_of_which_a_proxy_knows_nothing_is_back_as_soon_as_the_nodes_are(
+    monkeypatch,
+) -> None:
+    """Else, there is no autoscaler for a minute, and starts are refused that a node would help."""
+    monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 0.01)
+    knows = asyncio.Event()
+
+    def known(there: Step) -> Step:
+        async def step(request: web.Request) -> web.StreamResponse:
+            return await (there if knows.is_set() else failure(404))(request)
+
+        return step
+
+    async def pools(request: web.Request) -> web.StreamResponse:
+        there = watch(hold=True) if "watch" in request.query else page(obj("k"))
+        return await known(there)(request)
+
+    scripts = {
+        "karpenter.sh": [preferring("v1"), *[known(preferring("v1"))] * 1000],
+        "nodepools": [page(obj("k")), *[pools] * 1000],
+        "nodeclaims": [page(), *[known(watch(hold=True))] * 1000],
+        "nodes": [page(), failure(404), after(knows, page()), watch(hold=True)],
+    }
+    async with viewing(KARPENTER_KINDS, (NODES,), **scripts) as view:
+        await until(view, lambda: view.autoscalers.tells("NodePool"))
+        await until(view, lambda: not view._groups[0].reflectors)
+        monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 1000.0)
+        await asyncio.sleep(0.1)  # it waits that long from now on
+
+        knows.set()
+
+        await until(view, lambda: view.autoscalers.tells("NodePool"))
 
 
 async def test_a_proxy_that_knows_no_api_takes_nothing_away_that_is_watched(monkeypatch) -> None:

@@ -248,8 +248,12 @@ async def test_a_watch_that_breaks_is_not_opened_again_at_once_because_of_an_old
 
 @pytest.mark.parametrize(
     "back",
-    [[failure(503), page()], [page(), failure(503), watch(hold=True)]],
-    ids=["list", "watch"],
+    [
+        [failure(503), page()],
+        [page(), failure(503), watch(hold=True)],
+        [failure(404), page()],  # of the core API, which no server lacks
+    ],
+    ids=["list", "watch", "proxy"],
 )
 async def test_a_success_after_an_outage_wakes_the_others(back) -> None:
     contact, server = Contact(), ScriptedServer(things=list(back))
