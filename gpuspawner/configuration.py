@@ -283,7 +283,7 @@ def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
 def _check_use(settings: Any, policies: Any) -> None:
     """Refuse policies that give back idle servers if nobody can say which are idle.
 
-    What a function returns is logged instead; see `HubPolicies.read`.
+    What a function returns is only logged, by `HubPolicies`.
     """
     if settings.gpu_use is not False:
         from gpuspawner.use.gpu_use_config import read_use  # only hubs that keep a record load it

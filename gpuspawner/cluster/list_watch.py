@@ -228,9 +228,10 @@ class Watcher:
     def _lost(self, error: RequestError) -> Lost:
         if error.status is None and self._lasted() >= _SHORTEST_WATCH:
             self._succeed()  # the connection worked until it broke
-        # A proxy that finds no core API may have said the same of APIs that can be absent: they are
-        # asked for again as soon as it does.
-        self._retries.fail(error, is_of_proxy=error.status == _ABSENT and not self._kind.api)
+        # No server lacks the core API, so only a proxy says so. It may have said the same of APIs
+        # that can be absent: they are asked for again as soon as it finds the core API.
+        has_no_core = error.status == _ABSENT and not self._kind.api
+        self._retries.fail(is_away=error.is_away or has_no_core)
         self._is_behind = True
         if self._has_lost_history(error):
             self._version, self._is_absent = None, error.status == _ABSENT

@@ -98,9 +98,8 @@ class Retries:
         self._failures, self._hurried = 0, -math.inf
         self._wakes = self._contact.wakes
 
-    def fail(self, error: RequestError, *, is_of_proxy: bool = False) -> None:
-        """Count a failure; *is_of_proxy* says that the server can't have answered so."""
-        is_away = error.is_away or is_of_proxy
+    def fail(self, *, is_away: bool) -> None:
+        """Count a failure, and note whether the server is away, or has answered."""
         if not is_away:
             self.reach()
         self._failures += 1

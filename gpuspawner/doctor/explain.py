@@ -203,7 +203,7 @@ def _headline(verdict: Verdict) -> str:
             away = "when a node is back" if verdict.away else ""
             return f"no node has room now; one will {' or '.join(filter(None, (busy, away)))}."
         case Outcome.IMPOSSIBLE:
-            return f"none of the {count(verdict.nodes)} can ever hold it."
+            return f"no node can ever hold it, of {count(verdict.nodes)}."
         case _:
             return "the known objects don't decide it."
 

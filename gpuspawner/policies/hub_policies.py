@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from gpuspawner.cluster.client import ConfigurationFactory
@@ -55,6 +54,7 @@ class HubPolicies:
         )
         self._weights = settings.gpu_weights
         self._gpu_use = settings.gpu_use
+        self._has_told = False
         self._configured = configured
         self._view = view
         self._offers = offers
@@ -83,12 +83,8 @@ class HubPolicies:
             OfferError: They aren't usable.
         """
         found = read_policies(written, self._weights, self._configured)
-        for mistake in found.unmeasured(self._gpu_use):
-            _tell(mistake)
+        mistake = next(found.unmeasured(self._gpu_use), "")
+        if mistake and not self._has_told:  # once, and not at each form
+            self._has_told = True
+            log.warning("%s", mistake)
         return found
-
-
-@cache
-def _tell(mistake: str) -> None:
-    """Log this once for each policy, and not at each form."""
-    log.warning(mistake)

@@ -95,8 +95,8 @@ policies = Union(
 
     Instead of the dictionary, you can set a function. It gets the spawner and returns such a
     dictionary, or an awaitable of one; the hub calls it at each form and each start. A server whose
-    function fails, or doesn't answer within ``start_timeout``, doesn't start. If
-    it returns ``idle`` and the hub has no Prometheus, the log names the policy.
+    function fails, or doesn't answer within ``start_timeout``, doesn't start. If it returns
+    ``idle`` and the hub has no Prometheus, the log says so once.
 
     .. versionadded:: 0.1
     """,

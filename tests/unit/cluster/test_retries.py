@@ -183,7 +183,7 @@ async def test_only_what_is_forbidden_or_absent_is_asked_for_seldom(clock, statu
     contact, error, began = Contact(), RequestError("no", status), clock.now
     retries = Retries(Backoff().unhurried(), contact)
     for _ in range(20):
-        retries.fail(error)
+        retries.fail(is_away=error.is_away)
 
     await retries.wait(error)
 

@@ -51,7 +51,7 @@ def test_a_pending_pod_is_explained_by_its_taints(tmp_path, capsys) -> None:
     assert files.ask("explain", "pod", "jhub/pending") == 1
 
     out = capsys.readouterr().out
-    assert "jhub/pending: none of the 6 nodes can ever hold it." in out
+    assert "jhub/pending: no node can ever hold it, of 6 nodes." in out
     assert "4  untolerated taint nvidia.com/gpu:NoSchedule" in out
 
 
