@@ -9,7 +9,6 @@ from urllib.parse import quote
 import msgspec
 from tornado import web
 
-from gpuspawner.compat.kubespawner import is_of_others
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import one_line
@@ -21,8 +20,6 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import OverQuota, Rejection
 from gpuspawner.profiles.profile_options import PROFILE, Sketch
 from gpuspawner.runtime import Runtime
-from gpuspawner.start import hooks
-from gpuspawner.start.host import within_start_timeout
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 
@@ -126,17 +123,6 @@ async def try_out(asking: Asking, server: OfferedServer) -> Tried:
     if admitted is not None:
         proposal = proposal.admitted(admitted)
     return Tried(server, proposal, asking.runtime.preflight.decider.check(proposal), choice=choice)
-
-
-async def failure_of_code(asking: Asking) -> Exception | None:
-    """Return why code of the administrator's makes no pod for the owner; None if that isn't so."""
-    started = hooks.as_started(asking.spawner)
-    try:
-        async with within_start_timeout(started):
-            await started.gpuspawner_stock.make_pod()
-    except Exception as error:  # noqa: BLE001, it is the administrator's code
-        return error if is_of_others(error) else None
-    return None
 
 
 async def resolved(asking: Asking, raw: Mapping[str, object]) -> Choice:

@@ -59,16 +59,16 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
         asked = replace(hub, admission=NoAdmission()) if forbidden else hub
         try:
             tried = [await try_out(asked, it) for it in await listed(asked)]
+            failing = None if any(it.proposal for it in tried) else await settings.check_code(hub)
         except UnusableError as failed:
-            return [*found, settings.without_servers(hub, failed)]
-        if not any(it.proposal for it in tried) and (failing := await settings.check_code(hub)):
-            return [*found, failing]
+            tried, failing = [], settings.without_servers(hub, failed)
         found += claims.check(hub.state, tried, await claim_drivers(hub.runtime.client))
         found += containers.check(hub.state, tried, await runtime_classes(hub.runtime.client))
-        return [*found, *_about(hub, tried)]
+        return [*found, *_about(hub, tried, failing)]
 
 
-def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
+def _about(hub: Hub, tried: list[Tried], failing: Finding | None) -> Iterator[Finding]:
+    """Check the cluster, and the servers unless nobody can tell them, because of *failing*."""
     yield from cluster.check_schedulers(hub, tried)
     yield from settings.check_disruption(hub)
     yield from storage.check(hub.state, tried)
@@ -76,5 +76,8 @@ def _about(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     yield from queues.check(hub)
     ill = devices.ill(hub.state)
     yield from devices.check(ill, hub.state, tried)
+    if failing is not None:
+        yield failing
+        return
     yield from offers.check(hub, tried, ill)
     yield from policies.check_offers(hub, tried)

@@ -10,9 +10,10 @@ from traitlets.utils.importstring import import_item
 
 from gpuspawner import configuration
 from gpuspawner.compat import hub_limits
+from gpuspawner.compat.kubespawner import is_of_others
 from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.what_if import NOBODY, UnusableError, failure_of_code
+from gpuspawner.gates.what_if import NOBODY, UnusableError
 from gpuspawner.kube.autoscaling import Disruption, NodePool
 from gpuspawner.kube.quoting import count, listing, quote
 from gpuspawner.kube.servers import KARPENTER
@@ -20,6 +21,7 @@ from gpuspawner.messages.administrators import Finding, error, find_conflict, fi
 from gpuspawner.profiles import override_mistakes
 from gpuspawner.runtime import DRY_RUN_PATIENCE
 from gpuspawner.spawner import GPUSpawner
+from gpuspawner.start import hooks
 from gpuspawner.start.host import within_start_timeout
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.traits import ENFORCE, OFF
@@ -150,17 +152,22 @@ def without_servers(hub: Hub, failed: UnusableError) -> Finding:
 
 async def check_code(hub: Hub) -> Finding | None:
     """Check whether the administrator's functions and classes make a pod for the owner."""
-    failed = await failure_of_code(hub)
-    if failed is None:
-        return None
-    make, whom = _of_owner(hub)
-    return make(
-        "own-code",
-        "The doctor can't check what users can start, because a function or class of yours fails "
-        f"for {whom}: {failed!r}.",
-        "Name a real user with --user, and their groups with --group, or correct it. The doctor "
-        "knows nothing else of a user; --start starts a server in the hub, which does.",
-    )
+    started = hooks.as_started(hub.spawner)
+    try:
+        async with within_start_timeout(started):
+            await started.gpuspawner_stock.make_pod()
+    except Exception as failed:  # noqa: BLE001, it is the administrator's code
+        if isinstance(failed, TimeoutError) or is_of_others(failed):
+            make, whom = _of_owner(hub)
+            return make(
+                "own-code",
+                "The doctor can't check what users can start, because a function or class of yours "
+                f"fails for {whom}: {failed!r}.",
+                "Name a real user with --user, and their groups with --group, or correct it. The "
+                "doctor knows nothing else of a user; --start starts a server in the hub, which "
+                "does.",
+            )
+    return None
 
 
 def _of_owner(hub: Hub) -> tuple[Callable[[str, str, str], Finding], str]:

@@ -1,14 +1,21 @@
-"""For whom the doctor asks."""
+"""For whom the doctor asks, and about what."""
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner
+from gpuspawner.doctor import checks
 from gpuspawner.doctor.checks import examine
+from gpuspawner.doctor.hub import of_files
 from gpuspawner.policies.owner import Owner
+from tests.unit.makers.files import Files
+from tests.unit.makers.worlds import labelled, node
 
 NAMES: list[str] = []
 
@@ -32,3 +39,35 @@ async def test_no_spawner_is_made_for_anybody_but_the_named_user() -> None:
 
     assert [it.id for it in found] == ["cluster"]
     assert set(NAMES) == {"ann"}
+
+
+def of_groups(spawner: Any) -> Any:
+    return spawner.user.groups[0].name
+
+
+@pytest.mark.parametrize(
+    ("kube", "failing"),
+    [({"environment": {"TEAM": of_groups}}, "own-code"), ({"profile_list": of_groups}, "profiles")],
+)
+async def test_the_cluster_is_checked_also_if_code_fails_for_an_imagined_user(
+    tmp_path: Path, monkeypatch, kube: dict[str, Any], failing: str
+) -> None:
+    Files(tmp_path, [labelled(node("n", 0), {"nvidia.com/gpu.present": "true"})])
+
+    @asynccontextmanager
+    async def watching(config: Config, owner: Owner):
+        yield of_files(config, tmp_path, owner)
+
+    async def nothing(*_: object) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(checks, "watching", watching)
+    monkeypatch.setattr(checks.rights, "check", nothing)
+    monkeypatch.setattr(checks.cluster, "check_version", nothing)
+    for name in ("claim_drivers", "runtime_classes"):
+        monkeypatch.setattr(checks, name, nothing)
+
+    found = await examine(Config(JupyterHub={"spawner_class": GPUSpawner}, KubeSpawner=kube))
+
+    told = {it.id: it.severity for it in found if it.severity != "fine"}
+    assert told == {"no-gpus-on-node": "warning", failing: "warning"}

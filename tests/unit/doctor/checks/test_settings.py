@@ -250,6 +250,13 @@ class Own(KubeSpawner):
         return await self.user.get_auth_state()
 
 
+class Waiting(KubeSpawner):
+    """A class of an administrator's, which asks somebody who never answers."""
+
+    async def get_pod_manifest(self) -> Any:
+        return await asyncio.Event().wait()
+
+
 def hub_for(folder: Path, owner: Owner, **kube: Any) -> Any:
     Files(folder, [])
     kind = kube.pop("kind", GPUSpawner)
@@ -262,8 +269,12 @@ ASKING = (of_team, of_groups, of_the_database)
 
 @pytest.mark.parametrize(
     "settings_",
-    [*({"environment": {"TEAM": it}} for it in ASKING), {"kind": Own}],
-    ids=["name", "groups", "database", "class"],
+    [
+        *({"environment": {"TEAM": it}} for it in ASKING),
+        {"kind": Own},
+        {"kind": Waiting, "start_timeout": 0},
+    ],
+    ids=["name", "groups", "database", "class", "no answer"],
 )
 async def test_code_that_asks_who_the_user_is_makes_no_error_for_an_imagined_one(
     tmp_path: Path, settings_: dict[str, Any]
