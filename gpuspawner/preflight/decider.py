@@ -291,7 +291,7 @@ class Decider:
             shortage=self._counts.shortage(pod, nodes, resource),
             taints=self._counts.taints(pod),
             candidates=len(nodes),
-            away=len(verdict.away),
+            away=verdict.away,
             obstacles=outlook.obstacles,
             scheduler_message=verdict.condition_message,
             one_share=one_share,

@@ -231,7 +231,7 @@ class Refuse(msgspec.Struct, frozen=True):
             another rule than resources is in the way.
         taints: Untolerated taints on nodes that the selectors allow and that have the devices:
             those of large enough nodes first, then the most frequent ones.
-        away: How many nodes it would fit on if they weren't cordoned, not ready or unhealthy.
+        away: The nodes that it would fit on if they weren't cordoned, not ready or unhealthy.
         alternatives: At most three, nearest first.
         obstacles: Why no node can come for the pod, by pool; empty if the cluster doesn't grow.
         scheduler_message: kube-scheduler's own text for this pod, for administrators.
@@ -249,7 +249,7 @@ class Refuse(msgspec.Struct, frozen=True):
     shortage: ResourceRoom | None = None
     taints: tuple[TaintedNodes, ...] = ()
     candidates: int = 0
-    away: int = 0
+    away: tuple[str, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
     scheduler_message: str = ""

@@ -24,7 +24,6 @@ from gpuspawner.preflight.decision import (
     on_nodes,
 )
 from gpuspawner.preflight.kueue import Never
-from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import (
     Denied,
     Insecure,
@@ -35,7 +34,7 @@ from gpuspawner.preflight.rejection import (
     Rejection,
 )
 from gpuspawner.scaling.outlook import MayScaleUp, Source
-from gpuspawner.scheduling import ClusterState, NodeInfo, evaluate
+from gpuspawner.scheduling import ClusterState, NodeInfo
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.verdict import Why
@@ -93,8 +92,8 @@ def cause(state: ClusterState, tried: Tried, selectors: Selectors) -> Cause | No
             return _rejected(rejection)
         case Refuse(reason=Reason.IMPOSSIBLE) as refusal:
             return _impossible(state, tried, refusal, selectors)
-        case Refuse(reason=Reason.AWAY) if tried.proposal is not None:
-            return _away(state, tried.proposal)
+        case Refuse(reason=Reason.AWAY, away=away):
+            return _away([it for it in state.nodes.values() if it.name in away])
         case Wait(scale_up=MayScaleUp() as outlook) if _is_a_guess(outlook):
             return None if selected(state, tried) else _unknown_pool(state, tried, selectors)
     return None
@@ -158,10 +157,7 @@ def _rejected(rejection: Rejection) -> Cause | None:
             return Cause("rejected", said, "Correct what the API server names.")
 
 
-def _away(state: ClusterState, proposal: Proposal) -> Cause:
-    pod = proposal.decoded or proposal.pod
-    away = evaluate(state, pod, new_claims=proposal.new_claims).away
-    nodes = [state.nodes[name] for name in away]
+def _away(nodes: Sequence[NodeInfo]) -> Cause:
     return Cause(
         "nodes-away",
         f"Nobody can start {{servers}}: there is room only on {count(len(nodes))} "

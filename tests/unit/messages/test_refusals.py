@@ -126,7 +126,7 @@ SENTENCES = [
         ),
     ),
     (
-        Refuse(Grant(A100, 1), Reason.AWAY, away=2),
+        Refuse(Grant(A100, 1), Reason.AWAY, away=("a", "b")),
         (
             "All machines that could hold your server are offline right now, perhaps for "
             "maintenance. "

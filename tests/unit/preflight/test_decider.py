@@ -125,7 +125,7 @@ def test_away_nodes_have_a_reason_of_their_own() -> None:
     refused = refusal(decider_on(("Node", node("n", 2, unschedulable=True))), proposal("a"))
 
     assert refused.reason is Reason.AWAY
-    assert (refused.away, refused.candidates, refused.taints) == (1, 0, ())
+    assert (refused.away, refused.candidates, refused.taints) == (("n",), 0, ())
 
 
 CILIUM = {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"}

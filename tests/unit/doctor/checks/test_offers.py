@@ -26,12 +26,14 @@ async def found(
     *nodes: Plain,
     counts: list[int] | None = None,
     others: Mapping[str, kueue_worlds.Plain] | None = None,
+    volumes: list[Plain] | None = None,
 ) -> list[Finding]:
     files = Files(folder, nodes)
     for kind, it in (others or {}).items():
         files.put(kind, [dict(it)])
     offered = {"t4": {**OFFERED["t4"], "counts": counts}} if counts else OFFERED
-    hub = of_files(Config(GPUSpawner={"accelerators": offered}), folder)
+    kube = {"volumes": volumes or []}
+    hub = of_files(Config(GPUSpawner={"accelerators": offered}, KubeSpawner=kube), folder)
     tried = [await try_out(hub, it) for it in await listed(hub)]
     ill = devices.ill(hub.state)
     return [*devices.check(ill, hub.state, tried), *offers.check(hub, tried, ill)]
@@ -127,6 +129,24 @@ async def test_of_nodes_that_are_away_only_those_are_named_that_could_hold_the_s
         "Nobody can start t4: there is room only on 1 node (away), now cordoned, not ready, or "
         "without healthy GPUs or volume drivers."
     )
+
+
+@pytest.mark.parametrize("is_queued", [True, False])
+async def test_a_node_that_is_away_is_named_whatever_else_is_made_of_the_server(
+    tmp_path: Path, is_queued: bool
+) -> None:
+    """Kueue adds tolerations, and a claim that isn't there yet is left aside."""
+    away = labelled(node("away", 4, unschedulable=True), {"gpu": "t4"})
+    queue, volumes = None, [{"name": "x", "persistentVolumeClaim": {"claimName": "not-yet"}}]
+    if is_queued:
+        away["spec"]["taints"] = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
+        flavor = kueue_worlds.flavor(tolerations=[{"key": "team", "operator": "Exists"}])
+        queue, volumes = {**a_queue(), "resourceflavors": flavor}, []
+
+    told = await found(tmp_path, away, others=queue, volumes=volumes)
+
+    [text] = [it.text for it in told if it.id == "nodes-away"]
+    assert "there is room only on 1 node (away), now cordoned" in text
 
 
 async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_tried(
