@@ -14,7 +14,7 @@ from gpuspawner.compat.overrides import overridden
 from gpuspawner.kube.objects import mapping
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.offers.vendors import is_gpu
+from gpuspawner.offers.vendors import GPU_LABELS, is_gpu
 from gpuspawner.scheduling.node_affinity import NodeChoice, node_choice, selecting
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import is_device
@@ -39,7 +39,7 @@ class Inventory(msgspec.Struct, frozen=True):
     """What the cluster has of a selection now.
 
     Attributes:
-        nodes: How many of those that it selects have its GPUs; if none has, how many it selects.
+        nodes: How many of those that it selects have its GPUs; if none has, how many should.
     """
 
     name: str
@@ -57,10 +57,16 @@ def take_stock(state: ClusterState, selections: Iterable[Selection]) -> Iterator
         resource, every = selection.resource, state.nodes.values()
         # Most nodes have no GPU, and their labels take long.
         having = (node for node in every if node.capacity.get(resource, 0) > 0)
-        nodes = _selected(having, selection) or _selected(every, selection)
+        meant = (node for node in every if _should_have(node, resource))
+        nodes = _selected(having, selection) or _selected(meant, selection)
         gpus = sum(node.allocatable.get(resource, 0) for node in nodes)
         free = sum(max(0, node.free.get(resource, 0)) for node in nodes)
         yield Inventory(selection.name, len(nodes), gpus, free)
+
+
+def _should_have(node: NodeInfo, resource: str) -> bool:
+    """Whether it has reported the resource once, or a label says that it has GPUs."""
+    return resource in node.capacity or not node.labels.keys().isdisjoint(GPU_LABELS)
 
 
 def _selected(nodes: Iterable[NodeInfo], selection: Selection) -> list[NodeInfo]:

@@ -44,6 +44,14 @@ MODEL_LABELS = (
 )
 """Labels that name the model, the most exact first."""
 
+GPU_LABELS = (
+    *MODEL_LABELS,
+    "nvidia.com/gpu.present",
+    "kubernetes.azure.com/accelerator",
+    "amd.com/gpu.device-id",
+)
+"""Labels that only nodes with GPUs have, the most exact first."""
+
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 HOSTNAME = "kubernetes.io/hostname"
 NAMELESS = frozenset({"", "k3s", "rke2"})

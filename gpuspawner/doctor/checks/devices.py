@@ -7,18 +7,9 @@ from gpuspawner.gates.what_if import Tried
 from gpuspawner.kube.quoting import count
 from gpuspawner.messages.administrators import Finding, error, warning
 from gpuspawner.offers.discovery import gpus
-from gpuspawner.offers.vendors import MODEL_LABELS
+from gpuspawner.offers.vendors import GPU_LABELS
 from gpuspawner.scheduling import ClusterState, NodeInfo
 from gpuspawner.scheduling.device_claims import may_serve
-
-_LABELS = (
-    *MODEL_LABELS,
-    "nvidia.com/gpu.present",
-    "kubernetes.azure.com/accelerator",
-    "amd.com/gpu.device-id",
-)
-"""Labels that only nodes with GPUs have, the most exact first."""
-
 
 Ill = Mapping[str, Sequence[NodeInfo]]
 """The nodes whose label (``key=value``) says that they have GPUs, but that have none to give."""
@@ -28,7 +19,7 @@ def ill(state: ClusterState) -> Ill:
     """Find the nodes without GPUs whose labels promise some."""
     found: dict[str, list[NodeInfo]] = {}
     for node in state.nodes.values():
-        label = next((label for label in _LABELS if node.labels.get(label)), None)
+        label = next((label for label in GPU_LABELS if node.labels.get(label)), None)
         if label and node.labels[label] != "false" and not any(gpus(node)):
             found.setdefault(f"{label}={node.labels[label]}", []).append(node)
     return dict(sorted(found.items()))

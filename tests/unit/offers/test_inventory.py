@@ -163,6 +163,30 @@ def test_nodes_whose_device_plugin_is_down_are_still_nodes(in_capacity: int) -> 
     assert explain_stock(Inventory("t4", 0, 0, 0)) == "t4: no node"
 
 
+@pytest.mark.parametrize("everywhere", [{}, {"node_selector": {"purpose": "user"}}])
+def test_nodes_that_never_had_gpus_are_no_nodes_of_a_profile_whose_pool_is_empty(
+    everywhere: dict[str, Any],
+) -> None:
+    plain = {**PLAIN, "metadata": {"name": "cpu", "labels": {"purpose": "user"}}}
+    state = ClusterState.from_objects(nodes=[plain], pods=[])
+    profile = {"display_name": "T4", "kubespawner_override": GPU}
+
+    [stock] = take_stock(state, of_profiles([profile], everywhere))
+
+    assert explain_stock(stock) == "T4: no node"
+
+
+def test_nodes_whose_label_alone_promises_gpus_are_nodes() -> None:
+    labels = {"nvidia.com/gpu.present": "true"}
+    promising = {**PLAIN, "metadata": {"name": "new", "labels": labels}}
+    state = ClusterState.from_objects(nodes=[promising, PLAIN], pods=[])
+    profile = {"display_name": "T4", "kubespawner_override": GPU}
+
+    [stock] = take_stock(state, of_profiles([profile], {}))
+
+    assert explain_stock(stock) == "T4: 1 node, but no healthy GPU is reported there"
+
+
 def test_a_profile_with_gpus_is_counted_on_its_nodes() -> None:
     profile = {
         "display_name": "T4",
