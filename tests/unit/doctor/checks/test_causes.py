@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from traitlets.config import Config
 
 from gpuspawner.doctor.checks import offers
@@ -16,11 +17,11 @@ from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import OfferedServer, Tried, try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import Reason, Refuse
+from gpuspawner.preflight.decision import Apart, Reason, Refuse, TaintedNodes
 from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.files import Files
-from tests.unit.makers.worlds import GPU, Plain, labelled, node
+from tests.unit.makers.worlds import GPU, Plain, labelled, node, proposal
 
 OFF = "NoSchedule"
 GKE = "cloud.google.com/gke-accelerator"
@@ -202,6 +203,26 @@ async def test_larger_nodes_behind_a_taint_are_not_told_as_too_small(
 
     assert found.id == "untolerated-taint"
     assert f"the taint {GPU}:NoSchedule of 1 node (gpu-0)" in found.text
+
+
+def test_a_taint_is_not_named_where_only_volumes_keep_the_server_off_another_node() -> None:
+    tainted = node("n", 1, taints=[{"key": "team", "effect": OFF}])
+    behind = (TaintedNodes("team", "", OFF, nodes=1, large=1),)
+    no = Refuse(
+        Grant(),
+        Reason.IMPOSSIBLE,
+        candidates=1,
+        taints=behind,
+        apart=Apart(("b",), ("a",), are_zones=True),
+        scheduler_message="0/2 nodes are available: 1 node(s) didn't match PersistentVolume's "
+        "node affinity.",
+    )
+    made = replace(tried(Never("", "", 0, 0)), decision=no, proposal=proposal("a"))
+
+    found = cause(ClusterState.from_objects(nodes=[tainted], pods=[]), made, Selectors({}))
+
+    assert found is not None
+    assert found.id == "impossible"
 
 
 async def test_too_large_is_said_of_the_nodes_that_the_server_selects(tmp_path: Path) -> None:
