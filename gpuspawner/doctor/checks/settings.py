@@ -139,14 +139,16 @@ async def _asked(function: Callable[[GPUSpawner], Any], spawner: GPUSpawner) -> 
 
 
 def without_servers(hub: Hub, failed: UnusableError) -> Finding:
-    """Say why KubeSpawner lists no profiles: for nobody, or by a function for the owner."""
+    """Say why KubeSpawner lists no profiles: for nobody, or by code for the owner."""
     is_broken = isinstance(failed.__cause__, Refusal)
-    if is_broken and not callable(hub.spawner.profile_list):
+    is_function = callable(hub.spawner.profile_list)
+    if is_broken and not is_function:
         advice = "Correct KubeSpawner.profile_list."
         return error("profiles", f"No user can start a server: {failed}", advice)
     make, whom = _of_owner(hub)
     does = "fails for" if is_broken else "forbids it to"
-    text = f"The function of KubeSpawner.profile_list {does} {whom}: {failed}"
+    what = "The function of KubeSpawner.profile_list" if is_function else "Code of yours"
+    text = f"{what} {does} {whom}: {failed}"
     return make("profiles", text, "Name somebody who may start servers with --user, or correct it.")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kubespawner import KubeSpawner
+from tornado import web
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner
@@ -250,6 +251,13 @@ class Own(KubeSpawner):
         return await self.user.get_auth_state()
 
 
+class Forbidding(KubeSpawner):
+    """A class of an administrator's, which gives nobody a pod."""
+
+    async def get_pod_manifest(self) -> Any:
+        raise web.HTTPError(403, "you have no team")
+
+
 class Waiting(KubeSpawner):
     """A class of an administrator's, which asks somebody who never answers."""
 
@@ -324,6 +332,19 @@ async def test_a_function_without_profiles_for_a_user_is_an_error_only_for_a_rea
 
     assert (finding.id, finding.severity) == ("profiles", severity)
     assert told in finding.text
+
+
+async def test_a_class_that_forbids_a_server_is_not_told_as_a_function_for_profiles(
+    tmp_path: Path,
+) -> None:
+    hub = hub_for(tmp_path, NOBODY, kind=Forbidding, profile_list=[CPU])
+    with pytest.raises(UnusableError) as failed:
+        await listed(hub)
+
+    finding = settings.without_servers(hub, failed.value)
+
+    assert finding.severity == "warning"
+    assert finding.text == "Code of yours forbids it to an imagined user: you have no team"
 
 
 async def test_a_list_of_profiles_that_is_wrong_is_an_error_for_everybody(tmp_path: Path) -> None:
