@@ -100,8 +100,9 @@ def _at_field(decision: Refuse) -> FieldError:
         return FieldError(ACCELERATOR, _("Not where your files are."))
     if decision.one_share:
         return FieldError(GPUS.name, _limit(1, now=now))
-    if decision.reason in (Reason.BUSY, Reason.IMPOSSIBLE) and not decision.is_reserved:
-        if gpus is not None and (most := _most(gpus, now=now)) < gpus.asked:
+    if decision.reason in (Reason.BUSY, Reason.IMPOSSIBLE):
+        told = None if decision.is_reserved else gpus  # there are more, behind a taint
+        if told is not None and (most := _most(told, now=now)) < told.asked:
             return FieldError(GPUS.name if most else ACCELERATOR, _limit(most, now=now))
         if (
             shortage is not None

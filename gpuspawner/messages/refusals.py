@@ -222,7 +222,11 @@ def _impossible(decision: Refuse) -> str:
             "{machines} that are large enough are reserved; only an administrator can let your "
             "server use them."
         )
-        return text.format(machines=_machines(grant))
+        said = text.format(machines=_machines(grant))
+        if shortage is None or not shortage.most or (gpus is not None and gpus.most < gpus.asked):
+            return said
+        most = words.amount(shortage.resource, shortage.most)
+        return sentences(said, _("With your other choices, the most is {most}.").format(most=most))
     if gpus is not None and gpus.most < gpus.asked:
         text = _("No machine here has {gpus}; the most is {most}.")
         return text.format(gpus=words.gpus(grant), most=gpus.most)

@@ -262,12 +262,10 @@ class Refuse(msgspec.Struct, frozen=True):
 
     @property
     def is_reserved(self) -> bool:
-        """Whether no node can ever hold the pod, and a taint keeps it off a large enough one.
-
-        If its volumes keep it off a node with room, they are the reason.
-        """
-        is_for_good = self.reason is Reason.IMPOSSIBLE and self.apart is None
-        return is_for_good and any(it.large for it in self.taints)
+        """Whether no candidate is large enough, and a taint keeps the pod off a node that is."""
+        short = self.shortage
+        lacks = not self.candidates or (short is not None and short.most < short.asked)
+        return lacks and self.reason is Reason.IMPOSSIBLE and any(it.large for it in self.taints)
 
 
 Decision = Start | Wait | Refuse

@@ -174,12 +174,12 @@ def _impossible(
         return _no_node(state, tried, selectors)
     if refusal.one_share:
         return _one_share(state, tried, Severity.ERROR)
-    is_kept_off = refusal.is_reserved or not refusal.candidates
+    is_kept_off = not refusal.candidates
     if refusal.gpus is not None:
         resource, asked = refusal.gpus.resource, refusal.gpus.asked
         if not any(it.capacity.get(resource) or it.allocatable.get(resource) for it in nodes):
             return _no_resource(nodes, resource)
-        is_kept_off = is_kept_off or not refusal.gpus.most
+        is_kept_off = is_kept_off or refusal.is_reserved or not refusal.gpus.most
         nodes = [it for it in nodes if it.capacity.get(resource, 0) >= asked]
     return (_untolerated(nodes, refusal.taints) if is_kept_off else None) or _too_large(refusal)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuspawner.messages import OnForm
+from gpuspawner.messages import OnForm, refusal
 from gpuspawner.messages.on_form import (
     correction,
     correction_at_fields,
@@ -90,6 +90,18 @@ def test_no_field_says_that_there_are_too_few_where_the_larger_machines_are_rese
     no = Refuse(Grant(A100, 4), Reason.IMPOSSIBLE, gpus(4, 1, 1), taints=behind)
 
     assert OnForm.of_refusal(no).errors == (FieldError("accelerator", "Not available."),)
+
+
+def test_a_smaller_amount_is_chosen_at_its_field_where_the_larger_machines_are_reserved():
+    behind = (TaintedNodes("team", "x", "NoSchedule", 1, large=1),)
+    no = Refuse(
+        Grant(memory=100 * 2**30), Reason.IMPOSSIBLE, None, memory(100, 64, 64),
+        taints=behind, candidates=1,
+    )  # fmt: skip
+
+    text = "With your other choices, the most is 64 GiB of memory."
+    assert OnForm.of_refusal(no).errors == (FieldError("memory", text),)
+    assert "With your other choices, the most is 64 GiB of memory." in refusal(no).text
 
 
 @pytest.mark.parametrize(

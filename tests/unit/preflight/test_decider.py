@@ -121,6 +121,16 @@ def test_a_taint_in_the_way_is_named() -> None:
     assert refused.shortage is None
 
 
+def test_nodes_are_not_reserved_if_another_rule_keeps_the_server_off_large_enough_ones() -> None:
+    reserved = ("Node", node("cp", 4, taints=[{"key": "team", "effect": "NoSchedule"}]))
+
+    no = decide(first_login(), aged(3600), reserved)
+
+    assert isinstance(no, Refuse)
+    assert (no.reason, no.candidates, no.taints[0].large) == (Reason.IMPOSSIBLE, 1, 1)
+    assert not no.is_reserved
+
+
 def test_away_nodes_have_a_reason_of_their_own() -> None:
     refused = refusal(decider_on(("Node", node("n", 2, unschedulable=True))), proposal("a"))
 

@@ -225,6 +225,19 @@ def test_a_taint_is_not_named_where_only_volumes_keep_the_server_off_another_nod
     assert found.id == "impossible"
 
 
+async def test_a_server_without_gpus_is_not_sent_to_the_nodes_of_others(tmp_path: Path) -> None:
+    big = node("gpu-0", 8)
+    big["spec"] = {"taints": [{"key": "node-role.kubernetes.io/control-plane", "effect": OFF}]}
+    small: Any = node("cpu-0", 0)
+    small["status"] = {it: {"cpu": "8", "memory": "8Gi", "pods": "9"} for it in small["status"]}
+
+    profile = {"display_name": "T4", "kubespawner_override": {"mem_guarantee": "100G"}}
+    found = await troubles(tmp_path, big, small, kube={"profile_list": [profile]})
+
+    assert "too-large" in {it.id for it in found}
+    assert "untolerated-taint" not in {it.id for it in found}
+
+
 async def test_too_large_is_said_of_the_nodes_that_the_server_selects(tmp_path: Path) -> None:
     t4, p100 = (labelled(node(name, count), it["node_selector"])
                 for name, count, it in (("a", 2, T4), ("b", 8, P100)))  # fmt: skip
