@@ -89,11 +89,14 @@ def stored_states(word: str) -> Iterator[tuple[tuple[str, str, object], object]]
             yield (stored.user.name, stored.name, stored), stored.state
 
 
-def is_active(user_name: str, server_name: str) -> bool:
-    """Whether a server starts, runs or stops, or the hub checks it after its own restart."""
+def is_active(user_name: str, server_name: str, row: object = None) -> bool:
+    """Whether a server starts, runs or stops, or the hub checks it after its own restart.
+
+    With a row, another server that has its names by now isn't meant.
+    """
     user = hub().users.get(user_name)
     spawner = user.spawners.get(server_name) if user is not None else None
-    return spawner is not None and bool(spawner.active)
+    return spawner is not None and bool(spawner.active) and row in (None, spawner.orm_spawner)
 
 
 async def change_state(

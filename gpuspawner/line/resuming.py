@@ -46,7 +46,7 @@ async def resume_all(kept: KeptPlaces, view: ClusterView) -> None:
 async def _keep(kept: KeptPlaces) -> None:
     """Keep the places that the hub has stored."""
     stored = {server: place_of(state) for server, state in waiting.stored_states(PLACE)}
-    kept.keep_stored({it: p for it, p in stored.items() if p and not waiting.is_active(*it[:2])})
+    kept.keep_stored({it: p for it, p in stored.items() if p and not waiting.is_active(*it)})
 
 
 async def _until_sure(view: ClusterView) -> None:
@@ -77,7 +77,7 @@ async def resume(kept: KeptPlaces, server: Server) -> None:
     except Exception as error:  # noqa: BLE001, the others' places don't depend on it
         answer = repr(error)
     try:
-        if kept.find(server) and not waiting.is_active(*server[:2]):
+        if kept.find(server) and not waiting.is_active(*server):
             log.warning("%s can't wait in line any more: %s", _named(server), answer)
             kept.take(server)
             await waiting.change_state(*server[:2], without_place)
@@ -98,14 +98,14 @@ async def _last_answer(kept: KeptPlaces, server: Server) -> int:
     """
     status, tried = 0, 0.0
     while (place := kept.find(server)) and tried < _LONGEST_SECONDS:
-        if waiting.is_active(*server[:2]):
+        if waiting.is_active(*server):
             await asyncio.sleep(_LOOK_SECONDS)
             continue
         if not waiting.is_stored(*server):
             return HTTPStatus.NOT_FOUND
         begun = time.monotonic()
         status = await waiting.start(*server[:2], {**place.options, OPTION: place.wish.value})
-        if status not in waiting.NOT_YET and not waiting.is_active(*server[:2]):
+        if status not in waiting.NOT_YET and not waiting.is_active(*server):
             break
         await asyncio.sleep(_AGAIN_SECONDS if tried < PATIENCE_SECONDS else _SLOWLY_SECONDS)
         tried += time.monotonic() - begun

@@ -1,5 +1,6 @@
 """The hub's limits while people wait in line."""
 
+import asyncio
 import ssl
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,6 +14,11 @@ from sqlalchemy import text
 from tornado.httpclient import AsyncHTTPClient
 
 from gpuspawner.compat import waiting
+from gpuspawner.line.kept_places import KeptPlaces
+from gpuspawner.line.resuming import resume
+from gpuspawner.reservations.place_in_line import KeptPlace, Wish
+from tests.unit.makers.hub_database import HubDatabase
+from tests.waiting import UNIT_PATIENCE
 
 pytestmark = pytest.mark.each_python
 
@@ -185,6 +191,23 @@ def test_a_server_that_the_hub_checks_is_active(monkeypatch) -> None:
     spawner._check_pending = True
 
     assert waiting.is_active("ann", "")
+
+
+async def test_a_place_is_given_up_though_another_server_with_the_same_names_runs(
+    monkeypatch,
+) -> None:
+    """Else, the hub would look twenty times a second for as long as the other one runs."""
+    other = SimpleNamespace(active=True, orm_spawner=orm.Spawner(name=""))
+    ann = SimpleNamespace(spawners={"": other}, orm_spawners={"": other.orm_spawner})
+    db = HubDatabase().session
+    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(users={"ann": ann}, db=db))
+    kept, server = KeptPlaces(), ("ann", "", orm.Spawner(name=""))
+    kept.keep(server, KeptPlace(1.0, Wish.ANYWAY))
+
+    async with asyncio.timeout(UNIT_PATIENCE):
+        await resume(kept, server)
+
+    assert kept.find(server) is None
 
 
 async def test_a_server_that_is_called_begins_its_time_in_the_database(database) -> None:
