@@ -207,12 +207,13 @@ class ClusterView:
         While API servers are upgraded one by one, any of them may answer, and the scheduler comes
         last. So an older answer counts at once, and after it, only some newer ones in a row.
         """
-        newer = rules.minor - self.state.rules.minor
-        if newer > 0:
+        # Since 1.33.6, sidecars' ports count: these rules alone change with a patch release.
+        told, known = ((it.minor, it.sidecar_ports) for it in (rules, self.state.rules))
+        if told > known:
             self._newer_in_a_row += 1
-        elif newer < 0 or self._newer_in_a_row < _NEWER_IN_A_ROW:
+        elif told < known or self._newer_in_a_row < _NEWER_IN_A_ROW:
             self._newer_in_a_row = 0
-        is_sure = newer <= 0 or self._newer_in_a_row >= _NEWER_IN_A_ROW
+        is_sure = told <= known or self._newer_in_a_row >= _NEWER_IN_A_ROW
         return is_sure and rules != self.state.rules
 
     async def _version(self, lost: Callable[[RequestError], None]) -> str:

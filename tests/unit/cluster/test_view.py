@@ -372,16 +372,17 @@ async def test_a_hub_that_may_not_read_the_version_asks_twice_after_an_outage() 
             await view.stop()
 
 
+@pytest.mark.parametrize(("older", "newer"), [("v1.30.14", "v1.37.2"), ("v1.33.5", "v1.33.6")])
 async def test_servers_that_are_upgraded_one_by_one_do_not_change_the_rules_with_each_answer(
-    monkeypatch,
+    older, newer, monkeypatch
 ) -> None:
     monkeypatch.setattr("gpuspawner.cluster.view.VERSION_SECONDS", 0.01)
-    both = [VERSION_1_37, VERSION_1_30, VERSION_1_37, VERSION_1_37, VERSION_1_30]
-    versions = [VERSION_1_30, *both * 10, *[VERSION_1_37] * 10_000]
+    old, new = (raw(b'{"gitVersion": "%s"}' % it.encode()) for it in (older, newer))
+    versions = [old, *[new, old, new, new, old] * 10, *[new] * 10_000]
     server = ScriptedServer(version=versions, nodes=[page(), watch(hold=True)])
     async with server.serving():
         view = ClusterView(server.configuration, (NODES,), FAST, rules=rules_of)
-        judged = [rules_of("v1.30.14")]
+        judged = [rules_of(older)]
         monkeypatch.setattr(
             view.state,
             "judge_by",
@@ -390,8 +391,7 @@ async def test_servers_that_are_upgraded_one_by_one_do_not_change_the_rules_with
         view.start()
         try:
             await until(view, lambda: len(versions) < 9_990)
-            newer, older = rules_of("v1.37.2"), rules_of("v1.30.14")
-            assert judged == [older, newer, older, newer]
+            assert judged == [*map(rules_of, (older, newer, older, newer))]
         finally:
             await view.stop()
 
