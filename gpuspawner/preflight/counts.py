@@ -13,6 +13,7 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.preflight.decision import ResourceRoom, TaintedNodes
 from gpuspawner.scheduling.contention import requests_with_pod
 from gpuspawner.scheduling.could_hold import healthy
+from gpuspawner.scheduling.device_claims import may_serve
 from gpuspawner.scheduling.failures import Untolerated
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.labels import SelectorError
@@ -184,6 +185,7 @@ def could_be_raised(state: ClusterState, pod: Pod) -> bool:
 
 
 def _taints(state: ClusterState, pod: Pod, asked: Asked) -> tuple[TaintedNodes, ...]:
+    asked = tuple(it for it in asked if not may_serve(state, it[0]))  # a driver's aren't counted
     devices = [resource for resource, _ in asked if is_device(resource)]
     tolerations = pod.spec.tolerations or ()
     choice = node_choice(pod.spec)

@@ -94,6 +94,17 @@ def test_taints_of_large_enough_nodes_come_first_and_those_of_nodes_without_gpus
     assert [it.large for it in counts.taints(asking(1))] == [2, 1]
 
 
+def test_taints_count_on_nodes_whose_drivers_may_serve_the_devices() -> None:
+    devices = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": GPU}}
+    state = state_of(node("a", 0, taints=[TAINT]))
+    state.put(convert("DeviceClass", devices))
+    state.mark_known("DeviceClass")
+
+    assert NodeCounts(state).taints(asking(1)) == (
+        TaintedNodes("team", "x", "NoSchedule", nodes=1, large=1),
+    )
+
+
 def test_taints_follow_the_nodes() -> None:
     state = state_of(node("a", 1, taints=[TAINT]))
     counts = NodeCounts(state)
