@@ -169,9 +169,10 @@ class Writer:
 
     def finish(self) -> None:
         """Write what is left; by the lock, this also waits for what is being written right now."""
-        last = Thread(target=self._append, args=(self._taken(),), daemon=True)
-        last.start()
-        last.join(_LAST_SECONDS)
+        with self._named_once():
+            last = Thread(target=self._append, args=(self._taken(),), daemon=True)
+            last.start()
+            last.join(_LAST_SECONDS)
 
     def _taken(self) -> list[Fact]:
         facts = list(self._waiting)

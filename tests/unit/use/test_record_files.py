@@ -237,5 +237,17 @@ async def test_facts_are_written_after_any_failure_which_is_logged(
         await asyncio.wait({running})
 
 
+def test_a_hub_that_ends_without_threads_logs_that_facts_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = Writer(FactFiles(tmp_path, 30))
+    writer.write(fact("granted", time.time(), "ann"))
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+
+    writer.finish()
+
+    assert "gpu_use.directory" in caplog.text
+
+
 def no_thread(_: object) -> None:
     raise RuntimeError("can't start new thread")
