@@ -115,6 +115,8 @@ def duration(seconds: int) -> str:
     minutes = ngettext("{count} minute", "{count} minutes", rest).format(count=rest)
     if whole and rest:
         return _("{hours} and {minutes}").format(hours=hours, minutes=minutes)
+    if not whole and not rest:
+        return _("less than a minute")
     return hours if whole else minutes
 
 

@@ -133,7 +133,7 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
         if not refusal.is_reported:
             refusal.is_reported = True
             shown = refusal.on_form
-            if page := _page(setting(spawner, "messages_url")):
+            if page := messages_page(spawner):
                 shown = shown.leading_to(f"{page}#{refusal.slug}")
             submitted_form.refuse(shown)
             failure_count.forgive(spawner)
@@ -143,8 +143,9 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
         raise
 
 
-def _page(pages: str | Mapping[str, str]) -> str:
-    """Return the address of the page in the reader's language, or else in English."""
+def messages_page(spawner: Host) -> str:
+    """Return the address of `messages_url` in the reader's language, or else in English."""
+    pages: str | Mapping[str, str] = setting(spawner, "messages_url")
     if isinstance(pages, str):
         return pages
     return pages.get(language_tag()) or pages.get(ENGLISH, "")

@@ -17,6 +17,7 @@ from gpuspawner.compat.jupyterhub import add_handlers, add_templates, holds_for_
 from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, gpus, path_of, static
 from gpuspawner.form.render import environment
 from gpuspawner.start.host import set_locale
+from gpuspawner.start.refusal import messages_page
 from gpuspawner.use import gpus_view
 from gpuspawner.use.census import Census
 from gpuspawner.use.gpus_view import ForAdministrators, ForAll
@@ -85,6 +86,7 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         pieces = template.generate(
             all=self._for_all(taken),
             more=more,
+            explained=messages_page(self.current_user.spawner),
             page=page,
             file=partial(static, base),
             user=path_of(self.current_user.name, ""),
@@ -103,7 +105,6 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
             gpus_view.said(len(waiting), running.view.health()),
             gpus_view.states(),
             gpus_view.accelerators(taken.accelerators, names, waiting.waiting()),
-            self.use.record.refusals.by_reason(time.time()),
         )
 
     async def _for_administrators(self, taken: Census, page: str, turn: Turn) -> ForAdministrators:
@@ -123,7 +124,8 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         query, now = Query.read(self.get_query_argument), datetime.now(UTC)
         servers = gpus_view.servers(found, query, page, now, stops=stops)
         await turn.end_if_long()
-        return ForAdministrators(tuple(nodes), tuple(shares), servers)
+        refusals = self.use.record.refusals.by_reason(time.time())
+        return ForAdministrators(refusals, tuple(nodes), tuple(shares), servers)
 
 
 class GpusHandler(FiguresHandler):

@@ -85,12 +85,12 @@ class ForAll(msgspec.Struct, frozen=True):
     said: tuple[str, ...]
     states: Mapping[str, str]
     accelerators: tuple[GpuRow, ...]
-    refusals: tuple[tuple[str, int], ...]
 
 
 class ForAdministrators(msgspec.Struct, frozen=True):
     """What only those see who may see whose servers run."""
 
+    refusals: tuple[tuple[str, int], ...]
     nodes: tuple[GpuRow, ...]
     shares: tuple[tuple[str, str, str, str], ...]
     servers: HoldersView
@@ -193,8 +193,8 @@ def servers(
     def at(**changed: object) -> str:
         return msgspec.structs.replace(query, **changed).address(page)
 
-    text = _("{first} to {last} of {count}")
-    numbers = {"first": first + bool(shown), "last": first + len(shown), "count": len(chosen)}
+    text = _("{first} to {last} of {count}") if shown else _("No servers found.")
+    numbers = {"first": first + 1, "last": first + len(shown), "count": len(chosen)}
     labels = (_("Owner"), _("Accelerator"), _("Node"), _("Running for"), _("Last used"))
     return HoldersView(
         tuple(

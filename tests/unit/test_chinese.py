@@ -98,7 +98,7 @@ def test_every_state_is_by_the_rules(state):
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(90, "2 分钟"), (8 * 3600, "8 小时"), (5400, "1 小时 30 分钟"), (0, "0 分钟")],
+    [(90, "2 分钟"), (8 * 3600, "8 小时"), (5400, "1 小时 30 分钟"), (0, "不到 1 分钟")],
 )
 def test_a_duration_is_named_as_in_chinese(seconds, expected):
     with speaking(*CHINESE):

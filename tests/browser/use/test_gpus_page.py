@@ -11,7 +11,7 @@ from playwright.sync_api import Page, ViewportSize, expect
 from localcluster import LocalCluster
 from tests.browser.accessibility import findings_in, overflow
 from tests.browser.use_stage import PAGE, a_hub_in_use, open_the_page
-from tests.browser.visiting import LOOKS, SCRIPT, Theme, Visit, picture
+from tests.browser.visiting import DESKTOP, LOOKS, PHONE, SCRIPT, Theme, Visit, picture
 from tests.hub.running import RunningHub
 
 
@@ -82,6 +82,37 @@ def test_figures_follow_the_cluster_within_a_second_and_keep_the_focus(
     expect(button).to_be_focused()
     hub.stop("finn")
     expect(page.get_by_role("button", name="Stop finn")).to_have_count(0)
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_a_phone_shows_numbers_beside_the_names_and_each_heading_in_one_line(
+    hub: RunningHub, visit: Visit, language: str
+) -> None:
+    page = opened(visit, hub, "eve", size=PHONE, language=language)
+    table = page.locator(".gpus-wide").first
+    heading = table.locator("thead th.gpus-ours")
+    box = heading.bounding_box()
+    bar = table.locator(".gpus-bar svg").first.bounding_box()
+    wide = table.bounding_box()
+
+    assert box
+    assert bar
+    assert wide
+    assert box["x"] + box["width"] <= PHONE["width"]
+    assert box["height"] < 35
+    assert bar["width"] == pytest.approx(wide["width"], abs=1)
+
+
+def test_a_long_name_leaves_the_buttons_in_view(hub: RunningHub, visit: Visit) -> None:
+    name = "a" + "verylongusername" * 7
+    hub.start_until_ready(name, {"accelerator": "t4", "gpus": 1})
+    page = opened(visit, hub)
+
+    box = page.get_by_role("button", name="Stop bob").bounding_box()
+    hub.stop(name)
+
+    assert box
+    assert box["x"] + box["width"] <= DESKTOP["width"]
 
 
 def test_columns_are_sorted_by_the_keyboard_alone(hub: RunningHub, visit: Visit) -> None:

@@ -227,7 +227,11 @@ def test_a_server_that_has_reached_its_lifetime_is_told_so_without_policies(
     hub.start_until_ready("brief", ONE_T4)
     until_ended(hub, "brief")
 
-    tells(hub, "brief", "{server} ended after 0 minutes, the longest that it is allowed to run.")
+    tells(
+        hub,
+        "brief",
+        "{server} ended after less than a minute, the longest that it is allowed to run.",
+    )
 
 
 def test_a_server_whose_pod_somebody_deletes_is_told_so(hub: RunningHub) -> None:

@@ -26,6 +26,22 @@ def holder(owner: str = "ann", **more: object) -> Holder:
     return Holder(owner, **{**known, "used": NOW, **more})  # type: ignore[arg-type]
 
 
+def drawn(more: ForAdministrators | None, explained: str = "") -> Page:
+    return Page(
+        environment()
+        .get_template("gpus.html")
+        .render(
+            all=ForAll((), gpus_view.states(), ()),
+            more=more,
+            explained=explained,
+            page=AT,
+            file=str,
+            user="ann",
+            xsrf="x",
+        )
+    )
+
+
 def owners(found: list[Holder], **asked: str) -> list[str]:
     query = Query.read(asked.get)  # type: ignore[arg-type]
     return [it.owner for it in gpus_view.servers(found, query, AT, NOW, stops=False).rows]
@@ -108,6 +124,24 @@ def test_pages_have_a_hundred_servers_and_lead_to_each_other() -> None:
     assert page.after == f"{AT}?text=u&order=node&page=3"
 
 
+def test_a_search_that_finds_nothing_says_so() -> None:
+    found = gpus_view.servers([holder()], Query("zoe"), AT, NOW, stops=False)
+
+    assert (found.rows, found.said) == ((), "No servers found.")
+
+
+def test_reasons_of_refusals_lead_to_their_explanation_if_there_is_one() -> None:
+    servers = gpus_view.servers([], Query(), AT, NOW, stops=False)
+    more = ForAdministrators((("busy", 7),), (), (), servers)
+
+    (linked,) = drawn(more, "https://x.org/help").all("a", href="https://x.org/help#busy")
+    (plain,) = (it for it in drawn(more).all("a") if it.text == "busy")
+
+    assert linked.text == "busy"
+    assert "href" not in plain.attributes
+    assert not drawn(None).all("code")
+
+
 @pytest.mark.parametrize("page", ["0", "-1", "x", "99", "٣", "9" * 30, "1e3"])
 def test_a_page_that_there_is_not_is_the_next_one_there_is(page: str) -> None:
     assert owners([holder()], page=page) == ["ann"]
@@ -124,7 +158,7 @@ def test_a_server_says_what_it_has_and_since_when() -> None:
     assert (ann.accelerator, ann.since, ann.used, ann.use) == (
         "2 × A100",
         "1 hour",
-        "0 minutes ago",
+        "less than a minute ago",
         "unused for 2 hours",
     )
     assert (bob.accelerator, bob.since, bob.used, bob.use) == (
@@ -152,20 +186,8 @@ def test_somebody_who_may_not_has_no_button() -> None:
 
 def test_a_button_that_stops_a_server_sends_what_the_page_was_asked_for() -> None:
     servers = gpus_view.servers([holder("u")], Query("u", "node"), AT, NOW, stops=True)
-    html = (
-        environment()
-        .get_template("gpus.html")
-        .render(
-            all=ForAll((), gpus_view.states(), (), ()),
-            more=ForAdministrators((), (), servers),
-            page=AT,
-            file=str,
-            user="ann",
-            xsrf="x",
-        )
-    )
 
-    page = Page(html)
+    page = drawn(ForAdministrators((), (), (), servers))
     (form,) = page.all("form", method="post")
     sent = [it for it in page.all("input", type="hidden") if it.within(form)]
     assert {it["name"]: it["value"] for it in sent} == {"_xsrf": "x", "text": "u", "order": "node"}
