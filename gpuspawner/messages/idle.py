@@ -10,7 +10,7 @@ from gpuspawner.messages.endings import server_named
 
 def warned(server: str, unused: float, left: float, address: str) -> Markup:
     """Warn of a server that will be stopped, and lead to the page on which it can be kept."""
-    link = Markup('<a href="{}">{}</a>').format(address, keep_it())
+    link = Markup('<a class="text-reset" href="{}">{}</a>').format(address, keep_it())
     return Markup("{} {}").format(will_be_stopped(server, unused, left), link)
 
 

@@ -40,7 +40,7 @@ class OnForm(msgspec.Struct, frozen=True):
 
     def leading_to(self, address: str) -> "OnForm":
         """Return these texts with a link to what explains the message."""
-        link = Markup('{} <a href="{}" target="_blank" rel="noopener">{}</a>')
+        link = Markup('{} <a class="text-reset" href="{}" target="_blank" rel="noopener">{}</a>')
         said = link.format(self.message.html, address, _("What does this mean?"))
         return msgspec.structs.replace(self, message=Message(self.message.text, said))
 

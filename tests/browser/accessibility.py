@@ -33,6 +33,31 @@ def findings_in(page: Page, selector: str) -> list[str]:
     return [f"{it['id']}: {node['html'][:200]}" for it in found for node in it["nodes"]]
 
 
+def ring_contrast(page: Page, selector: str) -> float:
+    """Return how much an element's outline differs from the page, as WCAG 2.2 counts it.
+
+    An outline that isn't opaque has none.
+    """
+    return float(
+        page.evaluate(
+            """(place) => {
+              const of = (element, name) => getComputedStyle(element)[name].match(/[\\d.]+/g);
+              const light = (colour) => {
+                const [r, g, b] = colour.slice(0, 3).map((it) => it / 255).map(
+                  (it) => (it <= 0.04045 ? it / 12.92 : ((it + 0.055) / 1.055) ** 2.4));
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+              };
+              const ring = of(document.querySelector(place), "outlineColor");
+              if (ring.length > 3) return 0;
+              const [low, high] = [
+                light(ring), light(of(document.body, "backgroundColor"))].sort((a, b) => a - b);
+              return high / low;
+            }""",
+            selector,
+        )
+    )
+
+
 def overflow(page: Page) -> int:
     """Return how many pixels the page is wider than its window."""
     return int(

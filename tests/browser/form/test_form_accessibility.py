@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.browser.accessibility import findings, overflow
+from tests.browser.accessibility import findings, overflow, ring_contrast
 from tests.browser.visiting import BY_KEY, LOOKS, Visit, card, live, refuse
 from tests.hub.running import RunningHub
 
@@ -22,6 +22,17 @@ def test_axe_finds_no_problem_of_ours(
     live(page)
     assert findings(page) == []
     assert overflow(page) <= 0
+
+
+@LOOKS
+def test_what_has_the_focus_is_seen(
+    visit: Visit, hub: RunningHub, theme: str, size: dict[str, int]
+) -> None:
+    page = visit(hub, theme=theme, size=size)
+    page.get_by_role("radio", name="No GPU").focus()
+    page.keyboard.press("ArrowDown")
+
+    assert ring_contrast(page, ".gpuspawner-card:has(input:focus-visible)") >= 3
 
 
 def test_the_form_fits_narrow_windows(visit: Visit, hub: RunningHub) -> None:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from localcluster import LocalCluster
-from tests.browser.accessibility import findings_in, overflow
+from tests.browser.accessibility import findings_in, overflow, ring_contrast
 from tests.browser.use_stage import PAGE, a_hub_in_use, open_the_page
 from tests.browser.visiting import DESKTOP, LOOKS, PHONE, SCRIPT, Theme, Visit, picture
 from tests.hub.running import RunningHub
@@ -113,6 +113,32 @@ def test_a_long_name_leaves_the_buttons_in_view(hub: RunningHub, visit: Visit) -
 
     assert box
     assert box["x"] + box["width"] <= DESKTOP["width"]
+
+
+@LOOKS
+def test_a_table_that_has_the_focus_is_seen(
+    hub: RunningHub, visit: Visit, theme: Theme, size: ViewportSize
+) -> None:
+    page = opened(visit, hub, "eve", theme=theme, size=size)
+    page.locator(".gpus-wide").focus()
+
+    assert ring_contrast(page, ".gpus-wide:focus-visible") >= 3
+
+
+def test_free_gpus_have_the_colour_that_they_have_on_the_form(
+    hub: RunningHub, visit: Visit
+) -> None:
+    page = visit(hub, "eve")
+    lamp = page.locator(".gpuspawner-lit").first
+    on_the_form = lamp.evaluate("(it) => getComputedStyle(it).backgroundColor")
+    open_the_page(page, hub)
+    states = {
+        it: page.locator(f"rect.gpus-{it}").first.evaluate("(it) => getComputedStyle(it).fill")
+        for it in ("free", "ours", "away")
+    }
+
+    assert states["free"] == on_the_form
+    assert len({*states.values()}) == 3
 
 
 def test_columns_are_sorted_by_the_keyboard_alone(hub: RunningHub, visit: Visit) -> None:

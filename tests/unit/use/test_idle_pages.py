@@ -35,7 +35,7 @@ async def test_a_warning_says_when_and_why_and_leads_to_where_it_is_kept(
         "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
     )
     assert "It will be stopped in 10 minutes" in text
-    assert '<a href="/hub/gpuspawner/keep/ann/">Keep it</a>' in text
+    assert '<a class="text-reset" href="/hub/gpuspawner/keep/ann/">Keep it</a>' in text
 
 
 async def test_without_a_policy_it_is_said_and_nobody_is_stopped(
