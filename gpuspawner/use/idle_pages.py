@@ -25,6 +25,7 @@ _PAGE = """{% extends "page.html" %}
 <div class="container"><div class="row justify-content-center"><div class="col-md-8">
 <form method="post">
 <input type="hidden" name="_xsrf" value="{{ gpuspawner_xsrf }}">
+<h1>{{ gpuspawner_heading }}</h1>
 <p class="lead">{{ gpuspawner_said }}</p>
 {% if gpuspawner_explained %}<p>{{ gpuspawner_explained }}</p>{% endif %}
 {% if gpuspawner_keep %}
@@ -127,13 +128,14 @@ class KeepHandler(BaseHandler):  # type: ignore[misc]
         left = self._watch.stops_in(it)
         template = self.settings["jinja2_env"].from_string(_PAGE)
         self.set_header("Cache-Control", "no-store")
-        said = idle.stays(server_name)
+        said = idle.stays(server_name, self._watch.kept_for(it))
         if left is not None and it.use is not None:
-            said = idle.will_be_stopped(server_name, it.use.seconds, left)
+            said = idle.will_be_stopped(server_name, it.gpus, it.use.seconds, left)
         self.finish(
             await template.render_async(
                 **self.template_namespace,
                 gpuspawner_xsrf=self.xsrf_token.decode("ascii"),
+                gpuspawner_heading=idle.heading(),
                 gpuspawner_said=said,
                 **_button(it),
             )
@@ -172,6 +174,6 @@ def _told(watch: UseWatch, it: Watched) -> Markup:
     name, left = it.server[1], watch.stops_in(it)
     if it.use is None or it.standing.state is not UseState.UNUSED:
         return Markup()
-    if left is None:
-        return idle.unused(name, it.use.seconds)
-    return idle.warned(name, it.use.seconds, left, keep(it.spawner))
+    if left is None:  # with a rule, its owner keeps it and knows
+        return Markup() if it.rule else idle.unused(name, it.gpus, it.use.seconds)
+    return idle.warned(name, it.gpus, it.use.seconds, left, keep(it.spawner))

@@ -324,6 +324,10 @@ class UseWatch:
         at = it.standing.stops_at
         return None if at is None else max(0.0, at - self._clock())
 
+    def kept_for(self, it: Watched) -> float:
+        """Return for how many seconds its owner still keeps a server."""
+        return max(0.0, it.standing.kept_until - self._clock())
+
     def unused_for(self, seconds: float) -> frozenset[Key]:
         """Return the pods that nobody has used for so long.
 

@@ -38,6 +38,22 @@ async def test_a_warning_says_when_and_why_and_leads_to_where_it_is_kept(
     assert '<a class="text-reset" href="/hub/gpuspawner/keep/ann/">Keep it</a>' in text
 
 
+async def test_nothing_is_said_of_a_server_that_its_owner_keeps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0, bob=0.0)
+    assert stage.watch.keep(("ann", ""))
+    stage.now += 600
+    await stage.look(ann=0.0, bob=0.0)
+
+    it = stage.watch.find(("ann", ""))
+
+    assert it is not None
+    assert idle_pages.told(stage.watch, ANN) == ""
+    assert stage.watch.kept_for(it) == RULE.kept - 660
+
+
 async def test_without_a_policy_it_is_said_and_nobody_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
