@@ -9,7 +9,7 @@ from gpuspawner.gates.what_if import Asking, UnusableError, proposed
 from gpuspawner.kube.objects import UNDECODABLE, Manifest
 from gpuspawner.kube.quantity import parse_quantity
 from gpuspawner.language import gettext as _
-from gpuspawner.messages.policies import policy_denied
+from gpuspawner.messages.policies import denied_to_many
 from gpuspawner.policies.denial import Uncounted
 from gpuspawner.policies.policy_gates import ByPolicies
 from gpuspawner.preflight.headroom import Headroom, ServerLimit, headroom
@@ -74,7 +74,7 @@ async def _by_policies(asking: Asking, choice: Choice, servers: int) -> tuple[Se
         raise UnusableError(_("the servers can't be counted: {why}").format(why=denial.why))
     if denial is None:
         return ()
-    said = policy_denied(denial, {**asking.runtime.display_names, **choice.display_names}).text
+    said = denied_to_many(denial, left, {**asking.runtime.display_names, **choice.display_names})
     return (ServerLimit(denial.policy.name, left, said),)
 
 

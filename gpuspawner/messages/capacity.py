@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import gettext as _
-from gpuspawner.language import ngettext
-from gpuspawner.messages.scaling import explain_obstacles
-from gpuspawner.messages.words import figure, memory, minutes
+from gpuspawner.language import ngettext, sentences
+from gpuspawner.messages.scaling import no_more
+from gpuspawner.messages.words import about, amount_named, figure, memory, minutes
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.headroom import Headroom, NewNodes, Pull, ServerLimit
+from gpuspawner.scaling.outlook import Obstacle
 
 
 def outcomes(found: Headroom) -> Iterator[tuple[int, str]]:
@@ -50,22 +51,20 @@ def _unknown(found: Headroom) -> str:
 
 
 def _without_room(found: Headroom) -> str:
-    short = () if found.short_of is None else (_short(found.short_of),)
-    why = "; ".join(filter(None, (*short, explain_obstacles(found.obstacles))))
-    return _("find no room: {why}").format(why=why or _("no node can hold them"))
+    why = _("no node can hold them") if found.short_of is None else _short(found.short_of)
+    return _("find no room: {why}").format(why=why)
 
 
 def _short(it: ResourceRoom) -> str:
-    text = _(
-        "each asks for {asked} of {resource}, and no node that takes them has more than {free}"
-    )
-    asked, free = (figure(it.resource, amount) for amount in (it.asked, it.most_free))
-    return text.format(asked=asked, resource=it.resource, free=free)
+    text = _("each asks for {asked}, and no node that takes them has more than {free}")
+    asked, free = amount_named(it.resource, it.asked), figure(it.resource, it.most_free)
+    return text.format(asked=asked, free=free)
 
 
 def remarks(found: Headroom, queue: str, unjudged_quotas: str) -> Iterator[str]:
     """Yield what else there is to know: limits, pods that come first, images, what isn't judged."""
     yield from map(_limit, found.limits)
+    yield from map(_adds_none, found.obstacles)
     if found.ahead:
         text = _("Pods that wait already and come first: {count}.")
         yield text.format(count=found.ahead)
@@ -84,6 +83,12 @@ def _limit(it: ServerLimit) -> str:
     else:
         text = _("A ResourceQuota allows {count}. It says: {said}")
     return text.format(policy=one_line(it.policy), count=it.allows, said=one_line(it.message))
+
+
+def _adds_none(it: Obstacle) -> str:
+    detail = f"({one_line(it.detail)})" if it.detail else ""
+    said = sentences(no_more([it]), detail)
+    return about(_("Pool {pool}").format(pool=one_line(it.pool)), said) if it.pool else said
 
 
 def _pull(it: Pull) -> str:

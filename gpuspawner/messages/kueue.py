@@ -28,11 +28,11 @@ def why(no: Never | Closed) -> str:
     match no:
         case Never(resource=resource, asked=asked, most=0):
             text = _("Your server needs {asked}, but the queue {queue} has none for it.")
-            return text.format(asked=_amount(resource, asked), queue=queue)
+            return text.format(asked=words.amount_named(resource, asked), queue=queue)
         case Never(resource=resource, asked=asked, most=most):
             text = _("Your server needs {asked}, but the queue {queue} can give {most} at most.")
             figure = words.figure(resource, most)
-            return text.format(asked=_amount(resource, asked), queue=queue, most=figure)
+            return text.format(asked=words.amount_named(resource, asked), queue=queue, most=figure)
         case Closed(why=WhyClosed.NO_QUEUE):
             return _("The cluster has no queue {queue} for your server.").format(queue=queue)
         case Closed(why=WhyClosed.NO_POOL):
@@ -105,22 +105,17 @@ def _use(place: PlaceInQueue) -> str:
         text = _("{pool} uses {used}: {nominal} of its own, and {over} that it has borrowed.")
         return text.format(
             pool=pool,
-            used=_amount(place.resource, used),
+            used=words.amount_named(place.resource, used),
             nominal=words.figure(place.resource, nominal),
             over=words.figure(place.resource, used - nominal),
         )
     text = _("{pool} uses {used} of its {nominal}.")
     use = text.format(
-        pool=pool, used=words.figure(place.resource, used), nominal=_amount(place.resource, nominal)
+        pool=pool,
+        used=words.figure(place.resource, used),
+        nominal=words.amount_named(place.resource, nominal),
     )
     return sentences(use, _("Others have borrowed the rest.") if place.is_lent else "")
-
-
-def _amount(resource: str, count: int) -> str:
-    """Name an amount with its resource: `8 GPUs`."""
-    if words.device(resource) == _("GPU"):
-        return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
-    return words.amount(resource, count)
 
 
 def _name(name: str) -> str:

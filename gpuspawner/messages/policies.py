@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from gpuspawner.language import all_of, ngettext, sentence
+from msgspec.structs import replace
+
+from gpuspawner.language import all_of, ngettext, sentence, sentences
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
@@ -29,6 +31,14 @@ def policy_denied(denial: PolicyDenial, names: DisplayNames) -> Message:
         case Uncounted():
             lead = _("The hub can't count right now how much is in use.")
             return Message.of(lead, words.retry())
+
+
+def denied_to_many(denial: PolicyDenial, allowed: int, names: DisplayNames) -> str:
+    """Say the same to somebody who only asks: *denial* counts the servers that are allowed."""
+    if isinstance(denial, OverLimit) and denial.standing.limit.per is Per.GROUP:
+        now = replace(denial.standing, used=denial.standing.used - allowed * denial.asked)
+        return sentences(*_explanation(denial.policy), _standing(now, names))
+    return policy_denied(denial, names).text
 
 
 def denied_in_short(denial: object, names: DisplayNames) -> str:

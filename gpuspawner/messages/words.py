@@ -95,6 +95,13 @@ def amount(resource: str, count: int) -> str:
     return f"{count} × {resource}"
 
 
+def amount_named(resource: str, count: int) -> str:
+    """Name an amount with its resource: `8 GPUs`."""
+    if device(resource) == _("GPU"):
+        return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
+    return amount(resource, count)
+
+
 def gpus(grant: Grant) -> str:
     """Name the GPUs of a grant: `2 × NVIDIA A100`, or `a server without a GPU`."""
     if grant.accelerator is None:

@@ -82,11 +82,15 @@ class CapacityHandler(GpusHandler):
     async def figures(self) -> str:
         """As `FiguresHandler.figures`."""
         if not sees_names(self):
-            raise web.HTTPError(403, "Only who may see all servers may ask")
+            raise web.HTTPError(
+                403, _("Only people who are allowed to see all servers can open this page.")
+            )
         question, problem = CapacityQuestion.read(self.get_query_argument), ""
         turn, running = Turn(TURN_SECONDS), self.use.running
         roles = people.group_roles(self.db, question.group) if question.group else frozenset()
         notes = [*gpus_view.said(len(running.preflight.line), running.view.health())]
+        if len(running.preflight.line):
+            notes.append(_("This page doesn't consider servers that wait in line."))
         if roles is None:
             notes.append(_("This hub knows no group “{group}”.").format(group=question.group))
         offered, rows, said = list[tuple[str, str]](), list[tuple[int, str]](), list[str]()

@@ -14,6 +14,7 @@ from localcluster import LocalCluster
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.kept import LendHub
+from tests.hub.lines import WAITING, a_hub_in_use
 from tests.hub.people import Person
 from tests.hub.running import API_TOKEN, RunningHub
 from tests.hub.use.test_gpus_page import CONFIGURATION, NODES, PEOPLE, SEES_NAMES
@@ -59,10 +60,7 @@ def test_it_says_how_many_start_and_what_the_others_lack(hub: RunningHub) -> Non
 
     assert found[:2] == [
         "2 start on the nodes that exist",
-        (
-            "1 find no room: each asks for 1 of nvidia.com/gpu, and no node that takes them has "
-            "more than 0"
-        ),
+        "1 find no room: each asks for 1 GPU, and no node that takes them has more than 0",
     ]
     assert answer(hub, {"accelerator": "t4", "gpus": 2}, 1)[0] == "1 start on the nodes that exist"
     assert answer(hub, {"accelerator": None}, 4)[0] == "4 start on the nodes that exist"
@@ -96,14 +94,31 @@ def test_only_who_sees_names_may_ask(hub: RunningHub) -> None:
     for name in PEOPLE:
         person = hub.person(name)
         person.open("/hub/home")
-        status = ask(person, offer=json.dumps(ONE), servers=1).status_code
-        assert status == (200 if name in SEES_NAMES else 403), name
+        sent = ask(person, offer=json.dumps(ONE), servers=1)
+        assert sent.status_code == (200 if name in SEES_NAMES else 403), name
+        refused = "Only people who are allowed to see all servers can open this page." in sent.text
+        assert refused == (name not in SEES_NAMES), name
         link = "/hub/gpuspawner/gpus/capacity" in person.open("/hub/gpuspawner/gpus").html
         assert link == (name in SEES_NAMES), name
     for headers in ({}, {"Authorization": f"token {API_TOKEN}"}):
         url = f"{hub.url}/hub/gpuspawner/gpus/capacity"
         sent = requests.get(url, headers=headers, allow_redirects=False, timeout=10)
         assert sent.headers["Location"].startswith("/hub/login?next=")
+
+
+def test_it_says_that_those_in_line_are_not_considered(
+    kept_hub: LendHub,
+    add_nodes: AddNodes,
+    cluster: LocalCluster,  # noqa: ARG001
+) -> None:
+    hub = a_hub_in_use(kept_hub, add_nodes, "c.GPUSpawner.gpu_use = True\n")
+    nobody_waits = answer(hub, ONE, 1)
+    hub.start("bob", WAITING)
+
+    said = "This page doesn't consider servers that wait in line."
+    assert said not in " ".join(nobody_waits)
+    assert answer(hub, ONE, 1)[1:3] == ["1 server waits in line.", said]
+    hub.stop("bob")
 
 
 @pytest.mark.parametrize("servers", ["0", "1001", "-1", "1e3", "٣", "99999999", "x"])

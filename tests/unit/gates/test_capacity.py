@@ -38,10 +38,7 @@ def test_it_says_how_many_start_and_what_the_others_lack(files, capsys) -> None:
         "5 servers with t4:",
         "SERVERS  WHAT BECOMES OF THEM",
         "      3  start on the nodes that exist",
-        (
-            "      2  find no room: each asks for 1 of nvidia.com/gpu, and no node that takes them "
-            "has more than 0"
-        ),
+        ("      2  find no room: each asks for 1 GPU, and no node that takes them has more than 0"),
         "To be pulled on 2 nodes: quay.io/jupyterhub/singleuser:latest.",
     ]
 
@@ -82,9 +79,8 @@ def test_a_declared_pool_brings_nodes_in_its_usual_time(files, capsys) -> None:
     pool = "nvidia.com/gpu.product=Tesla-T4"
     assert f"2  start once the pool {pool} has added 1 node, which takes about 4 minutes" in out
     assert (
-        "2  find no room: each asks for 1 of nvidia.com/gpu, and no node that takes them has "
-        "more than 0; "
-        f"pool {pool}: at-maximum, 3 node(s)"
+        "2  find no room: each asks for 1 GPU, and no node that takes them has more than 0\n"
+        f"Pool {pool}: No more machines can be added: their number is at its maximum.\n"
     ) in out
 
 
@@ -108,8 +104,8 @@ def test_policies_are_judged_for_members_of_a_group_one_server_each(files, capsy
     assert "2  start on the nodes that exist" in out
     assert "2  aren't allowed" in out
     assert (
-        "The policy course allows 2. It says: The course shares three GPUs. The group ml-2026 can "
-        "have 3 GPUs at a time, and uses 3; your server would add 1 GPU."
+        "The policy course allows 2. It says: The course shares three GPUs. The group ml-2026 "
+        "uses 1 of its 3 GPUs.\n"
     ) in out
 
     assert ask(files, 4, "--profile", "t4", "--group", "others") == 0
