@@ -3,7 +3,7 @@
 from markupsafe import Markup, escape
 
 from gpuspawner.language import gettext as _
-from gpuspawner.language import ngettext
+from gpuspawner.language import ngettext, sentences
 from gpuspawner.messages import words
 from gpuspawner.messages.endings import server_named
 
@@ -54,7 +54,7 @@ def _gives_back(gpus: int, left: float) -> str:
 def stays(server: str, kept: float) -> Markup:
     """Say that nobody is about to stop a server, and for how long its owner keeps it; 0 if not."""
     text = (
-        _("{server} is kept for another {time}, whether it uses a GPU or not.")
+        _("{server} is kept for {time} from now, whether it uses a GPU or not.")
         if kept > 0
         else _("{server} isn't about to be stopped.")
     )
@@ -79,7 +79,7 @@ def keeps(seconds: int, left: int) -> str:
     often = ngettext(
         "You can do this once.", "You can do this {count} times until it uses its GPU again.", left
     ).format(count=left)
-    return f"{kept} {often}"
+    return sentences(kept, often)
 
 
 def kept_too_often() -> str:

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpuspawner import language, messages
-from gpuspawner.messages import OnForm
+from gpuspawner.messages import OnForm, idle
 from gpuspawner.messages.policies import policy_denied
 from gpuspawner.messages.starts import preview
 from gpuspawner.messages.words import duration
@@ -103,3 +103,8 @@ def test_every_state_is_by_the_rules(state):
 def test_a_duration_is_named_as_in_chinese(seconds, expected):
     with speaking(*CHINESE):
         assert duration(seconds) == expected
+
+
+def test_what_keeping_a_server_does_is_by_the_rules():
+    with speaking(*CHINESE):
+        assert slips(idle.keeps(3600, 2)) == []

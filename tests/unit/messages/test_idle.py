@@ -17,7 +17,7 @@ def test_a_server_with_several_gpus_reads_of_all_of_them(
 
 
 def test_an_owner_who_keeps_a_server_reads_for_how_long() -> None:
-    kept = "<strong>train</strong> is kept for another 1 hour, whether it uses a GPU or not."
+    kept = "<strong>train</strong> is kept for 1 hour from now, whether it uses a GPU or not."
 
     assert idle.stays("train", 3600) == kept
     assert idle.stays("train", 0) == "<strong>train</strong> isn&#39;t about to be stopped."
