@@ -53,6 +53,7 @@ def buttons(alternatives: Iterable[Alternative], offers: Offers) -> tuple[Button
 
 def above_the_form(
     spawner: Any,
+    before: Sequence[str],
     lines: Sequence[str],
     servers: Iterable[str],
     withheld: Iterable[tuple[Accelerator, str]],
@@ -61,14 +62,16 @@ def above_the_form(
 
     Args:
         spawner: The spawner whose form it is.
-        lines: A sentence for each.
+        before: A sentence for each thing that became of its last server.
+        lines: A sentence for each limit.
         servers: The names of the user's servers that take part of a limit.
         withheld: The accelerators that policies withhold and yet show, and why.
     """
     cards = tuple(WithheldCard(it.display_name, it.description, why) for it, why in withheld)
-    if not (lines or cards):
+    if not (before or lines or cards):
         return None
-    return AboveTheForm(tuple(lines), tuple(_own(spawner, name) for name in servers), cards)
+    own = tuple(_own(spawner, name) for name in servers)
+    return AboveTheForm(tuple(before), tuple(lines), own, cards)
 
 
 def _own(spawner: Any, name: str) -> OwnServer:

@@ -131,12 +131,14 @@ class AboveTheForm(msgspec.Struct, frozen=True):
     """What became of the user's last server, and what policies leave to the user.
 
     Attributes:
-        lines: A sentence for each.
+        before: A sentence for each thing that became of it.
+        lines: A sentence for each limit.
         servers: The user's servers that take part of a limit.
         withheld: What isn't offered to the user, and yet shown.
     """
 
-    lines: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     servers: tuple[OwnServer, ...] = ()
     withheld: tuple[WithheldCard, ...] = ()
 

@@ -247,8 +247,8 @@ class Accelerators(ServerSource):
         rows = self._to_owner(await self._survey_for_form(entitlement), entitlement)
         draft = submitted_form.current() or self._untouched(entitlement)
         served = live(self.spawner)
-        lines = *before, *entitlement.lines
-        left = above_the_form(self.spawner, lines, entitlement.servers, entitlement.withheld)
+        its = entitlement.lines, entitlement.servers, entitlement.withheld
+        left = above_the_form(self.spawner, before, *its)
         shown = entitlement.offers, rows, draft.options, draft.refused, served, left
         has_gpus = any(row.accelerator for row in rows)
         return render(*shown, gpus_withheld=not has_gpus and entitlement.withholds_gpus)

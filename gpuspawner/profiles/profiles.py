@@ -244,9 +244,9 @@ class Profiles(ServerSource):
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
         above = render_refusal(told, served) if told and told.profiles else ""
-        lines = *before, *entitlement.lines
-        left = above_the_form(spawner, lines, entitlement.servers, entitlement.withheld)
-        if left and left.lines:
+        its = entitlement.lines, entitlement.servers, entitlement.withheld
+        left = above_the_form(spawner, before, *its)
+        if left and (left.before or left.lines):
             above += render_usage(left, served)
         is_quiet = all(it.is_quiet for it in rows)
         below = page.live(served) if served and not is_quiet else ""

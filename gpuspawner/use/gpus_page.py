@@ -16,6 +16,7 @@ from gpuspawner.cluster.background import Turn
 from gpuspawner.compat.jupyterhub import add_handlers, add_templates, holds_for_all
 from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, gpus, path_of, static
 from gpuspawner.form.render import environment
+from gpuspawner.language import gettext as _
 from gpuspawner.start.host import set_locale
 from gpuspawner.start.refusal import messages_page
 from gpuspawner.use import gpus_view
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from gpuspawner.use.hub_use import HubUse
 
 _PAGE = """{% extends "page.html" %}
-{% block title %}GPUs{% endblock title %}
+{% block title %}{{ gpuspawner_title }}{% endblock title %}
 {% block main %}
 <main class="container">{{ gpuspawner_figures | safe }}</main>
 {% endblock %}
@@ -137,7 +138,8 @@ class GpusHandler(FiguresHandler):
         """Send the figures in the hub's own frame."""
         template = self.settings["jinja2_env"].from_string(_PAGE)
         names = self.template_namespace
-        self.finish(await template.render_async(**names, gpuspawner_figures=figures))
+        said = {"gpuspawner_title": _("GPUs"), "gpuspawner_figures": figures}
+        self.finish(await template.render_async(**names, **said))
 
 
 class GpusStreamHandler(OfHubUse, StreamHandler):

@@ -21,6 +21,7 @@ from gpuspawner.web.base_handler import Answering
 from gpuspawner.web.rate_limits import Questions, counted
 
 _PAGE = """{% extends "page.html" %}
+{% block title %}{{ gpuspawner_heading }}{% endblock title %}
 {% block main %}
 <div class="container"><div class="row justify-content-center"><div class="col-md-8">
 <form method="post">

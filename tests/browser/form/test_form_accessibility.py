@@ -50,6 +50,22 @@ def test_the_form_fits_narrow_windows(visit: Visit, hub: RunningHub) -> None:
         assert name["width"] >= 0.38 * whole["width"]
 
 
+def test_a_name_stays_in_one_line_while_the_card_has_room(visit: Visit, hub: RunningHub) -> None:
+    page = visit(hub)
+    its = card(page, BY_KEY["a100"])
+    its.locator(".gpuspawner-detail").evaluate(
+        "(it) => { it.textContent = 'all 4 are in use; 1 person is in line'; }"
+    )
+    name = its.locator("label").first
+    before = name.bounding_box()
+    name.evaluate("(it) => { it.textContent = 'NVIDIA A100 SXM4 40 GB MIG 3g.20gb'; }")
+    after = name.bounding_box()
+
+    assert before
+    assert after
+    assert after["height"] == before["height"]
+
+
 def test_the_form_works_by_keyboard_alone(visit: Visit, hub: RunningHub) -> None:
     page = visit(hub, "dora")
     live(page)

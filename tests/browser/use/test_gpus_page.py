@@ -100,6 +100,7 @@ def test_a_phone_shows_numbers_beside_the_names_and_each_heading_in_one_line(
     assert wide
     assert box["x"] + box["width"] <= PHONE["width"]
     assert box["height"] < 35
+    assert page.title() == ("GPUs" if language == "en" else "GPU")
     assert bar["width"] == pytest.approx(wide["width"], abs=1)
 
 

@@ -242,8 +242,20 @@ def test_a_card_says_how_a_gpu_is_shared():
     assert "memory" not in card(page, "whole").text
 
 
+def test_what_became_of_the_last_server_is_not_among_the_limits():
+    failed = "Your last start failed: <b>no</b> disk."
+    page = drawn(usage=AboveTheForm((failed,), ("You can use 2 GPUs at a time.",)))
+    alone = drawn(usage=AboveTheForm((failed,)))
+    limits = page.one("div", **{"aria-label": "What you can use"})
+
+    assert limits.text.strip() == "You can use 2 GPUs at a time."
+    for shown in (page, alone):
+        assert [it.text for it in shown.all("p", **{"class": "text-break"})] == [failed]
+    assert not alone.all("div", **{"aria-label": "What you can use"})
+
+
 def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
-    usage = AboveTheForm((), (), (WithheldCard("NVIDIA H100", "80 GB", "For <b>research</b>."),))
+    usage = AboveTheForm(withheld=(WithheldCard("NVIDIA H100", "80 GB", "For <b>research</b>."),))
     page = drawn(usage=usage)
     shown = page.one("ul", **{"aria-label": "Not offered to you"})
 
@@ -254,7 +266,7 @@ def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
 
 
 def test_the_list_of_what_is_withheld_looks_like_no_card_of_a_state():
-    usage = AboveTheForm((), (), (WithheldCard("NVIDIA H100", "80 GB", ""),))
+    usage = AboveTheForm(withheld=(WithheldCard("NVIDIA H100", "80 GB", ""),))
     shown = drawn(usage=usage).one("ul", **{"aria-label": "Not offered to you"})
 
     assert not {f"gpuspawner-{it}" for it in State} & {*shown["class"].split()}
