@@ -35,7 +35,7 @@ def split(options: object, line: object | None) -> tuple[object, Wish]:
     for value, wish in _WISHES:
         if type(given) is type(value) and given == value:
             return {name: it for name, it in options.items() if name != OPTION}, wish
-    text = _('{value} isn\'t one of true, false and "here".').format(value=quote(given))
+    text = _('{value} isn\'t one of true, false, "anyway" and "here".').format(value=quote(given))
     raise invalid((FieldError(OPTION, text),))
 
 
@@ -50,7 +50,7 @@ def without(options: object, line: object | None) -> object:
     """Return the options of a form or a query without its wish, which `pressed` has read."""
     if line is None or not isinstance(options, Mapping):
         return options
-    return {name: it for name, it in options.items() if name != OPTION}
+    return {name: it for name, it in options.items() if name not in (OPTION, EVEN_IF_AWAY)}
 
 
 def in_schema(schema: dict[str, Any], line: object | None) -> dict[str, Any]:

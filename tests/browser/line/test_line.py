@@ -124,6 +124,18 @@ def test_who_waits_sees_the_place_and_is_served_without_doing_anything(
     expect(message(erin)).to_contain_text(NEXT)
 
 
+def test_who_ticks_the_box_is_served_with_the_page_closed(visit: Visit, hub: RunningHub) -> None:
+    dave = refused(visit, hub, "dave")
+    dave.get_by_label("Start my server even if I have closed the page by then").check()
+    wait_in_line(dave)
+    expect(message(dave)).to_contain_text("You can close this page: your server starts anyway.")
+    dave.close()
+
+    hub.stop("alice")
+
+    hub.until_ready("dave")
+
+
 def test_who_keeps_waiting_has_the_same_place_and_who_leaves_comes_to_the_form(
     visit: Visit, hub: RunningHub
 ) -> None:

@@ -49,7 +49,8 @@ def test_a_wish_that_is_neither_yes_nor_no_is_an_error_that_names_it(
             answer = hub.start("bob", {**WAITING, "wait": wait})
 
             assert answer.status_code == 400
-            assert "isn't one of true, false and" in answer.json()["message"].partition("wait: ")[2]
+            allowed = 'isn\'t one of true, false, "anyway" and "here".'
+            assert allowed in answer.json()["message"].partition("wait: ")[2]
             assert not hub.server("bob")
 
 

@@ -41,6 +41,18 @@ async def test_a_form_lets_those_on_who_ask_to_wait_if_nobody_can_tell_in_time(h
     assert refused.value.slug == "try-again"
 
 
+async def test_who_ticks_the_form_s_box_waits_even_with_the_page_closed(hub_with) -> None:
+    spawner = Waiting(hub_with(*FULL), None).spawner
+    ticked = {**FIELDS, "wait_even_if_away": ["1"]}
+
+    stored = await spawner.run_options_from_form({**ticked, "wait": ["1"]})
+    with pytest.raises(Refusal) as refused:
+        await spawner.run_options_from_form(ticked)
+
+    assert stored["wait"] == "anyway"
+    assert refused.value.slug == "busy"
+
+
 @pytest.mark.usefixtures("try_again")
 async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(hub_with) -> None:
     """The next page could only say the same, and the form would be gone."""

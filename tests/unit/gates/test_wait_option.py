@@ -26,7 +26,7 @@ def test_the_wish_is_no_option_of_the_server(value: object, wish: Wish) -> None:
 
 @pytest.mark.parametrize("value", [1, 0, "true", "yes", "", [], {"wait": True}, 1.0])
 def test_another_value_is_refused_with_what_is_allowed(value: object) -> None:
-    with pytest.raises(Refusal, match=r'isn\'t one of true, false and "here"') as refused:
+    with pytest.raises(Refusal, match=r'isn\'t one of true, false, "anyway" and "here"') as refused:
         split({"wait": value}, ON)
 
     assert refused.value.status_code == 400
@@ -57,6 +57,8 @@ def test_a_query_can_say_no(value: list[object]) -> None:
 
 @pytest.mark.parametrize("value", ["1", "here", "maybe", ["1"], None])
 def test_the_texts_of_forms_and_queries_arent_read_as_those_of_programs(value: object) -> None:
-    assert without({"gpus": "1", "wait": value}, ON) == {"gpus": "1"}
+    for even in ({}, {"wait_even_if_away": "1"}):
+        assert without({"gpus": "1", "wait": value, **even}, ON) == {"gpus": "1"}
+    assert without({"gpus": "1", "wait_even_if_away": "1"}, ON) == {"gpus": "1"}  # just *Start*
     assert without({"wait": value}, None) == {"wait": value}
     assert without(None, ON) is None
