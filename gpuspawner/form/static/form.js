@@ -142,6 +142,7 @@
      above. A hidden page asks nothing until it is visible again. */
   let question = 0;
   let refused = root.querySelector(".gpuspawner-message");
+  const sent = JSON.stringify(options());
   let answered = "";
   let asked = "";
   let spread = 0;
@@ -159,6 +160,7 @@
       if (mine !== question) return;
       answered = JSON.stringify(asking);
       asked = outlooks[answer.decision] ?? outlooks.other;
+      if (said.dataset.decision === "refuse" && answer.decision !== "refuse") forget();
       said.dataset.decision = answer.decision;
       write(said, refused && answer.decision === "refuse" ? "" : answer.message);
       decideAgain(); /* the states may have changed since the question */
@@ -167,6 +169,18 @@
       const stands = error.message === "429" && answered === JSON.stringify(asking);
       if (mine === question && !stands) write(said, "");
       if (mine === question) later ??= setTimeout(decide, REFRESH * (1 + Math.random()));
+    }
+  }
+
+  /* Remove a refusal that is no longer about what is chosen, or no longer true. The message only
+     hides: as long as it is there, so does the hub's own. */
+  function forget() {
+    if (refused) refused.hidden = true;
+    refused = null;
+    for (const old of root.querySelectorAll(".gpuspawner-error")) old.remove();
+    for (const field of root.querySelectorAll(".is-invalid")) {
+      field.classList.remove("is-invalid");
+      field.removeAttribute("aria-invalid");
     }
   }
 
@@ -213,7 +227,7 @@
   }
 
   root.addEventListener("input", () => {
-    refused = null;
+    if (JSON.stringify(options()) !== sent) forget();
     mark();
     clearTimeout(later);
     later = setTimeout(decide, PAUSE);

@@ -1,4 +1,4 @@
-"""An answer that comes late overwrites no newer one. Here the test itself answers, not a hub."""
+"""No answer that is late, and no refusal that is old, stays. Here the test answers, not a hub."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Locator, Mouse, Page, Route, expect
 
 from gpuspawner.form.render import render
 from gpuspawner.form.view_model import STATIC, LiveAddresses
+from gpuspawner.messages import Message, OnForm
+from gpuspawner.offers.options import FieldError
 from tests.unit.makers.drawing import OFFERS, ROWS
 from tests.waiting import wait_for
 
@@ -25,8 +27,17 @@ LIVE = LiveAddresses(
     stream="/stream",
     follow="/follow.js",
 )
-FORM = f"""<form action="/hub/spawn?_xsrf=old&_xsrf=x">{render(OFFERS, ROWS, live=LIVE)}
-<button>Start</button></form>"""
+IN_USE = Message.of("The one T4 is in use.")
+REFUSED = OnForm(IN_USE, tuple(FieldError(it, "No.") for it in ("accelerator", "memory")), place=2)
+
+
+def form(told: OnForm | None = None) -> str:
+    shown = render(OFFERS, ROWS, {"accelerator": "t4"} if told else None, told, LIVE)
+    action = "/hub/spawn?_xsrf=old&_xsrf=x"
+    return f'<form action="{action}">{shown}<button>Start</button></form>'
+
+
+FORMS = {"form": form(), "refused": form(REFUSED)}
 # Counts what the page has read, and lets it wait for answers however slow the machine is.
 SCRIPT = """
   AbortSignal.timeout = () => new AbortController().signal;
@@ -67,8 +78,8 @@ class Hub:
 
     def take(self, route: Route) -> None:
         name = urlsplit(route.request.url).path.removeprefix("/")
-        if name == "form":
-            route.fulfill(body=FORM, content_type="text/html")
+        if name in FORMS:
+            route.fulfill(body=FORMS[name], content_type="text/html")
         elif (STATIC / name).is_file():
             route.fulfill(path=STATIC / name)
         else:
@@ -99,16 +110,22 @@ class Hub:
 
 
 @pytest.fixture
-def hub(browser: Browser) -> Iterator[Hub]:
+def hub(browser: Browser, shown: str) -> Iterator[Hub]:
     context = browser.new_context()
     page = context.new_page()
     page.clock.install()
     page.add_init_script(SCRIPT)
     made = Hub(page)
     page.route("**/*", made.take)
-    page.goto(f"{SITE}/form")
+    page.goto(f"{SITE}/{shown}")
     yield made
     context.close()
+
+
+@pytest.fixture
+def shown() -> str:
+    """The page that is open."""
+    return "form"
 
 
 def t4(hub: Hub) -> Locator:
@@ -280,3 +297,55 @@ def test_states_that_come_while_something_is_pressed_are_shown_after_it(
 
     hub.page.clock.run_for(1000)
     expect(t4(hub)).to_have_text("0 free")
+
+
+OF_A_REFUSAL = pytest.mark.parametrize("shown", ["refused"])
+
+
+@pytest.fixture
+def refused(hub: Hub) -> Hub:
+    """The hub has just repeated the refusal of the page."""
+    hub.stream(hub.until_asked("stream", 1), states(0))
+    hub.page.clock.run_for(1000)
+    hub.answer(hub.until_asked("decision", 1), {"decision": "refuse", "message": "All in use."})
+    return hub
+
+
+def errors_of(hub: Hub) -> tuple[int, int]:
+    """How many texts at fields there are, and how many fields are marked as wrong."""
+    marked = hub.page.locator(".is-invalid, [aria-invalid]")
+    return hub.page.get_by_text("No.", exact=True).count(), marked.count()
+
+
+@OF_A_REFUSAL
+def test_a_refusal_of_what_is_chosen_isnt_repeated_and_stays(refused: Hub) -> None:
+    refused.page.get_by_label("Start my server even if I have closed the page by then").check()
+    refused.page.clock.run_for(1000)
+    again = {"decision": "refuse", "message": "All in use."}
+    refused.answer(refused.until_asked("decision", 2), again)
+
+    expect(refused.page.get_by_text(IN_USE.text)).to_be_visible()
+    expect(answer_of(refused)).to_be_hidden()
+    assert errors_of(refused) == (2, 1)
+
+
+@OF_A_REFUSAL
+def test_a_refusal_goes_when_something_else_is_chosen(refused: Hub) -> None:
+    refused.page.locator("[data-accelerator='a100'] input[type=radio]").check()
+
+    expect(refused.page.get_by_text(IN_USE.text)).to_be_hidden()
+    assert errors_of(refused) == (0, 0)
+
+
+@OF_A_REFUSAL
+def test_a_refusal_goes_when_the_hub_would_start_what_it_refused(refused: Hub) -> None:
+    refused.page.clock.run_for(6000)
+    refused.stream(refused.until_asked("stream", 2), states(1))
+    refused.page.clock.run_for(1000)
+
+    room = {"decision": "start", "message": "There is room."}
+    refused.answer(refused.until_asked("decision", 2), room)
+
+    expect(answer_of(refused)).to_have_text("There is room.")
+    expect(refused.page.get_by_text(IN_USE.text)).to_be_hidden()
+    assert errors_of(refused) == (0, 0)
