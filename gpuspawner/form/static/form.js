@@ -177,7 +177,7 @@
   function forget() {
     if (refused) refused.hidden = true;
     refused = null;
-    for (const old of root.querySelectorAll(".gpuspawner-error")) old.remove();
+    for (const old of root.querySelectorAll(".gpuspawner-error, .gpuspawner-wait")) old.remove();
     for (const field of root.querySelectorAll(".is-invalid")) {
       field.classList.remove("is-invalid");
       field.removeAttribute("aria-invalid");

@@ -73,5 +73,10 @@
     root.dataset.live = "true";
   }
 
+  /* The button would wait for what is chosen now, and start it at once if there is room. */
+  root.closest("form").addEventListener("input", ({ target }) => {
+    const wait = document.querySelector(".gpuspawner-wait");
+    if (!wait?.contains(target)) wait?.remove();
+  });
   gpuspawnerFollow(root.dataset.stream, xsrf, show, states, () => write(said, root.dataset.stale));
 })();

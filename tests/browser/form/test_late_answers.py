@@ -317,6 +317,10 @@ def errors_of(hub: Hub) -> tuple[int, int]:
     return hub.page.get_by_text("No.", exact=True).count(), marked.count()
 
 
+def waiting_of(hub: Hub) -> Locator:
+    return hub.page.get_by_role("button", name="Wait in line")
+
+
 @OF_A_REFUSAL
 def test_a_refusal_of_what_is_chosen_isnt_repeated_and_stays(refused: Hub) -> None:
     refused.page.get_by_label("Start my server even if I have closed the page by then").check()
@@ -327,6 +331,7 @@ def test_a_refusal_of_what_is_chosen_isnt_repeated_and_stays(refused: Hub) -> No
     expect(refused.page.get_by_text(IN_USE.text)).to_be_visible()
     expect(answer_of(refused)).to_be_hidden()
     assert errors_of(refused) == (2, 1)
+    expect(waiting_of(refused)).to_be_visible()
 
 
 @OF_A_REFUSAL
@@ -334,6 +339,7 @@ def test_a_refusal_goes_when_something_else_is_chosen(refused: Hub) -> None:
     refused.page.locator("[data-accelerator='a100'] input[type=radio]").check()
 
     expect(refused.page.get_by_text(IN_USE.text)).to_be_hidden()
+    expect(waiting_of(refused)).to_be_hidden()
     assert errors_of(refused) == (0, 0)
 
 
@@ -348,4 +354,5 @@ def test_a_refusal_goes_when_the_hub_would_start_what_it_refused(refused: Hub) -
 
     expect(answer_of(refused)).to_have_text("There is room.")
     expect(refused.page.get_by_text(IN_USE.text)).to_be_hidden()
+    expect(waiting_of(refused)).to_be_hidden()
     assert errors_of(refused) == (0, 0)

@@ -50,6 +50,18 @@ def test_a_profile_is_waited_for_and_starts(visit: Visit, hub: RunningHub) -> No
     hub.stop("carol")
 
 
+def test_nobody_waits_for_another_profile_than_the_refused_one(
+    visit: Visit, hub: RunningHub
+) -> None:
+    page = refused(visit, hub, "frank")
+    page.get_by_label("Start my server even if I have closed the page by then").check()
+    expect(button(page)).to_be_visible()
+
+    page.locator("input[value='t4']").check()
+
+    expect(button(page)).to_be_hidden()
+
+
 def test_who_takes_another_profile_has_left_the_line(visit: Visit, hub: RunningHub) -> None:
     erin = refused(visit, hub, "erin")
     wait_in_line(erin)
