@@ -76,6 +76,13 @@ class HubLine:
             raise RuntimeError("the preflight has not made the line yet")
         return partial(InLine, self.rules, self.kept, self._waiting)
 
+    def has_place_for(self, user_id: int) -> bool:
+        """Whether one more server of a user may wait."""
+        waiting, rules = self._waiting, self.rules
+        return waiting is None or (
+            waiting.places_of(user_id) < rules.places_per_user and len(waiting) < rules.places
+        )
+
     def resume(self, view: ClusterView) -> Coroutine[Any, Any, None]:
         """Start the servers again that were in line when the hub ended. Never raises."""
         return resume_all(self.kept, view)

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from msgspec.structs import replace
 from tornado import web
 
 from gpuspawner import messages, runtime
@@ -132,13 +133,15 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
         _quieten(spawner.log)
         if not refusal.is_reported:
             refusal.is_reported = True
-            shown = refusal.on_form
+            shown, made = refusal.on_form, runtime.known(spawner)
+            if made and made.line and not made.line.has_place_for(spawner.user.id):
+                shown = replace(shown, place=0)
             if page := messages_page(spawner):
                 shown = shown.leading_to(f"{page}#{refusal.slug}")
             submitted_form.refuse(shown)
             failure_count.forgive(spawner)
             _log(spawner, refusal)
-            if (made := runtime.known(spawner)) is not None:
+            if made is not None:
                 made.note(ends, spawner, refusal.grant, reason=refusal.slug)
         raise
 

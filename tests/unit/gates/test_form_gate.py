@@ -53,6 +53,29 @@ async def test_who_ticks_the_form_s_box_waits_even_with_the_page_closed(hub_with
     assert refused.value.slug == "busy"
 
 
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize(
+    ("queue", "place"),
+    [({"places_per_user": 2}, 2), (True, 0), ({"places_per_user": 2, "places": 1}, 0)],
+    ids=["one is left", "no more for her", "the line is full"],
+)
+async def test_a_form_offers_no_place_that_the_line_would_refuse(hub_with, queue, place) -> None:
+    hub = hub_with(*FULL)
+    first, second = (Waiting(hub, True, queue=queue) for _ in range(2))
+    await first.begin()
+    second.spawner.pod_name = "jupyter-alice--train"
+
+    with pytest.raises(Refusal, match="in use"):
+        await second.spawner.run_options_from_form(FIELDS)
+
+    draft = submitted_form.current()
+    assert draft is not None
+    assert draft.refused is not None
+    assert draft.refused.place == place
+    assert first.place.leave()
+    await first.refused()
+
+
 @pytest.mark.usefixtures("try_again")
 async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(hub_with) -> None:
     """The next page could only say the same, and the form would be gone."""
