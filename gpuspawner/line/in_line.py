@@ -215,8 +215,8 @@ class InLine(TurnToStart):
         if self._choice is None:
             return nothing
         decision = self._runtime.preflight.decider.check(self._choice.proposal)
-        if not isinstance(decision, Refuse):
-            return nothing
+        if not isinstance(decision, Refuse):  # it waits for a limit, or for others to take theirs
+            decision = Refuse(decision.grant, Reason.BUSY)
         admission = connection.admission(self._spawner, self._runtime.dry_runs)
         try:
             _, on_form = await self._choice.explain(decision, admission)
@@ -344,12 +344,11 @@ class InLine(TurnToStart):
         return True
 
     def _tell(self, ticket: Ticket, choice: Choice, place: KeptPlace) -> None:
-        denied = self._denied
+        denied, grant = self._denied, choice.proposal.grant
+        standing = self._line.standing(ticket)
         if denied and denied.slug == LIMIT and self._line.is_limited(ticket):
-            said = messages.waits_for_a_limit(denied.text)
+            said = messages.waits_for_a_limit(denied.text, standing.place, grant)
         else:
-            standing = self._line.standing(ticket)
-            grant = choice.proposal.grant
             said = messages.in_line(
                 standing.place, grant, standing.usual, standing.idle, standing.kept
             )

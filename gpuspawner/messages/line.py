@@ -56,9 +56,10 @@ def waits_again(why: str) -> Message:
     )
 
 
-def waits_for_a_limit(why: str) -> Message:
+def waits_for_a_limit(why: str, place: int, grant: Grant) -> Message:
     """Say that a place in line is kept until policies allow the server."""
-    return Message.of(why, _("Your place in line is kept until then."))
+    kept = _("Your place in line is kept until the limit allows your server.")
+    return Message.of(why, *_place(place, grant), kept)
 
 
 def waits_in_line(server: str, address: str) -> Markup:
@@ -92,16 +93,21 @@ def in_line(
     place: int, grant: Grant, usual: "UsualWait | None" = None, idle: int = 0, kept: int = 0
 ) -> Message:
     """Say somebody's place, what they wait for, what is kept, how long it takes, what is idle."""
+    rest = _kept(kept), _takes(usual) if usual else "", _idle(idle)
+    return Message.of(*_place(place, grant), *rest)
+
+
+def _place(place: int, grant: Grant) -> tuple[str, str]:
+    """Say somebody's place, and what they wait for."""
     waited_for = _("You are waiting for {server}.").format(server=words.gpus(grant))
-    rest = waited_for, _kept(kept), _takes(usual) if usual else "", _idle(idle)
     if place == 1:
-        return Message.of(_("You are next in line."), *rest)
+        return _("You are next in line."), waited_for
     text = ngettext(
         "You are in line: {count} person is ahead of you.",
         "You are in line: {count} people are ahead of you.",
         place - 1,
     )
-    return Message.of(text.format(count=place - 1), *rest)
+    return text.format(count=place - 1), waited_for
 
 
 def _kept(count: int) -> str:

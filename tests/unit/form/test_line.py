@@ -18,7 +18,7 @@ def page(**changes: Any) -> Page:
 
 
 def said_of_nothing(shown: Page) -> bool:
-    return any(it.text == "Nothing similar is free right now." for it in shown.all("p"))
+    return any(it.text == "Nothing else can start right now." for it in shown.all("p"))
 
 
 def test_a_form_without_a_line_has_no_button_for_it() -> None:

@@ -778,6 +778,25 @@ async def test_who_waits_for_a_limit_reads_what_is_in_use_at_this_moment(limited
     start.cancel()
 
 
+async def test_who_waits_for_a_limit_reads_the_place_and_is_offered_what_the_limit_leaves(
+    limited,
+) -> None:
+    course, spawner, start = limited
+    turn = spawner.gpuspawner_gates.turn
+    course.put(spawner, "alice", "train", 1)
+    course.hub.view.remove_pod("x")
+    await asyncio.sleep(60)
+
+    instead = (await turn.instead()).alternatives
+
+    assert turn.said.text.endswith(
+        "You are next in line. You are waiting for 1 × T4. "
+        "Your place in line is kept until the limit allows your server."
+    )
+    assert [it.grant.accelerator for it in instead] == [None]
+    start.cancel()
+
+
 async def test_who_waits_for_a_limit_reads_of_it_in_the_own_language(hub_with) -> None:
     """The line asks the policies in a task that somebody else's start has begun."""
 
