@@ -17,10 +17,17 @@ from gpuspawner.gates import administrators_form, wait_option
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
 from gpuspawner.messages import Message
 from gpuspawner.offers.user_options import from_form
+from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.reservations.place_in_line import OPTION, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, request_options, submitted_form
-from gpuspawner.start.asking_preflight import decide, may_wait, offers_line, preflight_of
+from gpuspawner.start.asking_preflight import (
+    decide,
+    may_wait,
+    offers_line,
+    preflight_of,
+    refusal_of,
+)
 from gpuspawner.start.hooks import as_started
 from gpuspawner.start.host import Host, set_locale
 from gpuspawner.start.policing import LIMIT, Policing
@@ -96,14 +103,17 @@ class FormGate:
         try:
             await self._policing.examine(choice)
         except Refusal as refusal:
-            may = refusal.slug == LIMIT and await may_wait(self._spawner, choice)
-            refuse_if_started(self._spawner)
-            if not may:
-                raise
-            if wish is Wish.NOT:
+            if refusal.slug == LIMIT:
                 ahead = self._runtime.preflight.line.ahead_of(choice.proposal)
-                refusal.on_form = replace(refusal.on_form, place=ahead + 1)
-                raise
+                busy = Refuse(choice.proposal.grant, Reason.BUSY, in_line=ahead)
+                admission = connection.admission(self._spawner, self._runtime.dry_runs)
+                shown = (await refusal_of(self._spawner, choice, busy, admission)).on_form
+                if shown.place and wish is not Wish.NOT:
+                    refuse_if_started(self._spawner)
+                    return
+                refusal.on_form = replace(shown, message=refusal.on_form.message, errors=())
+            refuse_if_started(self._spawner)
+            raise
 
     async def _examine(self, started: Host, choice: Choice, wish: Wish) -> None:
         """Refuse a choice that can't start, unless another request has started the server.

@@ -139,9 +139,14 @@ def _of_user(standing: Standing, most: str, asked: str) -> str:
 def _way_out(denial: OverLimit) -> str:
     if not denial.may_pass:
         return words.ask()
+    is_left = denial.standing.left > 0
     if denial.standing.limit.per is Per.USER and denial.standing.servers:
-        return _("Stop one of these servers first, or choose a smaller one.")
-    return _("Please choose a smaller server, or try again later.")
+        if is_left:
+            return _("Stop one of these servers first, or choose a smaller one.")
+        return _("Stop one of these servers first.")
+    if is_left:
+        return _("Please choose a smaller server, or try again later.")
+    return _("Please try again later.")
 
 
 def amount_of(measure: Measure, amount: Amount, names: DisplayNames) -> str:

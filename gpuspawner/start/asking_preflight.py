@@ -51,7 +51,7 @@ async def decide(
     decision = await answer(spawner, choice, question)
     if not isinstance(decision, Refuse):
         return decision
-    raise await _refusal(spawner, choice, decision, admission)
+    raise await refusal_of(spawner, choice, decision, admission)
 
 
 def preflight_of(spawner: Host, choice: Choice) -> str:
@@ -105,10 +105,13 @@ async def refusing(
         if (rejection := read(error.status, error.body, of)) is None:
             raise
         refuse = rejected(choice.proposal.grant, rejection)
-        raise await _refusal(spawner, choice, refuse, admission) from None
+        raise await refusal_of(spawner, choice, refuse, admission) from None
 
 
-async def _refusal(spawner: Host, choice: Choice, refuse: Refuse, admission: Admission) -> Refusal:
+async def refusal_of(
+    spawner: Host, choice: Choice, refuse: Refuse, admission: Admission
+) -> Refusal:
+    """Word a refusal, with what would start instead and the place in line that one could have."""
     try:
         message, on_form = await choice.explain(refuse, admission)
     except Exception:

@@ -59,7 +59,7 @@ def test_it_denies_as_the_hub_does_by_the_pods_that_exist(course: Hub) -> None:
     assert (status, told["outcome"]) == (1, "denied")
     assert told["users_read"] == (
         "One each. You can have 1 GPU at a time, and you're using 1: train. "
-        "Stop one of these servers first, or choose a smaller one."
+        "Stop one of these servers first."
     )
     assert [(it["limit"], it["used"]) for it in told["policies"]["limits"]] == [
         ("gpus_per_user", 1),

@@ -92,7 +92,7 @@ def test_a_denial_has_the_words_of_the_hub_and_ends_the_answer(hub) -> None:
     assert out.startswith("t4: the policy course denies it to alice.\n")
     assert (
         "alice reads: The course shares four GPUs. You can have 2 GPUs at a time, and you're using "
-        "2: demo and train. Stop one of these servers first, or choose a smaller one.\n"
+        "2: demo and train. Stop one of these servers first.\n"
     ) in out
     assert "there is room" not in out
 

@@ -180,6 +180,21 @@ async def test_the_hub_redraws_the_form_of_the_server_that_was_asked_for(hub_wit
     assert line in redrawn
 
 
+@pytest.mark.parametrize(("used", "gpus"), [(7, [1, 0]), (8, [0])])
+async def test_a_form_that_a_limit_refuses_offers_what_the_limit_leaves(
+    hub_with, used, gpus
+) -> None:
+    course = Course(hub_with(*NODES))
+    spawner = course.spawner({"course": {"gpus_per_user": 8}})
+    course.put(spawner, "alice", "train", used)
+
+    refused = await refused_query(spawner, accelerator="t4", gpus="2")
+
+    shown = refused.on_form
+    assert [it.grant.gpus for it in shown.alternatives] == gpus
+    assert (shown.message.text, shown.errors, shown.place) == (refused.text, (), 0)
+
+
 @pytest.mark.each_hub
 async def test_the_address_of_a_refusal_that_is_opened_again_starts_no_server(hub_with) -> None:
     """It has the hub's token, which the hub passes on as an option."""

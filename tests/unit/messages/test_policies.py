@@ -22,6 +22,7 @@ QUIET = Policy("course")
 EXPLAINED = Policy("course", explanation="The course shares eight GPUs.")
 ASK = "Please choose something else, or ask your administrator."
 STOP = "Stop one of these servers first, or choose a smaller one."
+STOP_FIRST = "Stop one of these servers first."
 LATER = "Please choose a smaller server, or try again later."
 
 
@@ -95,15 +96,18 @@ SENTENCES: list[tuple[PolicyDenial, str]] = [
     (
         # Promised to servers that aren't shown, or counted for another reason
         over(Per.USER, GPUS, 2, 1, 2),
-        f"You can have at most 2 GPUs at a time; this server would have 1 GPU. {LATER}",
+        (
+            "You can have at most 2 GPUs at a time; this server would have 1 GPU. "
+            "Please try again later."
+        ),
     ),
     (
         over(Per.USER, SERVERS, 1, 1, 1, "train"),
-        f"You can have 1 server with a GPU at a time, and you're using 1: train. {STOP}",
+        f"You can have 1 server with a GPU at a time, and you're using 1: train. {STOP_FIRST}",
     ),
     (
         over(Per.USER, SERVERS, 2, 1, 2, "a", "b"),
-        f"You can have 2 servers with a GPU at a time, and you're using 2: a and b. {STOP}",
+        f"You can have 2 servers with a GPU at a time, and you're using 2: a and b. {STOP_FIRST}",
     ),
     (
         over(Per.USER, MEMORY, 32 * GIB, 16 * GIB, 24 * GIB, "train"),
@@ -115,11 +119,11 @@ SENTENCES: list[tuple[PolicyDenial, str]] = [
     ),
     (
         over(Per.USER, gpus(MIG), Fraction(3, 7), Fraction(1, 7), Fraction(3, 7), "a"),
-        f"You can have 0.429 × MIG slice 1g.5gb at a time, and you're using 0.429: a. {STOP}",
+        f"You can have 0.429 × MIG slice 1g.5gb at a time, and you're using 0.429: a. {STOP_FIRST}",
     ),
     (
         over(Per.USER, GPUS, 1, Fraction(1, 7), Fraction(7, 7), "a"),
-        f"You can have 1 GPU at a time, and you're using 1: a. {STOP}",
+        f"You can have 1 GPU at a time, and you're using 1: a. {STOP_FIRST}",
     ),
     (
         over(Per.USER, GPUS, Fraction(1, 2), Fraction(7, 7)),
@@ -128,6 +132,13 @@ SENTENCES: list[tuple[PolicyDenial, str]] = [
     (
         over(Per.USER, gpus("nvidia.com/gpu"), 1, 2),
         f"You can have at most 1 × GPU at a time; this server would have 2 × GPU. {ASK}",
+    ),
+    (
+        over(Per.GROUP, GPUS, 8, 1, 8),
+        (
+            "The group ml-2026 can have 8 GPUs at a time, and uses 8; your server would add "
+            "1 GPU. Please try again later."
+        ),
     ),
     (
         over(Per.GROUP, GPUS, 8, 2, 7),
