@@ -196,7 +196,7 @@ def log_in(context: BrowserContext, url: str, name: str, form: str = CARDS) -> P
 
 def start(page: Page, accelerator: str) -> None:
     """Choose an accelerator and press the button."""
-    page.get_by_text(accelerator, exact=True).click()
+    page.get_by_role("radio", name=accelerator, exact=True).check()
     page.get_by_role("button", name="Start", exact=True).click()
 
 
