@@ -255,7 +255,7 @@ class ServerState:
 
     @property
     def server(self) -> tuple[str, str, object]:
-        """As `gpuspawner.line.kept_places.Server`."""
+        """As `gpuspawner.line.stored_places.Server`."""
         spawner = self._spawner
         return spawner.user.name, spawner.name, jupyterhub.identity(spawner)
 

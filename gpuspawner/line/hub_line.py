@@ -12,10 +12,10 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.in_line import InLine
-from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume_all
 from gpuspawner.line.server_ends import KnownEnds
+from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.reservations.reservations import Reservations
@@ -41,7 +41,7 @@ class HubLine:
 
     def __init__(self, rules: QueueRules, pods: Callable[[], Mapping[Key, ServerPod]]) -> None:
         self.rules = rules
-        self.kept = KeptPlaces()
+        self.kept = StoredPlaces()
         self.unused_for = unused_for
         self.known_ends = KnownEnds(pods, lambda: self.unused_for(rules.seconds_idle))
         self._waiting: WaitingLine | None = None

@@ -15,9 +15,9 @@ from gpuspawner.launch import failed_starts
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.front_of_line import STAYS, needs_a_place
-from gpuspawner.line.kept_places import KeptPlaces, Server
 from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume
+from gpuspawner.line.stored_places import Server, StoredPlaces
 from gpuspawner.line.tickets import Ticket
 from gpuspawner.line.waiting_line import Hostnames, WaitingLine
 from gpuspawner.messages import Message, OnForm
@@ -80,7 +80,7 @@ class InLine(TurnToStart):
     def __init__(
         self,
         rules: QueueRules,
-        kept: KeptPlaces,
+        kept: StoredPlaces,
         waiting_line: WaitingLine,
         spawner: Host,
         runtime: Runtime,

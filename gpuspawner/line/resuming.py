@@ -12,7 +12,7 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import waiting
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.launch.server_state import PLACE, place_of, without_place
-from gpuspawner.line.kept_places import PATIENCE_SECONDS, KeptPlaces, Server
+from gpuspawner.line.stored_places import PATIENCE_SECONDS, Server, StoredPlaces
 from gpuspawner.reservations.place_in_line import OPTION
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _LONGEST_SECONDS = 3600.0
 """For how long: a hub at its limits, or out of contact, says nothing about the server."""
 
 
-async def resume_all(kept: KeptPlaces, view: ClusterView) -> None:
+async def resume_all(kept: StoredPlaces, view: ClusterView) -> None:
     """Start the servers again that were in line when the hub ended. Never raises."""
     try:
         while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
@@ -43,7 +43,7 @@ async def resume_all(kept: KeptPlaces, view: ClusterView) -> None:
         log.exception("Can't start those again who were in line when the hub ended")
 
 
-async def _keep(kept: KeptPlaces) -> None:
+async def _keep(kept: StoredPlaces) -> None:
     """Keep the places that the hub has stored."""
     stored = {server: place_of(state) for server, state in waiting.stored_states(PLACE)}
     kept.keep_stored({it: p for it, p in stored.items() if p and not waiting.is_active(*it)})
@@ -55,7 +55,7 @@ async def _until_sure(view: ClusterView) -> None:
         await view.changed(_AGAIN_SECONDS)
 
 
-async def _until_back(kept: KeptPlaces, server: Server, resumed: asyncio.Task[None]) -> None:
+async def _until_back(kept: StoredPlaces, server: Server, resumed: asyncio.Task[None]) -> None:
     """Wait until a server has joined the line, or for some seconds.
 
     One after the other, the first are served first, and the hub's loop is free in between.
@@ -67,7 +67,7 @@ async def _until_back(kept: KeptPlaces, server: Server, resumed: asyncio.Task[No
                 await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def resume(kept: KeptPlaces, server: Server) -> None:
+async def resume(kept: StoredPlaces, server: Server) -> None:
     """Start a server again as its owner would, if a place is kept for it. Never raises.
 
     It takes the place itself when it joins the line. If it can't, the database forgets the place.
@@ -90,11 +90,11 @@ def _named(server: Server) -> str:
     return one_line(":".join(filter(None, server[:2])))
 
 
-async def _last_answer(kept: KeptPlaces, server: Server) -> int:
+async def _last_answer(kept: StoredPlaces, server: Server) -> int:
     """Start a server until it has its place, for an hour at most; return the last HTTP status.
 
     The hour doesn't pass while the hub checks the server, stops it, or starts it for its owner.
-    Others don't wait that long (`KeptPlaces.are_awaited`).
+    Others don't wait that long (`StoredPlaces.are_awaited`).
     """
     status, tried = 0, 0.0
     while (place := kept.find(server)) and tried < _LONGEST_SECONDS:

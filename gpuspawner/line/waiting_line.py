@@ -23,10 +23,10 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.line.front_of_line import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
 from gpuspawner.line.kept_nodes import PART
-from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.order import Serving
 from gpuspawner.line.server_ends import KnownEnds
+from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.tickets import Line, Ticket
 from gpuspawner.line.waits import UsualWait, WaitedFor, Waits
 from gpuspawner.offers.vendors import HOSTNAME
@@ -81,7 +81,7 @@ class WaitingLine:
         verdicts: Verdicts,
         reservations: Reservations,
         decide: Callable[[Proposal], Decision],
-        kept: KeptPlaces,
+        kept: StoredPlaces,
         known_ends: KnownEnds,
         part: float = PART,
     ) -> None:

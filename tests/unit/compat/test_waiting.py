@@ -14,8 +14,8 @@ from sqlalchemy import text
 from tornado.httpclient import AsyncHTTPClient
 
 from gpuspawner.compat import waiting
-from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.resuming import resume
+from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from tests.unit.makers.hub_database import HubDatabase
 from tests.waiting import UNIT_PATIENCE
@@ -201,7 +201,7 @@ async def test_a_place_is_given_up_though_another_server_with_the_same_names_run
     ann = SimpleNamespace(spawners={"": other}, orm_spawners={"": other.orm_spawner})
     db = HubDatabase().session
     monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(users={"ann": ann}, db=db))
-    kept, server = KeptPlaces(), ("ann", "", orm.Spawner(name=""))
+    kept, server = StoredPlaces(), ("ann", "", orm.Spawner(name=""))
     kept.keep(server, KeptPlace(1.0, Wish.ANYWAY))
 
     async with asyncio.timeout(UNIT_PATIENCE):

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import resuming
-from gpuspawner.line.kept_places import PATIENCE_SECONDS, KeptPlaces, Server
+from gpuspawner.line.stored_places import PATIENCE_SECONDS, Server, StoredPlaces
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.worlds import StillView, settle
@@ -22,7 +22,7 @@ class Hub:
     """A hub's answers to starts; a server joins the line a moment after it was accepted."""
 
     def __init__(self) -> None:
-        self.kept = KeptPlaces()
+        self.kept = StoredPlaces()
         self.view = StillView()
         self.active: set[Server] = set()
         self.states: dict[Server, object] = {}

@@ -12,8 +12,8 @@ import pytest
 from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.line.front_of_line import UNSURE_SECONDS
-from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.order import Serving
+from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.waits import LEAST_WAITS, UsualWait
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.decider import Decider
@@ -240,7 +240,7 @@ async def test_a_start_that_was_cancelled_in_the_same_tick_disturbs_nobody(stage
 
 
 async def test_while_places_are_awaited_nobody_is_called_and_they_count_as_ahead() -> None:
-    kept = KeptPlaces()
+    kept = StoredPlaces()
     kept.keep(("zoe", ""), KeptPlace(0.5, Wish.ANYWAY))
     stage = Stage(*FULL, kept=kept)
     with stage.joining("ann") as ann:
@@ -294,7 +294,7 @@ async def test_a_fault_while_the_line_is_served_ends_no_wait(stage, monkeypatch)
 
 async def test_who_takes_nothing_that_others_wait_for_isnt_refused_behind_them(monkeypatch) -> None:
     """Otherwise the line would call them at once, and the gate would refuse them again."""
-    kept = KeptPlaces()
+    kept = StoredPlaces()
     kept.keep(("zoe", ""), KeptPlace(2.0, Wish.ANYWAY))
     stage = Stage(*FULL, kept=kept)
     unknown = Start(proposal("ann").grant, (UnknownRules(("a rule",)),))
@@ -445,7 +445,7 @@ async def test_two_nodes_to_come_are_for_the_first_two_in_line_before_newcomers(
 
 
 async def test_while_places_are_awaited_nobody_else_gets_a_node_to_come() -> None:
-    kept = KeptPlaces()
+    kept = StoredPlaces()
     kept.keep(("zoe", ""), KeptPlace(0.5, Wish.ANYWAY))
     stage = Stage(*FULL, kept=kept)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.line.kept_places import KeptPlaces
 from gpuspawner.line.server_ends import KnownEnds
+from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.tickets import Ticket
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.preflight.nobody_waits import DecidesAlone
@@ -22,9 +22,9 @@ FULL = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")), ("Pod", pod("y", 1
 class Stage:
     """A preflight on a view that a test changes, and people who wait."""
 
-    def __init__(self, *objects: tuple[str, Any], kept: KeptPlaces | None = None) -> None:
+    def __init__(self, *objects: tuple[str, Any], kept: StoredPlaces | None = None) -> None:
         self.view = StillView(*objects)
-        kept, known_ends = kept or KeptPlaces(), KnownEnds(dict)
+        kept, known_ends = kept or StoredPlaces(), KnownEnds(dict)
 
         def line(
             view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: DecidesAlone

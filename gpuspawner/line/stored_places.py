@@ -17,7 +17,7 @@ A deleted user's names may be those of another by now; see `gpuspawner.compat.ju
 """
 
 
-class KeptPlaces:
+class StoredPlaces:
     """The places of those who haven't come back yet since the hub started.
 
     Nobody behind them is served before they have, but they have a minute at most.

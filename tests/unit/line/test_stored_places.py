@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.line import kept_places
-from gpuspawner.line.kept_places import KeptPlaces
+from gpuspawner.line import stored_places
+from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 
 pytestmark = pytest.mark.each_python
@@ -45,14 +45,14 @@ def test_what_is_no_place_isnt_one(stored) -> None:
 
 
 def test_no_place_lies_in_the_future_beyond_what_clocks_differ_by(monkeypatch) -> None:
-    monkeypatch.setattr(kept_places.time, "time", lambda: 1e9)
+    monkeypatch.setattr(stored_places.time, "time", lambda: 1e9)
 
     assert KeptPlace.read({**PLACE, "since": 1e9 + 60})
     assert KeptPlace.read({**PLACE, "since": 1e9 + 61}) is None
 
 
 def test_a_stored_place_isnt_kept_for_who_has_come_since_the_hub_started() -> None:
-    places = KeptPlaces()
+    places = StoredPlaces()
     places.take(BOB)
 
     places.keep_stored({ANN: place(1.0), BOB: place(2.0)})
@@ -61,7 +61,7 @@ def test_a_stored_place_isnt_kept_for_who_has_come_since_the_hub_started() -> No
 
 
 def test_servers_come_back_in_the_order_of_their_places() -> None:
-    places = KeptPlaces()
+    places = StoredPlaces()
     for server, since in ((BOB, 2.0), (EVE, 3.0), (ANN, 1.0)):
         places.keep(server, place(since))
 
@@ -72,7 +72,7 @@ def test_servers_come_back_in_the_order_of_their_places() -> None:
 
 
 def test_a_place_is_taken_once() -> None:
-    places = KeptPlaces()
+    places = StoredPlaces()
     places.keep(ANN, place(1.0))
 
     assert places.are_awaited
@@ -83,7 +83,7 @@ def test_a_place_is_taken_once() -> None:
 
 
 def test_nobody_waits_for_those_who_havent_come_back_after_a_minute(clock) -> None:
-    places = KeptPlaces()
+    places = StoredPlaces()
     places.keep(ANN, place(1.0))
 
     clock.now += 59.9
@@ -97,12 +97,12 @@ def test_nobody_waits_for_those_who_havent_come_back_after_a_minute(clock) -> No
 
 
 def test_without_kept_places_nobody_is_awaited() -> None:
-    assert not KeptPlaces().are_awaited
-    assert KeptPlaces().servers() == ()
+    assert not StoredPlaces().are_awaited
+    assert StoredPlaces().servers() == ()
 
 
 def test_the_first_who_is_awaited_holds_up_those_who_came_later() -> None:
-    places = KeptPlaces()
+    places = StoredPlaces()
     assert places.first == inf
     places.keep(BOB, place(20.0))
     places.keep(ANN, place(10.0))
