@@ -277,7 +277,7 @@ def chart(session: nox.Session) -> None:
 @nox.session
 def screenshots(session: nox.Session) -> None:
     """Take the documentation's screenshots again."""
-    session.install("-e", ".[demo,browser]", *NEWEST_HUB)
+    session.install("-e", ".[test,browser]", *NEWEST_HUB)
     session.env["CHROMIUM"] = _chromium(session)
     _build_control_plane(session)
     session.run("python", "-m", "docs.screenshots")

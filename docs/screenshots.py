@@ -20,6 +20,12 @@ WINDOW = {"width": 1000, "height": 600}
 PHONE = {"width": 390, "height": 844}
 CARDS = ".gpuspawner[data-live]"
 PROFILES = ".gpuspawner-profiles[data-live]"
+SETTLED = """() =>
+  [...document.querySelectorAll(".gpuspawner[data-live] .gpuspawner-answer")]
+    .every((it) => it.dataset.decision)
+  && !document.getAnimations().some((it) => it instanceof CSSTransition)
+"""
+"""The form has its answer, and the colours have changed."""
 A_NODE_COMES = 90_000
 """Milliseconds, at most, until the demo's autoscaler has added a node and the server runs."""
 
@@ -216,6 +222,7 @@ def in_both_colours(page: Page, name: str) -> None:
 
 def picture(page: Page, name: str) -> None:
     """Save the whole page as WebP, which has a quarter of the size of PNG."""
+    page.wait_for_function(SETTLED)
     whole = page.evaluate(
         """() => {
           const { scrollWidth: width, scrollHeight: height } = document.documentElement;
