@@ -243,7 +243,7 @@ class Profiles(ServerSource):
             again = page.notice(messages.no_longer_offered())
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
-        above = render_refusal(told, served) if told and told.profiles else ""
+        above = render_refusal(told, served) if told and (told.profiles or told.place) else ""
         its = entitlement.lines, entitlement.servers, entitlement.withheld
         left = above_the_form(spawner, before, *its)
         if left and (left.before or left.lines):

@@ -16,10 +16,11 @@ from gpuspawner.preflight.dry_runs import DryRuns, TooManyDryRunsError
 from gpuspawner.preflight.rejection import Denied, Of, Rejection
 from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal
-from tests.unit.makers.courses import refused
+from tests.unit.makers.courses import NODES, Course, refused
 from tests.unit.makers.hubs import TAINT, tolerating
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU, OWN_IMAGE
+from tests.unit.makers.waiters import FULL
 from tests.unit.makers.worlds import having, node, pod
 
 NO_DEVICES: list[dict[str, Any]] = [
@@ -249,6 +250,25 @@ async def test_a_redrawn_form_keeps_the_choices_on_every_kubespawner(hub_with) -
     assert 'value="cpu-only" checked' not in form
     assert '<option value="two" selected>' in form
     assert r'--image--unlisted-choice", "quay.io/\u003c/script\u003e\u0027"]]' in form
+
+
+@pytest.mark.parametrize(
+    ("world", "used"), [(FULL, 0), (NODES, 1)], ids=["all is in use", "a limit is reached"]
+)
+async def test_a_profile_can_be_waited_for_although_nothing_else_can_start(
+    hub_with, world, used
+) -> None:
+    course = Course(hub_with(*world))
+    only = {**GPU, "profile_options": {}}
+    spawner = course.spawner({"course": {"gpus_per_user": 1}}, profile_list=[only], queue=True)
+    if used:
+        course.put(spawner, "alice", "train", used)
+
+    with pytest.raises(Refusal) as refusal:
+        await spawner.run_options_from_form({"profile": ["gpu"]})
+
+    assert refusal.value.on_form.profiles == ()
+    assert 'name="wait"' in await spawner.get_options_form()
 
 
 async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(hub_with) -> None:
