@@ -104,13 +104,15 @@ class FormGate:
             await self._policing.examine(choice)
         except Refusal as refusal:
             if refusal.slug == LIMIT:
-                ahead = self._runtime.preflight.line.ahead_of(choice.proposal)
-                busy = Refuse(choice.proposal.grant, Reason.BUSY, in_line=ahead)
-                admission = connection.admission(self._spawner, self._runtime.dry_runs)
-                shown = (await refusal_of(self._spawner, choice, busy, admission)).on_form
-                if shown.place and wish is not Wish.NOT:
+                if wish is not Wish.NOT and await may_wait(self._spawner, choice):
                     refuse_if_started(self._spawner)
                     return
+                grant, line = choice.proposal.grant, self._runtime.preflight.line
+                ahead = line.ahead_of(choice.proposal)
+                # Admission has a say in what is offered instead, too.
+                busy = Refuse(grant, Reason.BUSY, in_line=ahead, after_admission=True)
+                admission = connection.admission(self._spawner, self._runtime.dry_runs)
+                shown = (await refusal_of(self._spawner, choice, busy, admission)).on_form
                 refusal.on_form = replace(shown, message=refusal.on_form.message, errors=())
             refuse_if_started(self._spawner)
             raise

@@ -11,12 +11,21 @@ from gpuspawner.gates.form_gate import AlreadyStartedError
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
+from gpuspawner.preflight.rejection import Of, OverQuota, Rejection
 from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal, reporting
 from tests.unit.makers.courses import NODES, OFFERS, Course, Train, refused_query
 from tests.unit.makers.waiters import FULL, Waiting
 
 FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
+_FULL_QUOTA = Rejection(Of.POD, OverQuota(()), "exceeded quota")
+
+
+def _has_gpus(pod) -> bool:
+    return any(
+        "resources" in it and "nvidia.com/gpu" in it["resources"]["limits"]
+        for it in pod["spec"]["containers"]
+    )
 
 
 @pytest.fixture
@@ -193,6 +202,31 @@ async def test_a_form_that_a_limit_refuses_offers_what_the_limit_leaves(
     shown = refused.on_form
     assert [it.grant.gpus for it in shown.alternatives] == gpus
     assert (shown.message.text, shown.errors, shown.place) == (refused.text, (), 0)
+
+
+async def test_a_form_that_a_limit_refuses_offers_nothing_that_admission_would_reject(
+    hub_with,
+) -> None:
+    course = Course(hub_with(*NODES))
+    course.hub.admission.answer = lambda pod: _FULL_QUOTA if _has_gpus(pod) else pod
+    spawner = course.spawner({"course": {"gpus_per_user": 8}})
+    course.put(spawner, "alice", "train", 7)
+
+    refused = await refused_query(spawner, accelerator="t4", gpus="2")
+
+    assert [it.grant.gpus for it in refused.on_form.alternatives] == [0]
+
+
+async def test_who_waits_for_a_limit_asks_admission_for_nothing_else(hub_with) -> None:
+    course = Course(hub_with(*NODES))
+    spawner = course.spawner({"course": {"gpus_per_user": 8}}, queue=True, preflight="off")
+    course.put(spawner, "alice", "train", 8)
+    fields = {"accelerator": ["t4"], "gpus": ["1"], "wait": ["1"]}
+
+    stored = await spawner.run_options_from_form(fields)
+
+    assert stored["wait"] == "here"
+    assert course.hub.admission.asked == []
 
 
 @pytest.mark.each_hub

@@ -271,6 +271,22 @@ async def test_a_profile_can_be_waited_for_although_nothing_else_can_start(
     assert 'name="wait"' in await spawner.get_options_form()
 
 
+async def test_a_limit_leaves_profiles_that_fit_only_after_admission(hub_with) -> None:
+    course = Course(hub_with(TAINTED))
+    course.hub.admission.answer = tolerating
+    spawner = course.spawner({"course": {"gpus_per_user": 2}}, profile_list=[GPU, CPU])
+    course.put(spawner, "alice", "train", 1)
+    sent = {"profile": ["gpu"], "profile-option-gpu--gpus": ["two"]}
+
+    with pytest.raises(Refusal) as refusal:
+        await spawner.run_options_from_form(sent)
+
+    assert [it.label for it in refusal.value.on_form.profiles] == [
+        "Start “GPU server” with “One”",
+        "Start “CPU only”",
+    ]
+
+
 async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(hub_with) -> None:
     """A function's list isn't checked when the hub starts."""
     write_in = {"enabled": True, "validation_regex": "quay.io/("}
