@@ -90,13 +90,17 @@ def _gives(variant: Variant) -> GPURequest:
 
 
 def request_for(grant: Grant, offers: Offers) -> GPURequest:
-    """Return the request that leads to this grant, with the offers' keys and texts."""
+    """Return the request that leads to this grant, with the offers' keys and texts.
+
+    If they don't have its memory, because a limit leaves less, they don't grant the request.
+    """
     choices = offers.choices(grant.accelerator)
+    gone = None if grant.memory is None else str(grant.memory)
     return GPURequest(
         accelerator=grant.accelerator.key if grant.accelerator else None,
         gpus=grant.gpus,
         image=grant.image.key if grant.image else None,
-        memory=next((m.text for m in choices.sizes if m.bytes == grant.memory), None),
+        memory=next((m.text for m in choices.sizes if m.bytes == grant.memory), gone),
         cpu=_cores(grant.cpu),
     )
 

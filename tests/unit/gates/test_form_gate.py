@@ -15,6 +15,7 @@ from gpuspawner.preflight.rejection import Of, OverQuota, Rejection
 from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal, reporting
 from tests.unit.makers.courses import NODES, OFFERS, Course, Train, refused_query
+from tests.unit.makers.policy_pods import container, server_pod
 from tests.unit.makers.waiters import FULL, Waiting
 
 FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
@@ -202,6 +203,22 @@ async def test_a_form_that_a_limit_refuses_offers_what_the_limit_leaves(
     shown = refused.on_form
     assert [it.grant.gpus for it in shown.alternatives] == gpus
     assert (shown.message.text, shown.errors, shown.place) == (refused.text, (), 0)
+
+
+async def test_a_form_that_a_limit_of_memory_refuses_offers_servers_with_less_of_it(
+    hub_with,
+) -> None:
+    """One with its default instead, which the limit may deny too, would be refused again."""
+    course = Course(hub_with(*NODES))
+    sizes = {"memory_choices": ["16G", "4G"]}
+    spawner = course.spawner({"course": {"memory_per_user": "20G"}}, **sizes)
+    pod = server_pod("alice", "train", containers=[container(memory="14G")])
+    course.put_pod(spawner, "alice", "train", pod)
+
+    refused = await refused_query(spawner, accelerator="t4", gpus="2", memory="16G")
+
+    offered = [(it.grant.gpus, it.grant.memory) for it in refused.on_form.alternatives]
+    assert offered == [(2, 4_000_000_000), (0, 4_000_000_000)]
 
 
 async def test_a_form_that_a_limit_refuses_offers_nothing_that_admission_would_reject(
