@@ -112,6 +112,7 @@ class ViewBuilder:
             fields=self._fields(_marked(self._common, self._rows), everywhere, self._chosen),
             texts=tuple(self._texts(everywhere)),
             message=told.message.html if told else Markup(),
+            is_refusal=told is not None and told.is_refusal,
             alternatives=buttons(told.alternatives, self._offers) if told else (),
             wait=would_be(told.place) if told and told.place else "",
             error="" if self._understood else self._error(ACCELERATOR),

@@ -186,6 +186,7 @@ class View(msgspec.Struct, frozen=True):
         cards: The accelerators, servers without one last.
         fields: Those that don't depend on the accelerator.
         message: Above the form; empty for none.
+        is_refusal: Whether the message is about what was chosen, so that it goes with that.
         alternatives: Only with a message.
         wait: Describes the button for waiting in line; empty for none.
         error: The error in the accelerator that was sent; empty for none.
@@ -197,6 +198,7 @@ class View(msgspec.Struct, frozen=True):
     fields: tuple[Field, ...] = ()
     texts: tuple[TextField, ...] = ()
     message: Markup = Markup()
+    is_refusal: bool = True
     alternatives: tuple[Button, ...] = ()
     wait: str = ""
     notices: tuple[str, ...] = ()

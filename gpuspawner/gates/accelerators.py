@@ -257,8 +257,8 @@ class Accelerators(ServerSource):
         gone = self._stored(entitlement.offers).gone
         # Without a live view, models that the hub discovers only look as if they were gone.
         known = isinstance(self.runtime.view.health(), Live)
-        shown = OnForm(messages.gone_from_form(gone)) if gone and known else None
-        return Draft(self.spawner.user_options, shown)
+        told = OnForm(messages.gone_from_form(gone), is_refusal=False) if gone and known else None
+        return Draft(self.spawner.user_options, told)
 
     async def stock_pod(self) -> Manifest | None:
         """Return KubeSpawner's pod; None if it can't be made yet.

@@ -30,6 +30,7 @@ class OnForm(msgspec.Struct, frozen=True):
         alternatives: What would start right now, each with its own button.
         profiles: As `alternatives`, if users choose among profiles.
         place: The place that the user would have in line; 0 if there is no line for this server.
+        is_refusal: Whether these options were refused; else, nobody has sent any.
     """
 
     message: Message
@@ -37,6 +38,7 @@ class OnForm(msgspec.Struct, frozen=True):
     alternatives: tuple[Alternative, ...] = ()
     profiles: tuple["ProfileButton", ...] = ()
     place: int = 0
+    is_refusal: bool = True
 
     def leading_to(self, address: str) -> "OnForm":
         """Return these texts with a link to what explains the message."""

@@ -141,7 +141,7 @@
   /* Shows only the answer to the last question, and doesn't repeat a refusal that the page shows
      above. A hidden page asks nothing until it is visible again. */
   let question = 0;
-  let refused = root.querySelector(".gpuspawner-message");
+  let refused = root.querySelector(".gpuspawner-refusal");
   const sent = JSON.stringify(options());
   let answered = "";
   let asked = "";

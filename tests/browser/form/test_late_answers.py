@@ -37,7 +37,8 @@ def form(told: OnForm | None = None) -> str:
     return f'<form action="{action}">{shown}<button>Start</button></form>'
 
 
-FORMS = {"form": form(), "refused": form(REFUSED)}
+GONE = OnForm(Message.of("Your last choices are gone."), is_refusal=False)
+FORMS = {"form": form(), "refused": form(REFUSED), "gone": form(GONE)}
 # Counts what the page has read, and lets it wait for answers however slow the machine is.
 SCRIPT = """
   AbortSignal.timeout = () => new AbortController().signal;
@@ -356,3 +357,17 @@ def test_a_refusal_goes_when_the_hub_would_start_what_it_refused(refused: Hub) -
     expect(refused.page.get_by_text(IN_USE.text)).to_be_hidden()
     expect(waiting_of(refused)).to_be_hidden()
     assert errors_of(refused) == (0, 0)
+
+
+@pytest.mark.parametrize("shown", ["gone"])
+def test_what_a_form_says_of_earlier_choices_stays_beside_the_answer_about_the_new(
+    hub: Hub,
+) -> None:
+    hub.stream(hub.until_asked("stream", 1), states(0))
+    hub.page.clock.run_for(1000)
+    hub.answer(hub.until_asked("decision", 1), {"decision": "refuse", "message": "All in use."})
+    expect(answer_of(hub)).to_have_text("All in use.")
+
+    hub.page.locator("[data-accelerator='a100'] input[type=radio]").check()
+
+    expect(hub.page.get_by_text(GONE.message.text)).to_be_visible()
