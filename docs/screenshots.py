@@ -23,9 +23,8 @@ PROFILES = ".gpuspawner-profiles[data-live]"
 SETTLED = """() =>
   [...document.querySelectorAll(".gpuspawner[data-live] .gpuspawner-answer")]
     .every((it) => it.dataset.decision)
-  && !document.getAnimations().some((it) => it instanceof CSSTransition)
 """
-"""The form has its answer, and the colours have changed."""
+"""The form has its answer."""
 A_NODE_COMES = 90_000
 """Milliseconds, at most, until the demo's autoscaler has added a node and the server runs."""
 
@@ -217,6 +216,7 @@ def in_both_colours(page: Page, name: str) -> None:
     """Save the page in the hub's light colours, and in its dark ones."""
     for theme, suffix in (("light", ""), ("dark", "-dark")):
         page.emulate_media(color_scheme=theme)
+        page.wait_for_timeout(500)  # the colours of links fade
         picture(page, f"{name}{suffix}")
 
 

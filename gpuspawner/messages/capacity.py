@@ -9,7 +9,7 @@ from gpuspawner.messages.scaling import no_more
 from gpuspawner.messages.words import about, amount_named, figure, memory, minutes
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.headroom import Headroom, NewNodes, Pull, ServerLimit
-from gpuspawner.scaling.outlook import Obstacle
+from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
 
 def outcomes(found: Headroom) -> Iterator[tuple[int, str]]:
@@ -64,7 +64,8 @@ def _short(it: ResourceRoom) -> str:
 def remarks(found: Headroom, queue: str, unjudged_quotas: str) -> Iterator[str]:
     """Yield what else there is to know: limits, pods that come first, images, what isn't judged."""
     yield from map(_limit, found.limits)
-    yield from map(_adds_none, found.obstacles)
+    # That a pool has other machines says nothing of where these servers could run.
+    yield from (_adds_none(it) for it in found.obstacles if it.why is not WhyNoNode.NO_SUCH_MACHINE)
     if found.ahead:
         text = _("Pods that wait already and come first: {count}.")
         yield text.format(count=found.ahead)
