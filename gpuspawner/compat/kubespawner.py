@@ -33,11 +33,6 @@ STARTING = (
     "_make_create_pod_request",
 )
 """The methods of a start that come after the second gate, or around it."""
-LEADING_TO_THE_POD = {
-    "start": {"start", "_start", "_make_create_pod_request"},
-    "_start": {"_start", "_make_create_pod_request"},
-}
-"""The methods that have to lead to the pod's creation, and what they can call to get there."""
 OF_EVENTS = ("events", "event_reflector", "_start_watching_events")
 """The names by which code gets at the events of a spawner's pod."""
 _DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")

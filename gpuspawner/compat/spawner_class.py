@@ -8,8 +8,13 @@ from kubespawner import KubeSpawner
 from traitlets.utils.importstring import import_item
 
 from gpuspawner.compat.code import names_used, where
-from gpuspawner.compat.kubespawner import LEADING_TO_THE_POD
 from gpuspawner.kube.quoting import listing
+
+_LEADING_TO_THE_POD = {
+    "start": {"start", "_start", "_make_create_pod_request"},
+    "_start": {"_start", "_make_create_pod_request"},
+}
+"""The methods that have to lead to the pod's creation, and what they can call to get there."""
 
 
 class SpawnerClassError(ValueError):
@@ -51,7 +56,7 @@ def check(theirs: type[Any], ours: Set[str]) -> None:
         SpawnerClassError: They don't, or do.
     """
     for cls in own_classes(theirs):
-        for method, leads_on in LEADING_TO_THE_POD.items():
+        for method, leads_on in _LEADING_TO_THE_POD.items():
             code = vars(cls).get(method)
             if callable(code) and not _names_reached(theirs, code) & leads_on:
                 raise SpawnerClassError(

@@ -1,4 +1,4 @@
-"""For whom the doctor asks, and about what."""
+"""The user for whom the doctor asks, and what it asks about."""
 
 from __future__ import annotations
 
