@@ -121,11 +121,9 @@ def _short(grant: Grant, shortage: ResourceRoom, *, now: bool) -> str:
     """Name the most there is, unless the server requests another amount than the user chose."""
     most = _most(shortage, now=now)
     if most and shortage.asked == (grant.memory if shortage.resource == MEMORY.name else grant.cpu):
-        text = (
-            _("With your other choices, the most is {amount} right now.")
-            if now
-            else _("With your other choices, the most is {amount}.")
-        )
+        if not now:
+            return words.most(shortage.resource, most)
+        text = _("With your other choices, the most is {amount} right now.")
         return text.format(amount=words.amount(shortage.resource, most))
     if now:
         return _("No machine has enough free right now.")

@@ -173,7 +173,7 @@ def _busy(decision: Refuse) -> str:
             "{gpus} are free right now, but not together with the {asked} that your server needs.",
             grant.gpus,
         )
-    most = _most(shortage.resource, shortage.most_free) or _(
+    most = words.most(shortage.resource, shortage.most_free) or _(
         "None is left with your other choices."
     )
     return sentences(_needed(text, grant, shortage), most)
@@ -223,10 +223,9 @@ def _impossible(decision: Refuse) -> str:
             "server use them."
         )
         said = text.format(machines=_machines(grant))
-        if shortage is None or not shortage.most or (gpus is not None and gpus.most < gpus.asked):
+        if shortage is None or (gpus is not None and gpus.most < gpus.asked):
             return said
-        most = words.amount(shortage.resource, shortage.most)
-        return sentences(said, _("With your other choices, the most is {most}.").format(most=most))
+        return sentences(said, words.most(shortage.resource, shortage.most))
     if gpus is not None and gpus.most < gpus.asked:
         text = _("No machine here has {gpus}; the most is {most}.")
         return text.format(gpus=words.gpus(grant), most=gpus.most)
@@ -242,7 +241,7 @@ def _impossible(decision: Refuse) -> str:
         if grant.accelerator
         else _("No machine here has the {asked} that your server needs.")
     )
-    most = _most(shortage.resource, shortage.most)
+    most = words.most(shortage.resource, shortage.most)
     return sentences(_needed(text, grant, shortage), most)
 
 
@@ -260,13 +259,6 @@ def _needed(text: str, grant: Grant, shortage: ResourceRoom) -> str:
     """Name the amount that the server requests, which may be another than the user chose."""
     asked = words.amount(shortage.resource, shortage.asked)
     return text.format(gpus=words.gpus(grant), asked=asked)
-
-
-def _most(resource: str, most: int) -> str:
-    if not most:
-        return ""
-    text = _("With your other choices, the most is {most}.")
-    return text.format(most=words.figure(resource, most))
 
 
 def _way_out(decision: Refuse) -> str:

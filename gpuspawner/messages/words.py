@@ -102,6 +102,12 @@ def amount_named(resource: str, count: int) -> str:
     return amount(resource, count)
 
 
+def most(resource: str, count: int) -> str:
+    """Say how much there is at most beside the other choices; "" if there is none."""
+    text = _("With your other choices, the most is {amount}.")
+    return text.format(amount=amount(resource, count)) if count else ""
+
+
 def gpus(grant: Grant) -> str:
     """Name the GPUs of a grant: `2 × NVIDIA A100`, or `a server without a GPU`."""
     if grant.accelerator is None:

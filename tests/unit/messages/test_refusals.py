@@ -90,7 +90,7 @@ SENTENCES = [
         ),
         (
             "2 × A100 are free right now, but not together with the 64 GiB of memory that your "
-            "server needs. With your other choices, the most is 40 GiB. "
+            "server needs. With your other choices, the most is 40 GiB of memory. "
             "You can have 2 × A100 with 32 GiB of memory and 0.5 cores of CPU or 1 × T4 (2 free)."
         ),
     ),
@@ -107,7 +107,7 @@ SENTENCES = [
         ),
         (
             "Your server needs 32 GiB of memory, but no machine has that much free. "
-            "With your other choices, the most is 20 GiB. "
+            "With your other choices, the most is 20 GiB of memory. "
             "You can have a server without a GPU with 16 GiB of memory."
         ),
     ),
@@ -177,7 +177,7 @@ SENTENCES = [
         impossible(Grant(A100, 1), gpus(1, 1, 1, 4, 4), shortage=memory(512, 60)),
         (
             "No machine here has 1 × A100 together with the 512 GiB of memory that your server "
-            "needs. With your other choices, the most is 64 GiB. "
+            "needs. With your other choices, the most is 64 GiB of memory. "
             "Please choose something else, or ask your administrator."
         ),
     ),
@@ -230,7 +230,7 @@ SENTENCES = [
         impossible(Grant(cpu=64000), shortage=ResourceRoom("cpu", 64000, 1000, 1000, 8000, 8000)),
         (
             "No machine here has the 64 cores of CPU that your server needs. "
-            "With your other choices, the most is 8 cores. "
+            "With your other choices, the most is 8 cores of CPU. "
             "Please choose something else, or ask your administrator."
         ),
     ),
