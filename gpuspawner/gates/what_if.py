@@ -153,7 +153,9 @@ def asked_for(asking: Asking, what: str) -> dict[str, object]:
     """
     if not what.lstrip().startswith("{"):
         offered = asking.spawner.gpuspawner_gates.sources.accelerators
-        return {"accelerator": what} if offered else {PROFILE: what}
+        # Messages and answers name the choice of no GPU as JSON does.
+        chosen = None if what == "null" else what
+        return {"accelerator": chosen} if offered else {PROFILE: what}
     try:
         return dict(json.loads(what))
     except (ValueError, RecursionError) as error:

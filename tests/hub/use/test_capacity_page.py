@@ -136,6 +136,18 @@ def test_what_is_not_on_offer_is_said_and_escaped(hub: RunningHub, offer: str) -
     assert 'role="alert"' in sent.text
     assert "<script>alert" not in sent.text
     assert '"><script>' not in sent.text
+    # The field doesn't show another server than the one that is answered about.
+    chosen = re.findall(r'<option value="(.*?)" selected>', sent.content.decode())
+    assert [unescape(it) for it in chosen] == [offer.strip("\x1b")]  # as tornado does
+
+
+def test_the_name_that_a_refusal_gives_a_server_without_a_gpu_can_be_asked_for(
+    hub: RunningHub,
+) -> None:
+    admin = hub.person("admin")
+
+    assert "Choose t4 or null for no GPU." in ask(admin, offer="x", servers=1).text
+    assert "1</td><td>start on the nodes that exist" in ask(admin, offer="null", servers=1).text
 
 
 def test_why_there_is_no_answer_is_told_in_the_reader_s_language(hub: RunningHub) -> None:
