@@ -1,7 +1,7 @@
 """The tickets of those in line, in their order, by what they wait for; what they ask of nodes."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -123,7 +123,7 @@ class Line:
         self.lanes: dict[LaneKey, Lane] = {}
         self._tickets: dict[Key, Ticket] = {}
         self._held_back: set[Key] = set()
-        self._people: Counter[Hashable] = Counter()
+        self._of: defaultdict[Hashable, dict[Key, Ticket]] = defaultdict(dict)
 
     def __len__(self) -> int:
         return len(self._tickets)
@@ -137,13 +137,13 @@ class Line:
 
     def places_of(self, person: Hashable) -> int:
         """Return how many tickets a person has."""
-        return self._people[person]
+        return len(self._of.get(person, ()))
 
     def join(self, ticket: Ticket) -> None:
         """Add a ticket at the place that its time gives it; it replaces one of the same server."""
         self.leave(ticket.key)
         self._tickets[ticket.key] = ticket
-        self._people[ticket.person] += 1
+        self._of[ticket.person][ticket.key] = ticket
         insort(self.lanes.setdefault(ticket.lane, Lane()).present, ticket, key=_ARRIVAL)
 
     def leave(self, key: Key) -> Ticket | None:
@@ -151,9 +151,9 @@ class Line:
         ticket = self._tickets.pop(key, None)
         if ticket is None:
             return None
-        self._people[ticket.person] -= 1
-        if not self._people[ticket.person]:
-            del self._people[ticket.person]
+        del self._of[ticket.person][key]
+        if not self._of[ticket.person]:
+            del self._of[ticket.person]
         lane = self.lanes[ticket.lane]
         _remove(lane.held_back if key in self._held_back else lane.present, ticket)
         self._held_back.discard(key)
@@ -188,11 +188,14 @@ class Line:
     ) -> Iterator[tuple[Ticket, int]]:
         """Yield a ticket of each lane of these *beside* needs, and how many of it are ahead.
 
-        A ticket's own needs always count. This costs a search in each lane.
+        A ticket's own needs always count, and its owner's other servers never do. This costs a
+        search in each lane.
         """
+        last, own = ticket.precedence(now), self._of.get(ticket.person, {}).values()
+        before = Counter(it.lane for it in own if it.precedence(now) < last)
         for key, lane in self.lanes.items():
             if key.needs == ticket.needs or key.needs in beside:
-                yield lane.one, _ahead_of(ticket, key.weight, lane, now)
+                yield lane.one, _ahead_of(ticket, key.weight, lane, now) - before[key]
 
 
 def _ahead_of(ticket: Ticket, weight: float, lane: Lane, now: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import Needs, ticket
@@ -123,6 +124,19 @@ def test_people_are_counted_with_all_their_servers() -> None:
     assert made.places_of("a") == 2
     made.leave(second.key)
     assert made.places_of("a") == 1
+
+
+def test_an_owners_other_servers_are_not_people_ahead_in_any_lane() -> None:
+    me = ticket("a", since=4)
+    own = (ticket("a-2", since=1), ticket("a-3", 4, since=3), ticket("a-4", since=5))
+    others = (ticket("b", since=2), ticket("c", 4, since=2))
+    made = line(me, *others, *(replace(it, person="a") for it in own))
+
+    assert ahead(made, me) == 1
+    assert ahead(made, me, Needs(4)) == 2
+    assert ahead(made, others[0]) == 1
+    made.leave(own[0].key)
+    assert ahead(made, me) == 1
 
 
 def test_only_lanes_that_wait_beside_a_ticket_are_ahead_of_it() -> None:

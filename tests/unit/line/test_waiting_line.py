@@ -371,6 +371,17 @@ async def test_those_ahead_of_another_choice_of_somebody_in_line_wait_for_the_sa
         assert stage.preflight.decider.check(other).in_line == 0
 
 
+async def test_who_waits_with_two_servers_is_not_told_to_be_behind_oneself(stage) -> None:
+    first, second = (stage.line.ticket(proposal(it), "ann", 1.0) for it in ("ann", "ann--2"))
+    with stage.line.join(first, proposal("ann")), stage.line.join(second, proposal("ann--2")):
+        assert stage.line.standing(second).place == 1
+        with stage.joining("bob"):
+            assert stage.line.standing(stage.tickets["bob"]).place == 3
+
+        await stage.ends("x")
+        assert stage.line.places_of("ann") == 1  # the first is called first, even so
+
+
 # Nodes to come
 
 
