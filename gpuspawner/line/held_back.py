@@ -38,9 +38,9 @@ class HeldBack:
         self._drop_question(ticket)
         self._limited[ticket.key] = allows
 
-    def is_limited(self, ticket: Ticket) -> bool:
+    def is_limited(self, key: Key) -> bool:
         """Whether policies don't allow a server yet."""
-        return ticket.key in self._limited
+        return key in self._limited
 
     def owner_away(self, ticket: Ticket) -> None:
         """Note that a ticket is held back while its owner is away."""

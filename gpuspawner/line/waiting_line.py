@@ -177,14 +177,16 @@ class WaitingLine:
 
     def waiting(self) -> Counter[str]:
         """As `WhoWaits.waiting`."""
-        wanted = ((it.proposal, it.proposal.grant.accelerator) for it in self._waiters.values())
+        is_limited = self._held_back.is_limited
+        wanted = [it.proposal for key, it in self._waiters.items() if not is_limited(key)]
+        offers = ((it.profile, it.grant.accelerator) for it in wanted)
         return Counter(
-            it.resource if proposal.profile else it.key for proposal, it in wanted if it is not None
+            it.resource if profile else it.key for profile, it in offers if it is not None
         )
 
     def is_limited(self, ticket: Ticket) -> bool:
         """Whether policies don't allow a server yet."""
-        return self._held_back.is_limited(ticket)
+        return self._held_back.is_limited(ticket.key)
 
     def places_of(self, person: Hashable) -> int:
         """Return how many places a person has."""

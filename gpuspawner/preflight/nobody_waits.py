@@ -25,7 +25,10 @@ class WhoWaits(Protocol):
         """Whether nobody waits, here or on the way back."""
 
     def waiting(self) -> Counter[str]:
-        """Return how many servers wait for each accelerator; by its resource, if of a profile."""
+        """Return how many servers wait for each accelerator; by its resource, if of a profile.
+
+        Servers that policies don't allow yet are left out: a free GPU doesn't help them.
+        """
 
     def kept(self) -> Iterable[tuple[str, str, int]]:
         """Return the nodes on which servers collect, the resource, and how many are free there."""

@@ -279,6 +279,22 @@ async def test_numbers_by_accelerator_name_nobody(stage) -> None:
     assert stage.line.is_empty
 
 
+async def test_who_waits_for_a_limit_is_not_in_line_for_a_gpu(stage) -> None:
+    allowed = [False]
+
+    async def allows() -> bool:
+        return allowed[0]
+
+    with stage.joining("ann"), stage.joining("bob", allows=allows):
+        assert stage.line.waiting() == {"a100": 1}
+        assert len(stage.line) == 2
+
+        allowed[0] = True
+        await stage.wakes()
+        await asyncio.sleep(3)
+        assert stage.line.waiting() == {"a100": 2}
+
+
 async def test_a_fault_while_the_line_is_served_ends_no_wait(stage, monkeypatch) -> None:
     with stage.joining("ann") as ann:
         await settle()
