@@ -113,6 +113,7 @@ class ViewBuilder:
             texts=tuple(self._texts(everywhere)),
             message=told.message.html if told else Markup(),
             is_refusal=told is not None and told.is_refusal,
+            is_decided=told is not None and told.is_refusal and self._understood,
             alternatives=buttons(told.alternatives, self._offers) if told else (),
             wait=would_be(told.place) if told and told.place else "",
             error="" if self._understood else self._error(ACCELERATOR),

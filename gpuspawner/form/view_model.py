@@ -187,6 +187,8 @@ class View(msgspec.Struct, frozen=True):
         fields: Those that don't depend on the accelerator.
         message: Above the form; empty for none.
         is_refusal: Whether the message is about what was chosen, so that it goes with that.
+        is_decided: Whether these choices exist, so that the hub's answers about them repeat the
+            refusal for as long as it is true.
         alternatives: Only with a message.
         wait: Describes the button for waiting in line; empty for none.
         error: The error in the accelerator that was sent; empty for none.
@@ -199,6 +201,7 @@ class View(msgspec.Struct, frozen=True):
     texts: tuple[TextField, ...] = ()
     message: Markup = Markup()
     is_refusal: bool = True
+    is_decided: bool = False
     alternatives: tuple[Button, ...] = ()
     wait: str = ""
     notices: tuple[str, ...] = ()

@@ -31,14 +31,21 @@ IN_USE = Message.of("The one T4 is in use.")
 REFUSED = OnForm(IN_USE, tuple(FieldError(it, "No.") for it in ("accelerator", "memory")), place=2)
 
 
-def form(told: OnForm | None = None) -> str:
-    shown = render(OFFERS, ROWS, {"accelerator": "t4"} if told else None, told, LIVE)
+def form(told: OnForm | None = None, gpus: int = 1) -> str:
+    chosen = {"accelerator": "t4", "gpus": gpus} if told else None
+    shown = render(OFFERS, ROWS, chosen, told, LIVE)
     action = "/hub/spawn?_xsrf=old&_xsrf=x"
     return f'<form action="{action}">{shown}<button>Start</button></form>'
 
 
 GONE = OnForm(Message.of("Your last choices are gone."), is_refusal=False)
-FORMS = {"form": form(), "refused": form(REFUSED), "gone": form(GONE)}
+WRONG = OnForm.of_errors((FieldError("gpus", "999 isn't offered."),))
+FORMS = {
+    "form": form(),
+    "refused": form(REFUSED),
+    "gone": form(GONE),
+    "wrong": form(WRONG, 999),
+}
 # Counts what the page has read, and lets it wait for answers however slow the machine is.
 SCRIPT = """
   AbortSignal.timeout = () => new AbortController().signal;
@@ -357,6 +364,21 @@ def test_a_refusal_goes_when_the_hub_would_start_what_it_refused(refused: Hub) -
     expect(refused.page.get_by_text(IN_USE.text)).to_be_hidden()
     expect(waiting_of(refused)).to_be_hidden()
     assert errors_of(refused) == (0, 0)
+
+
+@pytest.mark.parametrize(("shown", "stays"), [("refused", False), ("wrong", True)])
+def test_a_refusal_goes_at_the_first_answer_unless_it_is_of_a_choice_that_isnt_there(
+    hub: Hub, stays: bool
+) -> None:
+    hub.stream(hub.until_asked("stream", 1), states(1))
+    hub.page.clock.run_for(1000)
+    room = {"decision": "start", "message": "There is room."}
+    hub.answer(hub.until_asked("decision", 1), room)
+
+    expect(answer_of(hub)).to_have_text("There is room.")
+    expect(hub.page.locator(".gpuspawner-refusal")).to_be_visible(visible=stays)
+    assert (errors_of(hub)[1] > 0) == stays
+    expect(waiting_of(hub)).to_be_hidden()
 
 
 @pytest.mark.parametrize("shown", ["gone"])
