@@ -1,4 +1,4 @@
-"""The button of an alternative: one field that stands for all choices of the alternative.
+"""The buttons of an alternative and of the line: one field that stands for all choices.
 
 A browser sends the value of the pressed button together with all fields. The value holds the
 choices as a query, and they replace the fields' own.
@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from gpuspawner.offers.options import ACCELERATOR, NAMES, OPTIONS
 from gpuspawner.offers.user_options import OF, UNLISTED, GPURequest, user_options
+from gpuspawner.reservations.place_in_line import OPTION
 
 _PROFILE, _OPTION = "profile", "profile-option-"
 """KubeSpawner's names of the fields of profiles."""
@@ -30,17 +31,18 @@ def profile_value(options: Mapping[str, object]) -> str:
     fields = {
         name if name == _PROFILE else f"{_OPTION}{options[_PROFILE]}--{name}": chosen
         for name, chosen in options.items()
-        if isinstance(chosen, str)
+        if isinstance(chosen, str) and _PROFILE in options
     }
     return urlencode(fields)
 
 
 def pressed(form: Mapping[str, list[object]]) -> dict[str, list[object]]:
-    """Return a form's fields; if an alternative's button was pressed, with its choices.
+    """Return a form's fields; if the button was pressed, with its choices.
 
-    The result is as untrusted as the form. Fields that aren't our options stay.
+    The result is as untrusted as the form. Fields that aren't our options stay. The button of the
+    line has what was refused, because without a script something else may be chosen by then.
     """
-    buttons = form.get(INSTEAD)
+    buttons = form.get(INSTEAD) or [it for it in form.get(OPTION, ()) if "=" in str(it)]
     if not buttons:
         return dict(form)
     chosen = parse_qsl(str(buttons[-1]), keep_blank_values=True)

@@ -1,6 +1,6 @@
 """Renders the form as HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -61,13 +61,16 @@ def render(
     )
 
 
-def render_refusal(told: OnForm, live: LiveAddresses | None) -> str:
-    """Render a refusal of a profile, with a button for each alternative, above a form of others."""
+def render_refusal(
+    told: OnForm, live: LiveAddresses | None, chosen: Mapping[str, object] | None = None
+) -> str:
+    """Render a refusal of *chosen* profiles, with a button for each alternative, above a form."""
     template = environment().get_template("refusal.html")
     view = View(
         message=told.message.html,
         alternatives=_of_profiles(told),
         wait=would_be(told.place) if told.place else "",
+        wait_for=profile_value(chosen or {}),
     )
     return template.render(view=view, style=_style(live))
 

@@ -95,8 +95,8 @@ class ViewBuilder:
         self._offers = offers
         self._rows = rows
         self._told = told
-        kept, _gone = fall_back({} if chosen is None else chosen, offers)
-        self._chosen = user_options(kept)
+        self._kept, _gone = fall_back({} if chosen is None else chosen, offers)
+        self._chosen = user_options(self._kept)
         self._understood = isinstance(parse(chosen, offers), GPURequest)
         everything = [offers.choices(row.accelerator) for row in rows]
         self._written = self._written_in(chosen)
@@ -116,6 +116,7 @@ class ViewBuilder:
             is_decided=told is not None and told.is_refusal and self._understood,
             alternatives=buttons(told.alternatives, self._offers) if told else (),
             wait=would_be(told.place) if told and told.place else "",
+            wait_for=alternative_button.value(self._kept),
             error="" if self._understood else self._error(ACCELERATOR),
             live=live,
         )

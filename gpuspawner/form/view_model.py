@@ -191,6 +191,7 @@ class View(msgspec.Struct, frozen=True):
             refusal for as long as it is true.
         alternatives: Only with a message.
         wait: Describes the button for waiting in line; empty for none.
+        wait_for: The refused choices, as `alternative_button.value`; empty if none were sent.
         error: The error in the accelerator that was sent; empty for none.
         live: None for a form that doesn't change.
         usage: None without policies.
@@ -204,6 +205,7 @@ class View(msgspec.Struct, frozen=True):
     is_decided: bool = False
     alternatives: tuple[Button, ...] = ()
     wait: str = ""
+    wait_for: str = ""
     notices: tuple[str, ...] = ()
     error: str = ""
     live: LiveAddresses | None = None

@@ -243,7 +243,8 @@ class Profiles(ServerSource):
             again = page.notice(messages.no_longer_offered())
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
-        above = render_refusal(told, served) if told and (told.profiles or told.place) else ""
+        is_above = told is not None and bool(told.profiles or told.place)
+        above = render_refusal(told, served, kept) if told and is_above else ""
         its = entitlement.lines, entitlement.servers, entitlement.withheld
         left = above_the_form(spawner, before, *its)
         if left and (left.before or left.lines):

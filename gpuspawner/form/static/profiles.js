@@ -73,7 +73,7 @@
     root.dataset.live = "true";
   }
 
-  /* The button would wait for what is chosen now, and start it at once if there is room. */
+  /* The button waits for what was refused. */
   root.closest("form").addEventListener("input", ({ target }) => {
     const wait = document.querySelector(".gpuspawner-wait");
     if (!wait?.contains(target)) wait?.remove();

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from gpuspawner.form.alternative_button import pressed
 from gpuspawner.form.render import buttons_instead, render_line, render_refusal
 from gpuspawner.form.view_model import LineView, LiveAddresses
+from gpuspawner.gates import wait_option
 from gpuspawner.messages import Message, OnForm, ProfileButton
+from gpuspawner.offers.user_options import from_form
+from gpuspawner.reservations.place_in_line import Wish
 from tests.unit.makers.drawing import OFFERS, alternatives_of, drawn
 from tests.unit.makers.pages import Page
 
@@ -33,6 +37,37 @@ def test_a_refusal_that_one_can_wait_for_has_a_button_with_the_place() -> None:
         box = form.one("input", name="wait_even_if_away")
         assert box["checked"] is None
         assert form.elements.index(box) < form.elements.index(button)
+
+
+def test_the_button_waits_for_what_was_refused_whatever_is_chosen_by_then() -> None:
+    told, asked = OnForm(BUSY, place=1), {"accelerator": "a100", "gpus": 4, "memory": "64Gi"}
+    form = drawn(asked, told=told)
+    sent = form.submitted() | {"accelerator": ["t4"], "gpus--t4": ["1"], "memory": ["8Gi"]}
+    button = form.one("button", name="wait")
+
+    fields = pressed({**sent, "wait": [button["value"]]})
+    assert wait_option.pressed(fields) is Wish.HERE
+    assert from_form(wait_option.without(fields, object())).items() >= asked.items()
+    assert pressed({**sent, "wait": ["1"]}) == {**sent, "wait": ["1"]}
+
+
+def test_the_button_waits_for_the_profile_that_was_refused() -> None:
+    told = OnForm(BUSY, place=1)
+    button = Page(render_refusal(told, None, {"profile": "gpu", "size": "two"})).one(
+        "button", name="wait"
+    )
+
+    fields = pressed({"profile": ["cpu"], "wait": [button["value"]]})
+    assert wait_option.pressed(fields) is Wish.HERE
+    expected = {"profile": ["gpu"], "profile-option-gpu--size": ["two"]}
+    assert wait_option.without(fields, object()) == expected
+
+
+def test_a_button_that_knows_no_choice_waits_for_what_is_chosen() -> None:
+    """KubeSpawner takes its default profile if none is sent."""
+    button = Page(render_refusal(OnForm(BUSY, place=1), None)).one("button", name="wait")
+
+    assert wait_option.pressed(pressed({"wait": [button["value"]]})) is Wish.HERE
 
 
 def test_the_enter_key_starts_and_doesnt_wait() -> None:
