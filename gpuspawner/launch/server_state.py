@@ -169,6 +169,10 @@ class ServerState:
         if was_noted:
             jupyterhub.store_state(self._spawner)
 
+    def stopped_by_another(self) -> None:
+        """Note that somebody else than its owner is about to stop the server."""
+        self._last = self._last or Ending(Kind.STOPPED, utc_now())
+
     def clear(self) -> None:
         """Note that the server has stopped, or that a start is about to begin."""
         self._began, self._is_up, self._is_cut = None, False, False

@@ -79,6 +79,7 @@ _CAUSES = {
     Kind.NODE_LOST: N_("The machine doesn't answer any more."),
     Kind.DEADLINE: N_("Your server has reached the end of its lifetime."),
     Kind.DELETED: N_("Your server was deleted while it was starting."),
+    Kind.STOPPED: N_("An administrator stopped your server."),
     Kind.HUB_RESTARTED: N_("The hub was restarted while your server was starting."),
     Kind.FAILED: N_("Your server has failed."),
     Kind.UNKNOWN: N_("Your server has failed."),

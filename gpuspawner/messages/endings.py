@@ -34,6 +34,7 @@ _CAUSES = {
     Kind.CRASHED: N_("{server} crashed."),
     Kind.FAILED: N_("{server} has failed."),
     Kind.DELETED: N_("{server} ended because something other than the hub deleted it."),
+    Kind.STOPPED: N_("{server} ended because an administrator stopped it."),
     Kind.HUB_RESTARTED: N_("{server} didn't start, because the hub was restarted meanwhile."),
 }
 """`Kind.ENDED` has no sentence: the owner has stopped the server from inside."""
@@ -93,6 +94,8 @@ def _way_out(kind: Kind) -> str:
     match kind:
         case Kind.DEADLINE:
             return ""
+        case Kind.STOPPED:
+            return _("Please ask them why before you start it again.")
         case Kind.HUB_RESTARTED:
             return _("Please start it again.")
         case Kind.CRASHED | Kind.FAILED | Kind.DELETED:

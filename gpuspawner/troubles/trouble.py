@@ -99,6 +99,8 @@ class Kind(StrEnum):
     """The node isn't ready, or gone."""
     DEADLINE = "deadline"
     DELETED = "deleted"
+    STOPPED = "stopped"
+    """Somebody else than the owner stopped the server, by a page of ours."""
     HUB_RESTARTED = "hub-restarted"
     """The hub ended while it was starting the server."""
     FAILED = "failed"

@@ -64,6 +64,8 @@ class StopHandler(BaseHandler):  # type: ignore[misc]
                 raise web.HTTPError(404, "No such user")
             spawner = user.spawners.get(server_name)
             if spawner is not None and spawner.ready:
+                if self.current_user != user:
+                    spawner.gpuspawner_gates.server_state.stopped_by_another()
                 await self.stop_single_user(user, server_name)
                 await _until_not_counted(runtime.current(spawner), spawner)
             self.redirect(self.back(user))

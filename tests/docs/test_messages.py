@@ -62,8 +62,8 @@ def rejected(cause: RejectionCause, of: Of = Of.POD) -> Rejection:
 
 WHAT = About(image="quay.io/lab:1", name="settings")
 """What the examples of failed starts are about."""
-UNTOLD = (Kind.HUB_RESTARTED, Kind.UNSCHEDULABLE)
-"""One is about a start that the hub no longer follows; the preflight has its own words for one."""
+UNTOLD = (Kind.HUB_RESTARTED, Kind.STOPPED, Kind.UNSCHEDULABLE)
+"""Two are of no start that the hub follows; the preflight has its own words for one."""
 WITHOUT = Alternative(Grant(), (Difference.NO_GPU,), None)
 OFFERS = Offers.parse(
     accelerators={

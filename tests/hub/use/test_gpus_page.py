@@ -155,6 +155,23 @@ def test_who_may_stop_a_server_comes_back_to_what_was_shown(hub: RunningHub) -> 
     assert not hub.server("ann")
 
 
+def test_whose_server_an_administrator_has_stopped_reads_it_and_nobody_is_told_of_their_own_stop(
+    hub: RunningHub,
+) -> None:
+    ann, said = hub.person("ann"), "ended because an administrator stopped it."
+    stop(hub.person("admin"))
+    assert said in ann.open("/hub/home").html
+    assert f"Your last server {said}" in ann.open("/hub/spawn").html
+
+    hub.start_until_ready("ann", {"accelerator": "t4", "gpus": 1})
+    assert said not in ann.open("/hub/home").html
+    sent = {"_xsrf": ann.xsrf}
+    address = f"{hub.url}/hub/gpuspawner/stop/ann/"
+    assert ann.session.post(address, data=sent, headers={"Referer": hub.url}).ok
+    assert not hub.server("ann")
+    assert said not in ann.open("/hub/home").html
+
+
 def test_a_button_leads_nowhere_else(hub: RunningHub) -> None:
     answer = stop(hub.person("admin"), order="//evil.example", page="x", next="//evil.example")
 

@@ -66,6 +66,24 @@ def test_an_ending_is_stored_before_the_hub_stores_that_the_server_has_stopped(
     assert stopped(again) is Kind.EVICTED
 
 
+async def test_a_stop_by_somebody_else_is_stored_unless_the_server_has_ended_already(
+    after_restart, up, monkeypatch
+) -> None:
+    async def gone(*_: object) -> None: ...
+
+    monkeypatch.setattr(KubeSpawner, "stop", gone)
+    up.gpuspawner_gates.server_state.stopped_by_another()
+    assert up.gpuspawner_gates.server_state.why == "stopped"
+    await up.stop()
+    assert kind(up) is stopped(up) is Kind.STOPPED
+
+    again = after_restart(runs=True)
+    again.gpuspawner_gates.server_state.answers()
+    again.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
+    again.gpuspawner_gates.server_state.stopped_by_another()
+    assert stopped(again) is Kind.EVICTED
+
+
 async def test_a_cut_start_that_never_comes_up_is_stored_so_before_the_hub_has_stopped_it(
     after_restart, monkeypatch
 ) -> None:

@@ -55,6 +55,13 @@ GIB = 2**30
             ),
         ),
         (
+            Ending(Kind.STOPPED, NOW),
+            (
+                "Your last server ended because an administrator stopped it. Please ask them why "
+                "before you start it again."
+            ),
+        ),
+        (
             Ending(Kind.HUB_RESTARTED, NOW),
             (
                 "Your last server didn't start, because the hub was restarted meanwhile. Please "
