@@ -100,6 +100,8 @@ def _at_field(decision: Refuse) -> FieldError:
     now = decision.reason is Reason.BUSY
     if decision.apart is not None:
         return FieldError(ACCELERATOR, _("Not where your files are."))
+    if decision.held is not None:
+        return FieldError(ACCELERATOR, _("Your files are in use."))
     if decision.one_share:
         return FieldError(GPUS.name, _limit(1, now=now))
     if decision.reason in (Reason.BUSY, Reason.IMPOSSIBLE):

@@ -13,6 +13,7 @@ from gpuspawner.preflight.decision import (
     Alternative,
     Apart,
     Difference,
+    HeldBy,
     Reason,
     Refuse,
     ResourceRoom,
@@ -105,7 +106,7 @@ def why(decision: Refuse) -> str:
     if decision.apart is not None:
         return _apart(decision.grant, decision.apart)
     match decision.reason:
-        case Reason.BUSY if decision.in_line and decision.shortage is None:
+        case Reason.BUSY if decision.in_line and not (decision.shortage or decision.held):
             return _in_line(decision.in_line)
         case Reason.BUSY:
             return _busy(decision)
@@ -159,6 +160,10 @@ def _in_line(count: int) -> str:
 
 def _busy(decision: Refuse) -> str:
     grant, gpus, shortage = decision.grant, decision.gpus, decision.shortage
+    if decision.held is HeldBy.OWN:
+        return _("Your files are in use by another server of yours.")
+    if decision.held is not None:
+        return _("Your server's files are in use, and only one server can use them at a time.")
     if gpus is not None and gpus.most_free < gpus.asked:
         return _gpus_busy(grant, gpus)
     if shortage is None:
@@ -271,6 +276,8 @@ def _way_out(decision: Refuse) -> str:
         if gpus and plain:
             return _("You can have {others}, or start without a GPU.").format(others=others)
         return _("You can have {others}.").format(others=others)
+    if decision.held is HeldBy.OWN:
+        return _("Please stop that server first.")
     if decision.rejection is not None:
         return admission.way_out(decision.rejection)
     if decision.queue is not None:

@@ -11,6 +11,7 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.servers import USER
 from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.alternatives import Variant, Variants, nearest
@@ -20,6 +21,7 @@ from gpuspawner.preflight.decision import (
     Alternative,
     Apart,
     Decision,
+    HeldBy,
     InQueue,
     Reason,
     Refuse,
@@ -279,6 +281,9 @@ class Decider:
         if proposal.is_open and (rises or self._might_go_elsewhere(subject)):
             return Start(grant, (_OPEN,))
         outlook = self._to_come.outlook(proposal.key, subject, proposal.declared_pool)
+        can_grow = not isinstance(outlook, CannotScaleUp)
+        if verdict.in_use and (can_grow or self._has_room_at_home(subject, verdict)):
+            return self._held(proposal, verdict.in_use)
         if not isinstance(outlook, CannotScaleUp):
             return Wait(grant, outlook)
         nodes = self._counts.candidates(pod)
@@ -297,6 +302,23 @@ class Decider:
             one_share=one_share,
             apart=self._apart(subject, verdict),
         )
+
+    def _has_room_at_home(self, subject: Subject, verdict: Verdict) -> bool:
+        """Whether a node that can use the pod's volumes has room for it."""
+        bare = self._verdicts.nodes(_without_volumes(subject))
+        return not bare.isdisjoint(verdict.busy)
+
+    def _held(self, proposal: Proposal, claims: Collection[str]) -> Decision:
+        """Decide about a pod that only waits for others to give up these claims."""
+        namespace, name = proposal.key
+        pods = self._state.pods.in_namespaces((namespace,))
+        holders = [it for it in pods if it.name != name and set(it.claims) & set(claims)]
+        if not holders:
+            return Start(proposal.grant, (OLDER_POD,))
+        labels = (proposal.decoded.metadata.labels if proposal.decoded else None) or {}
+        is_own = USER in labels and any(it.labels.get(USER) == labels[USER] for it in holders)
+        refusal = self._though_it_fits(proposal, Reason.BUSY)
+        return msgspec.structs.replace(refusal, held=HeldBy.OWN if is_own else HeldBy.OTHER)
 
     def _apart(self, subject: Subject, verdict: Verdict) -> Apart | None:
         """Return where its volumes are, if only they keep a pod off all nodes with room, or any."""

@@ -69,6 +69,14 @@ class Reason(StrEnum):
     """The API server or its queue rejects it, for a reason that an administrator must fix."""
 
 
+class HeldBy(StrEnum):
+    """Who has a volume that only one pod can use at a time."""
+
+    OWN = "own"
+    """A server of the same user."""
+    OTHER = "other"
+
+
 class Difference(StrEnum):
     """How an alternative differs from the request."""
 
@@ -241,6 +249,7 @@ class Refuse(msgspec.Struct, frozen=True):
         queue: Why its queue of Kueue doesn't take it; None if it does, or if it has none.
         one_share: Whether the nodes share GPUs, and give a container only one share.
         apart: Where its volumes are, if only these keep it off all nodes with room for it.
+        held: Who has one of its volumes, if only that is in the way.
     """
 
     grant: Grant
@@ -259,6 +268,7 @@ class Refuse(msgspec.Struct, frozen=True):
     queue: Never | Closed | None = None
     one_share: bool = False
     apart: Apart | None = None
+    held: HeldBy | None = None
 
     @property
     def is_reserved(self) -> bool:

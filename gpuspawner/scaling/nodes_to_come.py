@@ -145,9 +145,9 @@ class NodesToCome:
         )
 
     def _lacks_node(self, subject: Subject) -> bool:
-        """Whether a pending pod needs another node; no node helps against a missing claim, say."""
+        """Whether a pending pod needs another node; none helps if a claim is missing or in use."""
         verdict = self._verdicts.verdict(subject)
-        return verdict.outcome in NO_ROOM and verdict.rejected is None
+        return verdict.outcome in NO_ROOM and not (verdict.rejected or verdict.in_use)
 
     def _judge(self, growths: Sequence[Growth], pod: Judged, waiting: Sequence[Subject]) -> Outlook:
         futures = [Future.of(growth, pod, len(waiting) + 1) for growth in growths]

@@ -310,6 +310,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
         preemption_seconds=preemption.seconds,
         busy=could.busy,
         away=could.away,
+        in_use=filters.in_use,
     )
 
 

@@ -76,7 +76,8 @@ class Filters:
             self.rejected = Rejected(CONFLICT)
         self.claims = PodClaims() if isinstance(claims, Rejected) else claims
         self._assumed = assumed
-        self._in_use = self._claims_in_use()
+        self.in_use = self._claims_in_use()
+        """Names of its ReadWriteOncePod claims that bound pods have: no new node helps."""
         self.limits = VolumeLimits(pod, self.claims, state.storage, state.rules)
         self.pods = pod_choice(pod, state.storage)
         """The pod's required affinity and anti-affinity."""
@@ -163,7 +164,7 @@ class Filters:
                 return (in_use,)
         # If no claim is in use and the pod has no disks, the scheduler skips the plugin even if
         # pods are nominated.
-        if (self._in_use or self.disks) and self._one_pod_conflict(added, removed):
+        if (self.in_use or self.disks) and self._one_pod_conflict(added, removed):
             return (ClaimInUse(tuple(sorted(self.claims.one_pod))),)
         if self.limits.needed:
             limit = self.limits.failure(node, here, frozenset(pod.key for pod in removed))
@@ -179,7 +180,7 @@ class Filters:
     def _one_pod_conflict(self, added: Pods, removed: Pods) -> bool:
         """Return whether a claim is in use: in any namespace, like the plugin."""
         one_pod = self.claims.one_pod
-        uses = len(self._in_use)
+        uses = len(self.in_use)
         for pods, sign in ((added, 1), (removed, -1)):
             uses += sign * sum(claim in one_pod for pod in pods for claim in pod.claims)
         return uses > 0

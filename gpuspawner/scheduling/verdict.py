@@ -78,6 +78,8 @@ class Verdict(msgspec.Struct, frozen=True, dict=True):
     """Nodes that could hold the pod once other pods start or end."""
     away: tuple[str, ...] = ()
     """Nodes that could hold it once they come back: cordoned, not ready, unhealthy devices."""
+    in_use: frozenset[str] = frozenset()
+    """Its ReadWriteOncePod claims that other pods have: until these end, no node can hold it."""
 
     @cached_property
     def reasons(self) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from gpuspawner.preflight.decision import (
     AfterPreemption,
     Alternative,
     Difference,
+    HeldBy,
     Overruled,
     Reason,
     Refuse,
@@ -111,6 +112,12 @@ SENTENCES = {
                 Alternative(nvidia("A100", 1, 16 * GIB), (Difference.LESS_MEMORY,), None),
             ),
         )
+    ),
+    "the home in another server": messages.refusal(
+        Refuse(nvidia("A100", 1), Reason.BUSY, held=HeldBy.OWN)
+    ),
+    "a volume in another pod": messages.refusal(
+        Refuse(nvidia("A100", 1), Reason.BUSY, held=HeldBy.OTHER)
     ),
     "others at once": messages.refusal(
         Refuse(nvidia("A100", 1), Reason.TRY_AGAIN, gpus(1, 1, 1, 1, 1))

@@ -13,7 +13,8 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.offers.user_options import GPURequest
-from gpuspawner.preflight.decision import Apart, Reason, Refuse
+from gpuspawner.preflight.decider import OLDER_POD
+from gpuspawner.preflight.decision import Apart, Decision, HeldBy, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
 from tests.unit.makers.storage import HOME, STORAGE_KINDS
@@ -24,6 +25,7 @@ from tests.unit.makers.worlds import (
     StillView,
     labelled,
     node,
+    of_pool,
     pod,
     proposal,
 )
@@ -202,3 +204,58 @@ def test_a_user_reads_where_the_files_are_and_where_the_gpu_is(said, facts) -> N
     text = refusal(Refuse(grant, Reason.IMPOSSIBLE, apart=where)).text
 
     assert text.startswith(f"{said} A server runs where its files are. ")
+
+
+OWNER = "hub.jupyter.org/username"
+
+
+def server(name: str, owner: str, gpus: int = 0, on: str = "") -> Plain:
+    """Return a server with the home."""
+    made = pod(name, gpus, on=on, volumes=[HOME])
+    made["metadata"]["labels"] = {OWNER: owner}
+    return made
+
+
+def asked(*objects: tuple[str, Plain], max_nodes: int = 2) -> Decision:
+    """Decide about a server of ada's with a GPU and a home that one pod can use at a time."""
+    (kind, home), disk = home_at(ZONE, "a")
+    home["spec"]["accessModes"] = ["ReadWriteOncePod"]
+    what = replace(of_pool("a", max_nodes=max_nodes), pod=server("a", "ada", 1))
+    return on(*objects, (kind, home), disk).decider.check(what)
+
+
+@pytest.mark.parametrize("gpu", ["a100", "none"], ids=["present machine", "machine to come"])
+@pytest.mark.parametrize(
+    ("owner", "held", "said"),
+    [("ada", HeldBy.OWN, "stop that server"), ("ben", HeldBy.OTHER, "try again")],
+)
+def test_no_machine_is_waited_for_while_only_another_server_has_the_home(
+    gpu, owner, held, said
+) -> None:
+    holder = "Pod", server("other", owner, on="m")
+    refused = asked(machine("m", 1, "a", gpu=gpu), holder)
+
+    assert isinstance(refused, Refuse)
+    assert (refused.reason, refused.held) == (Reason.BUSY, held)
+    text = refusal(refused).text
+    assert said in text
+    assert "in use" in text
+    assert [it.text for it in OnForm.of_refusal(refused).errors] == ["Your files are in use."]
+
+
+def test_a_home_in_use_is_not_blamed_for_a_machine_that_could_not_take_the_server_either() -> None:
+    holder = "Pod", server("other", "ada", on="m")
+    full = machine("m", 1, "a"), ("Pod", pod("x", 1, on="m")), holder
+    elsewhere = machine("c", 0, "a", gpu="none"), machine("m", 1, "b"), holder
+
+    for objects in (full, elsewhere):
+        refused = asked(*objects, max_nodes=1)
+        assert isinstance(refused, Refuse)
+        assert refused.held is None
+
+
+def test_a_home_that_only_the_older_pod_of_the_server_has_refuses_nothing() -> None:
+    older = "Pod", server("a", "ada", on="c")
+    decision = asked(machine("c", 0, "a", gpu="none"), machine("m", 1, "a"), older)
+
+    assert decision == Start(decision.grant, (OLDER_POD,))
