@@ -268,7 +268,7 @@ class Accelerators(ServerSource):
         started = hooks.as_started(self.spawner)
         try:
             async with within_start_timeout(self.spawner):
-                pod = await started.gpuspawner_stock.kubespawner.get_pod_manifest()
+                pod = await started.gpuspawner_stock.make_pod()
         except Exception as error:  # noqa: BLE001, the third gate makes the pod again
             name = log_name(self.spawner)
             self.spawner.log.info("Can't build the pod of %s yet: %r", name, error)

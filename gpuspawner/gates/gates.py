@@ -175,7 +175,7 @@ class Gates:
 
     async def pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""
-        made = await self._stock.kubespawner.get_pod_manifest()
+        made = await self._stock.make_pod()
         if setting(self._spawner, "do_not_disrupt"):
             made.metadata.annotations = {**UNDISRUPTED, **(made.metadata.annotations or {})}
         pod = model_in_queue(self._spawner, self._runtime.view.queues, made)
