@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 from tornado import web
 
+from gpuspawner.compat.kubespawner import is_of_others
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import one_line
@@ -20,6 +21,8 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import OverQuota, Rejection
 from gpuspawner.profiles.profile_options import PROFILE, Sketch
 from gpuspawner.runtime import Runtime
+from gpuspawner.start import hooks
+from gpuspawner.start.host import within_start_timeout
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 
@@ -78,6 +81,7 @@ class Tried(msgspec.Struct, frozen=True):
     Attributes:
         proposal: Its pod, after admission; None if there can be no pod.
         problem: Why there can be no pod.
+        failure: How an administrator's code fails for the owner, if that is why.
         choice: What the options mean, before admission; None if they mean nothing.
     """
 
@@ -86,6 +90,7 @@ class Tried(msgspec.Struct, frozen=True):
     decision: Decision | None = None
     problem: str = ""
     choice: Choice | None = None
+    failure: Exception | None = None
 
     @property
     def pod(self) -> Pod | None:
@@ -109,13 +114,15 @@ class Tried(msgspec.Struct, frozen=True):
 
 async def try_out(asking: Asking, server: OfferedServer) -> Tried:
     """Resolve a server's options, ask admission, and judge the pod that comes back."""
+    choice, problem = None, _("KubeSpawner can't make a pod of its settings.")
     try:
         choice = await resolved(asking, server.options)
     except UnusableError as error:
-        return Tried(server, problem=str(error))
+        problem = str(error)
+    if choice is None or choice.proposal.pod.get("spec") is None:
+        failure = await _failure_of_code(asking.spawner, server.options)
+        return Tried(server, problem=problem, failure=failure)
     proposal = choice.proposal
-    if proposal.pod.get("spec") is None:
-        return Tried(server, problem=_("KubeSpawner can't make a pod of its settings."))
     admitted = await asking.admission.admit(proposal.namespace, proposal.pod)
     if isinstance(admitted, Rejection):
         decision = rejected(proposal.grant, admitted)
@@ -123,6 +130,20 @@ async def try_out(asking: Asking, server: OfferedServer) -> Tried:
     if admitted is not None:
         proposal = proposal.admitted(admitted)
     return Tried(server, proposal, asking.runtime.preflight.decider.check(proposal), choice=choice)
+
+
+async def _failure_of_code(spawner: Any, options: Mapping[str, object]) -> Exception | None:
+    """Return how an administrator's function or class fails for the spawner's owner, if it does."""
+    started = hooks.as_started(spawner).gpuspawner_copy()
+    started.user_options = dict(options)
+    try:
+        async with within_start_timeout(started):
+            if started.profile_list:
+                await started.gpuspawner_stock.load_user_options()
+            await started.gpuspawner_stock.make_pod()
+    except Exception as failed:  # noqa: BLE001, it is the administrator's code
+        return failed if isinstance(failed, TimeoutError) or is_of_others(failed) else None
+    return None
 
 
 async def resolved(asking: Asking, raw: Mapping[str, object]) -> Choice:

@@ -58,8 +58,7 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
         forbidden = any(finding.id == rights.NO_SERVERS for finding in found)
         asked = replace(hub, admission=NoAdmission()) if forbidden else hub
         try:
-            tried = [await try_out(asked, it) for it in await listed(asked)]
-            failing = None if any(it.proposal for it in tried) else await settings.check_code(hub)
+            tried, failing = [await try_out(asked, it) for it in await listed(asked)], None
         except UnusableError as failed:
             tried, failing = [], settings.without_servers(hub, failed)
         found += claims.check(hub.state, tried, await claim_drivers(hub.runtime.client))

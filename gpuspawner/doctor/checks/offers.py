@@ -6,6 +6,7 @@ from gpuspawner.doctor.checks import devices, labels, storage
 from gpuspawner.doctor.checks.causes import Cause, cause
 from gpuspawner.doctor.checks.devices import Ill
 from gpuspawner.doctor.checks.labels import Selectors
+from gpuspawner.doctor.checks.settings import own_code
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.nodes import names, selected
 from gpuspawner.gates.what_if import OfferedServer, Tried
@@ -30,7 +31,7 @@ def check(hub: Hub, tried: list[Tried], ill: Ill) -> Iterator[Finding]:
             broken.add(offer)  # those checks say so
         if offer in broken:
             continue
-        because = cause(hub.state, it, selectors)
+        because = own_code(hub, it.failure) if it.failure else cause(hub.state, it, selectors)
         if because is None:
             sound.append(it)
             continue
@@ -41,7 +42,8 @@ def check(hub: Hub, tried: list[Tried], ill: Ill) -> Iterator[Finding]:
         yield because.finding(*zip(*servers, strict=True))
     for offer in dict.fromkeys(it.server.offer for it in sound):
         yield _fine([it for it in sound if it.server.offer == offer])
-    yield from _not_offered(hub.state, tried)
+    if all(it.proposal for it in tried):
+        yield from _not_offered(hub.state, tried)
 
 
 def _fine(tried: list[Tried]) -> Finding:

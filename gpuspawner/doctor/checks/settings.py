@@ -10,18 +10,24 @@ from traitlets.utils.importstring import import_item
 
 from gpuspawner import configuration
 from gpuspawner.compat import hub_limits
-from gpuspawner.compat.kubespawner import is_of_others
 from gpuspawner.configuration import SAME_NAME, shared_names
+from gpuspawner.doctor.checks.causes import Cause
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.gates.what_if import NOBODY, UnusableError
 from gpuspawner.kube.autoscaling import Disruption, NodePool
 from gpuspawner.kube.quoting import count, listing, quote
 from gpuspawner.kube.servers import KARPENTER
-from gpuspawner.messages.administrators import Finding, error, find_conflict, fine, warning
+from gpuspawner.messages.administrators import (
+    Finding,
+    Severity,
+    error,
+    find_conflict,
+    fine,
+    warning,
+)
 from gpuspawner.profiles import override_mistakes
 from gpuspawner.runtime import DRY_RUN_PATIENCE
 from gpuspawner.spawner import GPUSpawner
-from gpuspawner.start import hooks
 from gpuspawner.start.host import within_start_timeout
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.traits import ENFORCE, OFF
@@ -145,36 +151,32 @@ def without_servers(hub: Hub, failed: UnusableError) -> Finding:
     if is_broken and not is_function:
         advice = "Correct KubeSpawner.profile_list."
         return error("profiles", f"No user can start a server: {failed}", advice)
-    make, whom = _of_owner(hub)
+    severity, whom = _of_owner(hub)
     does = "fails for" if is_broken else "forbids it to"
     what = "The function of KubeSpawner.profile_list" if is_function else "Code of yours"
     text = f"{what} {does} {whom}: {failed}"
-    return make("profiles", text, "Name somebody who may start servers with --user, or correct it.")
+    advice = "Name somebody who may start servers with --user, or correct it."
+    return Finding("profiles", severity, text, advice)
 
 
-async def check_code(hub: Hub) -> Finding | None:
-    """Check whether the administrator's functions and classes make a pod for the owner."""
-    started = hooks.as_started(hub.spawner)
-    try:
-        async with within_start_timeout(started):
-            await started.gpuspawner_stock.make_pod()
-    except Exception as failed:  # noqa: BLE001, it is the administrator's code
-        if isinstance(failed, TimeoutError) or is_of_others(failed):
-            make, whom = _of_owner(hub)
-            return make(
-                "own-code",
-                "The doctor can't check what users can start, because a function or class of yours "
-                f"fails for {whom}: {failed!r}.",
-                "Name a real user with --user, and their groups with --group, or correct it. The "
-                "doctor knows nothing else of a user; --start starts a server in the hub, which "
-                "does.",
-            )
-    return None
+def own_code(hub: Hub, failure: Exception) -> Cause:
+    """Say that the administrator's functions and classes make no pod for the owner."""
+    severity, whom = _of_owner(hub)
+    return Cause(
+        "own-code",
+        "The doctor can't check {servers}, because a function or class of yours fails for "
+        f"{whom}: {failure!r}.",
+        "Name a real user with --user, and their groups with --group, or correct it. The doctor "
+        "knows nothing else of a user; --start starts a server in the hub, which does.",
+        worst=severity,
+    )
 
 
-def _of_owner(hub: Hub) -> tuple[Callable[[str, str, str], Finding], str]:
+def _of_owner(hub: Hub) -> tuple[Severity, str]:
     """Return how bad it is if code fails for the owner, and who that is."""
-    return (warning, "an imagined user") if hub.owner == NOBODY else (error, quote(hub.owner.name))
+    if hub.owner == NOBODY:
+        return Severity.WARNING, "an imagined user"
+    return Severity.ERROR, quote(hub.owner.name)
 
 
 def _is_ours(given: Any) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tornado import web
 from traitlets.config import Config
 
 from gpuspawner.doctor.checks import devices, offers
 from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.offered_servers import listed
-from gpuspawner.gates.what_if import try_out
+from gpuspawner.gates.what_if import NOBODY, try_out
 from gpuspawner.messages.administrators import Finding, Severity
+from gpuspawner.policies.owner import Owner
 from tests.unit.makers import kueue_worlds
 from tests.unit.makers.files import Files
 from tests.unit.makers.profile_lists import OWN_IMAGE
@@ -164,6 +167,37 @@ async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_
         "Nobody can start the profile “A”: KubeSpawner can't make a pod of its settings."
     )
     assert "Users can start the profile “B”" in told[1].text
+
+
+def of_team(spawner: Any) -> str:
+    return str({"ann": "a"}[spawner.user.name])
+
+
+def forbid(_: Any) -> str:
+    raise web.HTTPError(403, "you have no team")
+
+
+@pytest.mark.parametrize("fails", [of_team, forbid])
+@pytest.mark.parametrize(
+    ("owner", "severity"), [(NOBODY, Severity.WARNING), (Owner("bob"), Severity.ERROR)]
+)
+async def test_code_that_fails_in_one_profile_is_an_error_only_of_a_real_user(
+    tmp_path: Path, fails: Any, owner: Owner, severity: Severity
+) -> None:
+    team = {"display_name": "A", "kubespawner_override": {"environment": {"TEAM": fails}}}
+    broken = {"display_name": "C", "kubespawner_override": {"tolerations": {"key": "gpu"}}}
+    Files(tmp_path, [node("n", 1)])
+    profiles = [{"display_name": "B"}, team, broken]
+    hub = of_files(Config(KubeSpawner={"profile_list": profiles}), tmp_path, owner)
+
+    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {}))
+
+    assert [(it.id, it.severity) for it in told] == [
+        ("own-code", severity),
+        ("unusable", Severity.ERROR),
+        ("offer", Severity.FINE),
+    ]
+    assert "can't check the profile “A”, because a function or class of yours" in told[0].text
 
 
 async def test_a_profile_whose_image_is_written_in_is_tried_without_it(tmp_path: Path) -> None:

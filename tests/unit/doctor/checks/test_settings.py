@@ -14,10 +14,11 @@ from traitlets.config import Config
 
 from gpuspawner import GPUSpawner
 from gpuspawner.configuration import check, load
-from gpuspawner.doctor.checks import settings
+from gpuspawner.doctor.checks import offers, settings
 from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.offered_servers import listed
-from gpuspawner.gates.what_if import NOBODY, UnusableError
+from gpuspawner.gates.what_if import NOBODY, UnusableError, try_out
+from gpuspawner.messages.administrators import Finding
 from gpuspawner.policies.owner import Owner
 from gpuspawner.start.refusal import misconfigured
 from gpuspawner.use.idle_servers import DeviceUse, Window
@@ -272,6 +273,12 @@ def hub_for(folder: Path, owner: Owner, **kube: Any) -> Any:
     return of_files(config, folder, owner)
 
 
+async def code_of(hub: Any) -> Finding | None:
+    """Return what the doctor says of the administrator's code, if anything."""
+    told = offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {})
+    return next((it for it in told if it.id == "own-code"), None)
+
+
 ASKING = (of_team, of_groups, of_the_database)
 
 
@@ -287,7 +294,7 @@ ASKING = (of_team, of_groups, of_the_database)
 async def test_code_that_asks_who_the_user_is_makes_no_error_for_an_imagined_one(
     tmp_path: Path, settings_: dict[str, Any]
 ) -> None:
-    finding = await settings.check_code(hub_for(tmp_path, NOBODY, **settings_))
+    finding = await code_of(hub_for(tmp_path, NOBODY, **settings_))
 
     assert finding is not None
     assert (finding.id, finding.severity) == ("own-code", "warning")
@@ -298,9 +305,9 @@ async def test_code_that_asks_who_the_user_is_makes_no_error_for_an_imagined_one
 async def test_of_a_real_user_such_code_makes_a_pod_or_an_error(tmp_path: Path) -> None:
     kube = {"environment": {"TEAM": of_team}}
 
-    assert await settings.check_code(hub_for(tmp_path, Owner("ann"), **kube)) is None
+    assert await code_of(hub_for(tmp_path, Owner("ann"), **kube)) is None
 
-    finding = await settings.check_code(hub_for(tmp_path, Owner("bob"), **kube))
+    finding = await code_of(hub_for(tmp_path, Owner("bob"), **kube))
     assert finding is not None
     assert finding.severity == "error"
     assert "fails for 'bob': KeyError('bob')." in finding.text
@@ -311,7 +318,7 @@ async def test_a_setting_of_which_kubespawner_makes_no_pod_is_no_fault_of_code(
 ) -> None:
     hub = hub_for(tmp_path, NOBODY, tolerations={"key": "gpu"})
 
-    assert await settings.check_code(hub) is None
+    assert await code_of(hub) is None
 
 
 @pytest.mark.parametrize(
