@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpuspawner.doctor.checks import devices, labels, storage
+from gpuspawner.doctor.checks import devices, labels, queues, storage
 from gpuspawner.doctor.checks.causes import Cause, cause
 from gpuspawner.doctor.checks.devices import Ill
 from gpuspawner.doctor.checks.labels import Selectors
@@ -41,9 +41,18 @@ def check(hub: Hub, tried: list[Tried], ill: Ill) -> Iterator[Finding]:
     for because, servers in found.items():
         yield because.finding(*zip(*servers, strict=True))
     for offer in dict.fromkeys(it.server.offer for it in sound):
-        yield _fine([it for it in sound if it.server.offer == offer])
+        its = [it for it in sound if it.server.offer == offer]
+        yield _untold(its) if queues.are_unseen(hub) else _fine(its)
     if all(it.proposal for it in tried):
         yield from _not_offered(hub.state, tried)
+
+
+def _untold(tried: list[Tried]) -> Finding:
+    text = (
+        "Each user's namespace may have its own queue in Kueue, which then decides when "
+        f"{_all([it.server for it in tried])} can start."
+    )
+    return fine("offer", text, "Name a user with --user, to check their queue.")
 
 
 def _fine(tried: list[Tried]) -> Finding:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gpuspawner.cluster.kueue_objects import DEFAULT_QUEUE
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.gates.what_if import NOBODY
+from gpuspawner.kube.kueue import LocalQueue
 from gpuspawner.kube.quoting import did_you_mean, one_line
 from gpuspawner.kueue.queues import quota_of
 from gpuspawner.messages.administrators import Finding, error, fine, warning
@@ -16,8 +17,7 @@ _PLACE = "GPUSpawner.kueue_queue"
 def check(hub: Hub) -> Iterator[Finding]:
     """Check the LocalQueue that servers name, unless only a user would tell its namespace."""
     objects, namespace, configured = hub.view.queues, hub.spawner.namespace, hub.spawner.kueue_queue
-    is_made_up = hub.spawner.enable_user_namespaces and hub.owner == NOBODY
-    if is_made_up or not objects.knows_quotas or configured == "":
+    if _is_made_up(hub) or not objects.knows_quotas or configured == "":
         return
     queue = configured or DEFAULT_QUEUE
     found = quota_of(objects, queue, namespace)
@@ -35,6 +35,17 @@ def check(hub: Hub) -> Iterator[Finding]:
             "starts.",
             f"Create it, or correct {_PLACE}.",
         )
+
+
+def are_unseen(hub: Hub) -> bool:
+    """Whether servers may wait in queues of namespaces that only a user would tell."""
+    configured, objects = hub.spawner.kueue_queue, hub.view.queues
+    has_default = any(name == DEFAULT_QUEUE for _, name in objects.keys(LocalQueue.__name__))
+    return _is_made_up(hub) and bool(has_default if configured is None else configured)
+
+
+def _is_made_up(hub: Hub) -> bool:
+    return hub.spawner.enable_user_namespaces and hub.owner == NOBODY
 
 
 def _closed(queue: str, found: Closed) -> Finding:

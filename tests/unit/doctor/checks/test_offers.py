@@ -110,6 +110,24 @@ async def test_of_a_server_in_a_queue_nobody_says_that_it_can_start_now(
     assert {it.id for it in told} == {"offer"}
 
 
+@pytest.mark.parametrize("configured", ["default", None, ""])
+async def test_of_an_imagined_user_s_namespace_nobody_says_what_its_queue_does(
+    tmp_path: Path, configured: str | None
+) -> None:
+    files = Files(tmp_path, [labelled(node("n", 4), {"gpu": "t4"})])
+    for kind, it in a_queue().items():
+        files.put(kind, [dict(it)])
+    ours = {"accelerators": OFFERED, "kueue_queue": configured}
+    config = Config(GPUSpawner=ours, KubeSpawner={"enable_user_namespaces": True})
+
+    for owner in (NOBODY, Owner("ann")):
+        hub = of_files(config, tmp_path, owner)
+        told = [*offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {})]
+        is_untold = owner == NOBODY and configured != ""
+        said = ["own queue" in it.text for it in told]
+        assert said == [is_untold, is_untold]
+
+
 async def test_that_a_node_is_away_is_told_of_servers_in_a_queue_too(tmp_path: Path) -> None:
     away = labelled(node("n", 4, unschedulable=True), {"gpu": "t4"})
 
