@@ -4,10 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from msgspec import structs
+
 from gpuspawner.kube.kueue import is_gated, queue_of, without_gates
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Manifest, Undecodable, convert, manifest_of
-from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.pods import Pod, Toleration
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.node_affinity import off
 from gpuspawner.preflight.learned_hooks import Later, MadeFor, kind_of
@@ -102,7 +104,9 @@ class Proposal:
     def subject(self) -> Subject | Undecodable:
         """The pod to evaluate, as kube-scheduler gets it; an `Undecodable` if it can't be read."""
         pod = self._read
-        return Subject(without_gates(pod), self.new_claims) if isinstance(pod, Pod) else pod
+        if not isinstance(pod, Pod):
+            return pod
+        return Subject(_as_kubelet_reads(without_gates(pod)), self.new_claims)
 
     @cached_property
     def _read(self) -> Pod | Undecodable:
@@ -113,3 +117,25 @@ class Proposal:
         if isinstance(pod, Pod | Undecodable):
             return pod
         return Undecodable("Pod", *self.key, "", "it is no pod")
+
+
+def _as_kubelet_reads(pod: Pod) -> Pod:
+    """Return a pod that names its node without what only a scheduler reads: none gets it.
+
+    The node's kubelet reads resources, ports, the node affinity and taints that end pods
+    (`generalFilter` in pkg/kubelet/lifecycle/predicate.go, `AdmissionCheck` in pkg/scheduler;
+    v1.36.2). It connects volumes, and ends no other pods for a server's.
+    """
+    spec = pod.spec
+    if not spec.node_name:
+        return pod
+    affinity = spec.affinity and structs.replace(
+        spec.affinity, pod_affinity=None, pod_anti_affinity=None
+    )
+    return pod.with_spec(
+        tolerations=[*(spec.tolerations or ()), Toleration(operator="Exists", effect="NoSchedule")],
+        affinity=affinity,
+        topology_spread_constraints=None,
+        scheduler_name="",
+        preemption_policy="Never",
+    )

@@ -72,7 +72,7 @@ class NodesToCome:
         declared: DeclaredPool | None,
         others_than: Callable[[Judged], Sequence[Subject]],
     ) -> Outlook:
-        if self._verdicts.verdict(subject).rejected is not None:
+        if self._verdicts.verdict(subject).rejected is not None or subject.pod.spec.node_name:
             return CannotScaleUp()  # the reason holds for every node
         shape = self._verdicts.shape_of_needs(subject)
         refused = self.pools.refusals.obstacles(shape, self.pools.about())

@@ -202,7 +202,7 @@ class Filters:
 
     def _nominated(self, node: NodeInfo) -> Pods:
         pods = self.state.nominated(node.name)
-        if not pods:
+        if not pods or self.pod.spec.node_name:  # no kubelet reads nominations
             return ()
         meta = self.pod.metadata
         mine = pod_key(meta.namespace, meta.name)
@@ -258,8 +258,8 @@ class Filters:
     def _nearness(self) -> Nearness | None:
         state, namespace = self.state, self.pod.metadata.namespace
         alone = not self.pods.near and not self.pods.away and not self._assumed
-        if alone and not state.pods.repelling(namespace):
-            return None
+        if self.pod.spec.node_name or (alone and not state.pods.repelling(namespace)):
+            return None  # no kubelet reads affinities to pods
         mine = state.storage.get(Namespace, namespace)
         labels = (mine.metadata.labels or {}) if mine else {}
         nearness = Nearness(self.pod, self.pods, labels, state.nodes, state.pods, self._assumed)

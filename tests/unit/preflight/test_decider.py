@@ -487,3 +487,52 @@ async def test_two_servers_that_wait_for_claims_are_not_both_promised_the_only_g
 
     assert is_unknown(await preflight.taking.take(first))
     assert refused(await preflight.taking.take(second)) is Reason.TRY_AGAIN
+
+
+# A pod that names its node never gets to a scheduler: its kubelet decides.
+
+TEAM = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
+APART: dict[str, Any] = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {}, "topologyKey": "gpu"}
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("of_node", "of_pod", "of_other"),
+    [
+        ({"taints": TEAM}, {}, {}),
+        ({"unschedulable": True}, {}, {}),
+        ({}, {"affinity": APART}, {}),
+        ({}, {}, {"affinity": APART}),
+        ({}, {"schedulerName": "volcano"}, {}),
+    ],
+    ids=["taint", "cordon", "anti-affinity", "another's anti-affinity", "another scheduler"],
+)
+def test_what_only_a_scheduler_reads_keeps_no_pod_off_the_node_that_it_names(
+    of_node, of_pod, of_other
+) -> None:
+    other = pod("x", 0, on="n", **of_other)
+    what = proposal("a", 1, nodeName="n", **of_pod)
+    decider = decider_on(("Node", node("n", 1, **of_node)), ("Pod", other))
+
+    assert decider.check(what) == Start(what.grant)
+    assert decider.check(proposal("a", 1, **of_pod)) != Start(what.grant)
+
+
+@pytest.mark.parametrize(
+    ("of_node", "others", "reason"),
+    [
+        ({"taints": [{**TEAM[0], "effect": "NoExecute"}]}, [], Reason.IMPOSSIBLE),
+        ({}, [pod("x", 1, on="n", priority=-10)], Reason.BUSY),
+    ],
+    ids=["NoExecute", "a pod of lower priority"],
+)
+def test_its_kubelet_refuses_a_pod_and_no_new_machine_helps(of_node, others, reason) -> None:
+    free = ("Node", node("free", 1))
+    decider = decider_on(("Node", node("n", 1, **of_node)), free, *(("Pod", it) for it in others))
+
+    assert refusal(decider, of_pool("a", nodeName="n", priority=0)).reason is reason
