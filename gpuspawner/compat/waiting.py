@@ -99,19 +99,14 @@ def is_active(user_name: str, server_name: str, row: object = None) -> bool:
     return spawner is not None and bool(spawner.active) and row in (None, spawner.orm_spawner)
 
 
-async def change_state(
-    user_name: str, server_name: str, change: Callable[[object], object]
-) -> None:
-    """Change what the hub has stored as a server's state, if there is one that isn't active."""
-    db = hub().db
+async def change_state(server: tuple[str, str, Any], change: Callable[[object], object]) -> None:
+    """Change what the hub has stored as a server's state, if it still has it and isn't active."""
 
     def write() -> None:
-        user = orm.User.find(db, user_name)
-        row = user.orm_spawners.get(server_name) if user is not None else None
-        if row is not None and not is_active(user_name, server_name):
-            row.state = change(row.state)
+        if is_stored(*server) and not is_active(*server):
+            server[2].state = change(server[2].state)
 
-    await Database.of(db).written(write)
+    await Database.of(hub().db).written(write)
 
 
 async def surviving(act: Callable[[], Awaitable[T]]) -> T:

@@ -80,7 +80,7 @@ async def resume(kept: StoredPlaces, server: Server) -> None:
         if kept.find(server) and not waiting.is_active(*server):
             log.warning("%s can't wait in line any more: %s", _named(server), answer)
             kept.take(server)
-            await waiting.change_state(*server[:2], without_place)
+            await waiting.change_state(server, without_place)
     except Exception:
         log.exception("The hub's database may still have the place of %s", _named(server))
 

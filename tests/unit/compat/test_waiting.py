@@ -149,19 +149,23 @@ def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(database, monkeypatc
 async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(
     database, monkeypatch
 ) -> None:
-    session = database.session
-    session.add(orm.Spawner(name="", user=database.user("ann"), state={"place": 1}))
+    session, user = database.session, database.user("ann")
+    session.add(orm.Spawner(name="", user=user, state={"place": 1}))
     session.commit()
-    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session, users={}))
+    users = {"ann": SimpleNamespace(orm_spawners=user.orm_spawners, spawners={})}
+    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session, users=users))
+    ((server, _),) = waiting.stored_states("place")
 
-    for server in (("ann", ""), ("ann", "gone"), ("gone", "")):
-        await waiting.change_state(*server, lambda _: {"place": 2})
+    for it in (server, ("ann", "gone", server[2]), ("gone", "", server[2])):
+        await waiting.change_state(it, lambda state: {"place": state["place"] + 1})
     session.rollback()
 
     assert [state for _, state in waiting.stored_states("place")] == [{"place": 2}]
 
 
-def test_a_server_is_not_stored_any_more_once_another_has_its_names(database, monkeypatch) -> None:
+async def test_a_server_is_not_stored_any_more_once_another_has_its_names(
+    database, monkeypatch
+) -> None:
     session, users = database.session, {}
     monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session, users=users))
     first = users["ann"] = database.user("ann")
@@ -172,11 +176,13 @@ def test_a_server_is_not_stored_any_more_once_another_has_its_names(database, mo
 
     session.delete(first)
     session.commit()
-    session.add(orm.Spawner(name="", user=database.user("ann")))
+    session.add(orm.Spawner(name="", user=database.user("ann"), state={"place": 2}))
     session.commit()
-    users["ann"] = orm.User.find(session, "ann")
+    its = orm.User.find(session, "ann").orm_spawners
+    users["ann"] = SimpleNamespace(orm_spawners=its, spawners={})
+    await waiting.change_state(server, lambda _: {})
 
-    assert "" in users["ann"].orm_spawners
+    assert its[""].state == {"place": 2}
     assert not waiting.is_stored(*server)
 
 

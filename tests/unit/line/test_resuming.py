@@ -57,10 +57,8 @@ class Hub:
             self.kept.take((user, server))
         return status
 
-    async def change_state(
-        self, user: str, server: str, change: Callable[[object], object]
-    ) -> None:
-        self.states[user, server] = change(self.states[user, server])
+    async def change_state(self, server: Server, change: Callable[[object], object]) -> None:
+        self.states[server] = change(self.states[server])
 
     def has_stored(self, user: str) -> bool:
         """Whether another restart would start the server."""
