@@ -245,7 +245,7 @@ def spawner_of(config: Config, owner: Owner, id_: int = NO_ID) -> GPUSpawner:
     return made
 
 
-_ANY_ID = 987_654_321
+ANY_ID = 987_654_321
 """An id that no user has, and no name has by chance."""
 
 
@@ -255,8 +255,8 @@ def spawner_in(config: Config, state: ClusterState, owner: Owner) -> GPUSpawner:
     ``pvc_name_template`` may have ``{userid}`` in it. Whoever has no claim yet gets a new one, and
     then the id makes no difference.
     """
-    made = spawner_of(config, owner, _ANY_ID)
-    before, *after = re.escape("/".join((made.namespace, made.pvc_name))).split(str(_ANY_ID))
+    made = spawner_of(config, owner, ANY_ID)
+    before, *after = re.escape("/".join((made.namespace, made.pvc_name))).split(str(ANY_ID))
     name = re.compile(before + "([1-9][0-9]*)" + r"\1".join(after))
     label = labels_of_claim(made)[USER]
     ids = [

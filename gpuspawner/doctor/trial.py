@@ -18,13 +18,12 @@ from traitlets.config import Config
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.compat.kubespawner import labels_of_claim, labels_of_pod
 from gpuspawner.compat.people import slugs_of
-from gpuspawner.doctor.hub import Hub, watching
+from gpuspawner.doctor.hub import ANY_ID, Hub, watching
 from gpuspawner.doctor.hub_api import HubApi, HubApiError, NoHubError
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.meta import BareMeta
 from gpuspawner.kube.objects import UNDECODABLE
-from gpuspawner.kube.servers import SERVER, USER
-from gpuspawner.kube.startup import StartingPod
+from gpuspawner.kube.servers import SERVER, USER, ServerAnnotations
+from gpuspawner.kube.startup import StartingMeta, StartingPod
 from gpuspawner.messages.administrators import Finding, error, fine, warning
 from gpuspawner.policies.owner import Owner
 from gpuspawner.troubles.pulls import Pulled
@@ -39,11 +38,19 @@ _CLAIMS = "persistentvolumeclaims"
 _OF_SCOPES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 
 
+class _Meta(StartingMeta, frozen=True):
+    annotations: ServerAnnotations = ServerAnnotations()
+
+
 class _Object(msgspec.Struct, frozen=True):
-    metadata: BareMeta = BareMeta()
+    metadata: _Meta = _Meta()
 
 
-_Pod = TypeVar("_Pod", _Object, StartingPod)
+class _Started(StartingPod, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+_Pod = TypeVar("_Pod", _Object, _Started)
 
 
 class _List(msgspec.Struct, Generic[T], frozen=True):
@@ -112,12 +119,13 @@ class Trial:
         # namespace it has stored that the user is.
         self._namespace = "" if hub.spawner.enable_user_namespaces else hub.spawner.namespace
         self._place = f"/api/v1/namespaces/{self._namespace}" if self._namespace else "/api/v1"
+        hub.spawner.user.id = ANY_ID
         labels = labels_of_pod(hub.spawner)
-        self._of_owner = f"{USER}={labels[USER]}"
+        self._of_owner = _selector(labels)
         self._of_server = f"{SERVER}={labels[SERVER]}"  # of a new name, that is enough
-        if not self._name:
+        if not self._name and self._of_owner:
             self._of_server = f"{self._of_owner},{self._of_server}"
-        self._of_claim = f"{USER}={labels_of_claim(hub.spawner)[USER]}"
+        self._of_claim = _selector(labels_of_claim(hub.spawner))
         self._others: frozenset[str] = frozenset()
         self._is_answered = False
 
@@ -173,7 +181,7 @@ class Trial:
             return fine("start", f"{ready}. What its pod has isn't known: {unread}")
 
     async def _facts(self) -> Sequence[str]:
-        pods = await self._pods(StartingPod)
+        pods = await self._pods(_Started)
         pod = next((it for it in pods if not it.metadata.deletion_timestamp), None)
         if pod is None:
             raise RequestError("no pod has its labels")
@@ -237,12 +245,14 @@ class Trial:
         where = f"--namespace {self._namespace}" if self._namespace else "--all-namespaces"
         return (
             f"Stop it on the hub's page. kubectl get pods,{_CLAIMS} {where} --selector "
-            f"{self._of_owner} lists what the user has."
+            f"{self._of_owner or self._of_server} lists what the user has."
         )
 
     async def _pods(self, type_: type[_Pod]) -> list[_Pod]:
         """Return the server's pods."""
         found = await self._list(type_, "pods", self._of_server)
+        if not self._name and not self._of_owner:  # these are everybody's default servers
+            found = [it for it in found if it.metadata.annotations.user == self._user]
         return [it for it in found if it.metadata.uid not in self._others]
 
     async def _list(self, type_: type[T], plural: str, labels: str) -> Sequence[T]:
@@ -279,6 +289,11 @@ def _not_started(user: str, refused: HubApiError) -> Finding:
     if isinstance(refused, NoHubError):
         advice = "Look whether the hub is up, and whether --hub-api names its REST API."
     return error("start", f"{user}'s server didn't start: {refused}", advice)
+
+
+def _selector(labels: Mapping[str, str]) -> str:
+    """Select by the label of the owner; by none if it has the user's id, which the hub knows."""
+    return "" if str(ANY_ID) in labels[USER] else f"{USER}={labels[USER]}"
 
 
 def _path(user: str, server: str | None = None) -> str:

@@ -177,6 +177,21 @@ async def test_labels_of_the_configuration_do_not_hide_the_pod_and_its_claim(
         assert tried._of_claim == "hub.jupyter.org/username=files"
 
 
+async def test_a_label_with_the_id_that_only_the_hub_knows_hides_neither_pod_nor_claim() -> None:
+    def default_of(name: str) -> dict[str, Any]:
+        return {"metadata": {"uid": name, "annotations": {"hub.jupyter.org/username": name}}}
+
+    of_id = {"hub.jupyter.org/username": "u-{userid}"}
+    labels = {"extra_labels": of_id, "storage_extra_labels": of_id}
+    pods = [page(default_of("bob"), default_of("ann"), {"metadata": {"uid": "bare"}})]
+
+    async with trial_of(StubApi(), server="", labels=labels, pods=pods) as tried:
+        assert tried._of_server == "hub.jupyter.org/servername="
+        assert tried._of_claim == ""
+        assert "--selector hub.jupyter.org/servername= " in tried._where_to_look()
+        assert [it.metadata.uid for it in await tried._pods(trial._Object)] == ["ann"]
+
+
 @pytest.mark.parametrize("name", ["extra_labels", "storage_extra_labels"])
 async def test_labels_with_which_no_server_starts_are_left_to_the_hub_to_tell(name: str) -> None:
     async with trial_of(StubApi(), server="", labels={name: {"of": "{nobody}"}}) as tried:
