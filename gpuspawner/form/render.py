@@ -19,7 +19,7 @@ from gpuspawner.form.view_model import (
     View,
 )
 from gpuspawner.language import direction, gettext, language_tag, ngettext
-from gpuspawner.messages import OnForm, no_download, stale, would_be
+from gpuspawner.messages import OnForm, login_ended, no_download, stale, would_be
 from gpuspawner.messages.on_form import replaced
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.user_options import GPURequest, fall_back, user_options
@@ -125,6 +125,7 @@ def _words(_language: str) -> Markup:
             no_download=no_download,
             over_limit=over_limit,
             stale=stale,
+            login_ended=login_ended,
         )
     )
     return Markup(words)  # noqa: S704, they are escaped

@@ -6,7 +6,7 @@ Names and texts of people and of the cluster are escaped here. Nothing here deci
 Begin with `refusals`, then `words`.
 """
 
-from gpuspawner.messages.availability import choices_changed, stale, state_text
+from gpuspawner.messages.availability import choices_changed, login_ended, stale, state_text
 from gpuspawner.messages.details import (
     said_before,
     said_first,
@@ -96,6 +96,7 @@ __all__ = [
     "last_start_failed",
     "left_the_line",
     "line_is_full",
+    "login_ended",
     "may_go",
     "misconfigured",
     "mishap",

@@ -76,6 +76,11 @@ def stale() -> str:
     return _("We can't refresh these figures right now.")
 
 
+def login_ended() -> str:
+    """Say that whoever looks at an open form isn't logged in any more; a link that leads back."""
+    return _("Your login has ended. Log in again.")
+
+
 def choices_changed() -> str:
     """Say that an open form has old choices."""
     return _("The choices have changed. Reload this page to see them.")

@@ -19,6 +19,7 @@ from gpuspawner.messages import (
     Message,
     about,
     choices_changed,
+    login_ended,
     no_download,
     profile_choice,
     stale,
@@ -81,7 +82,10 @@ _LIVE = """
   <script src="%s" defer></script>
 </div>
 """
-_SAID = Markup('data-colours="{colours}"\n     data-stale="{stale}" data-changed="{changed}"')
+_SAID = Markup(
+    'data-colours="{colours}"\n     data-stale="{stale}" data-login="{login}"'
+    ' data-changed="{changed}"'
+)
 
 # KubeSpawner 7.1 restores written-in values, from a constant in its page; 7.0 doesn't. The page of
 # jupyterhub-fancy-profiles begins with those of its permalinks, in the fragment of the address.
@@ -226,7 +230,8 @@ def live(addresses: LiveAddresses) -> Markup:
 @lru_cache(64)
 def _said_by_script(_language: str) -> Markup:
     """Return what the script may have to say in the language of the current request."""
-    return _SAID.format(colours=json.dumps(_COLOURS), stale=stale(), changed=choices_changed())
+    said = {"stale": stale(), "login": login_ended(), "changed": choices_changed()}
+    return _SAID.format(colours=json.dumps(_COLOURS), **said)
 
 
 def _said(row: Availability | None) -> dict[str, Any]:

@@ -18,6 +18,25 @@ window.gpuspawnerReleased = (() => {
   return () => released;
 })();
 
+/* Returns the hub's answer, or raises its status. Whoever has logged out elsewhere is told so, because
+   the hub's own page for a form that is sent then doesn't; whoever logs in comes back. */
+window.gpuspawnerAnswered = (answer) => {
+  const root = document.querySelector("[data-login]");
+  if (answer.status === 403 && root && !root.querySelector(".gpuspawner-login")) {
+    const link = document.createElement("a");
+    const next = encodeURIComponent(location.pathname);
+    link.href = root.dataset.stream.replace(/gpuspawner\/stream\/.*/, `login?next=${next}`);
+    link.textContent = root.dataset.login;
+    const said = document.createElement("p");
+    said.className = "gpuspawner-login";
+    said.setAttribute("role", "alert");
+    said.append(link);
+    root.append(said);
+  }
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  return answer;
+};
+
 /* Calls `show` with the states whenever they change, and with the milliseconds over which all open
    pages spread what they ask next. If the page has to ask for the states itself, `ask` does, and
    `fail` says that nobody has answered. `ask` may return nothing if the page shows no states. */
@@ -99,8 +118,7 @@ window.gpuspawnerFollow = (address, xsrf, show, ask, fail) => {
         cache: "no-store",
         signal: mine.signal,
       });
-      if (!answer.ok) throw new Error(`${answer.status}`);
-      await read(answer.body.pipeThrough(new TextDecoderStream()).getReader(), mine);
+      await read(gpuspawnerAnswered(answer).body.pipeThrough(new TextDecoderStream()).getReader(), mine);
     } catch (error) {
       if (error.message === "429") again = EVERY + random(LATER);
       else if (/^4/.test(error.message)) again = LATER; /* logged out, say */

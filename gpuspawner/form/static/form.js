@@ -21,8 +21,7 @@
       body: options && JSON.stringify(options),
       signal: AbortSignal.timeout(REFRESH),
     });
-    if (!answer.ok) throw new Error(`${answer.status}`);
-    return answer.json();
+    return gpuspawnerAnswered(answer).json();
   }
 
   const cards = () => [...root.querySelectorAll("[data-accelerator]")];

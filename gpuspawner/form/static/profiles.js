@@ -59,8 +59,7 @@
       headers: { Accept: "application/json", "X-XSRFToken": xsrf },
       signal: AbortSignal.timeout(REFRESH),
     });
-    if (!answer.ok) throw new Error(`${answer.status}`);
-    return answer.json();
+    return gpuspawnerAnswered(answer).json();
   }
 
   function show({ profiles }) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 
@@ -200,6 +201,22 @@ def test_a_hidden_page_has_no_stream_and_opens_one_when_it_is_visible_again(
         page.evaluate("delete document.hidden")
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     assert again.value.ok
+
+
+def test_who_has_logged_out_elsewhere_logs_in_and_is_back_at_the_form(
+    visit: Visit, hub: RunningHub
+) -> None:
+    page = visit(hub, "zoe")
+    live(page)
+    page.context.clear_cookies()
+    page.locator("input[type=radio]:not(:checked):enabled").first.check()
+
+    page.get_by_role("link", name="Your login has ended. Log in again.").click()
+    page.get_by_label("Username").fill("zoe")
+    page.get_by_label("Password").fill("x")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(re.compile("/hub/spawn"))
+    live(page)
 
 
 def test_a_form_whose_stream_fails_asks_instead(visit: Visit, hub: RunningHub) -> None:

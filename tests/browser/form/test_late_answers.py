@@ -24,7 +24,7 @@ LIVE = LiveAddresses(
     script="/form.js",
     states="/states",
     decision="/decision",
-    stream="/stream",
+    stream="/hub/gpuspawner/stream/ann/",
     follow="/follow.js",
 )
 IN_USE = Message.of("The one T4 is in use.")
@@ -86,6 +86,7 @@ class Hub:
 
     def take(self, route: Route) -> None:
         name = urlsplit(route.request.url).path.removeprefix("/")
+        name = "stream" if "/stream/" in name else name
         if name in FORMS:
             route.fulfill(body=FORMS[name], content_type="text/html")
         elif (STATIC / name).is_file():
@@ -305,6 +306,20 @@ def test_states_that_come_while_something_is_pressed_are_shown_after_it(
 
     hub.page.clock.run_for(1000)
     expect(t4(hub)).to_have_text("0 free")
+
+
+@pytest.mark.parametrize("asked", ["stream", "decision"])
+def test_who_has_logged_out_elsewhere_is_led_back_to_the_form(hub: Hub, asked: str) -> None:
+    link = hub.page.get_by_role("link", name="Your login has ended. Log in again.")
+    hub.stream(hub.until_asked("stream", 1), states(4))
+    hub.page.clock.run_for(6000)
+    route = hub.until_asked(asked, {"stream": 2, "decision": 1}[asked])
+    expect(link).to_be_hidden()
+    route.fulfill(status=403, body="{}")
+
+    expect(link).to_have_attribute("href", "/hub/login?next=%2Fform")
+    hub.page.clock.run_for(20_000)
+    expect(link).to_have_count(1)  # however often the page asks
 
 
 OF_A_REFUSAL = pytest.mark.parametrize("shown", ["refused"])
