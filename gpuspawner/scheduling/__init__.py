@@ -6,7 +6,7 @@
 `nodes` and `pods` are lists of plain API dicts, such as the `items` of `kubectl get -o json`.
 """
 
-from .evaluate import evaluate, explain, fits_on
+from .evaluate import evaluate, explain
 from .failures import (
     ClaimInUse,
     Cordoned,
@@ -73,5 +73,4 @@ __all__ = [
     "Why",
     "evaluate",
     "explain",
-    "fits_on",
 ]

@@ -11,11 +11,11 @@ from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .certainty import doubts, missing_drivers, uncertain, unknown_storage, volumes_being_made
 from .could_hold import CouldHold, could_hold
-from .device_claims import by_claim_doubts, judged_on
+from .device_claims import by_claim_doubts
 from .failures import Excluded, Failures
-from .filters import Filters, Pods
+from .filters import Filters
 from .labels import SelectorError
-from .node_info import NodeInfo, pod_info
+from .node_info import NodeInfo
 from .node_resources_fit import fits
 from .parsed_input import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .pod_claims import without_volumes
@@ -90,38 +90,6 @@ def fitting_nodes(
         and all(it.admits(node) and it.fixed_failure(node) is None for it in others)
         and not ((state.undecodable or node.doubtful) and uncertain(state, node))
     )
-
-
-def fits_on(
-    state: ClusterState, node: str, pod: PlainOrPod, extra_pods: Iterable[PlainOrPod] = ()
-) -> bool | None:
-    """Return whether a pod fits on a node as if `extra_pods` ran there; None if that is unknown."""
-    info = state.nodes.get(node)
-    if info is None:
-        return False
-    extra = [parsed(other, Pod) for other in extra_pods]
-    assumed = tuple(pod_info(o, state.rules, node) for o in extra if isinstance(o, Pod))
-    if len(assumed) < len(extra) or any(other.problem for other in assumed):
-        return None
-    target = parsed(pod, Pod)
-    if isinstance(target, str):
-        return None
-    found = {_fits_on(state, info, it, assumed) for _, it in readings(target, state.rules)}
-    return found.pop() if len(found) == 1 else None
-
-
-def _fits_on(state: ClusterState, info: NodeInfo, target: Pod, assumed: Pods) -> bool | None:
-    try:
-        filters = Filters(state, target, (), assumed)
-    except (QuantityError, SelectorError):
-        return None
-    unknown = doubts(filters) + unknown_storage(state, target, ())
-    here = judged_on(filters, info)
-    if here.rejected is not None or here.fixed_failure(info) or here.failures(info):
-        unknown += missing_drivers(here, (info,))
-        return None if info.problem or any(doubt.may_admit for doubt in unknown) else False
-    is_unknown = here.served or uncertain(state, info)
-    return None if is_unknown or any(doubt.may_refuse for doubt in unknown) else True
 
 
 class _Found(msgspec.Struct, frozen=True):

@@ -5,7 +5,6 @@ Nothing here changes the state.
 """
 
 from collections.abc import Iterable
-from itertools import chain
 
 import msgspec
 
@@ -49,11 +48,8 @@ class Filters:
         state: ClusterState,
         pod: Pod,
         new_claims: Iterable[PersistentVolumeClaim] = (),
-        assumed: Pods = (),
     ) -> None:
-        """Compile the pod's requirements.
-
-        `new_claims` are created before the pod; `assumed` pods count as if they ran on their nodes.
+        """Compile the pod's requirements. `new_claims` are created before the pod.
 
         Raises:
             QuantityError: a request of the pod isn't a quantity.
@@ -75,7 +71,6 @@ class Filters:
         if self.names is not None and not self.names:
             self.rejected = Rejected(CONFLICT)
         self.claims = PodClaims() if isinstance(claims, Rejected) else claims
-        self._assumed = assumed
         self.in_use = self._claims_in_use()
         """Names of its ReadWriteOncePod claims that bound pods have: no new node helps."""
         self.limits = VolumeLimits(pod, self.claims, state.storage, state.rules)
@@ -116,7 +111,7 @@ class Filters:
 
     def admits(self, node: NodeInfo) -> bool:
         """Return whether the pod fits on a node that the static rules pass and that has room."""
-        if self.ports or self._assumed or self.state.has_nominations:
+        if self.ports or self.state.has_nominations:
             return not self.failures(node)
         return not self._later_failures(node, (), ())
 
@@ -134,12 +129,11 @@ class Filters:
         return self._failures(node, (), removed)
 
     def _failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
-        here = self._here(node) + added
         if self.ports:
-            taken = node_ports.taken(self.ports, _pods(node.ported, here, removed))
+            taken = node_ports.taken(self.ports, _pods(node.ported, added, removed))
             if taken is not None:
                 return (taken,)
-        free = node.free if not here and not removed else _free(node, here, removed)
+        free = node.free if not added and not removed else _free(node, added, removed)
         if not node_resources_fit.fits(self.asked, free):
             return node_resources_fit.lacking(self.asked, free, node.allocatable)
         return self._later_failures(node, added, removed)
@@ -157,9 +151,8 @@ class Filters:
         return () if failure is None else (failure,)
 
     def _volume_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
-        here = self._here(node) + added
         if self.disks:
-            in_use = volume_restrictions.in_use(self.disks, _pods(node.claimants, here, removed))
+            in_use = volume_restrictions.in_use(self.disks, _pods(node.claimants, added, removed))
             if in_use is not None:
                 return (in_use,)
         # If no claim is in use and the pod has no disks, the scheduler skips the plugin even if
@@ -167,15 +160,10 @@ class Filters:
         if (self.in_use or self.disks) and self._one_pod_conflict(added, removed):
             return (ClaimInUse(tuple(sorted(self.claims.one_pod))),)
         if self.limits.needed:
-            limit = self.limits.failure(node, here, frozenset(pod.key for pod in removed))
+            limit = self.limits.failure(node, added, frozenset(pod.key for pod in removed))
             if limit is not None:
                 return (limit,)
         return self.binding.failures(node)
-
-    def _here(self, node: NodeInfo) -> Pods:
-        if not self._assumed:
-            return ()
-        return tuple(pod for pod in self._assumed if pod.node == node.name)
 
     def _one_pod_conflict(self, added: Pods, removed: Pods) -> bool:
         """Return whether a claim is in use: in any namespace, like the plugin."""
@@ -191,10 +179,9 @@ class Filters:
             return frozenset()
         nodes = self.state.nodes
         others = self.state.pods.in_namespaces((self.pod.metadata.namespace,))
-        assumed = (p for p in self._assumed if p.namespace == self.pod.metadata.namespace)
         return frozenset(
             claim
-            for other in chain(others, assumed)
+            for other in others
             if other.node in nodes
             for claim in other.claims
             if claim in one_pod
@@ -253,16 +240,16 @@ class Filters:
             lambda: domains(constraints, self.pod, self.choice, state.kinds),
         )
         namespace = self.pod.metadata.namespace
-        return Spread(constraints, namespace, found, state.pods, self._assumed)
+        return Spread(constraints, namespace, found, state.pods)
 
     def _nearness(self) -> Nearness | None:
         state, namespace = self.state, self.pod.metadata.namespace
-        alone = not self.pods.near and not self.pods.away and not self._assumed
+        alone = not self.pods.near and not self.pods.away
         if self.pod.spec.node_name or (alone and not state.pods.repelling(namespace)):
             return None  # no kubelet reads affinities to pods
         mine = state.storage.get(Namespace, namespace)
         labels = (mine.metadata.labels or {}) if mine else {}
-        nearness = Nearness(self.pod, self.pods, labels, state.nodes, state.pods, self._assumed)
+        nearness = Nearness(self.pod, self.pods, labels, state.nodes, state.pods)
         return nearness if nearness.needed else None
 
 

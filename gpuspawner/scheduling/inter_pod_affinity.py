@@ -63,9 +63,8 @@ class Nearness:
         namespace_labels: Labels,
         nodes: Mapping[str, NodeInfo],
         pods: PodIndex,
-        assumed: Iterable[PodInfo] = (),
     ) -> None:
-        """Count the pods on nodes, and the assumed pods as if they ran on their nodes."""
+        """Count the pods on nodes."""
         self._namespace = pod.metadata.namespace
         self._labels: Labels = pod.metadata.labels or {}
         self._namespace_labels = namespace_labels
@@ -84,11 +83,6 @@ class Nearness:
         for term, having in pods.repelling(self._namespace).items():
             if term.matches(self._namespace, self._labels, namespace_labels):
                 self._sum(self._repelling, term, having)
-        for other in assumed:
-            node = nodes.get(other.node)
-            if node is not None:
-                self._count_meant(other, 1, self._near, self._away, node)
-                self._count_repelling(other, 1, self._repelling, node)
 
     @property
     def needed(self) -> bool:

@@ -83,13 +83,11 @@ class Spread:
         namespace: str,
         domains: Domains,
         pods: PodIndex,
-        assumed: Iterable[PodInfo] = (),
     ) -> None:
         self._constraints = constraints
         self._namespace = namespace
         self._domains = domains
         self._counts: list[dict[str, int]] = []
-        more = [pod for pod in assumed if pod.namespace == namespace]
         for constraint, nodes in zip(constraints, domains, strict=True):
             counts = dict.fromkeys(nodes.values(), 0)
             if not constraint.selector.empty:  # an empty selector counts nothing
@@ -97,9 +95,6 @@ class Spread:
                 for name, number in pods.count(Tally((meant,), ending_too=False)).items():
                     if name in nodes:
                         counts[nodes[name]] += number
-                for pod in more:
-                    if pod.node in nodes and constraint.selector.matches(pod.labels):
-                        counts[nodes[pod.node]] += 1
             self._counts.append(counts)
         self._least = [min(counts.values(), default=_NO_DOMAIN) for counts in self._counts]
 

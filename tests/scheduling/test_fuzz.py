@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuspawner.scheduling import ClusterState, Outcome, Why, evaluate, explain, fits_on
+from gpuspawner.scheduling import ClusterState, Outcome, Why, evaluate, explain
 from tests.benchmarks.clusters import gpu_request, node, running_pod
 
 pytestmark = pytest.mark.each_python
@@ -104,8 +104,6 @@ def judge_in_each_way(case):
         assert isinstance(verdict.condition_message, str)
         assert set(verdict.feasible) <= set(state.nodes)
         assert verdict.feasible or verdict.outcome is not Outcome.FITS
-    for name in list(state.nodes)[:2]:
-        assert fits_on(state, name, pod, [pod]) in (True, False, None)
 
 
 @settings(max_examples=50)

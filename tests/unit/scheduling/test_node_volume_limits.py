@@ -1,7 +1,7 @@
 import pytest
 
 from gpuspawner.kube.objects import convert
-from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, fits_on
+from gpuspawner.scheduling import Outcome, Rules, Why, evaluate
 from gpuspawner.scheduling.failures import DriverMissing, TooManyVolumes
 from tests.unit.makers.objects import cluster, judge, node, pod
 from tests.unit.makers.storage import WAIT, claim, uses, volume
@@ -241,7 +241,6 @@ def test_before_1_37_a_missing_driver_matters_only_where_there_is_room():
     ):
         state = cluster(node("a", gpu="1"), node("b", gpu=gpus), **{**found, "pods": pods})
         assert evaluate(state, asks).outcome is outcome
-        assert fits_on(state, "a", asks) is False
 
 
 def test_drivers_that_are_not_known_make_only_a_fit_unknown():

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, explain, fits_on
+from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, explain
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
 from tests.unit.makers.objects import affinity, cluster, node, pod, term
 
@@ -109,9 +109,7 @@ def test_all_questions_have_the_same_answer_about_a_pod_with_two_readings():
 
     assert fits_somewhere(certain, asks)
     assert list(fitting_nodes(certain, asks, ("a",))) == []
-    assert fits_on(certain, "a", asks) is True
     assert not fits_somewhere(doubtful, asks)
-    assert fits_on(doubtful, "a", asks) is None
 
 
 def test_a_pod_fits_on_the_nodes_where_it_fits_by_each_reading():
