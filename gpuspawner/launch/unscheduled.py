@@ -111,7 +111,7 @@ class PromisedRoom:
         decision = self._check(self._proposal)
         if not isinstance(decision, Refuse) or not decision.scheduler_message:
             return None  # a node has room, by our verdict
-        is_taken = decision.reason is Reason.BUSY
+        is_taken = decision.reason is Reason.BUSY and decision.held is None
         return replace(decision, reason=Reason.TAKEN) if is_taken else decision
 
 

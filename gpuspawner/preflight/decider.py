@@ -283,7 +283,7 @@ class Decider:
         outlook = self._to_come.outlook(proposal.key, subject, proposal.declared_pool)
         can_grow = not isinstance(outlook, CannotScaleUp)
         if verdict.in_use and (can_grow or self._has_room_at_home(subject, verdict)):
-            return self._held(proposal, verdict.in_use)
+            return self._held(proposal, verdict)
         if not isinstance(outlook, CannotScaleUp):
             return Wait(grant, outlook)
         nodes = self._counts.candidates(pod)
@@ -308,17 +308,20 @@ class Decider:
         bare = self._verdicts.nodes(_without_volumes(subject))
         return not bare.isdisjoint(verdict.busy)
 
-    def _held(self, proposal: Proposal, claims: Collection[str]) -> Decision:
-        """Decide about a pod that only waits for others to give up these claims."""
+    def _held(self, proposal: Proposal, verdict: Verdict) -> Decision:
+        """Decide about a pod that only waits for others to give up its claims."""
         namespace, name = proposal.key
         pods = self._state.pods.in_namespaces((namespace,))
-        holders = [it for it in pods if it.name != name and set(it.claims) & set(claims)]
+        holders = [it for it in pods if it.name != name and verdict.in_use & set(it.claims)]
         if not holders:
             return Start(proposal.grant, (OLDER_POD,))
         labels = (proposal.decoded.metadata.labels if proposal.decoded else None) or {}
-        is_own = USER in labels and any(it.labels.get(USER) == labels[USER] for it in holders)
-        refusal = self._though_it_fits(proposal, Reason.BUSY)
-        return msgspec.structs.replace(refusal, held=HeldBy.OWN if is_own else HeldBy.OTHER)
+        theirs = [it.labels.get(USER) for it in holders if not it.terminating]
+        return msgspec.structs.replace(
+            self._though_it_fits(proposal, Reason.BUSY),
+            scheduler_message=verdict.condition_message,
+            held=HeldBy.OWN if labels.get(USER, "") in theirs else HeldBy.OTHER,
+        )
 
     def _apart(self, subject: Subject, verdict: Verdict) -> Apart | None:
         """Return where its volumes are, if only they keep a pod off all nodes with room, or any."""

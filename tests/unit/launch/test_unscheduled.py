@@ -16,12 +16,13 @@ from gpuspawner.launch.unscheduled import (
     PromisedRoom,
     WhyUnscheduled,
 )
-from gpuspawner.preflight.decision import Decision, Reason, Refuse, Wait
+from gpuspawner.preflight.decision import Decision, HeldBy, Reason, Refuse, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.usual_times import TRIAL_SECONDS, longest_wait
 from tests.unit.makers.outlooks import status_map
+from tests.unit.makers.storage import HOME, STORAGE_KINDS
 from tests.unit.makers.waits import AT_MAXIMUM, SCALE_UP, World, answered, whys
 from tests.unit.makers.worlds import (
     GPU,
@@ -604,6 +605,26 @@ async def test_a_pod_whose_node_has_gone_is_refused_if_others_would_refuse_it_fo
 
     refusal = await asyncio.wait_for(answered(view, room.look), 60)
     assert (refusal.reason, refusal.one_share) == (Reason.IMPOSSIBLE, True)
+
+
+async def test_a_pod_whose_home_another_one_has_got_alone_is_refused_for_that() -> None:
+    named = {"name": "claim-a", "namespace": NAMESPACE}
+    claim = {
+        "metadata": {**named, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOncePod"]},
+    }
+    objects = ("PersistentVolumeClaim", claim), ("PersistentVolume", {"metadata": {"name": "disk"}})
+    other = "Pod", pod("other", 0, on="n", volumes=[HOME])
+    unbound = {**UNBOUND, "spec": pod("a", 1, volumes=[HOME])["spec"]}
+    view = StillView(("Node", node("n", 1)), *objects, other, ("Pod", unbound))
+    for kind in STORAGE_KINDS:
+        view.state.mark_known(kind)
+
+    what = proposal("a", volumes=[HOME])
+    room = PromisedRoom(view, Preflight(view).decider.check_sent, what)
+
+    refusal = await asyncio.wait_for(answered(view, room.look), 60)
+    assert (refusal.reason, refusal.held) == (Reason.BUSY, HeldBy.OTHER)
 
 
 def no_for(name: str) -> Event:

@@ -243,6 +243,16 @@ def test_no_machine_is_waited_for_while_only_another_server_has_the_home(
     assert [it.text for it in OnForm.of_refusal(refused).errors] == ["Your files are in use."]
 
 
+def test_nobody_is_told_to_stop_a_server_that_is_stopping() -> None:
+    holder = server("other", "ada", on="m")
+    holder["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    refused = asked(machine("m", 1, "a"), ("Pod", holder))
+
+    assert isinstance(refused, Refuse)
+    assert refused.held is HeldBy.OTHER
+
+
 def test_a_home_in_use_is_not_blamed_for_a_machine_that_could_not_take_the_server_either() -> None:
     holder = "Pod", server("other", "ada", on="m")
     full = machine("m", 1, "a"), ("Pod", pod("x", 1, on="m")), holder
