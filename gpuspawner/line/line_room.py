@@ -9,6 +9,7 @@ from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.line.tickets import KnownEnd, Ticket
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.scheduling.node_info import pod_key
 from gpuspawner.scheduling.node_resources_fit import fits, wanted
 from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.requests import Amounts
@@ -43,7 +44,8 @@ class LineRoom:
         self._known_ends = known_ends
         self._proposal = proposal
         self._reserve = reserve
-        self._possible = UntilChanged[tuple[Proposal, frozenset[str]]](_KEPT)
+        self._possible = UntilChanged[tuple[Proposal, frozenset[str], frozenset[str]]](_KEPT)
+        self._claims_in_use = UntilChanged[frozenset[str]]()
         self._reaches = UntilChanged[frozenset[str]](_KEPT)
         self._alike = UntilChanged[frozenset[str]]()
         self._meeting = UntilChanged[bool]()
@@ -75,9 +77,24 @@ class LineRoom:
         proposal, version = self._proposal(ticket), self._state.lasting_version
         known = self._possible.find(version, ticket.key)
         if known is None or known[0] is not proposal:
-            known = proposal, self._reach(proposal)
+            known = proposal, self._reach(proposal), self._alone(proposal)
             self._possible.keep(version, ticket.key, known)
-        return known[1]
+        _, nodes, alone = known
+        return _NOWHERE if alone and not alone.isdisjoint(self._in_use()) else nodes
+
+    def _alone(self, proposal: Proposal) -> frozenset[str]:
+        """Return the volumes that only one pod can use, and without which no node helps."""
+        subject = proposal.subject
+        if isinstance(subject, Undecodable):
+            return _NOWHERE
+        return self._verdicts.demand_anywhere(subject).alone
+
+    def _in_use(self) -> frozenset[str]:
+        def find() -> frozenset[str]:
+            pods = self._state.pods.values()
+            return frozenset(pod_key(it.namespace, name) for it in pods for name in it.claims)
+
+        return self._claims_in_use.of(self._state.version, (), find)
 
     def meet(self, one: Ticket, other: Ticket) -> bool:
         """Whether there is a node that is possible for both.

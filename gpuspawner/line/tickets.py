@@ -224,7 +224,7 @@ class Room(Protocol):
         """Return the nodes on which a server fits now, beside everything that was promised."""
 
     def possible(self, ticket: Ticket) -> frozenset[str]:
-        """Return the nodes on which it would fit if other servers ended."""
+        """Return the nodes on which it would fit if other servers there ended."""
 
     def unpromised(self, node: str) -> Amounts:
         """Return what nobody has, nor may get by a promise."""

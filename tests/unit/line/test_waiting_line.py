@@ -595,6 +595,28 @@ async def test_whose_home_is_in_use_by_another_server_keeps_nobody_else_waiting(
         assert (ann.done(), bob.done()) == (False, True)
 
 
+async def test_who_only_waits_for_the_home_collects_no_gpus_until_it_is_free() -> None:
+    stage = Stage(
+        ("Node", node("n", 2)),
+        ("Node", node("m", 1)),
+        *home("ann"),
+        ("Pod", pod("other-of-ann", 1, on="m", **with_home("ann"))),
+        ("Pod", pod("x", 2, on="n")),
+    )
+    for kind in KINDS:
+        stage.view.state.mark_known(kind.name)
+    with stage.joining("ann", 2, pod=with_home("ann")) as ann:
+        await stage.ends("x")
+        assert stage.preflight.decider.check(proposal("bob")) == Start(proposal("bob").grant)
+
+        await stage.shows("Pod", pod("bob", 1, on="n"))
+        await stage.ends("other-of-ann")
+        assert stage.line.standing(stage.tickets["ann"]).kept == 1
+        await stage.ends("bob")
+
+        assert ann.done()
+
+
 async def test_what_is_left_beside_those_who_wait_is_given_once_until_the_view_shows_it() -> None:
     def asks(gpus, memory):
         amounts = {GPU: str(gpus), "memory": memory}
