@@ -189,6 +189,7 @@ class Verdicts:
         return _encode(
             (
                 sorted(pod_requests(subject.pod, rules).items()),
+                spec.node_name,
                 sorted((spec.node_selector or {}).items()),
                 spec.affinity,
                 spec.tolerations,

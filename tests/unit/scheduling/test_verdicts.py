@@ -130,6 +130,12 @@ def test_so_do_servers_whose_homes_have_no_volumes_yet(
     assert (len(needs) == 1) is alike
 
 
+def test_servers_that_name_different_nodes_need_different_ones() -> None:
+    shape = Verdicts(StillView().state).shape_of_needs
+
+    assert shape(subject("ann", nodeName="n")) != shape(subject("bob", nodeName="m"))
+
+
 def test_new_nodes_are_the_same_to_servers_unless_these_keep_each_other_away() -> None:
     verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
     key = verdicts.shape_on_new_nodes
