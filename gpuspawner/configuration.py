@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from logging import ERROR, WARNING
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyterhub.app import JupyterHub
 from traitlets import Bunch, TraitError, default
@@ -36,12 +36,13 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
-from gpuspawner.profiles import override_mistakes, pod_of_choice
-from gpuspawner.profiles.override_mistakes import Slip
 from gpuspawner.spawner import GPUSpawner, in_front_of
 from gpuspawner.traits import OF_ONE_SERVER, OFFERS
 from gpuspawner.traits.settings import configured_offers, configured_policies, configured_queue
 from gpuspawner.web.handlers import serve
+
+if TYPE_CHECKING:
+    from gpuspawner.profiles.override_mistakes import Slip
 
 SAME_NAME = "{} sets {}: GPUSpawner's trait of that name is the whole hub's, and stays as it is"
 
@@ -320,8 +321,12 @@ def shared_names(settings: Any, spawner: type[GPUSpawner]) -> Iterator[tuple[str
         yield from ((place, name) for name in ours if sets_attribute(owner, name))
 
 
-def all_slips(settings: Any) -> Iterator[Slip]:
+def all_slips(settings: Any) -> Iterator["Slip"]:
     """Yield the slips in what sets traits; those of a function that lists profiles need a user."""
+    if not (settings.environment or settings.group_overrides or settings.profile_list):
+        return
+    from gpuspawner.profiles import override_mistakes  # only hubs that set one of these load it
+
     environment = {"environment": settings.environment}
     for place, given in (("KubeSpawner", environment), *_group_overrides(settings)):
         yield from override_mistakes.of_override(place, given, settings)
@@ -348,8 +353,11 @@ def _group_overrides(settings: Any) -> Iterator[tuple[str, Mapping[Any, Any]]]:
 
 def _overrides(settings: Any) -> Iterator[tuple[str, Iterable[str]]]:
     yield from _group_overrides(settings)
-    for place, part in override_mistakes.parts(settings.profile_list):
-        yield place, mapping(part.get(override_mistakes.OVERRIDE))
+    if settings.profile_list:
+        from gpuspawner.profiles.override_mistakes import OVERRIDE, parts
+
+        for place, part in parts(settings.profile_list):
+            yield place, mapping(part.get(OVERRIDE))
     applied = mapping(settings.apply_user_options).values()
     yield "Spawner.apply_user_options", [name for name in applied if isinstance(name, str)]
 
@@ -380,6 +388,10 @@ def _check_profiles(settings: Any) -> None:
 
 
 def _profile_error(listed: object) -> Exception | None:
+    if not listed:
+        return None
+    from gpuspawner.profiles import pod_of_choice  # only hubs with profiles load it
+
     try:
         pod_of_choice.check(listed)
     except (AttributeError, KeyError, TypeError) as error:

@@ -29,9 +29,7 @@ from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.administrators_form import NONE_YET, PLACE
 from gpuspawner.gates.gates import Gates
-from gpuspawner.profiles import profile_options
-from gpuspawner.start import connection, request_options
-from gpuspawner.start.hooks import apply_nothing
+from gpuspawner.start import connection, hooks, request_options
 from gpuspawner.start.source import FormReader
 
 
@@ -110,7 +108,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     @default("apply_user_options")
     def _gpuspawner_nothing_to_apply(self) -> Any:
-        return apply_nothing
+        return hooks.apply_nothing
 
     @default("options_form")
     def _options_form_default(self) -> Any:
@@ -154,10 +152,15 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         await self.gpuspawner_gates.load_user_options()
 
     def _validate_user_options(self, profile_list: Any) -> None:
+        if not profile_list:
+            self.gpuspawner_stock.validate_user_options([])
+            return
+        from gpuspawner.profiles import profile_options  # only hubs with profiles load it
+
         profile_options.validate_user_options(self, self.gpuspawner_stock, profile_list)
 
     def _apply_overrides(self, spawner_override: dict[str, Any]) -> None:
-        profile_options.apply_overrides(self.gpuspawner_stock, spawner_override)
+        hooks.apply_overrides(self.gpuspawner_stock, spawner_override)
 
     async def get_pod_manifest(self) -> Any:
         """Return KubeSpawner's pod with this start's grant applied."""

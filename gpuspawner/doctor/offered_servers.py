@@ -13,7 +13,7 @@ from gpuspawner.offers.types import Accelerator
 from gpuspawner.offers.user_options import GPURequest, user_options
 from gpuspawner.profiles.profile_alternatives import ProfileChoice
 from gpuspawner.profiles.profile_list import Profile
-from gpuspawner.profiles.profile_options import PROFILE
+from gpuspawner.start.request_options import PROFILE
 
 NO_GPU = "a server without a GPU"
 

@@ -9,9 +9,9 @@ import msgspec
 from gpuspawner.offers.node_affinity import off, rather_off
 from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.preflight.dry_runs import Admission
-from gpuspawner.profiles.pod_of_choice import requested
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
+from gpuspawner.start.pod_builder import requested
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting

@@ -1,6 +1,7 @@
 """What one server is chosen from, and the form that shows it."""
 
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
@@ -8,13 +9,15 @@ from gpuspawner.gates import administrators_form
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.administrators_form import PLACE
 from gpuspawner.launch.announcements import last_server
-from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks, request_options, submitted_form
 from gpuspawner.start.host import Host, set_locale
 from gpuspawner.start.policing import Policing
 from gpuspawner.start.refusal import invalid, reporting
 from gpuspawner.start.source import Choice, ServerSource
+
+if TYPE_CHECKING:
+    from gpuspawner.profiles.profiles import Profiles
 
 FORM_PATIENCE = 3.0
 """How long a page waits for the first list of a hub that has just started, in seconds."""
@@ -31,13 +34,19 @@ class Sources:
         self._spawner = spawner
         self._stock = stock
         self._runtime = runtime
+        self._policing = policing
         self._accelerators = Accelerators(spawner, stock, runtime, policing)
-        self._profiles = Profiles(spawner, stock, runtime, policing)
 
     @property
     def current(self) -> ServerSource:
         """The one that counts."""
         return self.accelerators or self._profiles
+
+    @cached_property
+    def _profiles(self) -> "Profiles":
+        from gpuspawner.profiles.profiles import Profiles  # hubs with accelerators don't load it
+
+        return Profiles(self._spawner, self._stock, self._runtime, self._policing)
 
     @property
     def accelerators(self) -> Accelerators | None:
@@ -67,7 +76,7 @@ class Sources:
             raise invalid((messages.too_large(levels, values),))
         return await self.current.resolve(raw)
 
-    async def offered(self) -> Accelerators | Profiles | None:
+    async def offered(self) -> "Accelerators | Profiles | None":
         """Return the one that counts; None if there is nothing to choose from.
 
         A spawner that has drawn no page yet lacks the profiles of an administrator's function.

@@ -34,10 +34,10 @@ from gpuspawner.offers import inventory, manifest
 from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.proposed_pod import Proposal
-from gpuspawner.profiles.pod_of_choice import requested
 from gpuspawner.runtime import DRY_RUN_PATIENCE, Runtime
 from gpuspawner.scaling.pools import NONE
 from gpuspawner.scaling.unseen_autoscalers import autoscaler_kinds
+from gpuspawner.start.pod_builder import requested
 from gpuspawner.traits.settings import Settings, known_schedulers
 
 log = logging.getLogger(__name__)

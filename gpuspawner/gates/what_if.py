@@ -19,11 +19,11 @@ from gpuspawner.preflight.decision import Decision, Refuse, rejected
 from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import OverQuota, Rejection
-from gpuspawner.profiles.profile_options import PROFILE, Sketch
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks
 from gpuspawner.start.host import within_start_timeout
 from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.request_options import PROFILE, Sketch
 from gpuspawner.start.source import Choice
 
 NOBODY = Owner("gpuspawner")

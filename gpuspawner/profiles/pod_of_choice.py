@@ -12,46 +12,16 @@ from tornado import web
 
 from gpuspawner.compat import kubespawner, pods
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.kube.pods import Pod
-from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.messages import device
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.shapes import Frozen, freeze
-from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.profiles.profile_list import Complete, read
 from gpuspawner.profiles.profile_options import Chosen
 from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scheduling import Rules
-from gpuspawner.scheduling.requests import is_device, pod_requests
 from gpuspawner.start.host import Host, within_start_timeout
-from gpuspawner.start.pod_builder import home_of
-
-# What a pod that gpuspawner didn't write requests, as a grant.
-
-
-def requested(pod: Pod | None, rules: Rules, key: str = "") -> Grant:
-    """Return the grant of a pod; without an accelerator if it can't be read.
-
-    Args:
-        pod: If it requests several kinds of devices, GPUs come first.
-        rules: The scheduler's.
-        key: Of the accelerator, such as a profile's slug; by default the resource.
-    """
-    try:
-        amounts = pod_requests(pod, rules) if pod else {}
-    except QuantityError:
-        return Grant()
-    devices = [name for name, amount in amounts.items() if amount > 0 and is_device(name)]
-    if not devices:
-        return Grant()
-    resource = min(devices, key=lambda name: ("gpu" not in name, name))
-    count = amounts[resource]
-    accelerator = Accelerator(
-        key=key or resource, display_name=device(resource), resource=resource, counts=(count,)
-    )
-    return Grant(accelerator, count)
+from gpuspawner.start.pod_builder import home_of, requested
 
 
 def check(listed: object) -> None:

@@ -7,7 +7,6 @@ it loads then is limited here, too: the values that users write in, and what ove
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
-from typing import Any
 
 import msgspec
 
@@ -28,14 +27,7 @@ from gpuspawner.profiles.profile_list import (
     without_patterns,
 )
 from gpuspawner.start.host import Host
-from gpuspawner.start.refusal import misconfigured
-from gpuspawner.traits import OFFERS
-
-PROFILE = "profile"
-
-
-class Sketch(dict[str, object]):
-    """Options of a server that nobody starts: what has to be written in may be missing."""
+from gpuspawner.start.request_options import PROFILE, Sketch
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -229,24 +221,12 @@ def _allowed(option: ProfileOption) -> str:
     return wording.choose(choices) if choices else _("Leave it out.")
 
 
-def validate_user_options(spawner: Host, stock: Stock, profiles: Complete | None) -> None:
+def validate_user_options(spawner: Host, stock: Stock, profiles: Complete) -> None:
     """Validate as KubeSpawner does, but match written-in values in bounded time.
 
     Raises:
         ValueError: The options aren't valid.
     """
-    stock.validate_user_options(without_patterns(profiles or []))
+    stock.validate_user_options(without_patterns(profiles))
     if spawner.user_options:
-        check_written(spawner.user_options, read(profiles or []))
-
-
-def apply_overrides(stock: Stock, overrides: Mapping[str, Any]) -> None:
-    """Apply the overrides of a profile or group, except offers: these hold for the whole hub.
-
-    Raises:
-        Refusal: The overrides set an offer.
-    """
-    offers = sorted(set(OFFERS).intersection(overrides))
-    if offers:
-        raise misconfigured(f"GPUSpawner.{offers[0]} can only be set for the whole hub")
-    stock.apply_overrides(overrides)
+        check_written(spawner.user_options, read(profiles))

@@ -31,7 +31,7 @@ from gpuspawner.profiles.page_availability import (
 from gpuspawner.profiles.pod_of_choice import try_out
 from gpuspawner.profiles.profile_alternatives import GivingUp, ProfileChoice
 from gpuspawner.profiles.profile_list import Listed
-from gpuspawner.profiles.profile_options import PROFILE, Chosen, choose, keep
+from gpuspawner.profiles.profile_options import Chosen, choose, keep
 from gpuspawner.profiles.sharing import Page, Rows
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks, stored_options, submitted_form
@@ -39,6 +39,7 @@ from gpuspawner.start.connection import IfConnected
 from gpuspawner.start.host import Host, within_start_timeout
 from gpuspawner.start.policing import Entitlement, Policing
 from gpuspawner.start.refusal import invalid, misconfigured
+from gpuspawner.start.request_options import PROFILE
 from gpuspawner.start.source import ServerSource, Stored
 from gpuspawner.traits.trait_types import setting
 

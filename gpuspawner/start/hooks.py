@@ -2,14 +2,18 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MethodType
+from typing import Any
 
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.code import mentions, uses_only
+from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.start.host import Host
+from gpuspawner.start.refusal import misconfigured
 from gpuspawner.start.source import FormReader
+from gpuspawner.traits import OFFERS
 
 # fmt: off
 _OF_ALL_ALIKE = frozenset({
@@ -99,6 +103,18 @@ def as_started(spawner: Host) -> Host:
     for override in overrides:
         copied.gpuspawner_stock.apply_overrides(override)
     return copied
+
+
+def apply_overrides(stock: Stock, overrides: Mapping[str, Any]) -> None:
+    """Apply the overrides of a profile or group, except offers: these hold for the whole hub.
+
+    Raises:
+        Refusal: The overrides set an offer.
+    """
+    offers = sorted(set(OFFERS).intersection(overrides))
+    if offers:
+        raise misconfigured(f"GPUSpawner.{offers[0]} can only be set for the whole hub")
+    stock.apply_overrides(overrides)
 
 
 def reads_options(spawner: Host) -> bool:

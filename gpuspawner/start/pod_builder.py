@@ -1,15 +1,21 @@
-"""Build the pod for a grant."""
+"""Build the pod for a grant, or read the grant of a pod that somebody else has built."""
 
 import msgspec
 
 from gpuspawner.compat import pods
 from gpuspawner.kube.objects import Manifest
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.messages import device
 from gpuspawner.offers import manifest
 from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.manifest import ManifestError, PodRules
 from gpuspawner.offers.offers import Offers
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.learned_hooks import Later, kind_of
+from gpuspawner.scheduling import Rules
+from gpuspawner.scheduling.requests import is_device, pod_requests
 from gpuspawner.start.host import Host
 
 
@@ -52,3 +58,26 @@ class PodBuilder(msgspec.Struct, frozen=True):
 def home_of(spawner: Host) -> tuple[Manifest, ...]:
     """The home directory's claim, which KubeSpawner creates before the pod if it is missing."""
     return (pods.plain(spawner.get_pvc_manifest()),) if spawner.storage_pvc_ensure else ()
+
+
+def requested(pod: Pod | None, rules: Rules, key: str = "") -> Grant:
+    """Return what any pod requests, as a grant; without an accelerator if it can't be read.
+
+    Args:
+        pod: If it requests several kinds of devices, GPUs come first.
+        rules: The scheduler's.
+        key: Of the accelerator, such as a profile's slug; by default the resource.
+    """
+    try:
+        amounts = pod_requests(pod, rules) if pod else {}
+    except QuantityError:
+        return Grant()
+    devices = [name for name, amount in amounts.items() if amount > 0 and is_device(name)]
+    if not devices:
+        return Grant()
+    resource = min(devices, key=lambda name: ("gpu" not in name, name))
+    count = amounts[resource]
+    accelerator = Accelerator(
+        key=key or resource, display_name=device(resource), resource=resource, counts=(count,)
+    )
+    return Grant(accelerator, count)

@@ -24,6 +24,9 @@ TOO_MUCH = "more than can be read"
 WHY_TOO_MUCH = f"more than {MOST_LEVELS} levels deep, or more than {MOST_VALUES:,} values"
 """Why options aren't within bounds, for users and for the log."""
 
+PROFILE = "profile"
+"""The option that names one of KubeSpawner's profiles."""
+
 _OF_THE_HUB = {"display_name", "_xsrf"}
 """What a query may have beside options."""
 
@@ -33,6 +36,10 @@ _FIELDS = {"user_options", "display_name"}
 
 class UnreadableError(ValueError):
     """A body isn't JSON in UTF-8, although the hub has accepted it."""
+
+
+class Sketch(dict[str, object]):
+    """Options of a server that nobody starts: what has to be written in may be missing."""
 
 
 def is_within_bounds(value: object) -> bool:

@@ -20,7 +20,6 @@ from gpuspawner.messages.capacity import outcomes, remarks
 from gpuspawner.messages.words import gpus as named
 from gpuspawner.offers.grant import Grant
 from gpuspawner.policies.owner import Owner
-from gpuspawner.profiles.profile_alternatives import ProfileChoice
 from gpuspawner.use import gpus_view
 from gpuspawner.use.gpus_page import GpusHandler, sees_names
 from gpuspawner.use.live_census import TURN_SECONDS
@@ -139,6 +138,8 @@ async def _offered(asking: Asking) -> AsyncIterator[tuple[str, str]]:
         UnusableError: The profiles can't be listed.
     """
     if asking.spawner.gpuspawner_gates.sources.accelerators is None:
+        from gpuspawner.profiles.profile_alternatives import ProfileChoice  # only hubs with profiles load it
+
         choice = await resolved(asking, {})
         for profile in choice.listed.profiles if isinstance(choice, ProfileChoice) else ():
             yield profile.slug, profile.name

@@ -6,7 +6,7 @@ nothing; `StopHandler` requires ``delete:servers``.
 """
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jupyterhub.handlers import BaseHandler
@@ -34,7 +34,6 @@ from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.preview import preview
 from gpuspawner.gates.wait_option import in_schema
 from gpuspawner.offers import options
-from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import Refusal
@@ -43,6 +42,9 @@ from gpuspawner.web.base_handler import AboutAServer
 from gpuspawner.web.line import LineHandler, WaitingHandler
 from gpuspawner.web.rate_limits import Questions, counted
 from gpuspawner.web.stream.handler import StreamHandler
+
+if TYPE_CHECKING:
+    from gpuspawner.profiles.profiles import Profiles
 
 # Stops one's own server from the spawn form, and comes back to the form.
 
@@ -104,13 +106,13 @@ class StatesHandler(AboutAServer):
             match await self.sources(user_name, server_name).offered():
                 case Accelerators() as accelerators:
                     self.answer(await states(accelerators.of(server_name)))
-                case Profiles() as profiles:
-                    self.answer(await _of_profiles(profiles.of(server_name)))
                 case None:
                     raise web.HTTPError(404, "This hub offers no choices")
+                case profiles:
+                    self.answer(await _of_profiles(profiles.of(server_name)))
 
 
-async def _of_profiles(profiles: Profiles) -> dict[str, object]:
+async def _of_profiles(profiles: "Profiles") -> dict[str, object]:
     """Return the availability of each profile, and of its choices that make a difference.
 
     Raises:

@@ -6,12 +6,14 @@ import sys
 
 import pytest
 
+PROFILES = [{"display_name": "CPU", "slug": "cpu", "default": True}]
 OPTIONAL = {
-    "policies": ("policies", {"course": {"gpus_per_user": 1}}),
-    "line": ("queue", True),
-    "use": ("gpu_use", True),
+    "policies": {"policies": {"course": {"gpus_per_user": 1}}},
+    "line": {"queue": True},
+    "use": {"gpu_use": True},
+    "profiles": {"profile_list": PROFILES, "accelerators": {}},
 }
-"""The rooms that a hub may do without, and the trait that turns each on, with a value."""
+"""The rooms that a hub may do without, and the traits that turn each on."""
 
 # Each in a process of its own: a hub that has begun, and what goes on in it.
 BEGINS = """
@@ -52,6 +54,10 @@ async def starts():
 
 asyncio.run(starts())
 """
+SETS_PROFILES_FOR_A_USER = f"""
+spawner.profile_list = {PROFILES}
+assert "cpu" in asyncio.run(spawner.get_options_form())
+"""
 TELLS = """
 rooms = {name.split(".")[1] for name in sys.modules if name.startswith("gpuspawner.")}
 print(json.dumps(sorted(rooms)))
@@ -79,6 +85,8 @@ def test_what_a_hub_does_not_use_is_not_loaded(room, without) -> None:
 
 @pytest.mark.parametrize("room", OPTIONAL)
 def test_what_a_hub_uses_is_loaded_before_anybody_asks_for_a_server(room) -> None:
-    trait, value = OPTIONAL[room]
+    assert room in rooms(**OPTIONAL[room])
 
-    assert room in rooms(**{trait: value})
+
+def test_a_hub_that_finds_profiles_later_loads_them_then() -> None:
+    assert "profiles" in rooms(SETS_PROFILES_FOR_A_USER)

@@ -13,7 +13,7 @@ from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import Wanted, names, withheld
 from gpuspawner.policies.owner import Names
 from gpuspawner.policies.policies import Amount, Limit, Per, Policies, Policy, names_resource
-from gpuspawner.profiles.profile_options import PROFILE
+from gpuspawner.start.request_options import PROFILE
 
 
 def check(hub: Hub) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ What policies leave to its owner is read again only if it may have changed.
 
 from collections.abc import Hashable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import msgpack, structs
@@ -20,11 +20,13 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.availability import what_decides
 from gpuspawner.preflight.downloads import containers
 from gpuspawner.preflight.proposed_pod import Proposal
-from gpuspawner.profiles.profile_list import Listed
-from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.scheduling.verdicts import Subject
 from gpuspawner.start.policing import Entitlement, Policing
 from gpuspawner.web.answers import JSON, states_of
+
+if TYPE_CHECKING:
+    from gpuspawner.profiles.profile_list import Listed
+    from gpuspawner.profiles.profiles import Profiles
 
 _MOST_KEPT = 4096
 
@@ -138,9 +140,10 @@ async def opened(sources: Sources, server: str) -> OpenForm | None:
     match await sources.offered():
         case Accelerators() as accelerators:
             return await AcceleratorsForm.opened(accelerators.of(server))
-        case Profiles() as profiles:
+        case None:
+            return None
+        case profiles:
             return await ProfilesForm.opened(profiles.of(server))
-    return None
 
 
 class AcceleratorsForm:
@@ -231,7 +234,7 @@ class ProfilesForm:
     the same places.
     """
 
-    def __init__(self, source: Profiles, allowed: Allowed, listed: Listed) -> None:
+    def __init__(self, source: "Profiles", allowed: Allowed, listed: "Listed") -> None:
         self._source = source
         self._allowed = allowed
         self._listed = listed
@@ -242,7 +245,7 @@ class ProfilesForm:
         self._places = UntilChanged[bytes]()
 
     @classmethod
-    async def opened(cls, source: Profiles) -> "ProfilesForm":
+    async def opened(cls, source: "Profiles") -> "ProfilesForm":
         """Open the form.
 
         Raises:
