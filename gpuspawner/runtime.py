@@ -14,11 +14,9 @@ from gpuspawner.cluster.background import TurnsToLook
 from gpuspawner.cluster.client import Client, ConfigurationFactory, load_configuration
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KUEUE_KINDS, scaling_kinds
-from gpuspawner.cluster.unwatched_objects import runtime_classes
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
-from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
@@ -226,6 +224,8 @@ class Runtime:
         while not await self.view.first_list(math.inf):  # it may fail, and be live later
             await self.view.changed(math.inf)
         if self.discovers:
+            from gpuspawner.cluster.unwatched_objects import runtime_classes
+
             self._runtime_classes = await runtime_classes(self.client)
             self._discovered_at = -1
         _ = self.offers
@@ -277,6 +277,8 @@ class Runtime:
         return self.accounts.ledger.pods if self.accounts is not None else {}
 
     def _discover(self) -> None:
+        from gpuspawner.offers.discovery import discover  # hubs with accelerators don't load it
+
         self._discovered_at = self.view.state.nodes_version
         discovery = discover(self.view.state, self._runtime_classes)
         self._discovered = self._configured.with_accelerators(discovery.accelerators)

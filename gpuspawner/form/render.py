@@ -19,7 +19,7 @@ from gpuspawner.form.view_model import (
     View,
 )
 from gpuspawner.language import direction, gettext, language_tag, ngettext
-from gpuspawner.messages import OnForm, login_ended, no_download, stale, would_be
+from gpuspawner.messages import OnForm, login_ended, no_download, stale
 from gpuspawner.messages.on_form import replaced
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.user_options import GPURequest, fall_back, user_options
@@ -69,7 +69,7 @@ def render_refusal(
     view = View(
         message=told.message.html,
         alternatives=_of_profiles(told),
-        wait=would_be(told.place) if told.place else "",
+        wait=told.wait,
         wait_for=profile_value(chosen or {}),
     )
     return template.render(view=view, style=_style(live))

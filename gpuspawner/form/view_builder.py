@@ -27,7 +27,7 @@ from gpuspawner.form.view_model import (
 )
 from gpuspawner.language import gettext as _
 from gpuspawner.language import sentence, sentences
-from gpuspawner.messages import OnForm, button, state_text, would_be
+from gpuspawner.messages import OnForm, button, state_text
 from gpuspawner.messages.availability import sharing
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import ACCELERATOR, IMAGE, MEMORY, Written
@@ -115,7 +115,7 @@ class ViewBuilder:
             is_refusal=told is not None and told.is_refusal,
             is_decided=told is not None and told.is_refusal and self._understood,
             alternatives=buttons(told.alternatives, self._offers) if told else (),
-            wait=would_be(told.place) if told and told.place else "",
+            wait=told.wait if told else "",
             wait_for=alternative_button.value(self._kept),
             error="" if self._understood else self._error(ACCELERATOR),
             live=live,

@@ -38,7 +38,6 @@ from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.messages.administrators import explain_unknown
-from gpuspawner.offers.gpu_check import shared_gpus, with_gpu_check
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Overruled, Start, Wait
 from gpuspawner.preflight.dry_runs import Admission
@@ -185,6 +184,8 @@ class Gates:
         """Return a pod with the check of its GPUs, if ``GPUSpawner.check_gpus`` is set."""
         if not setting(self._spawner, "check_gpus"):
             return pod
+        from gpuspawner.offers.gpu_check import shared_gpus, with_gpu_check
+
         return with_gpu_check(pod, frozenset(shared_gpus(self._runtime.view.state, pod)))
 
     async def create_pod(self, pod: Any, request_timeout: float) -> bool:

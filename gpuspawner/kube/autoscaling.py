@@ -78,6 +78,17 @@ class NodePool(KubeStruct, frozen=True):
     spec: NodePoolSpec = NodePoolSpec()
     status: NodePoolStatus = NodePoolStatus()
 
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether Karpenter uses it, as far as its conditions tell."""
+        conditions = self.status.conditions or ()
+        return not any(it.type == "Ready" and it.status == "False" for it in conditions)
+
 
 class NodeClaimStatus(KubeStruct, frozen=True):
     """The node: its name once it has joined, and its resources once it is launched."""

@@ -81,7 +81,9 @@ def _waiting(user: Any) -> Iterator[Markup]:
     """Lead to the page of each server that waits in line, also without the hub's scripts."""
     for name, spawner in sorted(jupyterhub.starting(user).items()):
         if spawner.gpuspawner_gates.turn.is_on:
-            yield messages.waits_in_line(name, line(spawner))
+            from gpuspawner.messages.line import waits_in_line  # only hubs with a line load it
+
+            yield waits_in_line(name, line(spawner))
 
 
 def _mishaps(running: Runtime, spawner: Host) -> list[Mishap]:

@@ -21,7 +21,7 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.pending_pods import is_unschedulable
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.autoscaler_events import Coming, Refused, answer
-from gpuspawner.scaling.karpenter import launch_failure
+from gpuspawner.scaling.cloud_errors import launch_failure
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting_nodes import age

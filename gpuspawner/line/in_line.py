@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
-from gpuspawner import language, messages
+from gpuspawner import language
 from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
 from gpuspawner.form.addresses import line
 from gpuspawner.launch import failed_starts
@@ -20,7 +20,8 @@ from gpuspawner.line.resuming import resume
 from gpuspawner.line.stored_places import Server, StoredPlaces
 from gpuspawner.line.tickets import Ticket
 from gpuspawner.line.waiting_line import Hostnames, WaitingLine
-from gpuspawner.messages import Message, OnForm
+from gpuspawner.messages import Message, OnForm, with_line_page
+from gpuspawner.messages import line as told
 from gpuspawner.preflight.decision import Decision, Reason, Refuse
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
@@ -30,7 +31,7 @@ from gpuspawner.start.admitting import Admitted, Admitting, TurnToStart
 from gpuspawner.start.asking_preflight import LOST_ROOM, may_wait
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
-from gpuspawner.start.refusal import UNREACHABLE, Refusal, left
+from gpuspawner.start.refusal import UNREACHABLE, Refusal
 from gpuspawner.start.source import Choice
 from gpuspawner.troubles.facts import Happened
 
@@ -184,7 +185,7 @@ class InLine(TurnToStart):
             self._kept.keep(self._server, self._place)
             self._runtime.run(resume(self._kept, self._server))
             why = "" if end.slug in LOST_ROOM else end.text
-            raise Refusal(messages.waits_again(why), reason=end.slug) from None
+            raise Refusal(told.waits_again(why), reason=end.slug) from None
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -206,7 +207,7 @@ class InLine(TurnToStart):
             return False
         self._leaves = True
         if not self._called.done():
-            self._called.set_exception(left())
+            self._called.set_exception(_left())
         return True
 
     async def instead(self) -> OnForm:
@@ -311,7 +312,7 @@ class InLine(TurnToStart):
             Refusal: They have.
         """
         if self._leaves or jupyterhub.is_gone(self._spawner):
-            raise left()
+            raise _left()
 
     def _mind(self, ticket: Ticket) -> None:
         """Let a server start only while a page is open, if open pages are known."""
@@ -319,7 +320,7 @@ class InLine(TurnToStart):
             return
         away = 0.0 if self._pages else time.monotonic() - self._seen
         if away > self._rules.seconds_away:
-            raise Refusal(messages.place_given_up(), reason="away-from-line")
+            raise Refusal(told.place_given_up(), reason="away-from-line")
         if away > RELOAD_SECONDS:
             self._line.owner_away(ticket)
         else:
@@ -330,9 +331,9 @@ class InLine(TurnToStart):
             return
         own = self._line.places_of(self._spawner.user.id)
         if own >= self._rules.places_per_user:
-            raise Refusal(messages.waits_already(own), reason="in-line")
+            raise Refusal(told.waits_already(own), reason="in-line")
         if len(self._line) >= self._rules.places:
-            raise Refusal(messages.line_is_full(), reason="line-full")
+            raise Refusal(told.line_is_full(), reason="line-full")
 
     async def _is_allowed(self, choice: Choice, tag: str) -> bool:
         """Ask the policies again, and note their newest reason if they still deny the server."""
@@ -347,11 +348,9 @@ class InLine(TurnToStart):
         denied, grant = self._denied, choice.proposal.grant
         standing = self._line.standing(ticket)
         if denied and denied.slug == LIMIT and self._line.is_limited(ticket):
-            said = messages.waits_for_a_limit(denied.text, standing.place, grant)
+            said = told.waits_for_a_limit(denied.text, standing.place, grant)
         else:
-            said = messages.in_line(
-                standing.place, grant, standing.usual, standing.idle, standing.kept
-            )
+            said = told.in_line(standing.place, grant, standing.usual, standing.idle, standing.kept)
         if said != self.said:
             self.said = said
             self._progress.tell_instead(self._on_page(said, place.wish), 1)
@@ -361,5 +360,9 @@ class InLine(TurnToStart):
         if not (address := line(self._spawner)):
             return said
         is_needed = wish is Wish.HERE
-        stay = messages.stay_here(self._rules.seconds_away) if is_needed else messages.may_go()
-        return messages.with_line_page(said, stay, address)
+        stay = told.stay_here(self._rules.seconds_away) if is_needed else told.may_go()
+        return with_line_page(said, stay, address)
+
+
+def _left() -> Refusal:
+    return Refusal(told.left_the_line(), reason="left-line")

@@ -15,18 +15,6 @@ if TYPE_CHECKING:
     from gpuspawner.line.waits import UsualWait
 
 
-def would_be(place: int) -> str:
-    """Say the place of somebody who would wait from now on."""
-    if place == 1:
-        return _("You would be the first in line.")
-    text = ngettext(
-        "{count} person would be ahead of you.",
-        "{count} people would be ahead of you.",
-        place - 1,
-    )
-    return text.format(count=place - 1)
-
-
 def waits_already(count: int) -> Message:
     """Say that somebody waits for as many servers as one may wait for."""
     text = ngettext(

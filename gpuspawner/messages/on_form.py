@@ -9,7 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from gpuspawner.language import gettext as _
-from gpuspawner.language import listed, sentence
+from gpuspawner.language import listed, ngettext, sentence
 from gpuspawner.messages import words
 from gpuspawner.messages.refusals import refusal, refusal_above_buttons
 from gpuspawner.messages.scaling import may_pass
@@ -39,6 +39,11 @@ class OnForm(msgspec.Struct, frozen=True):
     profiles: tuple["ProfileButton", ...] = ()
     place: int = 0
     is_refusal: bool = True
+
+    @property
+    def wait(self) -> str:
+        """The place, as a sentence; "" without one."""
+        return would_be(self.place) if self.place else ""
 
     def leading_to(self, address: str) -> "OnForm":
         """Return these texts with a link to what explains the message."""
@@ -208,3 +213,15 @@ def _instead(gone: Gone, granted: object) -> str:
 
 def _lead() -> str:
     return _("Please check your choices.")
+
+
+def would_be(place: int) -> str:
+    """Say the place of somebody who would wait from now on."""
+    if place == 1:
+        return _("You would be the first in line.")
+    text = ngettext(
+        "{count} person would be ahead of you.",
+        "{count} people would be ahead of you.",
+        place - 1,
+    )
+    return text.format(count=place - 1)

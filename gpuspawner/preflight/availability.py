@@ -25,9 +25,9 @@ from gpuspawner.preflight import counts
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
 from gpuspawner.preflight.learned_hooks import Later, Placements, anywhere, kind_of, tolerating
-from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
+from gpuspawner.scaling.pools import DeclaredPool
 from gpuspawner.scheduling import ClusterState, Outcome, Rules, evaluate
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
 from gpuspawner.scheduling.requests import CPU, MEMORY, pod_requests

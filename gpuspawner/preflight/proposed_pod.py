@@ -13,7 +13,7 @@ from gpuspawner.kube.pods import Pod, Toleration
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.node_affinity import off
 from gpuspawner.preflight.learned_hooks import Later, MadeFor, kind_of
-from gpuspawner.scaling.declared import DeclaredPool
+from gpuspawner.scaling.pools import DeclaredPool
 from gpuspawner.scheduling.verdicts import Subject
 
 

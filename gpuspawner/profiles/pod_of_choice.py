@@ -18,7 +18,7 @@ from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.profiles.profile_list import Complete, read
 from gpuspawner.profiles.profile_options import Chosen
-from gpuspawner.scaling.declared import DeclaredPool
+from gpuspawner.scaling.pools import DeclaredPool
 from gpuspawner.scheduling import Rules
 from gpuspawner.start.host import Host, within_start_timeout
 from gpuspawner.start.pod_builder import home_of, requested

@@ -29,7 +29,7 @@ from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.profiles.profile_availability import ProfileAvailability
 from gpuspawner.profiles.profile_list import Listed
 from gpuspawner.runtime import Runtime
-from gpuspawner.scaling.declared import DeclaredPool
+from gpuspawner.scaling.pools import DeclaredPool
 from gpuspawner.start import hooks
 from gpuspawner.start.host import Host
 from gpuspawner.start.kueue_queue import queue_for

@@ -9,7 +9,10 @@ Azure).
 
 import re
 
-from gpuspawner.scaling.outlook import WhyNoNode
+from gpuspawner.kube.autoscaling import NodeClaim
+from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
+
+_NOT_TRIED = ("", "AwaitingReconciliation")
 
 # The first that applies. Clouds also limit how often their API is called.
 _SAID = (
@@ -28,3 +31,11 @@ def why_failed(code: str, text: str = "") -> WhyNoNode:
         return WhyNoNode.STOCK_OUT
     said = (why for it in (code, text) for why, words in _SAID if re.search(words, it, re.I))
     return next(said, WhyNoNode.REFUSED)
+
+
+def launch_failure(claim: NodeClaim) -> Obstacle | None:
+    """Return why the node of a NodeClaim isn't launched, if Karpenter has tried."""
+    for it in claim.status.conditions or ():
+        if it.type == "Launched" and it.status != "True" and it.reason not in _NOT_TRIED:
+            return Obstacle(why_failed(it.reason, it.message), detail=f"{it.reason}: {it.message}")
+    return None

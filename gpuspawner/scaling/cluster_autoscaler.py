@@ -95,18 +95,6 @@ class NodeGroups:
         self._groups()
         return self._written is not None and datetime.now(UTC) - self._written > _OLD
 
-    @property
-    def is_absent(self) -> bool:
-        """Whether the cluster is known to have no status."""
-        return self._objects.known("ConfigMap") and self._objects.autoscaler_status is None
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether there is a status that tells nothing, or that the hub can't read any more."""
-        if self._objects.autoscaler_status is not None:
-            return self.groups is None
-        return self._objects.has_had("ConfigMap") and not self.is_absent
-
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each node group can grow for the pod of *filters*."""
         groups = self.groups or ()

@@ -4,54 +4,16 @@ An autoscaler reacts only to Pending pods, so a refusal never triggers it. If a 
 the spawner must therefore create the pod, and tell the user how long that usually takes.
 """
 
-import json
-from collections.abc import Mapping
-
-import msgspec
-
-from gpuspawner.offers.shapes import Frozen, thaw
-from gpuspawner.offers.types import Accelerator, ScaleUp
+from gpuspawner.offers.shapes import thaw
 from gpuspawner.scaling.node_pool import Growth, Machine, arriving, kind, like, new_node
 from gpuspawner.scaling.outlook import Source
+from gpuspawner.scaling.pools import DeclaredPool
 from gpuspawner.scaling.starting_nodes import is_starting
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_affinity import node_choice, selecting
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import PODS
 from gpuspawner.scheduling.state import ClusterState
-
-
-class DeclaredPool(msgspec.Struct, frozen=True):
-    """The pool of a ``scale_up``: the nodes that these labels and terms select.
-
-    Attributes:
-        resource: The accelerator's resource, of which the administrator is trusted to offer no
-            more than a node has; "" for a pool without accelerators.
-    """
-
-    scale_up: ScaleUp
-    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
-    node_affinity: tuple[Frozen, ...] = ()
-    resource: str = ""
-
-    @property
-    def name(self) -> str:
-        """What it selects, for administrators."""
-        labels = [f"{key}={value}" for key, value in sorted(self.node_selector.items())]
-        terms = [json.dumps(thaw(self.node_affinity))] if self.node_affinity else []
-        return ",".join(labels + terms)
-
-    @classmethod
-    def of(cls, accelerator: Accelerator | None) -> "DeclaredPool | None":
-        """Return the pool of an accelerator; None if none is declared."""
-        if accelerator is None or accelerator.scale_up is None:
-            return None
-        return cls(
-            accelerator.scale_up,
-            accelerator.node_selector,
-            accelerator.node_affinity,
-            accelerator.resource,
-        )
 
 
 def growth(state: ClusterState, pool: DeclaredPool, filters: Filters) -> Growth:

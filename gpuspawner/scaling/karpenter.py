@@ -19,7 +19,6 @@ from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
 from gpuspawner.offers.vendors import INSTANCE_TYPE
-from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.node_pool import Growth, Machine, arriving, devices, like, new_node
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.requirements import PoolRequirements
@@ -141,8 +140,6 @@ _DISCOVERED = (
     "feature.node.kubernetes.io/",
 )
 
-_NOT_TRIED = ("", "AwaitingReconciliation")
-
 _Nanos = dict[str, int]
 
 # In billionths. Larger limits, such as 1e1000, would only be too large for a float.
@@ -158,24 +155,19 @@ class Karpenter:
         self._nodes = KarpenterNodes(state, objects)
         self._seen: dict[tuple[str, str], SeenNode] = {}
 
-    @property
-    def is_known(self) -> bool:
-        """Whether all NodePools are known; also if the cluster has no Karpenter."""
-        return self._objects.known("NodePool")
-
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each NodePool can grow for the pod of *filters*."""
         pools, nodes = self._objects.node_pools, self._nodes.by_pool()
-        self._forget_all_but({name_of(it) for it in pools})
+        self._forget_all_but({it.name for it in pools})
         return [
             Growth(Source.KARPENTER, pool.name, nodes=0)
             if isinstance(pool, Undecodable)
-            else self._growth(pool, nodes.get(pool.metadata.name, PoolNodes()), filters)
+            else self._growth(pool, nodes.get(pool.name, PoolNodes()), filters)
             for pool in pools
         ]
 
     def _growth(self, pool: NodePool, its: PoolNodes, filters: Filters) -> Growth:
-        name = pool.metadata.name
+        name = pool.name
         starting = {it.name for it in its.young if is_starting(it, filters)}
         self._see(name, its, [it for it in its.young if it.name not in starting])
         # Without the right to list NodeClaims, a hub knows only Karpenter's own count.
@@ -202,7 +194,7 @@ class Karpenter:
 
     def _forget_all_but(self, names: Container[str]) -> None:
         """Forget pools that don't exist any more; one that comes back may have other machines."""
-        if self.is_known and any(name not in names for name, _ in self._seen):
+        if self._objects.known("NodePool") and any(name not in names for name, _ in self._seen):
             self._seen = {it: seen for it, seen in self._seen.items() if it[0] in names}
 
     def _see(self, pool: str, its: PoolNodes, joined: Iterable[NodeInfo]) -> None:
@@ -224,15 +216,10 @@ class Karpenter:
                 yield arriving(present, made.node)
 
 
-def name_of(pool: NodePool | Undecodable) -> str:
-    """Return the name of a pool."""
-    return pool.name if isinstance(pool, Undecodable) else pool.metadata.name
-
-
 def _requirements(pool: NodePool) -> PoolRequirements:
     template = pool.spec.template
     return PoolRequirements(
-        {**(template.metadata.labels or {}), POOL: pool.metadata.name},
+        {**(template.metadata.labels or {}), POOL: pool.name},
         tuple(template.spec.requirements or ()),
         tuple(template.spec.taints or ()),
     )
@@ -292,12 +279,12 @@ def _count(quantities: Quantities | None) -> int | None:
 
 def _obstacle(pool: NodePool, left: _Nanos, asked: Amounts) -> Obstacle | None:
     """Return why Karpenter leaves the pool out, or why no machine is within its limits."""
-    name = pool.metadata.name
+    name = pool.name
     if pool.spec.replicas is not None:
         return Obstacle(WhyNoNode.AT_MAXIMUM, name, nodes=pool.spec.replicas)
     if pool.metadata.deletion_timestamp is not None:
         return Obstacle(WhyNoNode.REFUSED, name, "the NodePool is being deleted")
-    if not is_ready(pool):
+    if not pool.is_ready:
         return Obstacle(WhyNoNode.REFUSED, name, "the NodePool isn't ready")
     for resource, nanos in left.items():
         # A limit that is exceeded keeps off even machines without the resource.
@@ -306,20 +293,6 @@ def _obstacle(pool: NodePool, left: _Nanos, asked: Amounts) -> Obstacle | None:
             is_count = resource == _NODES
             why = WhyNoNode.AT_MAXIMUM if is_count else WhyNoNode.LIMIT
             return Obstacle(why, name, f"its limit of {resource} is reached")
-    return None
-
-
-def is_ready(pool: NodePool) -> bool:
-    """Whether Karpenter uses the pool, as far as its conditions tell."""
-    conditions = pool.status.conditions or ()
-    return not any(it.type == "Ready" and it.status == "False" for it in conditions)
-
-
-def launch_failure(claim: NodeClaim) -> Obstacle | None:
-    """Return why the node of a NodeClaim isn't launched, if Karpenter has tried."""
-    for it in claim.status.conditions or ():
-        if it.type == "Launched" and it.status != "True" and it.reason not in _NOT_TRIED:
-            return Obstacle(why_failed(it.reason, it.message), detail=f"{it.reason}: {it.message}")
     return None
 
 

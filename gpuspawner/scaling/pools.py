@@ -1,17 +1,18 @@
 """All pools that may grow, from all sources."""
 
-from collections.abc import Container, Hashable, Iterator
+import json
+from collections.abc import Container, Hashable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from gpuspawner.cluster.autoscaler_objects import AutoscalerObjects
 from gpuspawner.kube.autoscaling import NodeClaim
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Undecodable
-from gpuspawner.scaling import declared
-from gpuspawner.scaling.cluster_autoscaler import NodeGroups
-from gpuspawner.scaling.declared import DeclaredPool
-from gpuspawner.scaling.karpenter import Karpenter, is_ready, name_of
-from gpuspawner.scaling.node_pool import Growth
+from gpuspawner.offers.shapes import Frozen, thaw
+from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scaling.remembered_refusals import AutoscalerRefusals
 from gpuspawner.scaling.starting_nodes import is_starting
@@ -20,12 +21,51 @@ from gpuspawner.scaling.usual_times import UsualTimes
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.state import ClusterState
 
+if TYPE_CHECKING:
+    from gpuspawner.scaling.cluster_autoscaler import NodeGroups
+    from gpuspawner.scaling.cluster_autoscaler_status import NodeGroup
+    from gpuspawner.scaling.karpenter import Karpenter
+    from gpuspawner.scaling.node_pool import Growth
+
 DETECT, NONE, ALWAYS = "detect", "none", "always"
 """The values of ``GPUSpawner.autoscaling``."""
 
 
+class DeclaredPool(msgspec.Struct, frozen=True):
+    """The pool of a ``scale_up``: the nodes that these labels and terms select.
+
+    Attributes:
+        resource: The accelerator's resource, of which the administrator is trusted to offer no
+            more than a node has; "" for a pool without accelerators.
+    """
+
+    scale_up: ScaleUp
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
+    node_affinity: tuple[Frozen, ...] = ()
+    resource: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it selects, for administrators."""
+        labels = [f"{key}={value}" for key, value in sorted(self.node_selector.items())]
+        terms = [json.dumps(thaw(self.node_affinity))] if self.node_affinity else []
+        return ",".join(labels + terms)
+
+    @classmethod
+    def of(cls, accelerator: Accelerator | None) -> "DeclaredPool | None":
+        """Return the pool of an accelerator; None if none is declared."""
+        if accelerator is None or accelerator.scale_up is None:
+            return None
+        return cls(
+            accelerator.scale_up,
+            accelerator.node_selector,
+            accelerator.node_affinity,
+            accelerator.resource,
+        )
+
+
 class Pools:
-    """The pools of one cluster.
+    """The pools of one cluster. Without an autoscaler's objects, its module isn't loaded.
 
     Attributes:
         refusals: Why no node comes, as autoscalers have answered.
@@ -38,19 +78,40 @@ class Pools:
         self._state = state
         self._objects = objects
         self._autoscaling = autoscaling
-        self._karpenter = Karpenter(state, objects)
-        self._autoscaler = NodeGroups(state, objects)
+        self._karpenter: Karpenter | None = None
+        self._autoscaler: NodeGroups | None = None
         self._shown = UntilChanged[tuple[Sign, ...]]()
         self._nodes = UntilChanged[frozenset[str]]()
         self.refusals = AutoscalerRefusals()
         self.usual = UsualTimes[str]()
 
-    def seen(self, filters: Filters) -> list[Growth]:
+    def seen(self, filters: Filters) -> "list[Growth]":
         """Return how the pools of autoscalers that the hub sees can grow for a pod."""
         if self._autoscaling == NONE:
             return []
-        growths = [*self._karpenter.growths(filters), *self._autoscaler.growths(filters)]
+        seen = self._find_karpenter(), self._find_autoscaler()
+        growths = [growth for it in seen if it is not None for growth in it.growths(filters)]
         return [replace(it, minutes=self.usual.minutes(it.pool)) for it in growths]
+
+    def _find_karpenter(self) -> "Karpenter | None":
+        if self._karpenter is None and self._objects.node_pools:
+            from gpuspawner.scaling.karpenter import Karpenter
+
+            self._karpenter = Karpenter(self._state, self._objects)
+        return self._karpenter
+
+    def _find_autoscaler(self) -> "NodeGroups | None":
+        if self._autoscaler is None and self._objects.autoscaler_status is not None:
+            from gpuspawner.scaling.cluster_autoscaler import NodeGroups
+
+            self._autoscaler = NodeGroups(self._state, self._objects)
+        return self._autoscaler
+
+    @property
+    def _groups(self) -> "tuple[NodeGroup, ...] | None":
+        """Cluster Autoscaler's groups, as `NodeGroups.groups`."""
+        autoscaler = self._find_autoscaler()
+        return autoscaler.groups if autoscaler else None
 
     def is_any_starting(self, filters: Filters) -> bool:
         """Whether a node is starting, of any pool, that may have what the pod asks for."""
@@ -64,8 +125,10 @@ class Pools:
         """Whether a NodeClaim that Karpenter has named is gone, as far as the hub may see."""
         return self._objects.known("NodeClaim") and self.claim(claim) is None
 
-    def declared(self, pool: DeclaredPool, filters: Filters) -> Growth:
+    def declared(self, pool: DeclaredPool, filters: Filters) -> "Growth":
         """Return how a declared pool can grow for a pod; its measured time is better."""
+        from gpuspawner.scaling import declared
+
         growth = declared.growth(self._state, pool, filters)
         measured = self.usual.minutes(growth.pool)
         return growth if measured is None else replace(growth, minutes=measured)
@@ -86,39 +149,54 @@ class Pools:
             return None if any(it in refused for it in hidden) else Source.CONFIGURATION
         if any(it.source not in refused and not self._sees(it, filters) for it in self._signs()):
             return Source.NODES
-        if not self._karpenter.is_known and Source.KARPENTER not in refused:
+        if not self._objects.known("NodePool") and Source.KARPENTER not in refused:
             return Source.UNREAD
-        is_hidden = self._autoscaler.is_hidden and Source.CLUSTER_AUTOSCALER not in refused
+        is_hidden = self._is_hidden and Source.CLUSTER_AUTOSCALER not in refused
         return Source.UNREAD_STATUS if is_hidden else None
 
     @property
     def looks(self) -> int | None:
         """How often Cluster Autoscaler has looked at the cluster, as `NodeGroups.looks`."""
-        return self._autoscaler.looks
+        autoscaler = self._find_autoscaler()
+        return autoscaler.looks if autoscaler else None
 
     @property
     def names(self) -> tuple[tuple[Source, tuple[str, ...]], ...]:
         """The pools that the hub sees, by the autoscaler that grows them."""
-        karpenter = tuple(map(name_of, self._objects.node_pools))
-        groups = tuple(it.name for it in self._autoscaler.groups or ())
+        karpenter = tuple(it.name for it in self._objects.node_pools)
+        groups = tuple(it.name for it in self._groups or ())
         both = (Source.KARPENTER, karpenter), (Source.CLUSTER_AUTOSCALER, groups)
         return tuple((source, names) for source, names in both if names)
 
     @property
     def version(self) -> object:
         """Changes with what autoscalers show and have answered, and with the passing of time."""
-        return self._objects.version, self._autoscaler.is_old, self.refusals.version
+        autoscaler = self._find_autoscaler()
+        is_old = autoscaler is not None and autoscaler.is_old
+        return self._objects.version, is_old, self.refusals.version
 
     def about(self) -> Hashable:
         """Return what an autoscaler's answer depends on: the nodes, and the pools."""
         pools = tuple(
             (it.name, it.problem)
             if isinstance(it, Undecodable)
-            else (it.metadata.name, repr(it.spec), repr(it.status.resources), is_ready(it))
+            else (it.name, repr(it.spec), repr(it.status.resources), it.is_ready)
             for it in self._objects.node_pools
         )
         nodes = self._nodes.of(self._state.version, (), lambda: frozenset(self._state.nodes))
-        return nodes, pools, self._autoscaler.groups
+        return nodes, pools, self._groups
+
+    @property
+    def _is_absent(self) -> bool:
+        """Whether the cluster is known to have no status of Cluster Autoscaler."""
+        return self._objects.known("ConfigMap") and self._objects.autoscaler_status is None
+
+    @property
+    def _is_hidden(self) -> bool:
+        """Whether there is a status that tells nothing, or that the hub can't read any more."""
+        if self._objects.autoscaler_status is not None:
+            return self._groups is None
+        return self._objects.has_had("ConfigMap") and not self._is_absent
 
     def _signs(self) -> Iterator[Sign]:
         """Yield the signs of autoscalers that may run."""
@@ -133,11 +211,11 @@ class Pools:
     def _sees(self, sign: Sign, filters: Filters | None) -> bool:
         """Whether the hub sees all pools by which this autoscaler may help a pod."""
         if sign.source is Source.KARPENTER:
-            return self._karpenter.is_known
+            return self._objects.known("NodePool")
         # A pool that the autoscaler makes has a name of its own.
         has_name = filters is not None and any(it in filters.choice.labels for it in POOL_LABELS)
         if sign.makes_pools and not has_name:
             return False
         # Beside Karpenter, an autoscaler without a status is none, unless objects tell of it.
-        is_alone = self._autoscaler.is_absent and self._objects.node_pools and not sign.kinds
-        return bool(self._autoscaler.groups or is_alone)
+        is_alone = self._is_absent and self._objects.node_pools and not sign.kinds
+        return bool(self._groups or is_alone)

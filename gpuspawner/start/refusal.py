@@ -96,11 +96,6 @@ def misconfigured(why: str) -> Refusal:
     return Refusal(messages.misconfigured(), reason="misconfigured", details=why)
 
 
-def left() -> Refusal:
-    """Make the refusal of a start whose owner has left the line."""
-    return Refusal(messages.left_the_line(), reason="left-line")
-
-
 def is_to_pass(error: Exception) -> bool:
     """Whether an error has to reach the hub, and is no bug of ours or of an administrator's code.
 

@@ -16,8 +16,8 @@ from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.availability import Availability, State, Trials
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
 from gpuspawner.runtime import Runtime
-from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.outlook import CannotScaleUp
+from gpuspawner.scaling.pools import DeclaredPool
 from gpuspawner.scheduling.verdicts import Subject
 from gpuspawner.start.policing import Entitlement
 from gpuspawner.start.refusal import Refusal

@@ -3,6 +3,9 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,20 @@ OPTIONAL = {
     "profiles": {"profile_list": PROFILES, "accelerators": {}},
 }
 """The rooms that a hub may do without, and the traits that turn each on."""
+MODULES = (
+    "kueue.queues",
+    "messages.line",
+    "messages.policies",
+    "offers.discovery",
+    "offers.gpu_check",
+    "scaling.cluster_autoscaler",
+    "scaling.declared",
+    "scaling.growing",
+    "scaling.karpenter",
+)
+"""What else a hub does without as long as its configuration and its cluster have no use for it."""
+MOST_LINES = 36_000
+"""Of the package, for a hub that uses none of these; none of it for a feature that is off."""
 
 # Each in a process of its own: a hub that has begun, and what goes on in it.
 BEGINS = """
@@ -28,7 +45,7 @@ from tests.unit.makers.hubs import A100, StillHub
 from tests.unit.makers.restarts import pod, set_pod
 from tests.unit.makers.worlds import labelled, node
 
-traits = {"accelerators": {"a100": A100}, "autoscaling": "none", **json.loads(sys.argv[1])}
+traits = {"accelerators": {"a100": A100}, **json.loads(sys.argv[1])}
 given = Config()
 given.GPUSpawner.update(traits)
 gpuspawner.configure(given)
@@ -59,34 +76,49 @@ spawner.profile_list = {PROFILES}
 assert "cpu" in asyncio.run(spawner.get_options_form())
 """
 TELLS = """
-rooms = {name.split(".")[1] for name in sys.modules if name.startswith("gpuspawner.")}
-print(json.dumps(sorted(rooms)))
+loaded = {it.__name__: it.__file__ for it in sys.modules.values() if hasattr(it, "__file__")}
+print(json.dumps({k: v for k, v in loaded.items() if k.startswith("gpuspawner.")}))
 """
 
 
-def rooms(*goes_on: str, **traits: object) -> set[str]:
-    """Return the rooms that a hub with these traits has loaded."""
+def loads(*goes_on: str, **traits: object) -> dict[str, Path]:
+    """Return the modules that a hub with these traits has loaded, by their names in the package."""
     command = [sys.executable, "-c", "".join((BEGINS, *goes_on, TELLS)), json.dumps(traits)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    return set(json.loads(run.stdout.splitlines()[-1]))
+    found = json.loads(run.stdout.splitlines()[-1])
+    return {name.removeprefix("gpuspawner."): Path(file) for name, file in found.items()}
+
+
+def rooms(modules: Iterable[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
 
 
 @pytest.fixture(scope="module")
-def without() -> set[str]:
-    return rooms(STARTS)
+def without() -> dict[str, Path]:
+    return loads(STARTS)
 
 
 @pytest.mark.parametrize("room", [*OPTIONAL, "kueue"])
 def test_what_a_hub_does_not_use_is_not_loaded(room, without) -> None:
-    assert {"gates", "preflight", "launch", "web"} <= without
-    assert room not in without
+    assert {"gates", "preflight", "launch", "web"} <= rooms(without)
+    assert room not in rooms(without)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nor_is_what_only_some_clusters_and_servers_need(module, without) -> None:
+    assert find_spec(f"gpuspawner.{module}") is not None
+    assert module not in without
+
+
+def test_a_hub_that_uses_no_feature_loads_few_lines(without) -> None:
+    assert sum(it.read_text().count("\n") for it in without.values()) < MOST_LINES
 
 
 @pytest.mark.parametrize("room", OPTIONAL)
 def test_what_a_hub_uses_is_loaded_before_anybody_asks_for_a_server(room) -> None:
-    assert room in rooms(**OPTIONAL[room])
+    assert room in rooms(loads(**OPTIONAL[room]))
 
 
 def test_a_hub_that_finds_profiles_later_loads_them_then() -> None:
-    assert "profiles" in rooms(SETS_PROFILES_FOR_A_USER)
+    assert "profiles" in rooms(loads(SETS_PROFILES_FOR_A_USER))

@@ -6,9 +6,11 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner import runtime as runtime_module
+from gpuspawner.cluster import unwatched_objects
 from gpuspawner.cluster.health import Live, Unreachable
 from gpuspawner.cluster.schedulers import ONLY_SCORING
 from gpuspawner.configuration import check
+from gpuspawner.offers import discovery
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import Rules
 from tests.unit.makers.worlds import StillView, node
@@ -109,8 +111,8 @@ def test_servers_are_counted_where_the_use_of_gpus_is_kept(gpu_use) -> None:
 
 def test_accelerators_are_discovered_again_only_when_a_node_has_changed(monkeypatch) -> None:
     view, seen = StillView(("Node", node("a", 1))), []
-    found = runtime_module.discover
-    monkeypatch.setattr(runtime_module, "discover", lambda *it: seen.append(it) or found(*it))
+    found = discovery.discover
+    monkeypatch.setattr(discovery, "discover", lambda *it: seen.append(it) or found(*it))
     made = Runtime(check(Config()), view)
 
     assert made.offers.accelerators["gpu"].counts == (1,)
@@ -132,7 +134,7 @@ async def test_runtime_classes_are_read_although_the_first_list_has_failed(monke
     async def classes(_: object) -> frozenset[str]:
         return frozenset({"nvidia"})
 
-    monkeypatch.setattr(runtime_module, "runtime_classes", classes)
+    monkeypatch.setattr(unwatched_objects, "runtime_classes", classes)
     monkeypatch.setattr(view, "start", lambda: None)
     made = Runtime(check(Config()), view)
     made.start()

@@ -12,10 +12,9 @@ from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.reservations.reservations import Reservations
-from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, Outlook, WhyNoNode
-from gpuspawner.scaling.pools import NONE, Pools
+from gpuspawner.scaling.pools import NONE, DeclaredPool, Pools
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.line.waits import UsualWait
-from gpuspawner.messages import in_line, may_go, stay_here, waits_already, waits_in_line, would_be
+from gpuspawner.messages.line import in_line, may_go, stay_here, waits_already, waits_in_line
+from gpuspawner.messages.on_form import would_be
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator
 

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 
 from gpuspawner.offers.types import Accelerator, ScaleUp
-from gpuspawner.scaling.declared import DeclaredPool
 from gpuspawner.scaling.outlook import (
     CannotScaleUp,
     CanScaleUp,
@@ -14,6 +13,7 @@ from gpuspawner.scaling.outlook import (
     Source,
     WhyNoNode,
 )
+from gpuspawner.scaling.pools import DeclaredPool
 from gpuspawner.scheduling.verdicts import Subject
 from tests.unit.makers.outlooks import (
     GPU_TAINT,
