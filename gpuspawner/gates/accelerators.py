@@ -17,7 +17,7 @@ from gpuspawner.form.view_builder import above_the_form
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import manifest, options
-from gpuspawner.offers.grant import Denial, Grant, decide
+from gpuspawner.offers.grant import Grant, decide
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
@@ -34,7 +34,7 @@ from gpuspawner.start.host import Host, log_name, within_start_timeout
 from gpuspawner.start.kueue_queue import in_queue, queue_for
 from gpuspawner.start.pod_builder import PodBuilder, home_of
 from gpuspawner.start.policing import Entitlement, Policing
-from gpuspawner.start.refusal import Refusal, invalid, misconfigured
+from gpuspawner.start.refusal import invalid, misconfigured, not_offered
 from gpuspawner.start.source import Choice, Options, ServerSource, Stored
 from gpuspawner.start.submitted_form import Draft
 
@@ -134,8 +134,8 @@ class Accelerators(ServerSource):
         if not isinstance(request, GPURequest):
             raise invalid(request)
         grant = decide(request, offers)
-        if isinstance(grant, Denial):
-            raise Refusal(messages.denied(grant), reason=grant.reason.value, status=403)
+        if grant is None:
+            raise not_offered(request)
         proposal = self.propose(grant, _made(lambda: builder.pod(grant)), builder.later)
         granted = {**user_options(request), **theirs}
         return AcceleratorChoice(

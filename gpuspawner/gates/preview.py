@@ -6,7 +6,7 @@ from functools import partial
 from gpuspawner.gates import wait_option
 from gpuspawner.gates.accelerators import Accelerators, AllowedVariants
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.offers.grant import Denial, DenialReason, decide
+from gpuspawner.offers.grant import decide
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
@@ -15,13 +15,13 @@ from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules
 from gpuspawner.start.asking_preflight import answer
 from gpuspawner.start.hooks import as_started
 from gpuspawner.start.pod_builder import PodBuilder
-from gpuspawner.start.refusal import Refusal
+from gpuspawner.start.refusal import Refusal, not_offered
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
 
-Found = Decision | Denial | Refusal | tuple[FieldError, ...]
-"""A `Refusal` is what a policy denies."""
+Found = Decision | Refusal | tuple[FieldError, ...]
+"""A `Refusal` is what a policy denies, or isn't on offer."""
 
 
 async def preview(
@@ -50,12 +50,12 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
     if not isinstance(request, GPURequest):
         return request
     grant = decide(request, offers)
-    if isinstance(grant, Denial):
-        return grant
+    if grant is None:
+        return not_offered(request)
     try:
         proposal = accelerators.propose(grant, builder.pod(grant), builder.later)
     except ManifestError:  # the grant contradicts the configuration
-        return Denial(DenialReason.NOT_OFFERED, request)
+        return not_offered(request)
     _, name = accelerators.policing.key  # this spawner's pod may be another server's
     proposal = replace(proposal, name=name)
     choice = Choice(proposal)

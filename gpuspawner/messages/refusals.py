@@ -8,7 +8,8 @@ from gpuspawner.language import gettext as _
 from gpuspawner.messages import admission, kueue, words
 from gpuspawner.messages.scaling import may_pass, no_more
 from gpuspawner.messages.words import Message
-from gpuspawner.offers.grant import Denial, Grant
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.decision import (
     Alternative,
     Apart,
@@ -71,10 +72,9 @@ def _profile_lead(decision: Refuse, profile: str) -> str:
     return text.format(profile=profile)
 
 
-def denied(denial: Denial) -> Message:
+def denied(request: GPURequest) -> Message:
     """Say that a choice isn't offered to this user."""
-    asked = denial.request.accelerator
-    if asked is None:
+    if (asked := request.accelerator) is None:
         return Message.of(_("This choice isn't available."), words.ask())
     lead = _("{accelerator} isn't available with these options.").format(accelerator=asked)
     return Message.of(lead, words.ask())

@@ -1,7 +1,5 @@
 """What a server gets of what is on offer."""
 
-from enum import StrEnum
-
 import msgspec
 
 from gpuspawner.offers.offers import Offers
@@ -27,27 +25,14 @@ class Grant(msgspec.Struct, frozen=True):
     cpu: int | None = None
 
 
-class DenialReason(StrEnum):
-    """Why a request is denied, no matter what is free."""
-
-    NOT_OFFERED = "not-offered"
-
-
-class Denial(msgspec.Struct, frozen=True):
-    """A denied request."""
-
-    reason: DenialReason
-    request: GPURequest
-
-
-def decide(request: GPURequest, offers: Offers) -> Grant | Denial:
-    """Grant a request that is on offer, else deny it.
+def decide(request: GPURequest, offers: Offers) -> Grant | None:
+    """Grant a request that is on offer; None for any other.
 
     The request isn't trusted: it may have been parsed against other offers, or made by hand.
     """
     accelerator = offers.accelerators.get(request.accelerator or "")
     if (accelerator is None) != (request.accelerator is None):
-        return Denial(DenialReason.NOT_OFFERED, request)
+        return None
     choices = offers.choices(accelerator)
     image = None if request.image is None else choices.image(request.image)
     sizes = {memory.text: memory.bytes for memory in choices.sizes}
@@ -59,7 +44,7 @@ def decide(request: GPURequest, offers: Offers) -> Grant | Denial:
         and (millicores is None or millicores in choices.cpu)
     )
     if not offered:
-        return Denial(DenialReason.NOT_OFFERED, request)
+        return None
     return Grant(
         accelerator=accelerator,
         gpus=request.gpus,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from traitlets import TraitError
+from traitlets import TraitError, TraitType
 
 from gpuspawner import traits
 from gpuspawner.compat import kubespawner, pods, sample_pod
@@ -136,7 +136,7 @@ def _misspelt(place: str, override: Mapping[Any, Any], settings: Any) -> Iterato
 
 def _checked(override: Mapping[Any, Any]) -> dict[str, Any]:
     """Leave out what needs a user, and names of ours: an administrator's code may have any name."""
-    ours = traits.__all__
+    ours = {name for name, it in vars(traits).items() if isinstance(it, TraitType)}
     return {str(it): v for it, v in override.items() if not callable(v) and it not in ours}
 
 

@@ -15,6 +15,7 @@ from gpuspawner.language import ENGLISH, language_tag
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.start import submitted_form
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.traits.trait_types import setting
@@ -89,6 +90,11 @@ def invalid(errors: tuple[FieldError, ...]) -> Refusal:
         status=400,
         on_form=OnForm.of_errors(errors),
     )
+
+
+def not_offered(request: GPURequest) -> Refusal:
+    """Make the refusal of a request that isn't on offer."""
+    return Refusal(messages.denied(request), reason="not-offered", status=403)
 
 
 def misconfigured(why: str) -> Refusal:

@@ -8,7 +8,6 @@ from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.preview import Found
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages.starts import preview
-from gpuspawner.offers.grant import Denial
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.user_options import user_options
@@ -77,9 +76,6 @@ def decision(found: Found, offers: Offers) -> JSON:
     match found:
         case Start() | Wait() | Refuse():
             return _decided(found, offers)
-        case Denial():
-            message = messages.denied(found).text
-            return {"decision": "refuse", "reason": found.reason.value, "message": message}
         case Refusal():
             return {"decision": "refuse", "reason": found.slug, "message": found.text}
         case _:

@@ -10,7 +10,7 @@ from gpuspawner.form.view_model import LiveAddresses
 from gpuspawner.messages import OnForm
 from gpuspawner.messages.policies import policy_denied
 from gpuspawner.messages.starts import preview
-from gpuspawner.offers.grant import Denial, DenialReason, Grant
+from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import NAMES
 from gpuspawner.offers.user_options import Gone, GPURequest, parse
@@ -176,8 +176,8 @@ def test_every_other_message_is_translated():
             messages.gone_at_start([Gone("gpus", "1"), Gone("image", "1")], {"image": "1"}),
             messages.profile_refused(busy, messages.profile_named("1", "1"), ["1", "1"]),
             messages.profile_refused(busy, messages.profile_named("1"), []),
-            messages.denied(Denial(DenialReason.NOT_OFFERED, GPURequest("1"))),
-            messages.denied(Denial(DenialReason.NOT_OFFERED, GPURequest(None))),
+            messages.denied(GPURequest("1")),
+            messages.denied(GPURequest(None)),
             *(message for it in (*waits, unsure, warned) for message in messages.progress(it)),
             *map(preview, (*waits, unsure, warned, Start(GRANT))),
         ]
