@@ -23,31 +23,13 @@ _MAKING = (*_READING, "_expand_all", "_expand_user_properties", "_sorted_dict_va
 _ALSO = ("slug_scheme", "storage_pvc_ensure", "kueue_queue", "kueue_priority_class")
 """More traits that decide: the names, the claim, and the queue of the pod."""
 
-_NO_SCHEDULER_READS = frozenset(
-    (
-        "allow_privilege_escalation",
-        "automount_service_account_token",
-        "cmd",
-        "container_security_context",
-        "extra_annotations",
-        "fs_gid",
-        "gid",
-        "image_pull_secrets",
-        "lifecycle_hooks",
-        "log",
-        "pod_security_context",
-        "privileged",
-        "secret_mount_path",
-        "service_account",
-        "storage_extra_annotations",
-        "storage_extra_labels",
-        "supplemental_gids",
-        "uid",
-        "user",
-        "volume_mounts",
-        "working_dir",
-    )
-)
+_NO_SCHEDULER_READS = frozenset({
+    "allow_privilege_escalation", "automount_service_account_token", "cmd",
+    "container_security_context", "extra_annotations", "fs_gid", "gid", "image_pull_secrets",
+    "lifecycle_hooks", "log", "pod_security_context", "privileged", "secret_mount_path",
+    "service_account", "storage_extra_annotations", "storage_extra_labels", "supplemental_gids",
+    "uid", "user", "volume_mounts", "working_dir",
+})  # fmt: skip
 """Some of them may differ from user to user, and it doesn't matter. One that is a function may fail
 for one user alone, or set others."""
 

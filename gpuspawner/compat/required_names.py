@@ -4,6 +4,7 @@ Otherwise they might silently stop calling a gate.
 """
 
 import inspect
+from collections.abc import Iterator
 from types import ModuleType
 
 import jupyterhub
@@ -77,6 +78,11 @@ class RequiredName(msgspec.Struct, frozen=True):
         return True
 
 
+def _names(owner: type | ModuleType, *names: str) -> Iterator[RequiredName]:
+    """Yield names that gpuspawner alone uses, whatever their parameters are."""
+    return (RequiredName(owner, name) for name in names)
+
+
 REQUIREMENTS = (
     # JupyterHub calls these gates.
     RequiredName(Spawner, "run_options_from_form", ("self", "form_data"), SpawnHandler),
@@ -103,18 +109,20 @@ REQUIREMENTS = (
     ),
     RequiredName(KubeSpawner, "_start_reflector", ("self", "kind", "reflector"), KubeSpawner),
     # gpuspawner itself calls or reads the rest.
-    RequiredName(User, "allow_named_servers"),
+    *_names(User, "allow_named_servers"),
+    *_names(Spawner, "_log_name", "orm_spawner"),
+    *_names(KubeSpawner, "reflectors", "pod_reflector", "_namespace_default"),
+    *_names(KubeSpawner, "_options_from_form_default", "_options_form_default"),
+    *_names(orm.Spawner, "user_options", "state", "server", "started", "last_activity"),
+    *_names(orm, "user_group_map"),
+    *_names(JupyterHub, "extra_handlers", "tornado_application"),
+    *_names(HasTraits, "_trait_values"),
     RequiredName(KubeSpawner, "_get_reflector_key", ("self", "kind")),
-    RequiredName(KubeSpawner, "reflectors"),
-    RequiredName(KubeSpawner, "pod_reflector"),
     RequiredName(
         KubeSpawner,
         "_make_delete_pod_request",
         ("self", "pod_name", "delete_options", "grace_seconds", "request_timeout"),
     ),
-    RequiredName(KubeSpawner, "_namespace_default"),
-    RequiredName(KubeSpawner, "_options_from_form_default"),
-    RequiredName(KubeSpawner, "_options_form_default"),
     RequiredName(KubeSpawner, "_render_options_form", ("self", "profile_list"), KubeSpawner),
     RequiredName(
         KubeSpawner, "_render_options_form_dynamically", ("self", "current_spawner"), KubeSpawner
@@ -126,31 +134,19 @@ REQUIREMENTS = (
     RequiredName(KubeSpawner, "_build_common_labels", ("self", "extra_labels"), KubeSpawner),
     RequiredName(clients, "load_config", named=("host", "ssl_ca_cert", "verify_ssl")),
     RequiredName(clients, "shared_client", ("client",)),
-    RequiredName(Spawner, "_log_name"),
     RequiredName(Spawner, "_spawn_future", (), BaseHandler),
     RequiredName(Spawner, "_start_pending", (), User),
     RequiredName(Spawner, "_spawn_pending", (), BaseHandler),
-    RequiredName(Spawner, "orm_spawner"),
-    RequiredName(orm.Spawner, "user_options"),
-    RequiredName(orm.Spawner, "state"),
-    RequiredName(orm.Spawner, "server"),
-    RequiredName(orm.Spawner, "started"),
-    RequiredName(orm.Spawner, "last_activity"),
-    RequiredName(orm, "user_group_map"),
     # The check whether the caller of an open request keeps its rights; `BaseHandler` does the same.
-    RequiredName(BaseHandler, "db"),
-    RequiredName(BaseHandler, "hub"),
+    *_names(BaseHandler, "db", "hub"),
+    *_names(orm.APIToken, "hashed"),
+    *_names(orm.User, "name"),
     RequiredName(BaseHandler, "cookie_max_age_days", (), BaseHandler),
     RequiredName(BaseHandler, "get_token", ("self",), BaseHandler),
     RequiredName(objects.Hub, "cookie_name", (), BaseHandler),
-    RequiredName(orm.APIToken, "hashed"),
-    RequiredName(orm.User, "name"),
     RequiredName(orm.User, "cookie_id", (), BaseHandler),
     RequiredName(scopes, "get_scopes_for", ("orm_object",), BaseHandler),
     RequiredName(scopes, "has_scope", ("scope", "have_scopes"), BaseHandler, ("db",)),
-    RequiredName(JupyterHub, "extra_handlers"),
-    RequiredName(JupyterHub, "tornado_application"),
-    RequiredName(HasTraits, "_trait_values"),
     # Refusals don't count as failures of the hub: `SpawnException` says so since JupyterHub 6.
     RequiredName(
         spawner,

@@ -9,41 +9,17 @@ from gpuspawner.compat.kubespawner import as_list
 from gpuspawner.compat.overrides import overridden
 
 _AS_WRITTEN = [
-    "image",
-    "image_pull_policy",
-    "image_pull_secrets",
-    "node_selector",
-    "uid",
-    "gid",
-    "fs_gid",
-    "supplemental_gids",
-    "privileged",
-    "allow_privilege_escalation",
-    "container_security_context",
-    "pod_security_context",
-    "working_dir",
-    "cpu_limit",
-    "cpu_guarantee",
-    "mem_limit",
-    "mem_guarantee",
-    "extra_resource_limits",
-    "extra_resource_guarantees",
-    "service_account",
-    "automount_service_account_token",
-    "extra_container_config",
-    "extra_pod_config",
-    "scheduler_name",
-    "priority_class_name",
-]
+    "image", "image_pull_policy", "image_pull_secrets", "node_selector", "uid", "gid", "fs_gid",
+    "supplemental_gids", "privileged", "allow_privilege_escalation", "container_security_context",
+    "pod_security_context", "working_dir", "cpu_limit", "cpu_guarantee", "mem_limit",
+    "mem_guarantee", "extra_resource_limits", "extra_resource_guarantees", "service_account",
+    "automount_service_account_token", "extra_container_config", "extra_pod_config",
+    "scheduler_name", "priority_class_name",
+]  # fmt: skip
 _TERMS = (
-    "tolerations",
-    "node_affinity_preferred",
-    "node_affinity_required",
-    "pod_affinity_preferred",
-    "pod_affinity_required",
-    "pod_anti_affinity_preferred",
-    "pod_anti_affinity_required",
-)
+    "tolerations", "node_affinity_preferred", "node_affinity_required", "pod_affinity_preferred",
+    "pod_affinity_required", "pod_anti_affinity_preferred", "pod_anti_affinity_required",
+)  # fmt: skip
 LISTS = frozenset({*_TERMS, "volumes", "volume_mounts", "init_containers", "extra_containers"})
 """Traits for lists of dictionaries; a dictionary of dictionaries means the list of its values."""
 

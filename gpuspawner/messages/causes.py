@@ -117,32 +117,13 @@ def _too_few(about: About, grant: Grant) -> str:
     return text.format(gpus=gpus, count=about.visible)
 
 
-_ELSEWHERE = frozenset(
-    {
-        Kind.DISK_FULL,
-        Kind.VOLUME_LIMIT,
-        Kind.NETWORK,
-        Kind.NODE_SOFTWARE,
-        Kind.SANDBOX,
-        Kind.DEVICE_TAKEN,
-        Kind.DEVICE_BROKEN,
-        Kind.DEVICES_UNPREPARED,
-        Kind.GPUS_MISSING,
-        Kind.GPU_DRIVER,
-        Kind.RUNTIME,
-        Kind.NODE_FULL,
-        Kind.NODE_CHANGED,
-        Kind.TOPOLOGY,
-        Kind.NODE_REFUSED,
-        Kind.NODE_PRESSURE,
-        Kind.EVICTED,
-        Kind.PREEMPTED,
-        Kind.TAINTED,
-        Kind.NODE_SHUTDOWN,
-        Kind.NODE_LOST,
-        Kind.DELETED,
-    }
-)
+_ELSEWHERE = frozenset({
+    Kind.DISK_FULL, Kind.VOLUME_LIMIT, Kind.NETWORK, Kind.NODE_SOFTWARE, Kind.SANDBOX,
+    Kind.DEVICE_TAKEN, Kind.DEVICE_BROKEN, Kind.DEVICES_UNPREPARED, Kind.GPUS_MISSING,
+    Kind.GPU_DRIVER, Kind.RUNTIME, Kind.NODE_FULL, Kind.NODE_CHANGED, Kind.TOPOLOGY,
+    Kind.NODE_REFUSED, Kind.NODE_PRESSURE, Kind.EVICTED, Kind.PREEMPTED, Kind.TAINTED,
+    Kind.NODE_SHUTDOWN, Kind.NODE_LOST, Kind.DELETED,
+})  # fmt: skip
 """Another try may get another machine."""
 _QUEUE_AGAIN = (Kind.QUEUE_PREEMPTED, Kind.QUEUE_RECLAIMED, Kind.QUEUE_EVICTED)
 _CHOOSE = frozenset(it for it in Kind if it.value.startswith("image-")) | {

@@ -30,22 +30,10 @@ python3 -I -c "$0" "$@"
 [ $? = {FEWER} ] && exit {FEWER}
 exit 0
 """
-_OF_SERVERS = frozenset(
-    {
-        "args",
-        "lifecycle",
-        "livenessProbe",
-        "ports",
-        "readinessProbe",
-        "resizePolicy",
-        "restartPolicy",
-        "restartPolicyRules",
-        "startupProbe",
-        "stdin",
-        "stdinOnce",
-        "tty",
-    }
-)
+_OF_SERVERS = frozenset({
+    "args", "lifecycle", "livenessProbe", "ports", "readinessProbe", "resizePolicy",
+    "restartPolicy", "restartPolicyRules", "startupProbe", "stdin", "stdinOnce", "tty",
+})  # fmt: skip
 """The fields of a server that a check lacks; Kubernetes forbids some in init containers."""
 
 

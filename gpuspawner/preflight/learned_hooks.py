@@ -28,15 +28,9 @@ def kind_of(grant: Grant, profile: str = "") -> MadeFor:
 
 
 _FIELDS = (
-    "affinity",
-    "nodeName",
-    "nodeSelector",
-    "priorityClassName",
-    "runtimeClassName",
-    "schedulerName",
-    "tolerations",
-    "topologySpreadConstraints",
-)
+    "affinity", "nodeName", "nodeSelector", "priorityClassName", "runtimeClassName",
+    "schedulerName", "tolerations", "topologySpreadConstraints",
+)  # fmt: skip
 """The fields of a pod's spec that decide on which nodes it can run."""
 _EVERYTHING = [Toleration(operator="Exists")]
 _FRESH = 600.0

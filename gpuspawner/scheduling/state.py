@@ -94,19 +94,10 @@ class ClusterState:
         """
         state = cls(rules)
         given = (
-            nodes,
-            pods,
-            namespaces,
-            persistentVolumeClaims,
-            persistentVolumes,
-            storageClasses,
-            csiNodes,
-            csiDrivers,
-            csiStorageCapacities,
-            volumeAttachments,
-            deviceClasses,
+            nodes, pods, namespaces, persistentVolumeClaims, persistentVolumes, storageClasses,
+            csiNodes, csiDrivers, csiStorageCapacities, volumeAttachments, deviceClasses,
             priorityClasses,
-        )
+        )  # fmt: skip
         for kind, objects in zip(KINDS, given, strict=True):
             if objects is not None:
                 state.mark_known(kind)

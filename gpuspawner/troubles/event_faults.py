@@ -37,18 +37,11 @@ _ELSEWHERE = frozenset(
     {"FailedScheduling", "NotTriggerScaleUp", "TriggeredScaleUp", "FailedScaleUp", "Nominated"}
 )
 # The kubelet warns of these, and starts the pod.
-_HARMLESS = frozenset(
-    {
-        "AlreadyMountedVolume",
-        "CheckLimitsForResolvConf",
-        "DNSConfigForming",
-        "InvalidEnvironmentVariableNames",
-        "MissingClusterDNS",
-        "PossibleMemoryBackedVolumesOnDisk",
-        "ProbeWarning",
-        "VolumePermissionChangeInProgress",
-    }
-)
+_HARMLESS = frozenset({
+    "AlreadyMountedVolume", "CheckLimitsForResolvConf", "DNSConfigForming",
+    "InvalidEnvironmentVariableNames", "MissingClusterDNS", "PossibleMemoryBackedVolumesOnDisk",
+    "ProbeWarning", "VolumePermissionChangeInProgress",
+})  # fmt: skip
 # The scheduler took a pod back that it hadn't bound yet, and will try again.
 _TAKEN_BACK = "(in kube-scheduler memory)"
 _TAINTS = ("TaintManagerEviction", "DeviceTaintManagerEviction")

@@ -16,17 +16,10 @@ from gpuspawner.kube.startup import (
 )
 
 # Why a container waits, in its status.
-PULL_FAILS = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ErrImageNeverPull",
-        "ImageInspectError",
-        "InvalidImageName",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-    }
-)
+PULL_FAILS = frozenset({
+    "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "ImageInspectError",
+    "InvalidImageName", "RegistryUnavailable", "SignatureValidationFailed",
+})  # fmt: skip
 NOT_YET = frozenset({"", "ContainerCreating", "PodInitializing"})
 """It is not its turn, or its image is being pulled."""
 

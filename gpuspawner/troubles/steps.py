@@ -142,16 +142,10 @@ def _of_pod(pod: StartingPod) -> Iterable[Stage]:
 
 
 _ASSIGNED = re.compile(r"Successfully assigned \S+ to (\S+)")
-_VOLUME_REASONS = frozenset(
-    {
-        "SuccessfulAttachVolume",
-        "SuccessfulMountVolume",
-        "FailedAttachVolume",
-        "FailedMount",
-        "FailedMapVolume",
-        "VolumePermissionChangeInProgress",
-    }
-)
+_VOLUME_REASONS = frozenset({
+    "SuccessfulAttachVolume", "SuccessfulMountVolume", "FailedAttachVolume", "FailedMount",
+    "FailedMapVolume", "VolumePermissionChangeInProgress",
+})  # fmt: skip
 
 
 def _of_events(events: Iterable[Event]) -> Iterable[Stage]:
