@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from gpuspawner.language import gettext as _
-from gpuspawner.language import ngettext, sentences
+from gpuspawner.language import sentences
 from gpuspawner.messages import words
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.rejection import (
@@ -206,5 +206,5 @@ def _thing(resource: str, grant: Grant) -> str:
 
 def _amount(resource: str, count: int, grant: Grant) -> str:
     if _is_gpu(resource, grant):
-        return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
+        return words.gpu_count(count)
     return words.amount(unit_of(resource) or _name(resource), count)

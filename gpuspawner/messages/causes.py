@@ -104,8 +104,7 @@ def cause(trouble: Trouble, grant: Grant = NOTHING) -> str:
 
 
 def _too_few(about: About, grant: Grant) -> str:
-    count = ngettext("{count} GPU", "{count} GPUs", about.granted).format(count=about.granted)
-    gpus = words.gpus(grant) if grant.accelerator else count
+    gpus = words.gpus(grant) if grant.accelerator else words.gpu_count(about.granted)
     if not about.visible:
         text = _("The machine should have given your server {gpus}, but none is visible.")
         return text.format(gpus=gpus)

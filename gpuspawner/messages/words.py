@@ -97,9 +97,12 @@ def amount(resource: str, count: int) -> str:
 
 def amount_named(resource: str, count: int) -> str:
     """Name an amount with its resource: `8 GPUs`."""
-    if device(resource) == _("GPU"):
-        return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
-    return amount(resource, count)
+    return gpu_count(count) if device(resource) == _("GPU") else amount(resource, count)
+
+
+def gpu_count(count: int) -> str:
+    """Name a number of GPUs: `8 GPUs`."""
+    return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
 
 
 def most(resource: str, count: int) -> str:

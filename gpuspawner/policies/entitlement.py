@@ -16,10 +16,9 @@ from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted, Withh
 from gpuspawner.policies.limits import Counts
 from gpuspawner.policies.remaining import (
     Allowance,
+    OneMore,
     Remaining,
-    never,
     policies_left,
-    remaining,
     tightest,
 )
 from gpuspawner.preflight.availability import Availability, State
@@ -123,12 +122,12 @@ class EntitlementByPolicies(Entitlement):
         """Return how much is left of an accelerator, or of servers without one."""
         applying = self._applying
         counted = applying.policies, applying.owner, self._counts, applying.hub.sizes
-        of = self.offers, row.accelerator, *counted, row.smallest
-        if denial := never(*of):
+        one = OneMore(self.offers, row.accelerator, *counted, row.smallest)
+        if denial := one.never():
             return Remaining(0, denial)
         if not applying.counts_others or applying.trouble():
             return Remaining()
-        return remaining(*of)
+        return one.remaining()
 
     def denied(self, proposal: Proposal, profile: str) -> Availability | None:
         """As `Entitlement.denied`."""

@@ -63,59 +63,76 @@ class Remaining(msgspec.Struct, frozen=True):
     reached: OverLimit | Withheld | None = None
 
 
-def remaining(
-    offers: Offers,
-    accelerator: Accelerator | None,
-    policies: Iterable[Policy],
-    owner: Owner,
-    counts: Counts,
-    sizes: Sizes,
-    smallest: SmallestRequests | None = None,
-) -> Remaining:
-    """Return what is left of an accelerator (None: of servers without one).
+class OneMore(msgspec.Struct, frozen=True):
+    """One more server of an owner, with an accelerator (None: without one).
 
-    The offers are the owner's. What no server of theirs may have isn't among them, so what is over
-    a limit here is so only as long as other servers run. *smallest* is what the pod of the smallest
-    server requests, if that is known.
+    Attributes:
+        offers: The owner's.
+        smallest: What the pod of the smallest server requests, if that is known.
     """
-    choices = sorted(offers.choices(accelerator).counts)
-    kept = 0
-    for count in choices:
-        charge = _smallest(offers, accelerator, count, sizes, smallest)
-        over = [it for it in over_limits(policies, owner, counts, charge) if it.may_pass]
-        if over and count == choices[0]:
-            return Remaining(0, over[0])
-        if over:
-            return Remaining(kept)
-        kept = count
-    return Remaining()
 
+    offers: Offers
+    accelerator: Accelerator | None
+    policies: Collection[Policy]
+    owner: Owner
+    counts: Counts
+    sizes: Sizes
+    smallest: SmallestRequests | None = None
 
-def never(
-    offers: Offers,
-    accelerator: Accelerator | None,
-    policies: Collection[Policy],
-    owner: Owner,
-    counts: Counts,
-    sizes: Sizes,
-    smallest: SmallestRequests | None = None,
-) -> OverLimit | Withheld | None:
-    """Return what denies the owner every server with an accelerator (None: without one) for ever.
+    def remaining(self) -> Remaining:
+        """Return what is left of the accelerator.
 
-    None if nothing does. Servers without a GPU stay among the owner's offers even then, and so does
-    an accelerator that has no sizes to choose from: then KubeSpawner's own are too large.
-    """
-    choices = offers.choices(accelerator)
-    images = choices.images if accelerator is None else ()
-    denials = [next(withheld(policies, Wanted(image=it.key)), None) for it in images]
-    if denials and all(denials):
-        return denials[0]
-    charge = _smallest(offers, accelerator, min(choices.counts), sizes, smallest)
-    limits = (limit for it in policies for limit in it.limits)
-    if all(charge.of(limit.measure) <= limit.most for limit in limits):
-        return None  # to count what others have takes longer
-    over = over_limits(policies, owner, counts, charge)
-    return next((it for it in over if not it.may_pass), None)
+        What no server of the owner may have isn't among their offers, so what is over a limit here
+        is so only as long as other servers run.
+        """
+        choices = sorted(self.offers.choices(self.accelerator).counts)
+        kept = 0
+        for count in choices:
+            over = [it for it in self._over(self._charge(count)) if it.may_pass]
+            if over and count == choices[0]:
+                return Remaining(0, over[0])
+            if over:
+                return Remaining(kept)
+            kept = count
+        return Remaining()
+
+    def never(self) -> OverLimit | Withheld | None:
+        """Return what denies the owner every such server for ever; None if nothing does.
+
+        Servers without a GPU stay among the owner's offers even then, and so does an accelerator
+        that has no sizes to choose from: then KubeSpawner's own are too large.
+        """
+        choices = self.offers.choices(self.accelerator)
+        images = choices.images if self.accelerator is None else ()
+        denials = [next(withheld(self.policies, Wanted(image=it.key)), None) for it in images]
+        if denials and all(denials):
+            return denials[0]
+        charge = self._charge(min(choices.counts))
+        limits = (limit for it in self.policies for limit in it.limits)
+        if all(charge.of(limit.measure) <= limit.most for limit in limits):
+            return None  # to count what others have takes longer
+        return next((it for it in self._over(charge) if not it.may_pass), None)
+
+    def _over(self, charge: Charge) -> Iterator[OverLimit]:
+        return over_limits(self.policies, self.owner, self.counts, charge)
+
+    def _charge(self, count: int) -> Charge:
+        """Return what the smallest server takes with so many GPUs."""
+        choices, accelerator = self.offers.choices(self.accelerator), self.accelerator
+        requests = self.smallest or SmallestRequests(
+            part_of(choices.least_memory or 0, self.sizes.memory),
+            part_of(min(choices.cpu, default=0), self.sizes.cpu),
+        )
+        taken: dict[Measure, Amount] = {
+            Measure(What.MEMORY): requests.memory,
+            Measure(What.CPU): requests.cpu,
+        }
+        if accelerator is not None:
+            gpus = count * self.sizes.weights.get(accelerator.resource, 1)
+            for of in ("", accelerator.key, accelerator.resource):
+                taken[Measure(What.GPUS, of)] = gpus
+            taken[Measure(What.GPU_SERVERS)] = 1
+        return Charge(frozenset(), amounts=MappingProxyType(taken))
 
 
 def policies_left(policies: Iterable[Policy], found: Iterable[Standing]) -> Iterator[Policy]:
@@ -127,29 +144,3 @@ def policies_left(policies: Iterable[Policy], found: Iterable[Standing]) -> Iter
     for policy in policies:
         limits = (replace(it, most=left.get((policy.name, it), it.most)) for it in policy.limits)
         yield replace(policy, limits=tuple(limits))
-
-
-def _smallest(
-    offers: Offers,
-    accelerator: Accelerator | None,
-    count: int,
-    sizes: Sizes,
-    known: SmallestRequests | None,
-) -> Charge:
-    """Return what the smallest server takes with so many GPUs."""
-    choices = offers.choices(accelerator)
-    listed = SmallestRequests(
-        part_of(choices.least_memory or 0, sizes.memory),
-        part_of(min(choices.cpu, default=0), sizes.cpu),
-    )
-    requests = known or listed
-    taken: dict[Measure, Amount] = {
-        Measure(What.MEMORY): requests.memory,
-        Measure(What.CPU): requests.cpu,
-    }
-    if accelerator is not None:
-        gpus = count * sizes.weights.get(accelerator.resource, 1)
-        for of in ("", accelerator.key, accelerator.resource):
-            taken[Measure(What.GPUS, of)] = gpus
-        taken[Measure(What.GPU_SERVERS)] = 1
-    return Charge(frozenset(), amounts=MappingProxyType(taken))

@@ -9,6 +9,7 @@ from tornado import web
 
 from gpuspawner import language
 from gpuspawner.compat import jupyterhub
+from gpuspawner.compat.hub_limits import StartLimits
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.traits.settings import Settings
@@ -24,7 +25,7 @@ class User(Protocol):
     spawners: Mapping[str, "Host"]
 
 
-class Host(Settings, Protocol):
+class Host(Settings, StartLimits, Protocol):
     """A spawner, with the attributes from JupyterHub, KubeSpawner and gpuspawner's traits."""
 
     name: str
@@ -36,14 +37,9 @@ class Host(Settings, Protocol):
     gpuspawner_has_own_options: bool
     active: bool
     ready: bool
-    namespace: str
     pod_name: str
     gpuspawner_stock: Stock
     storage_pvc_ensure: bool
-    start_timeout: int
-    http_timeout: int
-    scheduling_timeout: float
-    preparing_timeout: float | None
     check_gpus: bool
     do_not_disrupt: bool
     apply_user_options: Any
@@ -60,7 +56,6 @@ class Host(Settings, Protocol):
     language: str
     messages_url: str | Mapping[str, str]
     api: Any
-    k8s_api_request_timeout: int
 
     def get_pvc_manifest(self) -> Any:
         """Make the PersistentVolumeClaim of the user's home directory."""

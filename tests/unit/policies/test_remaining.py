@@ -15,7 +15,7 @@ from gpuspawner.policies.denial import over_limits
 from gpuspawner.policies.limits import Counts
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
-from gpuspawner.policies.remaining import Remaining, never, remaining
+from gpuspawner.policies.remaining import OneMore, Remaining
 from gpuspawner.policies.usage import Usage
 from tests.unit.makers.policy_worlds import GPUS, T4S, counts, people, usage_of
 
@@ -46,7 +46,7 @@ def left(
 ) -> Remaining:
     accelerator = offers.accelerators[of] if of else None
     sizes = more.get("sizes", SIZES)
-    return remaining(offers, accelerator, policies, ANN, counts(usage, ANN), sizes)
+    return OneMore(offers, accelerator, policies, ANN, counts(usage, ANN), sizes).remaining()
 
 
 def test_nothing_is_too_much_without_other_servers():
@@ -86,7 +86,8 @@ def test_nobody_is_counted_to_find_that_no_limit_forbids_a_server_for_ever(monke
 
     def forbids(policy: Policy) -> bool:
         t4 = OFFERS.accelerators["t4"]
-        return never(OFFERS, t4, (policy,), ANN, counts(usage, ANN), SIZES) is not None
+        one = OneMore(OFFERS, t4, (policy,), ANN, counts(usage, ANN), SIZES)
+        return one.never() is not None
 
     assert not forbids(share)
     assert not counted
@@ -170,7 +171,8 @@ def test_each_choice_up_to_what_is_left_keeps_all_limits_and_no_larger_one_does(
     offers = narrow(OFFERS, [policy], SIZES)
     usage = running((TRAIN, {measure: used}))
     for accelerator in offers.accelerators.values():
-        found = remaining(offers, accelerator, [policy], ANN, counts(usage, ANN), SIZES)
+        one = OneMore(offers, accelerator, [policy], ANN, counts(usage, ANN), SIZES)
+        found = one.remaining()
         for count in accelerator.counts:
             amounts = {GPUS: count, Measure(What.GPUS, accelerator.key): count, SERVERS: 1}
             asked = Charge(frozenset({"ann"}), amounts=amounts)
