@@ -101,7 +101,7 @@ def _below(state: ClusterState, server: Pod, name: str) -> str:
         advice = "set scheduling.podPriority.enabled in the chart, or name one by --priority-class"
         many = f": {listing(sorted(found))}" if found else did_you_mean(name, values)
         raise UsageError(f"the cluster has {len(found)} such PriorityClasses{many}; {advice}")
-    priority = priority_of(server, state.storage, all_known=state.known("PriorityClass")).value
+    priority = priority_of(server, state).value
     if values[found[0]] >= priority:
         raise UsageError(
             f"the priority of {found[0]} is {values[found[0]]} and that of a server {priority}, so "

@@ -175,9 +175,8 @@ class NodeCounts:
 
 def could_be_raised(state: ClusterState, pod: Pod) -> bool:
     """Whether a PriorityClass that isn't built in is above the pod's priority."""
-    all_known = state.known("PriorityClass")
-    priority = priority_of(pod, state.storage, all_known=all_known)
-    return not (all_known and priority.known) or any(
+    priority = priority_of(pod, state)
+    return not (state.known("PriorityClass") and priority.known) or any(
         its.value > priority.value
         for its in state.storage.all(PriorityClass)
         if its.metadata.name not in BUILT_IN

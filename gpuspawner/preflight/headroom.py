@@ -169,8 +169,7 @@ class _Trial:
     def __init__(
         self, state: ClusterState, server: Subject, at_hand: frozenset[str], turn: Turn
     ) -> None:
-        known = state.known("PriorityClass")
-        self._priority = priority_of(server.pod, state.storage, all_known=known)
+        self._priority = priority_of(server.pod, state)
         self._server = server
         self._at_hand = at_hand
         self.turn = turn

@@ -75,7 +75,7 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
     def may_preempt(self, other: Pod) -> bool:
         """Whether the scheduler would end the other pod for this one."""
         state, mine = self.exact.state, self.exact.priority
-        theirs = priority_of(other, state.storage, all_known=state.known("PriorityClass"))
+        theirs = priority_of(other, state)
         return mine.known and mine.preempts and theirs.known and theirs.value < mine.value
 
     def competes_with(self, other: "Judged") -> bool:

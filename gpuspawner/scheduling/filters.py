@@ -57,7 +57,7 @@ class Filters:
         """
         self.state = state
         self.pod = pod = as_version_reads(pod, state.rules)
-        self.priority = priority_of(pod, state.storage, all_known=state.known("PriorityClass"))
+        self.priority = priority_of(pod, state)
         self.asked = node_resources_fit.wanted(pod_requests(pod, state.rules))
         self.served: tuple[str, ...] = ()
         """What drivers must serve, on nodes whose device plugins offer none of it (`by_claim`)."""

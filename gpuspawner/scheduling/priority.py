@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gpuspawner.kube.nodes import PriorityClass
 from gpuspawner.kube.pods import Pod
 
-from .storage_index import StorageIndex
+from .state import ClusterState
 
 BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -23,12 +23,9 @@ class Priority(NamedTuple):
     """Whether the value is certain. It isn't if its PriorityClass is unknown."""
 
 
-def priority_of(pod: Pod, storage: StorageIndex, *, all_known: bool) -> Priority:
-    """Return a pod's priority: its own, or that of its PriorityClass or of the default class.
-
-    `all_known` tells whether `storage` contains all PriorityClasses.
-    """
-    spec = pod.spec
+def priority_of(pod: Pod, state: ClusterState) -> Priority:
+    """Return a pod's priority: its own, or that of its PriorityClass or of the default class."""
+    spec, storage = pod.spec, state.storage
     name = spec.priority_class_name
     value = BUILT_IN.get(name) if spec.priority is None else spec.priority
     if value is not None:
@@ -40,7 +37,7 @@ def priority_of(pod: Pod, storage: StorageIndex, *, all_known: bool) -> Priority
         defaults = [c for c in storage.all(PriorityClass) if c.global_default]
         # If several classes are the default, the lowest value counts.
         found = min(defaults, key=lambda class_: class_.value, default=None)
-        known = all_known
+        known = state.known(PriorityClass.__name__)
     if found is None:
         return Priority(0, spec.preemption_policy != "Never", known)
     policy = spec.preemption_policy or found.preemption_policy
