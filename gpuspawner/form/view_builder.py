@@ -113,7 +113,7 @@ class ViewBuilder:
             texts=tuple(self._texts(everywhere)),
             message=told.message.html if told else Markup(),
             is_refusal=told is not None and told.is_refusal,
-            is_decided=told is not None and told.is_refusal and self._understood,
+            is_foretold=told is not None and told.is_foretold,
             alternatives=buttons(told.alternatives, self._offers) if told else (),
             wait=told.wait if told else "",
             wait_for=alternative_button.value(self._kept),

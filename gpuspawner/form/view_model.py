@@ -187,8 +187,7 @@ class View(msgspec.Struct, frozen=True):
         fields: Those that don't depend on the accelerator.
         message: Above the form; empty for none.
         is_refusal: Whether the message is about what was chosen, so that it goes with that.
-        is_decided: Whether these choices exist, so that the hub's answers about them repeat the
-            refusal for as long as it is true.
+        is_foretold: As in `OnForm`.
         alternatives: Only with a message.
         wait: Describes the button for waiting in line; empty for none.
         wait_for: The refused choices, as `alternative_button.value`; empty if none were sent.
@@ -202,7 +201,7 @@ class View(msgspec.Struct, frozen=True):
     texts: tuple[TextField, ...] = ()
     message: Markup = Markup()
     is_refusal: bool = True
-    is_decided: bool = False
+    is_foretold: bool = False
     alternatives: tuple[Button, ...] = ()
     wait: str = ""
     wait_for: str = ""

@@ -31,6 +31,8 @@ class OnForm(msgspec.Struct, frozen=True):
         profiles: As `alternatives`, if users choose among profiles.
         place: The place that the user would have in line; 0 if there is no line for this server.
         is_refusal: Whether these options were refused; else, nobody has sent any.
+        is_foretold: Whether the hub's answers to an open form repeat it for as long as it is true:
+            they ask admission only about what the cluster can't hold.
     """
 
     message: Message
@@ -39,6 +41,7 @@ class OnForm(msgspec.Struct, frozen=True):
     profiles: tuple["ProfileButton", ...] = ()
     place: int = 0
     is_refusal: bool = True
+    is_foretold: bool = False
 
     @property
     def wait(self) -> str:

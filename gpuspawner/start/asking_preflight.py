@@ -114,6 +114,9 @@ async def refusal_of(
     """Word a refusal, with what would start instead and the place in line that one could have."""
     try:
         message, on_form = await choice.explain(refuse, admission)
+        decider = runtime.current(spawner).preflight.decider
+        is_foretold = isinstance(decider.check(choice.proposal), Refuse)
+        on_form = replace(on_form, is_foretold=is_foretold)
     except Exception:
         # The refusal is right even without alternatives.
         spawner.log.exception("Finding alternatives for %s failed", one_line(choice.proposal.name))

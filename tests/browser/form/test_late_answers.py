@@ -28,7 +28,9 @@ LIVE = LiveAddresses(
     follow="/follow.js",
 )
 IN_USE = Message.of("The one T4 is in use.")
-REFUSED = OnForm(IN_USE, tuple(FieldError(it, "No.") for it in ("accelerator", "memory")), place=2)
+MARKED = tuple(FieldError(it, "No.") for it in ("accelerator", "memory"))
+REFUSED = OnForm(IN_USE, MARKED, place=2, is_foretold=True)
+QUOTA = OnForm(Message.of("The quota is used up."), MARKED)
 
 
 def form(told: OnForm | None = None, gpus: int = 1) -> str:
@@ -43,6 +45,7 @@ WRONG = OnForm.of_errors((FieldError("gpus", "999 isn't offered."),))
 FORMS = {
     "form": form(),
     "refused": form(REFUSED),
+    "quota": form(QUOTA),
     "gone": form(GONE),
     "wrong": form(WRONG, 999),
 }
@@ -381,8 +384,8 @@ def test_a_refusal_goes_when_the_hub_would_start_what_it_refused(refused: Hub) -
     assert errors_of(refused) == (0, 0)
 
 
-@pytest.mark.parametrize(("shown", "stays"), [("refused", False), ("wrong", True)])
-def test_a_refusal_goes_at_the_first_answer_unless_it_is_of_a_choice_that_isnt_there(
+@pytest.mark.parametrize(("shown", "stays"), [("refused", False), ("quota", True), ("wrong", True)])
+def test_a_refusal_goes_at_the_first_answer_unless_the_answers_dont_foretell_it(
     hub: Hub, stays: bool
 ) -> None:
     hub.stream(hub.until_asked("stream", 1), states(1))

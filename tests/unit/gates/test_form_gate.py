@@ -8,6 +8,7 @@ import pytest
 
 from gpuspawner.gates import form_gate
 from gpuspawner.gates.form_gate import AlreadyStartedError
+from gpuspawner.gates.preview import preview
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
@@ -270,3 +271,24 @@ async def test_the_hub_logs_no_failure_if_an_address_without_options_is_opened_f
         spawner.log.exception("Failed to spawn single-user server with query arguments")
 
     assert written.getvalue() == ""
+
+
+@pytest.mark.parametrize(("objects", "is_foretold"), [(FULL, True), (NODES, False)])
+async def test_only_a_refusal_that_the_form_s_answers_repeat_goes_at_the_first_of_them(
+    hub_with, objects, is_foretold
+) -> None:
+    """For these, admission isn't asked about what has room: a quota may still refuse it."""
+    hub = hub_with(*objects)
+    hub.admission.answer = lambda pod: _FULL_QUOTA if _has_gpus(pod) else pod
+    spawner = hub.spawner(**OFFERS)
+    asked = {"accelerator": "t4", "gpus": 1}
+
+    with pytest.raises(Refusal):
+        await spawner.run_options_from_form({name: [it] for name, it in asked.items()})
+
+    found, _ = await preview(spawner.gpuspawner_gates.sources.accelerators, asked, "")
+    assert isinstance(found, Refuse) == is_foretold
+    draft = submitted_form.current()
+    assert draft is not None
+    assert draft.refused is not None
+    assert draft.refused.is_foretold == is_foretold
