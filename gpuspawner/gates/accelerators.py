@@ -188,7 +188,8 @@ class Accelerators(ServerSource):
     def propose(self, grant: Grant, pod: Manifest, later: Later) -> Proposal:
         """Propose a pod for this server, as *later* expects it."""
         started = hooks.as_started(self.spawner)
-        made = Proposal(started.namespace, started.pod_name, pod, grant, home_of(started))
+        place, owner = (started.namespace, started.pod_name), started.user.id
+        made = Proposal(*place, pod, grant, home_of(started), owner=owner)
         return made.expecting(later)
 
     def survey(

@@ -191,7 +191,8 @@ class Line:
         A ticket's own needs always count, and its owner's other servers never do. This costs a
         search in each lane.
         """
-        last, own = ticket.precedence(now), self._of.get(ticket.person, {}).values()
+        last, same = ticket.precedence(now), self.find(ticket.key) or ticket
+        own = {**self._of.get(ticket.person, {}), ticket.key: same}.values()
         before = Counter(it.lane for it in own if it.precedence(now) < last)
         for key, lane in self.lanes.items():
             if key.needs == ticket.needs or key.needs in beside:

@@ -194,8 +194,7 @@ class WaitingLine:
 
     def standing(self, ticket: Ticket) -> PlaceInLine:
         """Return a ticket's place among those who wait for any of the same nodes."""
-        ahead = self._ahead_of(ticket)
-        place = 1 + sum(count for _, count in ahead) + self._kept.before(ticket.since)
+        place = 1 + self._ahead_of(ticket) + self._kept.before(ticket.since)
         usual = self._waits.usual(_kind(self._proposal(ticket)), time.time())
         possible, nodes = self._room.possible(ticket), self._view.state.nodes
         idle = self._known_ends.idle(ticket, possible, nodes)
@@ -213,15 +212,15 @@ class WaitingLine:
             free = max(0, self._room.unpromised(node).get(device, 0))
             yield node, device, min(ticket.requests[device], free)
 
-    def _ahead_of(self, ticket: Ticket) -> list[tuple[Ticket, int]]:
+    def _ahead_of(self, ticket: Ticket) -> int:
         lanes = self._line.lanes.items()
         beside = {key.needs for key, lane in lanes if self._room.meet(lane.one, ticket)}
-        return list(self._line.ahead_of(ticket, time.time(), beside))
+        return sum(count for _, count in self._line.ahead_of(ticket, time.time(), beside))
 
     def ahead_of(self, proposal: Proposal) -> int:
         """Return how many people in line wait for any of the nodes of somebody who isn't."""
-        with self._newcomer(proposal) as ticket:
-            return self._count_ahead_of(ticket) if ticket else 0
+        with self._newcomer(proposal, proposal.owner) as ticket:
+            return self._ahead_of(ticket) if ticket else 0
 
     def delayed_by(self, proposal: Proposal) -> int:
         """Return how many people in line are ahead if a start has to wait for one of them; or 0.
@@ -231,7 +230,7 @@ class WaitingLine:
         with self._newcomer(proposal) as ticket:
             if ticket is None:
                 return 0
-            ahead = self._count_ahead_of(ticket)
+            ahead = self._ahead_of(ticket)
             waits = (
                 self._kept.are_awaited
                 or (ahead and self._room.is_promised(ticket))
@@ -250,19 +249,14 @@ class WaitingLine:
         same = (it.present for it in self._line.lanes.values() if it.one.needs == ticket.needs)
         return any(it.key != ticket.key for present in same for it in (*present[:1], *present[-1:]))
 
-    def _count_ahead_of(self, ticket: Ticket) -> int:
-        own = self._line.find(ticket.key)
-        lane = own.lane if own else None
-        return sum(count - (it.lane == lane) for it, count in self._ahead_of(ticket))
-
     @contextmanager
-    def _newcomer(self, proposal: Proposal) -> Iterator[Ticket | None]:
+    def _newcomer(self, proposal: Proposal, person: Hashable = "") -> Iterator[Ticket | None]:
         """Make a ticket for a server that isn't in line, to ask about it; None if that is in vain.
 
         It is if nobody waits, or if the pod can't be read. The ticket is behind all others,
         whatever the clock says.
         """
-        ticket = None if self.is_empty else self.ticket(proposal, "", inf)
+        ticket = None if self.is_empty else self.ticket(proposal, person, inf)
         if ticket is None:
             yield None
             return

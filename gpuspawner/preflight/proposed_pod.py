@@ -1,6 +1,6 @@
 """A pod that a user wants to start, before it exists."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -32,6 +32,8 @@ class Proposal:
             nobody knows how.
         is_unfinished: Whether the hub's own code may still change anything of it.
         may_rise: Whether that code sets priorities.
+        owner: The id of the server's owner, whose other servers aren't people ahead in line; "" if
+            it is nobody's.
         older_stays: Whether an older pod of its name in the view is there until this one is sent:
             KubeSpawner, which deletes it then, hasn't seen it go.
     """
@@ -47,6 +49,7 @@ class Proposal:
     is_open: bool = False
     is_unfinished: bool = False
     may_rise: bool = False
+    owner: Hashable = ""
     older_stays: bool = False
 
     @property

@@ -60,6 +60,7 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
             grant=Grant(),
             new_claims=home_of(spawner),
             profile=slug or "",
+            owner=spawner.user.id,
         )
     except web.HTTPError:
         raise

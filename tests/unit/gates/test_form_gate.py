@@ -67,7 +67,7 @@ async def test_who_ticks_the_form_s_box_waits_even_with_the_page_closed(hub_with
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize(
     ("queue", "place"),
-    [({"places_per_user": 2}, 2), (True, 0), ({"places_per_user": 2, "places": 1}, 0)],
+    [({"places_per_user": 2}, 1), (True, 0), ({"places_per_user": 2, "places": 1}, 0)],
     ids=["one is left", "no more for her", "the line is full"],
 )
 async def test_a_form_offers_no_place_that_the_line_would_refuse(hub_with, queue, place) -> None:

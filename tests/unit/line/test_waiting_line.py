@@ -394,6 +394,11 @@ async def test_who_waits_with_two_servers_is_not_told_to_be_behind_oneself(stage
         with stage.joining("bob"):
             assert stage.line.standing(stage.tickets["bob"]).place == 3
 
+        third = replace(proposal("ann--3"), owner="ann")
+        assert stage.preflight.decider.check(third).in_line == 0
+        assert stage.preflight.decider.check(replace(proposal("ann"), owner="ann")).in_line == 0
+        assert stage.preflight.decider.check(replace(third, owner="bob")).in_line == 2
+
         await stage.ends("x")
         assert stage.line.places_of("ann") == 1  # the first is called first, even so
 
