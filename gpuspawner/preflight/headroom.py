@@ -208,7 +208,7 @@ class _Trial:
         for pod in (*promised, *pending):
             await self.turn.end_if_long()
             verdict = self.verdicts.verdict(pod)
-            if judged.may_preempt(pod.pod) or verdict.rejected is not None:
+            if judged.may_preempt(pod.pod) or verdict.rejected or verdict.in_use:
                 continue
             if verdict.outcome is Outcome.FITS:
                 self._bind(pod, min(verdict.feasible))
@@ -270,6 +270,8 @@ async def _on_new_nodes(
     rest, server, pool = found.without_room, trial.server(found.fits_now), proposal.declared_pool
     if unknown := trial.unknown(server):
         return replace(found, perhaps=rest, unknown=unknown)
+    if trial.verdicts.verdict(server).in_use:  # only the end of another pod helps
+        return found
     pod, others = Judged.of(trial.state, server), await trial.alike(waiting)
     futures = to_come.futures(server, pool, rest + len(waiting))
     if any(it.slots for it in futures) and not is_simple(server.pod):

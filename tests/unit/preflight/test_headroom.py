@@ -312,3 +312,22 @@ def test_what_can_never_be_has_no_room() -> None:
     found = look(state(node("a")), server(selector={"pool": "elsewhere"}), 2)
 
     assert (found.lacking, found.short_of, found.obstacles) == (2, None, ())
+
+
+def test_no_new_node_helps_servers_whose_volume_is_in_use_nor_is_kept_for_such_a_pod() -> None:
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    claim: Plain = {
+        "metadata": {"name": "home", "namespace": "jhub", "annotations": bound},
+        "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOncePod"]},
+    }
+    stored = {
+        "persistentVolumeClaims": (claim,),
+        "persistentVolumes": ({"metadata": {"name": "disk"}},),
+    }
+    home = {"volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": "home"}}]}
+    pods = plain_pod("has", 2, nodeName="a", **home), plain_pod("waits", 2, **home)
+    known = state(node("a"), node("b"), pods=pods, **stored)
+
+    assert look(known, server(max_nodes=5, **home), 2).lacking == 2
+    found = look(known, server(max_nodes=4), 99)
+    assert (found.ahead, found.fits_now, found.on_new_nodes) == (0, 2, 4)
