@@ -139,9 +139,10 @@ class NodeAfterQueue:
         """As `AwaitedNode.look`."""
         pod = _pending(self._view, self._proposal) if self._is_queued else None
         if pod is not None and not is_gated(pod):
-            self._is_queued = False
             admitted = self._proposal.created(pod)
             decision = self._check(admitted)
+            # It may need a node later, when others have ended.
+            self._is_queued = isinstance(decision, Refuse)
             if isinstance(decision, Wait):
                 self._node = self._awaited(admitted, decision)
         return self._node() if self._node else None

@@ -448,6 +448,18 @@ async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits()
     assert whys(await task) == [WhyNoNode.NO_ANSWER]
 
 
+CLAIM = {
+    "metadata": {
+        "name": "claim-a",
+        "namespace": NAMESPACE,
+        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+    },
+    "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOncePod"]},
+}
+ALONE = ("PersistentVolumeClaim", CLAIM), ("PersistentVolume", {"metadata": {"name": "disk"}})
+"""A home that one pod can use at a time."""
+
+
 # Behind a queue of Kueue
 
 GATED = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
@@ -481,6 +493,23 @@ async def test_once_kueue_has_admitted_a_pod_the_autoscaler_s_no_ends_its_wait()
         assert await world.still_waits(5 * TRIAL_SECONDS)
         await world.is_admitted()
         assert await world.still_waits(TRIAL_SECONDS / 2)
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+
+        assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
+
+
+async def test_once_an_admitted_pod_has_its_home_the_autoscaler_s_no_ends_its_wait_for_a_node() -> (
+    None
+):
+    async with Queued() as world:
+        for kind in STORAGE_KINDS:
+            world.view.state.mark_known(kind)
+        for kind, plain in (*ALONE, ("Pod", pod("other", 0, on="n", volumes=[HOME]))):
+            world.view.put(kind, plain)
+        await world.is_admitted(volumes=[HOME])
+        assert await world.still_waits(5 * TRIAL_SECONDS)
+        world.view.remove_pod("other")
+        assert await world.still_waits()
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
         assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
@@ -608,15 +637,9 @@ async def test_a_pod_whose_node_has_gone_is_refused_if_others_would_refuse_it_fo
 
 
 async def test_a_pod_whose_home_another_one_has_got_alone_is_refused_for_that() -> None:
-    named = {"name": "claim-a", "namespace": NAMESPACE}
-    claim = {
-        "metadata": {**named, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-        "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOncePod"]},
-    }
-    objects = ("PersistentVolumeClaim", claim), ("PersistentVolume", {"metadata": {"name": "disk"}})
     other = "Pod", pod("other", 0, on="n", volumes=[HOME])
     unbound = {**UNBOUND, "spec": pod("a", 1, volumes=[HOME])["spec"]}
-    view = StillView(("Node", node("n", 1)), *objects, other, ("Pod", unbound))
+    view = StillView(("Node", node("n", 1)), *ALONE, other, ("Pod", unbound))
     for kind in STORAGE_KINDS:
         view.state.mark_known(kind)
 
