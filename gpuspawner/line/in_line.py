@@ -31,7 +31,7 @@ from gpuspawner.start.admitting import Admitted, Admitting, TurnToStart
 from gpuspawner.start.asking_preflight import LOST_ROOM, may_wait
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
-from gpuspawner.start.refusal import UNREACHABLE, Refusal
+from gpuspawner.start.refusal import LEFT, UNREACHABLE, Refusal
 from gpuspawner.start.source import Choice
 from gpuspawner.troubles.facts import Happened
 
@@ -365,4 +365,4 @@ class InLine(TurnToStart):
 
 
 def _left() -> Refusal:
-    return Refusal(told.left_the_line(), reason="left-line")
+    return Refusal(told.left_the_line(), reason=LEFT)

@@ -101,13 +101,12 @@ def _use(place: PlaceInQueue) -> str:
     if not place.resource:
         return ""
     pool, used, nominal = _name(place.pool), place.used, place.nominal
-    if used > nominal:
-        text = _("{pool} uses {used}: {nominal} of its own, and {over} that it has borrowed.")
+    if used > nominal:  # it has borrowed the rest, or its quota was larger
+        text = _("{pool} uses {used}, and its own quota is {nominal}.")
         return text.format(
             pool=pool,
             used=words.amount_named(place.resource, used),
             nominal=words.figure(place.resource, nominal),
-            over=words.figure(place.resource, used - nominal),
         )
     text = _("{pool} uses {used} of its {nominal}.")
     use = text.format(

@@ -23,6 +23,7 @@ from gpuspawner.troubles.facts import Happened
 
 UNREACHABLE = "unreachable"
 """Why a start is refused while the hub can't reach the cluster."""
+LEFT = "left-line"
 # Invisible characters, chosen at random by each process, so that no server's name can contain them.
 _MARK = "".join(secrets.choice("\u2061\u2062\u2063\u2064") for _ in range(16))
 
@@ -143,7 +144,8 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
             failure_count.forgive(spawner)
             _log(spawner, refusal)
             if made is not None:
-                made.note(ends, spawner, refusal.grant, reason=refusal.slug)
+                happened = Happened.LEFT if refusal.slug == LEFT else ends
+                made.note(happened, spawner, refusal.grant, reason=refusal.slug)
         raise
 
 

@@ -23,6 +23,8 @@ class Happened(StrEnum):
     """A start waits in line."""
     CALLED = "called"
     """It is the turn of a start that has waited in line."""
+    LEFT = "left"
+    """Its owner has left the line."""
     STARTED = "started"
     """A server listens; without phases, a restarted hub has found it running."""
     IDLE = "idle"

@@ -156,7 +156,7 @@ def test_a_team_borrows_what_another_one_doesn_t_use_until_that_is_used_too(
 
     hub.start("carol", ONE)
 
-    borrowed = "team-a uses 2 GPUs: 1 of its own, and 1 that it has borrowed."
+    borrowed = "team-a uses 2 GPUs, and its own quota is 1."
     until_told(hub, "carol", f"Your server is next in the queue default. {borrowed}")
     hub.stop("bob")
     hub.until_ready("carol")

@@ -33,6 +33,7 @@ from gpuspawner.start.asking_preflight import offers_line
 from gpuspawner.start.policing import LIMIT, UNCOUNTED
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
+from gpuspawner.use.record import Record
 from tests.unit.makers.courses import Course, Train
 from tests.unit.makers.hubs import TAINT, TOLERATION, tolerating
 from tests.unit.makers.waiters import FULL, Waiting
@@ -547,6 +548,18 @@ async def test_who_waits_leaves_a_later_start_the_options_that_were_granted_last
     assert alice.place.leave()
     assert (await alice.refused()).slug == "left-line"
     assert row.user_options == alice.spawner.user_options == granted
+
+
+async def test_who_leaves_is_noted_as_such_and_not_as_refused(hub_with) -> None:
+    alice, record = Waiting(hub_with(*FULL), True), Record()
+    alice.hub.runtime(alice.spawner).record = record.note
+    await alice.begin()
+
+    assert alice.place.leave()
+    await alice.refused()
+
+    assert [it.happened.value for it in record.facts] == ["joined", "left"]
+    assert not record.refusals.by_reason(time.time())
 
 
 async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_next_hub(

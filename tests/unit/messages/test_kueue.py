@@ -39,7 +39,7 @@ GPU = "nvidia.com/gpu"
             PlaceInQueue("gpus", "team-a", 1, GPU, 9, 8),
             (
                 "Your server waits in the queue gpus: 1 other is ahead of it. "
-                "team-a uses 9 GPUs: 8 of its own, and 1 that it has borrowed."
+                "team-a uses 9 GPUs, and its own quota is 8."
             ),
         ),
         (
