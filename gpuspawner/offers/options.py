@@ -205,8 +205,14 @@ class Option(msgspec.Struct, Generic[T], frozen=True):
             problem = wording.not_text(given)
         else:
             problem = wording.not_offered_with(given, accelerator)
-        offered = [str(self.write(choice)) for choice in listed]
+        offered = [self._told(choice) for choice in listed]
         return sentences(problem, wording.choose(offered, unlisted.hint if unlisted else ""))
+
+    def _told(self, choice: T) -> str:
+        """Name a choice for those who see a form, and for programs."""
+        key, spelled = str(self.write(choice)), self.spelled(choice)
+        title = spelled.title if isinstance(spelled, OfferKey) else key
+        return key if title == key else f"{title} ({key})"
 
 
 def _nothing_else(_choices: Choices) -> None:

@@ -13,7 +13,7 @@ from gpuspawner.language import ngettext
 from gpuspawner.messages import words
 from gpuspawner.messages.policies import amount_of, policy_figure
 from gpuspawner.policies.accounts import Accounts
-from gpuspawner.policies.policies import Per, Policies
+from gpuspawner.policies.policies import Per, Policies, names_resource
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
 from gpuspawner.use.holders import ALL_GPUS, ORDERS, PAGE, Holder, Query
 from gpuspawner.use.idle_servers import GPUUse
@@ -28,14 +28,14 @@ class GpuRow(msgspec.Struct, gc=False, frozen=True):
         part: What a GPU is here, if it isn't a whole one.
         about: The accelerators of a node, or how many nodes an accelerator has.
         cells: How many are in each state, and all together.
-        line: How many servers wait in line for it.
+        line: How many servers wait in line for it; "" if nobody can tell.
     """
 
     name: str
     part: str
     about: str
     cells: tuple[int, ...]
-    line: int = 0
+    line: int | str = 0
 
     @property
     def bars(self) -> Iterator[tuple[str, float, float]]:
@@ -113,13 +113,16 @@ def accelerators(
     found: Iterable[AcceleratorGpus], names: Mapping[str, str], waiting: Mapping[str, int]
 ) -> tuple[GpuRow, ...]:
     """Return a row for each accelerator."""
+    found = tuple(found)
+    # Of a profile, only the resource is known, and several accelerators may have it.
+    nobody = "" if any(map(names_resource, waiting.keys() - {it.key for it in found})) else 0
     return tuple(
         GpuRow(
             names.get(it.key, it.key),
             _part(it.part),
             str(it.nodes),
             (*it.held, sum(it.held)),
-            waiting.get(it.key, 0),
+            waiting.get(it.key, nobody),
         )
         for it in found
     )

@@ -43,7 +43,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"accelerator": "t4", "gpus": {"a": {"b": 1}}}, "gpus: an object"),
     ({"accelerator": "t4", "gpus": 1e300}, "gpus: 1e+300"),
     ({"image": "<script>alert(1)</script>"}, "image: '<script>"),
-    ({"image": 7}, "image: 7 isn't text. Choose small or large"),
+    ({"image": 7}, "image: 7 isn't text. Choose Small (small) or Large (large)"),
     ({"memory": "64Gi"}, "memory: '64Gi' isn't offered"),
     ({"memory": "1Gi; rm -rf /"}, "memory: '1Gi; rm -rf /'"),
     ({"cpu": 64}, "cpu: 64 isn't offered"),

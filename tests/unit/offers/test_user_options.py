@@ -149,6 +149,14 @@ def test_an_error_names_the_field_and_what_is_allowed(raw, message):
     assert error(raw).startswith(message)
 
 
+def test_an_error_names_images_as_the_form_shows_them_and_by_their_keys():
+    offers = Offers.parse(
+        images={"py": {"display_name": "Python", "image": "py:1"}, "r": {"image": "r:1"}}
+    )
+
+    assert error({"image": "x"}, offers).endswith("without a GPU. Choose Python (py) or r.")
+
+
 def test_an_option_without_configured_choices_is_refused():
     assert error({"image": "evil:latest"}, BARE) == (
         "image: This option isn't available with t4. Leave it out."

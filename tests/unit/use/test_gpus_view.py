@@ -65,6 +65,16 @@ def test_an_accelerator_has_its_name_its_nodes_its_states_and_who_waits() -> Non
     assert list(gpus_view.states()) == [*Held._fields, "all"]
 
 
+def test_of_servers_that_wait_with_a_profile_no_accelerator_is_named() -> None:
+    found = [AcceleratorGpus("t4", "", 1, Held(1)), AcceleratorGpus("x/y", "", 1, Held(1))]
+
+    by_profile = gpus_view.accelerators(found, {}, {"nvidia.com/gpu": 2, "x/y": 1})
+    without_nodes = gpus_view.accelerators(found, {}, {"a100": 2})
+
+    assert [it.line for it in by_profile] == ["", 1]
+    assert [it.line for it in without_nodes] == [0, 0]
+
+
 def test_a_bar_shows_each_state_as_wide_as_its_part() -> None:
     (row,) = gpus_view.accelerators([AcceleratorGpus("a", "", 1, Held(1, 2, 0, 0, 0, 1))], {}, {})
 
