@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from gpuspawner.kube.pods import Pod
 
 from .meta import BareMeta, Condition, KubeStruct, Quantity, moment
-from .pods import Toleration
+from .pods import Named, Toleration
 
 
 class QueueMeta(BareMeta, frozen=True):
@@ -199,15 +199,15 @@ def queue_of(pod: Pod) -> str:
     return (pod.metadata.labels or {}).get(QUEUE, "")
 
 
-def is_gated(pod: Pod) -> bool:
-    """Whether Kueue holds a pod back until there is quota for it."""
-    return any(it.name == ADMISSION for it in pod.spec.scheduling_gates or ())
+def is_gated(gates: Iterable[Named] | None) -> bool:
+    """Whether Kueue holds a pod with these gates back until there is quota for it."""
+    return any(it.name == ADMISSION for it in gates or ())
 
 
 def without_gates(pod: Pod) -> Pod:
     """Return a pod as kube-scheduler gets to see it: Kueue takes its own gates away first."""
     gates = pod.spec.scheduling_gates
-    if not gates or not is_gated(pod):
+    if not gates or not is_gated(gates):
         return pod
     others = [it for it in gates if not it.name.startswith(_PREFIX)]
     return pod.with_spec(scheduling_gates=others or None)

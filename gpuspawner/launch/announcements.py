@@ -17,6 +17,7 @@ from tornado.httputil import HTTPServerRequest
 from gpuspawner import language, messages
 from gpuspawner.compat import jupyterhub, people
 from gpuspawner.form.addresses import line
+from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.startup import read_pod
 from gpuspawner.launch import failed_starts
 from gpuspawner.launch.server_state import last_of
@@ -78,12 +79,16 @@ def told_at_home(running: Runtime, user: Any) -> Markup:
 
 
 def _waiting(user: Any) -> Iterator[Markup]:
-    """Lead to the page of each server that waits in line, also without the hub's scripts."""
+    """Say which servers wait; lead to the page of the line, also without the hub's scripts."""
     for name, spawner in sorted(jupyterhub.starting(user).items()):
         if spawner.gpuspawner_gates.turn.is_on:
             from gpuspawner.messages.line import waits_in_line  # only hubs with a line load it
 
             yield waits_in_line(name, line(spawner))
+            continue
+        pod = read_pod(spawner.gpuspawner_stock.known_pod())
+        if pod is not None and is_gated(pod.spec.scheduling_gates):
+            yield messages.waits_in_queue(name)
 
 
 def _mishaps(running: Runtime, spawner: Host) -> list[Mishap]:

@@ -138,7 +138,7 @@ class NodeAfterQueue:
     def look(self) -> Refuse | None:
         """As `AwaitedNode.look`."""
         pod = _pending(self._view, self._proposal) if self._is_queued else None
-        if pod is not None and not is_gated(pod):
+        if pod is not None and not is_gated(pod.spec.scheduling_gates):
             admitted = self._proposal.created(pod)
             decision = self._check(admitted)
             # It may need a node later, when others have ended.

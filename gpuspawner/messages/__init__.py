@@ -16,7 +16,7 @@ from gpuspawner.messages.details import (
     with_way_back,
 )
 from gpuspawner.messages.endings import ends_in, last_server_ended, mishap, server_ended
-from gpuspawner.messages.kueue import in_queue
+from gpuspawner.messages.kueue import in_queue, waits_in_queue
 from gpuspawner.messages.launching import (
     elsewhere,
     failure,

@@ -2,10 +2,13 @@
 
 from contextvars import Context
 
+from markupsafe import Markup, escape
+
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext, sentences
 from gpuspawner.messages import words
+from gpuspawner.messages.endings import server_named
 from gpuspawner.messages.words import Message
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 
@@ -14,6 +17,12 @@ def in_queue(place: PlaceInQueue) -> Message:
     """Say where a server waits, how many are ahead, and what is in use."""
     stopped = _("The queue is stopped right now; your server keeps its place.")
     return Message.of(_place(place), stopped if place.is_stopped else _use(place))
+
+
+def waits_in_queue(server: str) -> Markup:
+    """Say that a server waits."""
+    text = _("{server} waits in the cluster's queue.")
+    return escape(text).format(server=server_named(server))
 
 
 def decides(place: PlaceInQueue) -> Message:

@@ -81,7 +81,7 @@ class Proposal:
         pod = self._read
         if not isinstance(pod, Pod):
             return ""
-        is_queued = is_gated(pod) or not self.is_admitted
+        is_queued = is_gated(pod.spec.scheduling_gates) or not self.is_admitted
         return queue_of(pod) if is_queued else ""
 
     def expecting(self, later: Later) -> "Proposal":

@@ -214,12 +214,13 @@ def servers(
 
 def _server(it: Holder, now: datetime, stop: str) -> ServerRow:
     used = words.duration(_seconds(it.used, now)) if it.used else ""
+    not_yet = _("in the queue") if it.is_queued else _("starting")
     return ServerRow(
         it.owner,
         it.server,
         f"{policy_figure(ALL_GPUS, it.gpus)} × {it.accelerator}",
         it.node,
-        words.duration(_seconds(it.since, now)) if it.since else _("starting"),
+        words.duration(_seconds(it.since, now)) if it.since else not_yet,
         _("{time} ago").format(time=used) if used else "",
         _use(it.use),
         f"{stop}/{path_of(it.owner, it.server)}" if stop else "",

@@ -9,6 +9,7 @@ import msgspec
 
 from gpuspawner.cluster.background import Turn
 from gpuspawner.compat.stored_servers import RunningServer, running_servers
+from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.meta import moment
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.policies import Amount, Measure, What, names_resource
@@ -29,6 +30,7 @@ class Holder(msgspec.Struct, gc=False, frozen=True):
         since: When its node began to start it; None before that.
         used: When somebody used it last; None if nobody has.
         use: What is known of the use of its GPUs; None if nothing is.
+        is_queued: Whether a queue of Kueue holds it back.
     """
 
     owner: str
@@ -39,6 +41,7 @@ class Holder(msgspec.Struct, gc=False, frozen=True):
     since: datetime | None
     used: datetime | None
     use: GPUUse | None = None
+    is_queued: bool = False
 
 
 async def holders(
@@ -71,6 +74,7 @@ async def holders(
                 moment(pod.status.start_time),
                 of.used.replace(tzinfo=UTC) if of.used is not None else None,
                 use.get((of.owner, of.server)),
+                is_gated(pod.spec.scheduling_gates),
             )
         )
     return found

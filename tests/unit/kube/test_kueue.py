@@ -18,7 +18,7 @@ GATES = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology
 def test_kueue_s_gates_are_opened_and_others_stay() -> None:
     gated = pod(schedulingGates=[*GATES, {"name": "example.com/mine"}])
 
-    assert is_gated(gated)
+    assert is_gated(gated.spec.scheduling_gates)
     assert [it.name for it in without_gates(gated).spec.scheduling_gates or ()] == [
         "example.com/mine"
     ]
@@ -28,7 +28,7 @@ def test_kueue_s_gates_are_opened_and_others_stay() -> None:
 def test_gates_of_others_hold_a_pod_back_from_nothing_of_kueue_s() -> None:
     gated = pod(schedulingGates=[{"name": "example.com/mine"}])
 
-    assert not is_gated(gated)
+    assert not is_gated(gated.spec.scheduling_gates)
     assert without_gates(gated) == gated
     assert queue_of(gated) == ""
 

@@ -127,11 +127,12 @@ def test_a_page_s_own_announcement_stays_its_own() -> None:
     }
 
 
-def waiting(name: str, *, is_on: bool) -> Any:
+def waiting(name: str, *, is_on: bool, pod: object = None) -> Any:
     hub, user = SimpleNamespace(base_url="/hub/"), SimpleNamespace(name="ann")
     gates = SimpleNamespace(turn=SimpleNamespace(is_on=is_on))
     made = SimpleNamespace(name=name, hub=hub, user=user, pending="spawn", ready=False)
     made.gpuspawner_gates = gates
+    made.gpuspawner_stock = SimpleNamespace(known_pod=lambda: pod)
     return made
 
 
@@ -148,6 +149,21 @@ def test_the_home_page_leads_to_the_line_of_each_server_that_waits(hub_with, mon
         '<span class="text-break"><strong>train</strong> waits in line. '
         '<a class="text-reset" href="/hub/gpuspawner/line/ann/train">Your place in line</a></span>'
     )
+
+
+@pytest.mark.parametrize(
+    ("gate", "is_queued"), [("kueue.x-k8s.io/admission", True), ("example.org/x", False)]
+)
+def test_the_home_page_says_which_servers_kueue_holds_back(gate, is_queued, hub_with) -> None:
+    hub = hub_with()
+    pod = {"spec": {"schedulingGates": [{"name": gate}]}}
+    spawners = {"train": waiting("train", is_on=False, pod=pod)}
+    user = SimpleNamespace(name="ann", orm_spawners={}, spawners=spawners)
+
+    told = told_at_home(hub.runtime(hub.spawner()), user)
+
+    said = "<strong>train</strong> waits in the cluster&#39;s queue."
+    assert told == (f'<span class="text-break">{said}</span>' if is_queued else "")
 
 
 class Page(web.RequestHandler):

@@ -180,6 +180,14 @@ def test_a_server_says_what_it_has_and_since_when() -> None:
     assert (ann.stop, bob.stop) == (f"{AT}/stop/ann/thesis", f"{AT}/stop/bob/")
 
 
+def test_a_server_that_a_queue_holds_back_says_so_instead_of_starting() -> None:
+    queued = holder(since=None, is_queued=True)
+
+    (row,) = gpus_view.servers([queued], Query(), AT, NOW, stops=False).rows
+
+    assert row.since == "in the queue"
+
+
 def test_names_in_addresses_are_quoted() -> None:
     odd = holder('a/b"<>', server="ü?x")
 

@@ -93,6 +93,21 @@ async def test_a_server_whose_pod_has_no_node_yet_has_no_times(holding: Holding)
     )
 
 
+@pytest.mark.parametrize(
+    ("gate", "is_queued"), [("kueue.x-k8s.io/admission", True), ("example.org/x", False)]
+)
+async def test_a_server_that_kueue_holds_back_is_queued(
+    holding: Holding, gate: str, is_queued: bool
+) -> None:
+    ann = holding.database.user("ann")
+    holding.database.server(ann)
+    holding.add(plain("ann", schedulingGates=[{"name": gate}]), ann.id)
+
+    (found,) = await holding.found()
+
+    assert found.is_queued is is_queued
+
+
 async def test_servers_without_gpus_and_pods_of_nobody_are_left_out(holding: Holding) -> None:
     ann = holding.database.user("ann")
     holding.database.server(ann)
