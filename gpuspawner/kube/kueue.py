@@ -14,9 +14,10 @@ from .pods import Named, Toleration
 
 
 class QueueMeta(BareMeta, frozen=True):
-    """The metadata of Kueue's objects."""
+    """The metadata of Kueue's objects; the generation changes with the specification."""
 
     creation_timestamp: str | None = None
+    generation: int = 0
 
 
 class ResourceQuota(KubeStruct, frozen=True):

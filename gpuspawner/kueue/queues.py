@@ -7,7 +7,7 @@ Kueue's own configuration may leave resources out or change them, so a resource 
 no reason for a no.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import (
@@ -36,16 +36,39 @@ class Queues:
 
     def ask(self, queue: str, pod: Pod) -> Never | Closed | PlaceInQueue:
         """Return what a LocalQueue of the pod's namespace says of a pod."""
-        if not self._objects.knows_quotas:
-            return PlaceInQueue(queue)
-        pool = quota_of(self._objects, queue, pod.metadata.namespace)
-        if isinstance(pool, Closed):
-            return pool
+        found = self.of_any(queue, pod.metadata.namespace)
+        pool = (
+            self._objects.find(ClusterQueue, found.pool)
+            if isinstance(found, PlaceInQueue)
+            else None
+        )
+        if pool is None:
+            return found
         try:
             never = self._never(queue, pool, pod)
         except (CohortError, QuantityError):
             never = None  # what can't be read is no reason for a no
-        return never or PlaceInQueue(queue, pool.metadata.name, ahead(self._objects, pool))
+        return never or found
+
+    def of_any(self, queue: str, namespace: str) -> Closed | PlaceInQueue:
+        """Return what a LocalQueue says of any pod that doesn't ask for too much."""
+        if not self._objects.knows_quotas:
+            return PlaceInQueue(queue)
+        pool = quota_of(self._objects, queue, namespace)
+        if isinstance(pool, Closed):
+            return pool
+        return PlaceInQueue(queue, pool.metadata.name, ahead(self._objects, pool))
+
+    @property
+    def quotas(self) -> Hashable:
+        """What changes if a pod may ask for more or less, or may get other nodes."""
+        known = self._objects
+        every: list[ClusterQueue | Cohort | ResourceFlavor] = [
+            *known.every(ClusterQueue),
+            *known.every(Cohort),
+            *known.every(ResourceFlavor),
+        ]
+        return tuple((it.metadata.uid, it.metadata.generation) for it in every)
 
     def tolerant(self, queue: str, pod: Pod) -> Pod | None:
         """Return a pod with the tolerations of all flavors of its queue; None if nobody can tell.

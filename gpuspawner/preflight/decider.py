@@ -1,6 +1,6 @@
 """Decides about a pod at one moment, with the facts and the alternatives of a refusal."""
 
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -144,6 +144,13 @@ class Decider:
                 return Refuse(proposal.grant, Reason.NOT_ADMITTED, queue=queue)
             case PlaceInQueue() as place:
                 return self._in_queue(proposal, subject, place)
+
+    def queue_now(self, proposal: Proposal) -> tuple[Closed | PlaceInQueue, Hashable] | None:
+        """Return what a pod's queue says of all pods, and its quotas; None without a queue."""
+        if not proposal.queue:
+            return None
+        queues = self._queues()
+        return queues.of_any(proposal.queue, proposal.namespace), queues.quotas
 
     def _queues(self) -> "Queues":
         """Return what Kueue says of a pod that names one of its queues."""

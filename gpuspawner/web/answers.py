@@ -7,13 +7,17 @@ from gpuspawner import messages
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.preview import Found
 from gpuspawner.kube.objects import Manifest
+from gpuspawner.messages import kueue
 from gpuspawner.messages.starts import preview
+from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.user_options import user_options
 from gpuspawner.preflight.alternatives import request_for
 from gpuspawner.preflight.availability import Availability, State, Trials
 from gpuspawner.preflight.decision import Alternative, Decision, Refuse, Start, Wait
+from gpuspawner.preflight.kueue import Closed
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.outlook import CannotScaleUp
 from gpuspawner.scaling.pools import DeclaredPool
@@ -38,7 +42,24 @@ def states_of(accelerators: Accelerators, entitlement: Entitlement, stock: Manif
     builder, rows = accelerators.survey(entitlement, stock)
     stock, rules, later = builder.stock, builder.rules, builder.later
     trials = Trials(builder.offers, stock, rules, later) if stock else None
-    return {"accelerators": [_row(row, running, trials) for row in rows]}
+    pod = accelerators.propose(Grant(), stock, later) if stock else None
+    return {
+        "accelerators": [_row(row, running, trials) for row in rows],
+        "queue": _queue(running, pod) if pod else None,
+    }
+
+
+def _queue(running: Runtime, pod: Proposal) -> JSON | None:
+    """Return what a pod's queue says; the version changes if decisions may."""
+    found = running.preflight.decider.queue_now(pod)
+    if found is None:
+        return None
+    place, quotas = found
+    if isinstance(place, Closed):
+        message, version = kueue.why(place), hash((place, quotas))
+    else:
+        message, version = kueue.decides(place).text, hash(quotas)
+    return {"name": place.queue, "message": message, "version": str(version)}
 
 
 def _row(row: Availability, running: Runtime, trials: Trials | None) -> JSON:
@@ -88,6 +109,7 @@ def _decided(found: Decision, offers: Offers) -> JSON:
         "decision": type(found).__name__.lower(),
         "reason": found.reason.value if isinstance(found, Refuse) else None,
         "message": preview(found).text,
+        "queue": found.queue.queue if isinstance(found, Start) and found.queue else None,
         "alternatives": [_alternative(it, offers) for it in alternatives],
     }
 

@@ -13,6 +13,7 @@
      it to that of the page, which may have an old one, and reads the last. */
   const xsrf = new URL(form.action).searchParams.getAll("_xsrf").at(-1) ?? "";
   let known = new Map();
+  let queue; /* what a queue of Kueue says, in a hub that has one */
 
   async function ask(address, options) {
     const answer = await fetch(address, {
@@ -161,7 +162,9 @@
       asked = outlooks[answer.decision] ?? outlooks.other;
       if (said.dataset.decision === "refuse" && answer.decision !== "refuse") forget();
       said.dataset.decision = answer.decision;
+      said.dataset.queue = answer.queue ?? "";
       write(said, refused && answer.decision === "refuse" ? "" : answer.message);
+      tellQueue();
       decideAgain(); /* the states may have changed since the question */
     } catch (error) {
       /* If too many users ask, the last answer about the same options stays. */
@@ -189,7 +192,13 @@
     const { state, left, machines, gpus } = row ?? {};
     const size = wanted();
     const fits = machines && [machines.free, machines.whole].map((some) => some?.some((it) => holds(it, size)));
-    return JSON.stringify([options(), state, left, fits, decision === "start" || [gpus, machines]]);
+    const figures = decision === "start" || [gpus, machines];
+    return JSON.stringify([options(), state, left, fits, figures, queue?.version]);
+  }
+
+  /* Who waits in a queue changes often. So the hub tells it, and nobody asks. */
+  function tellQueue() {
+    if (said.textContent && queue && said.dataset.queue === queue.name) write(said, queue.message);
   }
 
   /* Ask if the answer may have changed, within `spread` milliseconds: other pages ask too. */
@@ -207,8 +216,9 @@
 
   const states = () => ask(root.dataset.states);
 
-  function show({ accelerators }, within) {
+  function show({ accelerators, queue: now }, within) {
     spread = within;
+    queue = now;
     if (within === 0) asked = ""; /* without a stream, nothing else tells that an answer is old */
     known = new Map(accelerators.map((row) => [row.accelerator ?? "", row]));
     const drawn = cards();
@@ -218,6 +228,7 @@
     }
     mark();
     if (drawn.length === known.size && drawn.every((card) => known.has(card.dataset.accelerator))) {
+      tellQueue();
       decideAgain();
     } else {
       warn(root.dataset.changed);

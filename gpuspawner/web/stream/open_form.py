@@ -14,6 +14,7 @@ from gpuspawner import language
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.caches import UntilChanged
+from gpuspawner.kube.kueue import queue_of
 from gpuspawner.kube.objects import Manifest, convert
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.offers.offers import Offers
@@ -197,9 +198,10 @@ class AcceleratorsForm:
         spec = structs.replace(self._pod.spec, volumes=volumes)
         images = [(it.get("image"), it.get("imagePullPolicy")) for it in containers(self._stock)]
         later = self._source.later
+        queue, met = queue_of(self._pod), _met(self._stock, offers)
         # The hub's own code may add rules about the other pods of the namespace.
-        namespace = self._pod.metadata.namespace if later.has_own_code else ""
-        return msgpack.encode((namespace, spec, images, _met(self._stock, offers), later.owner))
+        namespace = self._pod.metadata.namespace if later.has_own_code or queue else ""
+        return msgpack.encode((namespace, queue, spec, images, met, later.owner))
 
     def _labels(self) -> Hashable:
         """Return the pod's labels if they count at this moment, with which it is like no other.

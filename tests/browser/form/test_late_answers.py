@@ -64,7 +64,7 @@ SCRIPT = """
 """
 
 
-def states(free: int) -> dict[str, Any]:
+def states(free: int, queue: object = None) -> dict[str, Any]:
     """What the hub says of the accelerators, with so many GPUs free of the T4's."""
     rows = []
     for key, left in (("a100", 4), ("t4", free), (None, None)):
@@ -72,7 +72,7 @@ def states(free: int) -> dict[str, Any]:
         told = {"word": "Free", "detail": f"{left} free", "gpus": gpus, "left": None}
         more = {"machines": None, "images": []}
         rows.append({"accelerator": key, "state": "free", **told, **more})
-    return {"accelerators": rows}
+    return {"accelerators": rows, "queue": queue}
 
 
 @dataclass
@@ -266,6 +266,43 @@ def test_a_page_that_is_current_again_asks_for_the_answer_that_a_warning_has_rep
 
     hub.answer(hub.until_asked("decision", 2), room)
     expect(answer_of(hub)).to_have_text("There is room.")
+
+
+def of_queue(waiting: str, version: str = "1") -> dict[str, str]:
+    return {"name": "gpus", "message": f"The queue decides. {waiting}", "version": version}
+
+
+def next_states(hub: Hub, event: int, queue: object) -> None:
+    """Let the page's stream tell of a queue."""
+    hub.page.clock.run_for(6000)
+    hub.stream(hub.until_asked("stream", event), states(1, queue))
+    hub.page.clock.run_for(1000)
+
+
+def test_who_waits_in_a_queue_is_told_without_a_question(hub: Hub) -> None:
+    next_states(hub, 1, of_queue("Nobody waits."))
+    answer = {"decision": "start", "message": "The queue decides. Old.", "queue": "gpus"}
+    hub.answer(hub.until_asked("decision", 1), answer)
+    expect(answer_of(hub)).to_have_text("The queue decides. Nobody waits.")
+
+    next_states(hub, 2, of_queue("1 waits."))
+
+    expect(answer_of(hub)).to_have_text("The queue decides. 1 waits.")
+    assert len(hub.asked["decision"]) == 1
+
+
+@pytest.mark.parametrize("shown", ["refused"])
+def test_a_refusal_by_a_queue_goes_once_the_queue_decides_otherwise(hub: Hub) -> None:
+    next_states(hub, 1, of_queue("", "stopped"))
+    hub.answer(hub.until_asked("decision", 1), {"decision": "refuse", "message": "Stopped."})
+    expect(hub.page.get_by_role("alert")).to_be_visible()
+
+    next_states(hub, 2, of_queue("Nobody waits."))
+    answer = {"decision": "start", "message": "The queue decides.", "queue": "gpus"}
+    hub.answer(hub.until_asked("decision", 2), answer)
+
+    expect(answer_of(hub)).to_have_text("The queue decides. Nobody waits.")
+    expect(hub.page.get_by_role("alert")).to_be_hidden()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from gpuspawner.preflight.decision import Refuse, Start, Wait
 from gpuspawner.scheduling import evaluate
 from gpuspawner.web.answers import states
 from tests.unit.makers.hubs import A100, TAINT, TOLERATION
+from tests.unit.makers.kueue_worlds import Plain, known, pool, queue, workload
 from tests.unit.makers.worlds import labelled, node, pod
 
 SMALL = ("Node", labelled(node("a", 1), {"gpu": "a100"}))
@@ -64,3 +65,36 @@ async def test_states_judge_no_pods_that_wait_as_long_as_there_is_room(
 
     assert row["state"] == "free"
     assert "batch" not in {it.metadata.name for it in judged}
+
+
+async def test_what_a_queue_says_is_told_and_its_version_changes_only_with_decisions(
+    hub_with,
+) -> None:
+    hub = hub_with(SMALL)
+    spawner = hub.spawner(
+        accelerators={"a100": A100}, autoscaling="none", kueue_queue="gpus", namespace="jhub"
+    )
+    team, decides = pool("team-a", {"nominalQuota": "2"}), "The queue gpus decides when your"
+
+    async def told(*objects: Plain) -> tuple[str, str]:
+        known(*objects, store=hub.view.queues)
+        found: Any = (await states(spawner.gpuspawner_gates.sources.accelerators))["queue"]
+        assert found["name"] == "gpus"
+        return found["message"], found["version"]
+
+    nobody, version = await told(queue(), team)
+    assert nobody.startswith(decides)
+    assert nobody.endswith("Nobody is waiting there right now.")
+    one, still = await told(workload("w"))
+    assert (one, still) == (f"{decides} server starts. 1 is waiting there already.", version)
+    stopped, other = await told(queue(stopPolicy="Hold"))
+    assert stopped == "The queue gpus is stopped right now."
+    assert other != version
+    changed = {**team, "metadata": {**team["metadata"], "generation": 2}}
+    assert (await told(queue(), changed))[1] not in (version, other)
+
+
+async def test_without_a_queue_none_is_told(hub_with) -> None:
+    spawner = hub_with(SMALL).spawner(accelerators={"a100": A100}, autoscaling="none")
+
+    assert (await states(spawner.gpuspawner_gates.sources.accelerators))["queue"] is None

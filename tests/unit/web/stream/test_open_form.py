@@ -74,6 +74,17 @@ async def test_users_with_namespaces_of_their_own_ask_the_same_about_accelerator
     assert ann.question() != bob.question()
 
 
+@pytest.mark.parametrize(
+    ("trait", "its"),
+    [("namespace", ("of-ann", "of-bob")), ("kueue_queue", ("of-ann", "of-bob"))],
+)
+async def test_users_who_wait_in_different_queues_ask_for_themselves(hub, trait, its) -> None:
+    queued = {**ACCELERATORS, "kueue_queue": "gpus"}
+    ann, bob = [await form_of(hub.spawner(**{**queued, trait: it}), "ann") for it in its]
+
+    assert ann.question() != bob.question()
+
+
 async def test_users_with_namespaces_ask_for_themselves_if_a_hook_may_have_rules_about_these(
     hub,
 ) -> None:
