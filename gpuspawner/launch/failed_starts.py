@@ -30,7 +30,7 @@ def explaining(
     *worded* says how the next form tells why.
     """
 
-    def explain(error: Exception, message: Message) -> None:
+    def explain(error: Exception, message: Message, later: str) -> None:
         if getattr(error, "gpuspawner_is_explained", False):  # as a wait in line, in its own words
             return
         vars(error).update(
@@ -38,18 +38,20 @@ def explaining(
             jupyterhub_html_message=messages.with_way_back(message, spawn(spawner)).html,
             gpuspawner_is_explained=True,
         )
-        failed[jupyterhub.identity(spawner)] = worded(message.text)
+        failed[jupyterhub.identity(spawner)] = worded(later)
 
     try:
         yield
     except Refusal as refusal:
-        explain(refusal, Message(refusal.text, refusal.jupyterhub_html_message))
+        message = Message(refusal.text, refusal.jupyterhub_html_message)
+        explain(refusal, message, refusal.on_form.message.text)  # without what was free then
         raise
     except web.HTTPError:  # an administrator's hook, in its own words
         raise
     except Exception as error:
         if not (hasattr(error, "jupyterhub_message") or kubespawner.is_of_others(error)):
-            explain(error, messages.unexplained())
+            unexplained = messages.unexplained()
+            explain(error, unexplained, unexplained.text)
         raise
 
 

@@ -1,6 +1,7 @@
 """Who at the front of the line needs no place any more.
 
-A node comes for it, or none ever will; or for a while nobody could tell, or deciding has failed.
+A node comes for it; or for a while no node could hold it, or nobody could tell; or deciding has
+failed.
 """
 
 import logging
@@ -29,6 +30,11 @@ UNSURE_SECONDS = 30.0
 """How long they stay if nobody can tell any more whether they fit.
 
 After a restart of the API server, what a verdict needs is read again.
+"""
+GONE_SECONDS = 600.0
+"""How long they stay though no node could ever hold them: when they joined, one could.
+
+A node that is maintained, or that a cloud takes back, is replaced in some minutes.
 """
 _SECONDS = 0.005
 """After how much processor time the others have to wait for the next time."""
@@ -60,6 +66,13 @@ class Fronts:
         """Those about whom deciding has failed, and whether it has gone well for others since."""
         self._unsure: dict[LaneKey, float] = {}
         """Since when nobody can tell whether the first of a lane fits."""
+        self._gone: dict[LaneKey, float] = {}
+        """Since when no node can hold the first of a lane."""
+
+    def seconds_left(self, ticket: Ticket) -> float | None:
+        """Return for how long a ticket stays though no node can hold it; None if one can."""
+        since = self._gone.get(ticket.lane)
+        return None if since is None else max(0.0, since + GONE_SECONDS - time.monotonic())
 
     def done(self, until: float) -> Iterator[tuple[Ticket, Decision | None]]:
         """Yield those that need no place any more, of those who joined before a time, and why.
@@ -95,7 +108,9 @@ class Fronts:
         self._turns = {key: self._turns.get(key, self._looks) for key in lanes}
         self._looks += 1
         self._failed = {key: it for key, it in self._failed.items() if self._line.find(key)}
-        self._unsure = {key: since for key, since in self._unsure.items() if key in lanes}
+        for since in (self._unsure, self._gone):
+            for key in since.keys() - lanes.keys():
+                del since[key]
 
     def _look(self, ticket: Ticket) -> tuple[bool, Decision | None]:
         """Return whether a ticket stays in line, and the decision about it."""
@@ -106,10 +121,14 @@ class Fronts:
             # If others fare well, the fault is its own: its start shows what is wrong.
             return not self._failed.setdefault(ticket.key, False), None
         self._failed = dict.fromkeys(self._failed, True)
-        if _is_unsure(decision):
-            since = self._unsure.setdefault(ticket.lane, time.monotonic())
-            return time.monotonic() - since < UNSURE_SECONDS, decision
-        self._unsure.pop(ticket.lane, None)
+        now = time.monotonic()
+        for since, seconds, is_so in (
+            (self._unsure, UNSURE_SECONDS, _is_unsure(decision)),
+            (self._gone, GONE_SECONDS, _is_gone(decision)),
+        ):
+            if is_so:
+                return now - since.setdefault(ticket.lane, now) < seconds, decision
+            since.pop(ticket.lane, None)
         is_behind = _is_trial(decision) and self._is_tried(ticket)
         return is_behind or needs_a_place(decision), decision
 
@@ -124,6 +143,10 @@ def needs_a_place(decision: Decision) -> bool:
 def _is_trial(decision: Decision) -> bool:
     scale_up = decision.scale_up if isinstance(decision, Wait) else None
     return isinstance(scale_up, MayScaleUp) and not (scale_up.on_its_way or scale_up.is_listed)
+
+
+def _is_gone(decision: Decision) -> bool:
+    return isinstance(decision, Refuse) and decision.reason is Reason.IMPOSSIBLE
 
 
 def _is_unsure(decision: Decision) -> bool:

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import inf
+from typing import NoReturn
+
+from msgspec import structs
 
 from gpuspawner import language
 from gpuspawner.compat import jupyterhub, kubespawner, people, waiting
@@ -14,7 +17,7 @@ from gpuspawner.form.addresses import line
 from gpuspawner.launch import failed_starts
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
-from gpuspawner.line.front_of_line import STAYS, needs_a_place
+from gpuspawner.line.front_of_line import GONE_SECONDS, STAYS, needs_a_place
 from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume
 from gpuspawner.line.stored_places import Server, StoredPlaces
@@ -110,6 +113,7 @@ class InLine(TurnToStart):
         self._seen = time.monotonic()
         self.said = Message.of("")
         self._leaves = False
+        self._is_losing = False
         self.is_on = self.has_waited = False
 
     @property
@@ -148,6 +152,8 @@ class InLine(TurnToStart):
                 admitted = await self._admitting.admit(choice)
             except Refusal as refusal:
                 if self._place is None or not await self._may_wait(asked, refusal):
+                    if self._is_losing and refusal.slug == Reason.IMPOSSIBLE:
+                        self._lose(refusal)
                     raise
                 self._denied = refusal if refusal.slug in HELD_BACK else None
                 proposal, ticket = await self._ticket(asked, self._place, refusal)
@@ -160,8 +166,21 @@ class InLine(TurnToStart):
 
     async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
         """Whether a refused start waits; who has a place keeps it for as long as in line."""
-        may = lets_stay(refusal) if self._has_place else self._may_join(asked, refusal)
+        if self._has_place:  # if the nodes are gone, the line says for how long
+            is_gone = refusal.slug == Reason.IMPOSSIBLE and not self._is_losing
+            may = is_gone or lets_stay(refusal)
+        else:
+            may = self._may_join(asked, refusal)
         return may and await may_wait(self._spawner, asked)
+
+    def _lose(self, refusal: Refusal) -> NoReturn:
+        """Raise a refusal that says that the place is lost."""
+        said = told.place_lost(GONE_SECONDS, refusal.on_form.message)
+        on_form = structs.replace(refusal.on_form, message=said)
+        lost = Refusal(said, reason=refusal.slug, details=refusal.details, on_form=on_form)
+        lost.grant = refusal.grant
+        with failed_starts.explaining(self._spawner, self._runtime.failed_starts, str):
+            raise lost from None
 
     def _may_join(self, asked: Choice, refusal: Refusal) -> bool:
         try:
@@ -347,8 +366,11 @@ class InLine(TurnToStart):
     def _tell(self, ticket: Ticket, choice: Choice, place: KeptPlace) -> None:
         denied, grant = self._denied, choice.proposal.grant
         standing = self._line.standing(ticket)
+        self._is_losing = standing.lost_in is not None
         if denied and denied.slug == LIMIT and self._line.is_limited(ticket):
             said = told.waits_for_a_limit(denied.text, standing.place, grant)
+        elif standing.lost_in is not None:
+            said = told.loses_place(standing.lost_in, standing.place, grant)
         else:
             said = told.in_line(standing.place, grant, standing.usual, standing.idle, standing.kept)
         if said != self.said:

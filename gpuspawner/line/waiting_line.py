@@ -58,12 +58,15 @@ class PlaceInLine(msgspec.Struct, frozen=True):
         usual: How long others have lately waited for the same; None if nobody knows.
         idle: How many servers have what is waited for, and haven't been used for long.
         kept: How many GPUs are free on the node on which it collects, of those that it needs.
+        lost_in: After how many seconds the place is lost, because no node can hold the server;
+            None if one can.
     """
 
     place: int
     usual: UsualWait | None
     idle: int
     kept: int = 0
+    lost_in: float | None = None
 
 
 class WaitingLine:
@@ -199,7 +202,7 @@ class WaitingLine:
         possible, nodes = self._room.possible(ticket), self._view.state.nodes
         idle = self._known_ends.idle(ticket, possible, nodes)
         kept = next((amount for _, _, amount in self._kept_of(ticket)), 0)
-        return PlaceInLine(place, usual, idle, kept)
+        return PlaceInLine(place, usual, idle, kept, self._fronts.seconds_left(ticket))
 
     def kept(self) -> Iterator[tuple[str, str, int]]:
         """Yield the nodes on which servers collect, the resource, and how many are free there."""

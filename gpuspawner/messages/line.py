@@ -36,6 +36,20 @@ def place_given_up() -> Message:
     return Message.of(lead, _("Please start your server again."))
 
 
+def place_lost(seconds: float, why: Message) -> Message:
+    """Say that a place is lost because no machine could hold the server for so long."""
+    text = _("You have lost your place in line: for {time}, no machine could run your server.")
+    return Message.of(text.format(time=words.duration(round(seconds))), why.text)
+
+
+def loses_place(seconds: float, place: int, grant: Grant) -> Message:
+    """Say that no machine can hold a server that waits, and for how long its place is kept."""
+    no_machine = _("No machine can run your server right now.")
+    kept = _("If that doesn't change within {time}, you lose your place.")
+    time = words.duration(round(seconds))
+    return Message.of(no_machine, kept.format(time=time), *_place(place, grant))
+
+
 def waits_again(why: str) -> Message:
     """Say that a start waits on at its old place; without *why*, because others took the room."""
     taken = _("Just before your server started, someone else took the room that it needs.")

@@ -54,6 +54,14 @@ def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, failed) -> N
     assert failed_starts.last_failure(spawner, failed) == ""
 
 
+def test_the_next_form_repeats_nothing_that_was_free_at_the_refusal(spawner, failed) -> None:
+    shown = OnForm(Message.of("All are in use."))
+    refused = Refusal(Message.of("All are in use.", "Take a T4."), reason="busy", on_form=shown)
+
+    assert fail(spawner, failed, refused).jupyterhub_message == "All are in use. Take a T4."
+    assert failed_starts.last_failure(spawner, failed) == "Your last start failed: All are in use."
+
+
 async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawner, failed) -> None:
     fail(spawner, failed, Refusal(Message.of("The disk is full."), reason="disk-full"))
     submitted_form.keep({})

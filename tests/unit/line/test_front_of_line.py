@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.front_of_line import UNSURE_SECONDS, Fronts
+from gpuspawner.line.front_of_line import GONE_SECONDS, UNSURE_SECONDS, Fronts
 from gpuspawner.line.tickets import Line, Ticket
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules, Wait
@@ -69,9 +69,32 @@ def test_who_fits_for_all_anybody_knows_goes_on_only_if_that_lasts(clock) -> Non
     assert persons(them) == ["ann"]
 
 
+def test_whom_no_node_can_hold_any_more_stays_until_that_has_lasted(clock) -> None:
+    """A node that is maintained comes back, or the cloud sends another one."""
+    gone, unknown = refused(Reason.IMPOSSIBLE), Start(GRANT, (UnknownRules(("?",)),))
+    decisions: dict[str, Decision] = {"ann": gone, "bob": refused(Reason.BUSY)}
+    line = line_of(*decisions)
+    ann, bob = line
+    them = Fronts(line, lambda key: decisions[key[1]])
+    assert persons(them) == []
+    assert (them.seconds_left(ann), them.seconds_left(bob)) == (GONE_SECONDS, None)
+    clock.now += GONE_SECONDS / 2
+    decisions["ann"] = unknown  # the API server restarts meanwhile
+    assert persons(them) == []
+    assert them.seconds_left(ann) == GONE_SECONDS / 2
+    decisions["ann"] = refused(Reason.BUSY)
+    assert persons(them) == []
+    assert them.seconds_left(ann) is None
+
+    decisions["ann"] = gone
+    assert persons(them) == []
+    clock.now += GONE_SECONDS
+    assert persons(them) == ["ann"]
+
+
 def test_those_go_on_whom_no_place_helps() -> None:
-    decisions = {"never": refused(Reason.IMPOSSIBLE), "busy": refused(Reason.BUSY)}
-    assert done(lambda key: decisions[key[1]], *decisions) == ["never"]
+    decisions = {"soon": Wait(GRANT, CanScaleUp(0, 1, None)), "busy": refused(Reason.BUSY)}
+    assert done(lambda key: decisions[key[1]], *decisions) == ["soon"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +115,7 @@ def test_of_those_who_want_the_same_one_at_a_time_shows_whether_a_node_comes(
 
 
 def test_only_those_are_looked_at_who_joined_before_a_time() -> None:
-    found = done(lambda _: refused(Reason.IMPOSSIBLE), "one", "two", "three", until=1.5)
+    found = done(lambda _: Wait(GRANT, CanScaleUp(0, 1, None)), "one", "two", "three", until=1.5)
     assert found == ["one", "two"]
 
 

@@ -18,6 +18,7 @@ from sqlalchemy import inspect, text
 
 from gpuspawner import GPUSpawner, language
 from gpuspawner.cluster.health import Live, Stale
+from gpuspawner.launch import failed_starts
 from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import in_line
 from gpuspawner.line.in_line import lets_join, lets_stay
@@ -35,9 +36,9 @@ from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 from gpuspawner.use.record import Record
 from tests.unit.makers.courses import Course, Train
-from tests.unit.makers.hubs import TAINT, TOLERATION, tolerating
+from tests.unit.makers.hubs import TAINT, TOLERATION, StillHub, tolerating
 from tests.unit.makers.waiters import FULL, Waiting
-from tests.unit.makers.worlds import named_node, node, pod, proposal, settle
+from tests.unit.makers.worlds import NAMESPACE, labelled, named_node, node, pod, proposal, settle
 
 GRANT = Grant()
 BUSY = Refuse(GRANT, Reason.BUSY)
@@ -592,6 +593,61 @@ async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, sl
     assert kept.are_awaited
 
 
+async def node_goes(hub: StillHub) -> None:
+    """Let the only node with an A100 go, as autoscalers and spot reclaims do."""
+    hub.view.state.remove("Pod", NAMESPACE, "x")
+    hub.view.state.remove("Node", "", "a")
+    hub.view.wake()
+    await asyncio.sleep(10)
+
+
+async def test_a_place_is_kept_until_the_only_node_is_replaced(waiting) -> None:
+    alice = await waiting()
+    await node_goes(alice.hub)
+    assert alice.place.said.text == (
+        "No machine can run your server right now. If that doesn't change within 10 minutes, you "
+        "lose your place. You are next in line. You are waiting for 1 × A100."
+    )
+
+    alice.hub.view.put(*FULL[0])
+
+    await alice.starts()
+
+
+async def test_who_loses_the_place_because_no_node_comes_back_reads_so_without_old_news(
+    hub_with,
+) -> None:
+    t4 = "Node", labelled(node("t", 1), {"gpu": "t4"})
+    alice = Waiting(hub_with(*FULL, t4), True)
+    await alice.begin()
+    await node_goes(alice.hub)
+
+    refusal = await alice.refused()
+
+    told = (
+        "You have lost your place in line: for 10 minutes, no machine could run your server. "
+        "There is no A100 here right now."
+    )
+    runtime = alice.hub.runtime(alice.spawner)
+    assert (refusal.slug, refusal.text) == ("impossible", told)
+    assert failed_starts.last_failure(alice.spawner, runtime.failed_starts) == told
+    assert [it.grant.accelerator.key for it in refusal.on_form.alternatives[:1]] == ["t4"]
+
+
+async def test_a_place_of_an_earlier_hub_is_kept_too_while_the_only_node_is_replaced(
+    hub_with,
+) -> None:
+    alice = Waiting(hub_with(), True)
+    kept = alice.hub.runtime(alice.spawner).line.kept
+    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
+
+    await alice.begin()
+
+    assert alice.place.is_on
+    assert (await alice.refused()).slug == "impossible"
+    assert not alice.place.is_on
+
+
 async def test_a_pod_waits_in_line_as_admission_makes_it(hub_with) -> None:
     hub = hub_with(
         ("Node", node("a", 1, taints=[TAINT])),
@@ -630,8 +686,9 @@ async def test_the_pod_that_is_sent_is_kept_off_a_node_that_somebody_ahead_holds
     assert "'large'" in str(sent.spec.affinity)
 
 
+@pytest.mark.parametrize("is_deleted", [False, True])
 async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the_call(
-    waiting,
+    waiting, is_deleted
 ) -> None:
     alice = await waiting()
     reservations = alice.hub.runtime(alice.spawner).preflight.reservations
@@ -641,7 +698,10 @@ async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the
         if len(reservations):
             break
 
-    alice.hub.view.put("Node", node("a", 1, unschedulable=True))
+    if is_deleted:
+        alice.hub.view.state.remove("Node", "", "a")
+    other, cordoned = node("b", 0), node("a", 1, unschedulable=True)
+    alice.hub.view.put("Node", other if is_deleted else cordoned)
     await settle()
 
     assert not alice.start.done()

@@ -11,7 +11,7 @@ import pytest
 
 from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import KINDS
-from gpuspawner.line.front_of_line import UNSURE_SECONDS
+from gpuspawner.line.front_of_line import GONE_SECONDS, UNSURE_SECONDS
 from gpuspawner.line.order import Serving
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.waits import LEAST_WAITS, UsualWait
@@ -221,13 +221,36 @@ async def test_who_is_kept_off_a_node_is_called_only_if_others_surely_leave_the_
         assert one.result() == ("large",)
 
 
-async def test_who_can_never_start_any_more_is_called_to_be_told_so(stage) -> None:
+async def test_who_cant_start_any_more_keeps_the_place_for_a_while_and_is_then_told(stage) -> None:
     with stage.joining("ann") as ann:
         await settle()
         stage.view.state.remove("Node", "", "n")
+        await asyncio.sleep(2 * UNSURE_SECONDS)
+        assert stage.line.standing(stage.tickets["ann"]).lost_in is not None
+        assert not [*stage.line.kept()]
 
-        assert await asyncio.wait_for(ann, 2 * UNSURE_SECONDS) == ()
+        assert await asyncio.wait_for(ann, 2 * GONE_SECONDS) == ()
         assert stage.preflight.reservations.find(proposal("ann").key) is None
+
+
+async def test_others_start_before_one_for_whom_no_node_is_left(stage) -> None:
+    stage.view.put("Node", labelled(node("other", 1), {"gpu": "t4"}))
+    stage.view.put("Pod", pod("z", 1, on="other"))
+    on = {"nodeSelector": {"gpu": "t4"}}
+    with stage.joining("ann", pod=on) as ann, stage.joining("bob") as bob:
+        await settle()
+        stage.view.state.remove("Node", "", "other")
+        stage.view.remove_pod("z")
+        await settle()
+
+        await stage.ends("x", "y")
+
+        assert bob.done()
+        assert not ann.done()
+        stage.preflight.reservations.end(proposal("bob").key)
+        assert stage.preflight.decider.check(proposal("new", 2)) == Start(proposal("new", 2).grant)
+        await stage.shows("Node", labelled(node("other", 1), {"gpu": "t4"}))
+        assert ann.done()
 
 
 @pytest.mark.each_python
