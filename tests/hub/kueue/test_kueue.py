@@ -13,6 +13,7 @@ from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.kept import LendHub
 from tests.hub.queues import Queues, end_of, until_told
 from tests.hub.running import RunningHub
+from tests.hub.streams import following
 from tests.waiting import wait_for
 
 ONE, TWO = {"accelerator": "t4"}, {"accelerator": "t4", "gpus": 2}
@@ -201,6 +202,26 @@ def test_a_server_that_is_preempted_while_it_starts_says_so_and_can_wait_again(
     hub.start("alice", ONE)
     uses = "team-a uses 1 of its 1 GPU."
     until_told(hub, "alice", f"Your server is next in the queue default. {uses}")
+
+
+def test_an_open_form_follows_who_waits_in_its_queue_and_whether_that_is_stopped(
+    hub: RunningHub, queues: Queues
+) -> None:
+    queues.add("team-a", 1)
+    queues.lead("team-a")
+    hub.start_until_ready("bob", ONE)
+    decides = "The queue default decides when your server starts."
+
+    with following(hub.person("alice")) as form:
+
+        def until_form_says(text: str) -> None:
+            form.until(lambda it: it["queue"]["message"] == text)
+
+        until_form_says(f"{decides} Nobody is waiting there right now.")
+        hub.start("carol", ONE)
+        until_form_says(f"{decides} 1 is waiting there already.")
+        queues.change("team-a", stopPolicy="Hold")
+        until_form_says("The queue default is stopped right now.")
 
 
 def test_a_stopped_queue_says_so_to_those_in_it_and_to_those_who_come(
