@@ -159,10 +159,11 @@ def correction(errors: Sequence[FieldError]) -> Message:
 
 
 def correction_at_fields(errors: Sequence[FieldError]) -> Message:
-    """Do the same for a page that shows each field's error at the field."""
+    """Do the same for a page that shows each field's error at the field, or else has its label."""
+    apart = [it for it in errors if it.label or not it.field]
     return Message.of(
-        _("Please check the choices marked below.") if any(it.field for it in errors) else _lead(),
-        *(sentence(error.text) for error in errors if not error.field),
+        _lead() if len(apart) == len(errors) else _("Please check the choices marked below."),
+        *(about(it.label, it.text) if it.label else sentence(it.text) for it in apart),
     )
 
 

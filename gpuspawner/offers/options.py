@@ -123,10 +123,12 @@ class FieldError(msgspec.Struct, frozen=True):
         field: Name of the option; empty if the error is about the request as a whole.
         text: Whole sentences in the user's language: what is wrong, and what is allowed; not yet
             escaped for HTML.
+        label: What a form that isn't ours calls the option; empty if it is ours, and marks it.
     """
 
     field: str
     text: str
+    label: str = ""
 
 
 class WrittenIn(msgspec.Struct, Generic[T], frozen=True):

@@ -51,11 +51,13 @@ class WriteIn(msgspec.Struct, frozen=True):
     """A field for a value that is not among the choices.
 
     Attributes:
+        label: Its display name, as plain text; may be empty.
         pattern: The value has to match it from its beginning; may be empty.
         advice: The administrator's message for other values; may be empty.
         may_move: Whether the value may change on which nodes the pod fits.
     """
 
+    label: str
     pattern: str
     advice: str
     may_move: bool
@@ -195,6 +197,7 @@ def _write_in(write_in: Mapping[str, Any]) -> WriteIn:
     regex = write_in.get("validation_regex") or ""
     is_compiled = isinstance(regex, re.Pattern) and isinstance(regex.pattern, str)
     return WriteIn(
+        label=text(write_in.get("display_name") or ""),
         pattern=regexes.scoped(regex) if is_compiled else regex,  # anything, until it is used
         advice=text(write_in.get("validation_message") or ""),
         may_move=not _NOT_SCHEDULED.issuperset(write_in.get("kubespawner_override") or ()),

@@ -119,13 +119,23 @@ def of_profile(profile: Profile) -> Chosen:
     return Chosen(profile, {PROFILE: profile.slug})
 
 
-def keep(raw: object, profiles: Sequence[Profile]) -> Mapping[str, object]:
-    """Return the options without those that can't be chosen."""
-    kept = dict(raw) if isinstance(raw, Mapping) else {}
+def keep(
+    raw: object, profiles: Sequence[Profile], *, to_correct: bool = False
+) -> Mapping[str, object]:
+    """Return the options without those that can't be chosen.
+
+    Texts that are written in stay if they are *to_correct*: the default in their place would be
+    another choice than the user's.
+    """
+    given = dict(raw) if isinstance(raw, Mapping) else {}
+    written = {k: v for k, v in given.items() if k.endswith(WRITTEN_IN)}
     try:
-        return _keep(kept, profiles)
+        kept = _keep(given, profiles)
     except re.error:  # the start reports the broken expression; the form must still come
-        return _keep({k: v for k, v in kept.items() if not k.endswith(WRITTEN_IN)}, profiles)
+        kept = _keep({k: v for k, v in given.items() if k not in written}, profiles)
+    if to_correct and PROFILE in kept:
+        kept = {**kept, **{k: v for k, v in written.items() if isinstance(v, str)}}
+    return kept
 
 
 def _keep(kept: Mapping[str, object], profiles: Sequence[Profile]) -> Mapping[str, object]:
@@ -147,7 +157,7 @@ def _profile(given: object, profiles: Sequence[Profile]) -> Profile | FieldError
         # As KubeSpawner, which finds the first of several profiles with the same slug.
         return next(profile for profile in profiles if profile.slug == given)
     problem = wording.not_offered(given, slugs)
-    return FieldError(PROFILE, sentences(problem, wording.choose(slugs)))
+    return FieldError(PROFILE, sentences(problem, wording.choose(slugs)), PROFILE)
 
 
 def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]:
@@ -161,13 +171,14 @@ def _errors(raw: Mapping[str, object], profile: Profile) -> Iterator[FieldError]
                 # All texts of a request together get the time of one.
                 is_time_up, text = True, _unchecked(written)
             if text:
-                yield FieldError(option.name + WRITTEN_IN, text)
+                label = option.write_in.label if option.write_in else ""
+                yield FieldError(option.name + WRITTEN_IN, text, label or option.label)
         elif given and not any(_is(given, choice) for choice in option.choices):
             problem = wording.not_offered(given)
-            yield FieldError(option.name, sentences(problem, _allowed(option)))
+            yield FieldError(option.name, sentences(problem, _allowed(option)), option.label)
         elif not given and not option.choices and not isinstance(raw, Sketch):
             problem = _("Nothing is chosen.")
-            yield FieldError(option.name, sentences(problem, _allowed(option)))
+            yield FieldError(option.name, sentences(problem, _allowed(option)), option.label)
 
 
 def _is(given: object, choice: ListedChoice) -> bool:

@@ -236,7 +236,7 @@ class Profiles(ServerSource):
         listed, rows = await self._shared_rows(listed, entitlement, admission)
         draft, stored = submitted_form.current(), self._spawner.user_options
         raw = stored if draft is None else draft.options
-        kept = keep(raw, listed.profiles)
+        kept = keep(raw, listed.profiles, to_correct=draft is not None)
         again = Markup()
         if draft is not None:
             again = page.written_in(kept, listed.profiles)
@@ -244,8 +244,7 @@ class Profiles(ServerSource):
             again = page.notice(messages.no_longer_offered())
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
-        is_above = told is not None and bool(told.profiles or told.place)
-        above = render_refusal(told, served, kept) if told and is_above else ""
+        above = render_refusal(told, served, kept) if told else ""
         its = entitlement.lines, entitlement.servers, entitlement.withheld
         left = above_the_form(spawner, before, *its)
         if left and (left.before or left.lines):

@@ -104,9 +104,8 @@ def test_an_option_without_choices_needs_a_written_in_value() -> None:
 
     (error,) = _errors({"profile": "free"}, nothing_listed)
 
-    assert error == FieldError(
-        "image", "Nothing is chosen. Enter another value in image--unlisted-choice."
-    )
+    text = "Nothing is chosen. Enter another value in image--unlisted-choice."
+    assert error == FieldError("image", text, "Image")
 
 
 @pytest.mark.parametrize("written", [8, 0.5, -1, "8", pytest.param(10**400, id="huge")])
@@ -256,6 +255,15 @@ def test_wrong_options_are_dropped_and_the_rest_is_kept() -> None:
 
     assert keep(sent, PROFILES) == {"profile": "gpu", "gpus": "two"}
     assert keep({"profile": "gone", "gpus": "two"}, PROFILES) == {}
+
+
+def test_a_wrong_text_stays_to_be_corrected_in_the_place_of_another_choice() -> None:
+    sent = {"profile": "gpu", "gpus": "nine", "image--unlisted-choice": "docker.io/a"}
+    right = {it: sent[it] for it in ("profile", "image--unlisted-choice")}
+
+    assert keep(sent, PROFILES, to_correct=True) == right
+    assert keep({**right, "gpus--unlisted-choice": [1]}, PROFILES, to_correct=True) == right
+    assert keep({**sent, "profile": "gone"}, PROFILES, to_correct=True) == {}
 
 
 def test_an_empty_field_drops_no_other_choice() -> None:

@@ -298,7 +298,24 @@ async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(hub_w
     with pytest.raises(Refusal, match="an error in the hub's configuration"):
         await spawner.run_options_from_form(sent)
 
-    assert 'value="b" checked' in " ".join((await spawner.get_options_form()).split())
+    form = " ".join((await spawner.get_options_form()).split())
+    assert 'value="b" checked' in form
+    assert '[["profile-option-b--image--unlisted-choice", "quay.io/a"]]' in form
+
+
+async def test_a_refused_text_stays_on_the_form_with_a_message_that_has_its_label(hub_with) -> None:
+    """The default in its place would start another image at the next click."""
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
+    sent = {"profile": ["gpu"], "profile-option-gpu--image--unlisted-choice": ["docker.io/evil:1"]}
+
+    with pytest.raises(Refusal, match="image--unlisted-choice: 'docker.io/evil:1' isn't allowed"):
+        await spawner.run_options_from_form(sent)
+    form = " ".join((await spawner.get_options_form()).split())
+
+    assert '[["profile-option-gpu--image--unlisted-choice", "docker.io/evil:1"]]' in form
+    said = "Another image: &#39;docker.io/evil:1&#39; isn&#39;t allowed. It must come from quay.io."
+    assert said in form
+    assert 'role="alert" tabindex="-1" autofocus> <strong>Please check your choices.' in form
 
 
 async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with) -> None:
