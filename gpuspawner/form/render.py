@@ -33,15 +33,15 @@ def render(
     told: OnForm | None = None,
     live: LiveAddresses | None = None,
     usage: AboveTheForm | None = None,
-    gpus_withheld: bool = False,
+    no_gpus: Sequence[str] = (),
 ) -> str:
     """Render the fields of the spawn form; JupyterHub puts its own `<form>` around them.
 
     The form first selects the *chosen* options: those just sent, or those of the last start. They
     are untrusted; those that aren't offered are dropped. After a refusal, *told* has its texts.
-    *gpus_withheld* is `Entitlement.withholds_gpus`.
+    *no_gpus* is as in `Entitlement`.
     """
-    notices = tuple(filter(None, [notice(rows, gpus_withheld)]))
+    notices = tuple(no_gpus or filter(None, [notice(rows)]))
     if told is None:
         kept, gone = fall_back({} if chosen is None else chosen, offers)
         view, cards, sizes = _untried(offers, tuple(rows), kept, language_tag())

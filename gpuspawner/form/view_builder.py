@@ -218,12 +218,10 @@ def _differs(question: AnyQuestion, everything: Sequence[Choices]) -> bool:
     return len({(question.option.choices(it), question.taken(it)) for it in everything}) > 1
 
 
-def notice(rows: Sequence[Availability], gpus_withheld: bool) -> str:
+def notice(rows: Sequence[Availability]) -> str:
     """Say why there is no GPU to choose from among what is on offer to the user; "" if there is."""
     if any(row.accelerator is not None for row in rows):
         return ""
-    if gpus_withheld:
-        return _("No GPU is offered to you.")
     states = {row.state for row in rows}
     if State.READING in states:
         return _("The hub is still reading the cluster. Reload this page in a moment.")

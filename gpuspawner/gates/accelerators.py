@@ -251,8 +251,7 @@ class Accelerators(ServerSource):
         its = entitlement.lines, entitlement.servers, entitlement.withheld
         left = above_the_form(self.spawner, before, *its)
         shown = entitlement.offers, rows, draft.options, draft.refused, served, left
-        has_gpus = any(row.accelerator for row in rows)
-        return render(*shown, gpus_withheld=not has_gpus and entitlement.withholds_gpus)
+        return render(*shown, no_gpus=entitlement.no_gpus)
 
     def _untouched(self, entitlement: Entitlement) -> Draft:
         gone = self._stored(entitlement.offers).gone

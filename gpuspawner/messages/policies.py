@@ -1,6 +1,7 @@
 """What policies deny, and what is left: in sentences that name the figures and the way out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -10,7 +11,7 @@ from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
 from gpuspawner.policies.denial import OfferKind, OverLimit, PolicyDenial, Uncounted, Withheld
 from gpuspawner.policies.limits import Standing
-from gpuspawner.policies.policies import Amount, Measure, Per, Policies, Policy, What
+from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.policies.remaining import Allowance
 
 DisplayNames = Mapping[str, str]
@@ -48,7 +49,7 @@ def denied_in_short(denial: object, names: DisplayNames) -> str:
             return limit_reached(denial.standing, names)
         case OverLimit() | Withheld() if explained := _explanation(denial.policy):
             return explained[0]
-        case Withheld():
+        case Withheld() | OverLimit(Standing(limit=Limit(most=0))):
             return _("it isn't offered to you")
         case OverLimit(Standing(limit=limit)):
             text = _("the limit is {most}")
@@ -66,6 +67,12 @@ def allowance_lines(allowance: Allowance, names: DisplayNames) -> list[str]:
         text = _("A server with a GPU ends after {time}.")
         lines.append(text.format(time=words.duration(allowance.lifetime)))
     return lines
+
+
+def no_gpu_lines(policies: Iterable[Policy]) -> list[str]:
+    """Say that these policies leave no GPU, and why, as far as the form doesn't say it below."""
+    reasons = (_explanation(it) for it in policies if not it.shows_withheld)
+    return [_("No GPU is offered to you."), *dict.fromkeys(chain.from_iterable(reasons))]
 
 
 def limit_reached(standing: Standing, names: DisplayNames) -> str:
@@ -97,8 +104,11 @@ def _withheld(denial: Withheld, names: DisplayNames) -> Message:
     name = names.get(denial.key, words.device(denial.key))
     if denial.choice is OfferKind.PROFILE:
         name = words.profile_named(name)
-    text = _("{name} isn't offered to you.").format(name=name)
-    return Message.of(*_explanation(denial.policy), text, words.ask())
+    return Message.of(*_explanation(denial.policy), _not_offered(name), words.ask())
+
+
+def _not_offered(name: str) -> str:
+    return _("{name} isn't offered to you.").format(name=name)
 
 
 def _explanation(policy: Policy) -> tuple[str, ...]:
@@ -109,6 +119,10 @@ def _explanation(policy: Policy) -> tuple[str, ...]:
 def _over(denial: OverLimit, names: DisplayNames) -> str:
     standing = denial.standing
     limit = standing.limit
+    if not limit.most and limit.measure.of:
+        return _not_offered(_device(limit.measure, names))
+    if not limit.most and limit.measure.counts_gpus:
+        return _("No GPU is offered to you.")
     most = amount_of(limit.measure, limit.most, names)
     asked = amount_of(limit.measure, denial.asked, names)
     match limit.per:
@@ -153,8 +167,7 @@ def amount_of(measure: Measure, amount: Amount, names: DisplayNames) -> str:
     """Name an amount with what it counts: `2 GPUs`, `1 × Tesla T4`, `16 GiB of memory`."""
     match measure.what:
         case What.GPUS if measure.of:
-            name = names.get(measure.of, words.device(measure.of))
-            return f"{_number(amount)} × {name}"
+            return f"{_number(amount)} × {_device(measure, names)}"
         case What.GPUS:
             text = ngettext("{count} GPU", "{count} GPUs", _plural(amount))
             return text.format(count=_number(amount))
@@ -165,6 +178,10 @@ def amount_of(measure: Measure, amount: Amount, names: DisplayNames) -> str:
             return text.format(count=_number(amount))
         case What.MEMORY | What.CPU:
             return words.amount(measure.what.value, int(amount))
+
+
+def _device(measure: Measure, names: DisplayNames) -> str:
+    return names.get(measure.of, words.device(measure.of))
 
 
 def policy_figure(measure: Measure, amount: Amount) -> str:

@@ -7,13 +7,14 @@ from typing import Self
 from msgspec.structs import replace
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.messages.policies import allowance_lines
+from gpuspawner.messages.policies import allowance_lines, no_gpu_lines
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.allowed_offers import common, leaves_no_gpu, narrow, shown_withheld
 from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted, Withheld
-from gpuspawner.policies.limits import Counts
+from gpuspawner.policies.limits import Counts, Standing
+from gpuspawner.policies.policies import Policy
 from gpuspawner.policies.remaining import (
     Allowance,
     OneMore,
@@ -53,13 +54,19 @@ class EntitlementByPolicies(Entitlement):
         left = policies_left(applying.policies, applying.standings(self._key))
         return narrow(hub.offers, left, hub.sizes)
 
-    @property
-    def withholds_gpus(self) -> bool:
-        """As `Entitlement.withholds_gpus`."""
+    @cached_property
+    def no_gpus(self) -> Sequence[str]:
+        """As `Entitlement.no_gpus`."""
+        policies = self._applying.policies
+        if not self._leave_no_gpu(policies):
+            return ()
+        return no_gpu_lines(it for it in policies if self._leave_no_gpu((it,)))
+
+    def _leave_no_gpu(self, policies: Sequence[Policy]) -> bool:
         hub = self._applying.hub
         if not self._runtime.discovers:
-            return not self.offers.accelerators
-        return leaves_no_gpu(hub.offers, self._applying.policies, hub.sizes)
+            return not narrow(hub.offers, policies, hub.sizes).accelerators
+        return leaves_no_gpu(hub.offers, policies, hub.sizes)
 
     @property
     def withheld(self) -> Sequence[tuple[Accelerator, str]]:
@@ -86,13 +93,22 @@ class EntitlementByPolicies(Entitlement):
 
     @cached_property
     def allowance(self) -> Allowance | None:
-        """What is left to the owner; None if no policy limits anything."""
+        """What is left to the owner of what is offered; None if no policy limits anything."""
         applying = self._applying
-        if not (applying.counts_others or applying.lifetime):
+        lifetime = None if self.no_gpus else applying.lifetime
+        if not (applying.counts_others or lifetime):
             return None
         if applying.trouble():
-            return Allowance((), applying.lifetime, is_counted=False)
-        return Allowance(tightest(applying.standings(self._key)), applying.lifetime)
+            return Allowance((), lifetime, is_counted=False)
+        offered = filter(self._is_offered, applying.standings(self._key))
+        return Allowance(tightest(offered), lifetime)
+
+    def _is_offered(self, standing: Standing) -> bool:
+        """Whether the owner can have any of what a limit counts."""
+        measure = standing.limit.measure
+        if measure.of in self._applying.hub.offers.accelerators:
+            return measure.of in self.offers.accelerators
+        return standing.limit.most > 0 and not (measure.counts_gpus and self.no_gpus)
 
     @property
     def version(self) -> object:

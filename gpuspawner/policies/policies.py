@@ -117,6 +117,11 @@ class Measure(NamedTuple):
     what: What
     of: str = ""
 
+    @property
+    def counts_gpus(self) -> bool:
+        """Whether only servers with GPUs take part of it."""
+        return self.what in (What.GPUS, What.GPU_SERVERS)
+
 
 class Per(StrEnum):
     """Whose servers a limit counts together."""

@@ -245,8 +245,8 @@ class Profiles(ServerSource):
         served = live(self._spawner, "profiles.js")
         told = draft.refused if draft is not None else None
         above = render_refusal(told, served, kept) if told else ""
-        its = entitlement.lines, entitlement.servers, entitlement.withheld
-        left = above_the_form(spawner, before, *its)
+        lines = [*entitlement.no_gpus, *entitlement.lines]
+        left = above_the_form(spawner, before, lines, entitlement.servers, entitlement.withheld)
         if left and (left.before or left.lines):
             above += render_usage(left, served)
         is_quiet = all(it.is_quiet for it in rows)

@@ -55,9 +55,9 @@ class Entitlement:
         return None
 
     @property
-    def withholds_gpus(self) -> bool:
-        """Whether policies leave no GPU to the owner, nor any that the hub could discover."""
-        return False
+    def no_gpus(self) -> Sequence[str]:
+        """Says so, and why, if policies leave no GPU, nor any that the hub could discover."""
+        return ()
 
     @property
     def withheld(self) -> Sequence[tuple[Accelerator, str]]:

@@ -64,7 +64,7 @@ def test_a_form_without_gpus_says_why(state, notice):
 @pytest.mark.parametrize("told", [None, OnForm(Message.of("No."))])
 def test_a_form_whose_gpus_policies_withhold_says_so(state, told):
     rows = (Availability(None, state),)
-    page = drawn(offers=Offers(), rows=rows, told=told, gpus_withheld=True)
+    page = drawn(offers=Offers(), rows=rows, told=told, no_gpus=["No GPU is offered to you."])
 
     text = page.one("p", **{"class": "gpuspawner-notice"}).text
     assert text.strip() == "No GPU is offered to you."

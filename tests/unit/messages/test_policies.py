@@ -129,6 +129,9 @@ SENTENCES: list[tuple[PolicyDenial, str]] = [
         over(Per.USER, GPUS, Fraction(1, 2), Fraction(7, 7)),
         f"You can have at most 0.5 GPUs at a time; this server would have 1 GPU. {ASK}",
     ),
+    (over(Per.SERVER, GPUS, 0, 1), f"No GPU is offered to you. {ASK}"),
+    (over(Per.USER, SERVERS, 0, 1), f"No GPU is offered to you. {ASK}"),
+    (over(Per.GROUP, gpus("t4"), 0, 1), f"Tesla T4 isn't offered to you. {ASK}"),
     (
         over(Per.USER, gpus("nvidia.com/gpu"), 1, 2),
         f"You can have at most 1 × GPU at a time; this server would have 2 × GPU. {ASK}",

@@ -17,6 +17,8 @@ from gpuspawner.preflight.availability import Availability, State
 from tests.unit.makers.courses import T4, Course, begin, refused
 from tests.unit.makers.hubs import StillHub, rows_of
 from tests.unit.makers.policy_pods import GPU, container, server_pod
+from tests.unit.makers.profile_lists import CPU
+from tests.unit.makers.profile_lists import GPU as PROFILE
 from tests.unit.makers.worlds import labelled, node, pod
 
 
@@ -39,6 +41,42 @@ async def test_the_form_says_which_accelerators_a_limit_leaves(course) -> None:
         "v100": ("absent", None),
         "": ("free", None),
     }
+
+
+SHARE = {"gpus_per_group": 0, "groups": ["course"]}
+HUB_WIDE = {"gpus_per_user": 3, "gpu_servers_per_user": 2, "lifetime": "8h"}
+
+
+@pytest.mark.parametrize("traits", [{}, {"accelerators": {}}, {"profile_list": [CPU, PROFILE]}])
+@pytest.mark.parametrize(
+    "guests",
+    [{"accelerators": []}, {"gpus_per_server": 0}, {"gpus_per_user": 0}, SHARE],
+    ids=str,
+)
+async def test_somebody_without_gpus_reads_why_and_no_figures_of_gpus(
+    traits, guests, course
+) -> None:
+    guests = {**guests, "explanation": "GPUs are for members"}
+    policies = {"all": HUB_WIDE, "guests": {**guests, "memory_per_user": "8Gi"}}
+    spawner = course.spawner(policies, **traits)
+
+    form = await spawner.get_options_form()
+
+    assert form.index("No GPU is offered to you.") < form.index("GPUs are for members.")
+    assert "You can use 8 GiB of memory at a time." in form
+    for figure in ("3 GPUs", "0 GPUs", "2 servers with a GPU", "A server with a GPU ends"):
+        assert figure not in form
+
+
+async def test_no_figures_are_told_of_a_model_that_is_not_offered(course) -> None:
+    every = {"gpus_per_user": {"t4": 2, "v100": 1}}
+    spawner = course.spawner({"all": every, "guests": {"gpus_per_server": {"v100": 0}}})
+
+    form = await spawner.get_options_form()
+
+    assert "You can use 2 × T4 at a time." in form
+    assert "V100 at a time" not in form
+    assert "No GPU is offered to you." not in form
 
 
 async def test_what_is_left_is_not_guessed_while_nothing_can_be_counted(course) -> None:

@@ -308,7 +308,7 @@ async def test_a_refused_text_stays_on_the_form_with_a_message_that_has_its_labe
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU])
     sent = {"profile": ["gpu"], "profile-option-gpu--image--unlisted-choice": ["docker.io/evil:1"]}
 
-    with pytest.raises(Refusal, match="image--unlisted-choice: 'docker.io/evil:1' isn't allowed"):
+    with pytest.raises(Refusal, match=r"image--unlisted-choice: 'docker.io/evil:1' isn't allowed"):
         await spawner.run_options_from_form(sent)
     form = " ".join((await spawner.get_options_form()).split())
 
