@@ -365,14 +365,17 @@ class InLine(TurnToStart):
 
     def _tell(self, ticket: Ticket, choice: Choice, place: KeptPlace) -> None:
         denied, grant = self._denied, choice.proposal.grant
+        profile = choice.display_names.get(choice.profile, "")
         standing = self._line.standing(ticket)
         self._is_losing = standing.lost_in is not None
         if denied and denied.slug == LIMIT and self._line.is_limited(ticket):
-            said = told.waits_for_a_limit(denied.text, standing.place, grant)
+            said = told.waits_for_a_limit(denied.text, standing.place, grant, profile)
         elif standing.lost_in is not None:
-            said = told.loses_place(standing.lost_in, standing.place, grant)
+            said = told.loses_place(standing.lost_in, standing.place, grant, profile)
         else:
-            said = told.in_line(standing.place, grant, standing.usual, standing.idle, standing.kept)
+            said = told.in_line(
+                standing.place, grant, profile, standing.usual, standing.idle, standing.kept
+            )
         if said != self.said:
             self.said = said
             self._progress.tell_instead(self._on_page(said, place.wish), 1)

@@ -42,12 +42,12 @@ def place_lost(seconds: float, why: Message) -> Message:
     return Message.of(text.format(time=words.duration(round(seconds))), why.text)
 
 
-def loses_place(seconds: float, place: int, grant: Grant) -> Message:
+def loses_place(seconds: float, place: int, grant: Grant, profile: str = "") -> Message:
     """Say that no machine can hold a server that waits, and for how long its place is kept."""
     no_machine = _("No machine can run your server right now.")
     kept = _("If that doesn't change within {time}, you lose your place.")
     time = words.duration(round(seconds))
-    return Message.of(no_machine, kept.format(time=time), *_place(place, grant))
+    return Message.of(no_machine, kept.format(time=time), *_place(place, grant, profile))
 
 
 def waits_again(why: str) -> Message:
@@ -58,10 +58,10 @@ def waits_again(why: str) -> Message:
     )
 
 
-def waits_for_a_limit(why: str, place: int, grant: Grant) -> Message:
+def waits_for_a_limit(why: str, place: int, grant: Grant, profile: str = "") -> Message:
     """Say that a place in line is kept until policies allow the server."""
     kept = _("Your place in line is kept until the limit allows your server.")
-    return Message.of(why, *_place(place, grant), kept)
+    return Message.of(why, *_place(place, grant, profile), kept)
 
 
 def waits_in_line(server: str, address: str) -> Markup:
@@ -92,16 +92,24 @@ def left_the_line() -> Message:
 
 
 def in_line(
-    place: int, grant: Grant, usual: "UsualWait | None" = None, idle: int = 0, kept: int = 0
+    place: int,
+    grant: Grant,
+    profile: str = "",
+    usual: "UsualWait | None" = None,
+    idle: int = 0,
+    kept: int = 0,
 ) -> Message:
     """Say somebody's place, what they wait for, what is kept, how long it takes, what is idle."""
     rest = _kept(kept), _takes(usual) if usual else "", _idle(idle)
-    return Message.of(*_place(place, grant), *rest)
+    return Message.of(*_place(place, grant, profile), *rest)
 
 
-def _place(place: int, grant: Grant) -> tuple[str, str]:
-    """Say somebody's place, and what they wait for."""
-    waited_for = _("You are waiting for {server}.").format(server=words.gpus(grant))
+def _place(place: int, grant: Grant, profile: str) -> tuple[str, str]:
+    """Say somebody's place, and what they wait for; *profile* is its name, "" for none."""
+    server = words.profile_named(profile) if profile else words.gpus(grant)
+    if profile and grant.accelerator:
+        server = words.profile_choice(server, words.gpus(grant))
+    waited_for = _("You are waiting for {server}.").format(server=server)
     if place == 1:
         return _("You are next in line."), waited_for
     text = ngettext(

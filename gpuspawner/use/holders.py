@@ -11,9 +11,9 @@ from gpuspawner.cluster.background import Turn
 from gpuspawner.compat.stored_servers import RunningServer, running_servers
 from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.meta import moment
-from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.policies import Amount, Measure, What, names_resource
+from gpuspawner.policies.policies import Amount, Measure, What
 from gpuspawner.runtime import Runtime
+from gpuspawner.use.census import NodeGpus
 from gpuspawner.use.idle_servers import GPUUse
 from gpuspawner.use.record import ServerName
 
@@ -45,9 +45,13 @@ class Holder(msgspec.Struct, gc=False, frozen=True):
 
 
 async def holders(
-    running: Runtime, database: Any, turn: Turn, use: Mapping[ServerName, GPUUse | None]
+    running: Runtime,
+    database: Any,
+    turn: Turn,
+    use: Mapping[ServerName, GPUUse | None],
+    nodes: Iterable[NodeGpus],
 ) -> list[Holder]:
-    """Find all servers that have GPUs."""
+    """Find all servers that have GPUs; *nodes* are those of the census."""
     if (accounts := running.accounts) is None:
         return []
     known: dict[tuple[int | str, str], RunningServer] = {}
@@ -55,7 +59,8 @@ async def holders(
         known.update({(it.owner_id, it.server): it for it in some})
         await turn.end_if_long()
     found: list[Holder] = []
-    names, bound = running.display_names, running.view.state.pods
+    names, bound, offered = running.display_names, running.view.state.pods, running.offers
+    models = {(it.node, it.resource): it.accelerators[0] for it in nodes if it.accelerators}
     for key, charge in list(accounts.usage.pods.items()):
         await turn.end_if_long()
         of = next((known.get((it, charge.server)) for it in charge.owners), None)
@@ -63,14 +68,16 @@ async def holders(
         if of is None or pod is None or not charge.has_gpus:
             continue
         there = bound.find("/".join(key))
-        accelerator = _accelerator(charge)
+        on = there.node if there is not None else ""
+        kind = charge.kind(offered.accelerators)
+        accelerator = models.get((on, kind), kind)  # a pod of a profile needn't select its model
         found.append(
             Holder(
                 of.owner,
                 of.server,
                 names.get(accelerator, accelerator),
                 charge.of(ALL_GPUS),
-                there.node if there is not None else "",
+                on,
                 moment(pod.status.start_time),
                 of.used.replace(tzinfo=UTC) if of.used is not None else None,
                 use.get((of.owner, of.server)),
@@ -78,12 +85,6 @@ async def holders(
             )
         )
     return found
-
-
-def _accelerator(charge: Charge) -> str:
-    keys = (it.of for it in charge.amounts if it.what is What.GPUS and it.of)
-    named = (it for it in keys if not names_resource(it))
-    return charge.accelerator or next(named, None) or charge.device or ""
 
 
 # What a person has asked to see of them.

@@ -30,7 +30,8 @@ def test_a_profile_is_waited_for_if_the_rules_allow_it(
         assert hub.start("bob", {"profile": "gpu", "wait": True}).status_code == status
 
         if status == 202:
-            assert told(hub, "bob") == "You are next in line. You are waiting for 1 × GPU."
+            said = "You are next in line. You are waiting for “GPU server” (1 × GPU)."
+            assert told(hub, "bob") == said
             numbers = requests.get(
                 f"{hub.url}/hub/gpuspawner/line", **own_token(hub, "eve"), timeout=9
             )

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.line.waits import UsualWait
-from gpuspawner.messages.line import in_line, may_go, stay_here, waits_already, waits_in_line
+from gpuspawner.messages.line import (
+    in_line,
+    may_go,
+    stay_here,
+    waits_already,
+    waits_for_a_limit,
+    waits_in_line,
+)
 from gpuspawner.messages.on_form import would_be
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator
@@ -44,6 +51,15 @@ def test_a_server_without_a_gpu_is_waited_for_as_such() -> None:
     assert in_line(1, NO_GPU).text.endswith("You are waiting for a server without a GPU.")
 
 
+def test_a_profile_is_waited_for_by_its_name() -> None:
+    t4 = Grant(Accelerator("t4", "GPU", "nvidia.com/gpu", counts=(1,)), 1)
+
+    assert in_line(1, t4, "<T4>").text.endswith("You are waiting for “<T4>” (1 × GPU).")
+    assert in_line(1, t4, "<T4>").html.endswith("You are waiting for “&lt;T4&gt;” (1 × GPU).")
+    assert in_line(1, NO_GPU, "CPU").text.endswith("You are waiting for “CPU”.")
+    assert "You are waiting for “T4” (1 × GPU)." in waits_for_a_limit("No.", 1, t4, "T4").text
+
+
 @pytest.mark.parametrize(
     ("low", "high", "time"),
     [
@@ -62,11 +78,11 @@ def test_a_range_is_told_in_minutes_or_hours_with_whose_waits_it_is(
     low: int, high: int, time: str
 ) -> None:
     told = f"In the last 7 days, eight of ten people who waited for this waited {time}."
-    assert in_line(1, A100, UsualWait(low, high, 7)).text.endswith(f"A100. {told}")
+    assert in_line(1, A100, usual=UsualWait(low, high, 7)).text.endswith(f"A100. {told}")
 
 
 def test_the_last_day_is_told_without_a_number() -> None:
-    assert "A100. In the last day, eight of ten" in in_line(1, A100, UsualWait(1, 2, 1)).text
+    assert "A100. In the last day, eight of ten" in in_line(1, A100, usual=UsualWait(1, 2, 1)).text
 
 
 @pytest.mark.parametrize(
@@ -77,7 +93,7 @@ def test_the_last_day_is_told_without_a_number() -> None:
     ],
 )
 def test_idle_servers_are_told_by_their_number(idle: int, text: str) -> None:
-    assert in_line(1, A100, None, idle).text.endswith(f"A100. {text}")
+    assert in_line(1, A100, idle=idle).text.endswith(f"A100. {text}")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +12,11 @@ from gpuspawner.cluster.background import Turn
 from gpuspawner.kube.objects import convert
 from gpuspawner.policies.charges import Charge
 from gpuspawner.use.holders import Holder, holders
+from gpuspawner.use.live_census import LiveCensus
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import A100, StillHub
 from tests.unit.makers.policy_pods import container, plain, read
+from tests.unit.makers.profile_lists import GPU as PROFILE
 from tests.unit.makers.worlds import labelled, node
 from tests.unit.use.facts import fact
 
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
     from gpuspawner.runtime import Runtime
     from gpuspawner.troubles.facts import Fact
 
-TRAITS: dict[str, Any] = {"accelerators": {"a100": A100}, "autoscaling": "none", "gpu_use": True}
+TRAITS: dict[str, Any] = {"autoscaling": "none", "gpu_use": True}
+OFFERED: dict[str, Any] = {"accelerators": {"a100": A100}}
+A100_LABEL = {"gpu": "a100"}
 STARTED = {"startTime": "2026-11-27T06:30:00Z"}
 ON_A = {"nodeName": "a", "nodeSelector": {"gpu": "a100"}}
 
@@ -29,23 +34,27 @@ ON_A = {"nodeName": "a", "nodeSelector": {"gpu": "a100"}}
 class Holding:
     """A hub with a node, its database, and what is known of the use of GPUs."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        hub = StillHub(patch, ("Node", labelled(node("a", 4), {"gpu": "a100"})))
-        self.running: Runtime = hub.runtime(hub.spawner(**TRAITS))
+    def __init__(self, patch: pytest.MonkeyPatch, labels: Any = A100_LABEL, **traits: Any) -> None:
+        hub = StillHub(patch, ("Node", labelled(node("a", 4), labels)))
+        self.running: Runtime = hub.runtime(hub.spawner(**(traits or OFFERED), **TRAITS))
         self.database = HubDatabase()
         self.use: dict[tuple[str, str], Fact] = {}
 
-    def add(self, pod: dict[str, Any], owner: int, server: str = "") -> None:
+    def add(self, pod: dict[str, Any], owner: int, server: str = "", profile: str = "") -> None:
         """Let a server of this owner's have a pod."""
         accounts = self.running.accounts
         assert accounts is not None
         metadata = pod["metadata"]
-        accounts.ledger.claims.pods[metadata["uid"]] = Charge(frozenset({owner}), server)
+        accounts.ledger.claims.pods[metadata["uid"]] = Charge(
+            frozenset({owner}), server, accelerator=profile
+        )
         accounts.ledger.put(read(pod))
         self.running.view.state.put(convert("Pod", pod))
 
     async def found(self) -> list[Holder]:
-        return await holders(self.running, self.database.session, Turn(1), self.use)
+        hub: Any = SimpleNamespace(db=None, users={})
+        rows = (await LiveCensus(hub, self.running).take()).nodes
+        return await holders(self.running, self.database.session, Turn(1), self.use, rows)
 
 
 @pytest.fixture
@@ -106,6 +115,20 @@ async def test_a_server_that_kueue_holds_back_is_queued(
     (found,) = await holding.found()
 
     assert found.is_queued is is_queued
+
+
+async def test_a_server_of_a_profile_has_the_model_of_its_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its grant has the slug of the profile, and another table on the page names the model."""
+    holding = Holding(monkeypatch, {"nvidia.com/gpu.product": "Tesla-T4"}, profile_list=[PROFILE])
+    ann = holding.database.user("ann")
+    holding.database.server(ann)
+    holding.add(plain("ann", nodeName="a", nodeSelector={"pool": "a"}), ann.id, profile="big")
+
+    [found] = await holding.found()
+
+    assert found.accelerator == "NVIDIA Tesla T4"
 
 
 async def test_servers_without_gpus_and_pods_of_nobody_are_left_out(holding: Holding) -> None:
