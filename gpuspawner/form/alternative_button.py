@@ -19,6 +19,12 @@ _WRITTEN_IN = frozenset(f"{UNLISTED}{option.name}" for option in OPTIONS)
 INSTEAD = "instead"
 """The name of the buttons."""
 
+KEPT = "gpuspawner-chosen"
+"""The name of a query's field that has the choices of a form to which the browser comes back."""
+
+_MOST_KEPT = 4000
+"""Characters; proxies refuse long addresses."""
+
 
 def value(request: GPURequest) -> str:
     """Return the value of a request's button."""
@@ -34,6 +40,20 @@ def profile_value(options: Mapping[str, object]) -> str:
         if isinstance(chosen, str) and _PROFILE in options
     }
     return urlencode(fields)
+
+
+def value_of(form: Mapping[str, list[object]]) -> str:
+    """Return the choices of a form's own fields as a button has them; "" if they are too many."""
+    chosen = {name: values[-1] for name, values in form.items() if values}
+    slug, key = chosen.get(_PROFILE), chosen.get(ACCELERATOR)
+    kept = {
+        name: it
+        for name, it in chosen.items()
+        if (slug and (name == _PROFILE or name.startswith(f"{_OPTION}{slug}--")))
+        or (key is not None and _is_of_accelerators(name) and name.partition(OF)[2] in ("", key))
+    }
+    made = urlencode(kept)
+    return made if len(made) <= _MOST_KEPT else ""
 
 
 def pressed(form: Mapping[str, list[object]]) -> dict[str, list[object]]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gpuspawner import messages
 from gpuspawner.compat.kubespawner import Stock
-from gpuspawner.form.alternative_button import pressed
+from gpuspawner.form.alternative_button import INSTEAD, KEPT, pressed
 from gpuspawner.gates import administrators_form, wait_option
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
 from gpuspawner.messages import Message
@@ -66,6 +66,9 @@ class FormGate:
         """
         set_locale(self._spawner)
         query = request_options.option_names(query_data)
+        if kept := query.pop(KEPT, None):
+            source = self._sources.current
+            submitted_form.keep(source.reads_form(pressed({INSTEAD: [*kept]})), lambda: source)
         if not query:
             with reporting(self._spawner):
                 raise NoOptionsError
@@ -73,8 +76,10 @@ class FormGate:
 
     def _read(self, fields: Mapping[str, Any], read: Callable[[Any], object]) -> Awaitable[object]:
         """Keep the fields for the form that the hub may draw again, and read them."""
-        submitted_form.keep(from_form(fields), lambda: self._sources.current)
-        return self._check(partial(read, fields), wish=wait_option.pressed(fields))
+        wish = wait_option.pressed(fields)
+        given: Any = wait_option.without(fields, self._runtime.line)
+        submitted_form.keep(from_form(given), lambda: self._sources.current)
+        return self._check(partial(read, given), wish=wish)
 
     async def _check(self, read: Callable[[], object], wish: Wish) -> object:
         """Refuse options that can't start, or return them in the form that the hub stores."""

@@ -7,7 +7,7 @@ nothing; `StopHandler` requires ``delete:servers``.
 
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from jupyterhub.handlers import BaseHandler
 from jupyterhub.scopes import needs_scope
@@ -29,6 +29,7 @@ from gpuspawner.form.addresses import (
     is_served,
     version,
 )
+from gpuspawner.form.alternative_button import KEPT, value_of
 from gpuspawner.form.view_model import STATIC
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.preview import preview
@@ -73,12 +74,15 @@ class StopHandler(BaseHandler):  # type: ignore[misc]
             self.redirect(self.back(user))
 
     def back(self, user: User) -> str:
-        """Return the address of the page whose button this is."""
+        """Return the address of the page whose button this is, with what was chosen there."""
         form = self.get_query_argument("form", "")
         names = [user.name, form] if form else [user.name]
         path = "/".join(quote(name, safe="") for name in names)
+        fields = {name: self.get_body_arguments(name) for name in self.request.body_arguments}
+        chosen = value_of(fields)
+        query = "?" + urlencode({f"opt-{KEPT}": chosen}) if chosen else ""
         # The fragment moves the focus to the figures, which have changed.
-        return f"{self.hub.base_url}spawn/{path}#{USAGE}"
+        return f"{self.hub.base_url}spawn/{path}{query}#{USAGE}"
 
 
 async def _until_not_counted(running: Runtime, spawner: Host) -> None:

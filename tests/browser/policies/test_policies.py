@@ -86,14 +86,17 @@ def test_stopping_a_server_comes_back_to_the_form_which_counts_it_no_more(
     page = visit(hub, user, "other", script=script)
     expect(card(page, "t4")).to_have_attribute("data-state", "limited")
 
+    choose(page, "t4", 2)
     button = usage(page).get_by_role("button", name="Stop train")
     button.focus()
     button.press("Enter")
     expect(usage(page)).to_contain_text("You can use 4 GPUs at a time.")
     expect(usage(page).get_by_role("button")).to_have_count(0)
-    assert page.url.partition("#")[0].endswith(f"/hub/spawn/{user}/other")
+    assert page.url.partition("?")[0].endswith(f"/hub/spawn/{user}/other")
     expect(usage(page)).to_be_focused()
     expect(card(page, "t4")).to_have_attribute("data-state", "free")
+    expect(card(page, "t4").get_by_role("radio")).to_be_checked()
+    expect(page.locator("select[name='gpus--t4']")).to_have_value("2")
 
 
 @SCRIPT

@@ -107,7 +107,11 @@ def test_stopping_a_server_on_the_page_frees_the_other_profiles(
     visit: Visit, hub: RunningHub
 ) -> None:
     page = visit(hub, "ben")
+    gpus = page.locator("select[name='profile-option-small--gpus']")
+    gpus.select_option("2")
 
     page.get_by_role("group", name="What you can use").get_by_role("button").click()
 
     expect(page.locator("[data-gpuspawner-profile='large']")).to_contain_text("Free")
+    expect(page.locator("input[value=small]")).to_be_checked()
+    expect(gpus).to_have_value("2")

@@ -212,12 +212,13 @@ def test_an_endpoint_answers_administrators_but_finds_nobody_who_is_not_there(
             assert status(admin, method, path.replace("ann", "nobody")) == 404
 
 
-def stop(person: Person, form: str) -> str:
+def stop(person: Person, form: str, **fields: str) -> str:
     """Press the form's button that stops the default server; return where it redirects."""
     person.open("/hub/home")
     answer = person.session.post(
         f"{person.hub.url}/hub/gpuspawner/stop/{person.name}/",
         params={"form": form, "_xsrf": person.xsrf},
+        data=fields,
         allow_redirects=False,
     )
     assert answer.status_code == 302
@@ -227,7 +228,10 @@ def stop(person: Person, form: str) -> str:
 def test_a_button_of_the_form_stops_a_server_and_comes_back(hub: RunningHub, ann: Person) -> None:
     hub.start_until_ready("ann", {"accelerator": "t4", "gpus": 2})
 
-    assert stop(ann, "train") == "/hub/spawn/ann/train#gpuspawner-usage"
+    kept = "opt-gpuspawner-chosen=accelerator%3Dt4%26gpus--t4%3D4"
+    fields = {"accelerator": "t4", "gpus--t4": "4"}
+    address = f"/hub/spawn/ann/train?{kept}#gpuspawner-usage"
+    assert stop(ann, "train", _xsrf=ann.xsrf, **fields) == address
     wait_for(lambda: not hub.server("ann"))
 
 

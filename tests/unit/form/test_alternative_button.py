@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpuspawner.form.alternative_button import pressed, profile_value
+from gpuspawner.form.alternative_button import INSTEAD, pressed, profile_value, value_of
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.options import NAMES
 from gpuspawner.offers.user_options import GPURequest, from_form, parse
@@ -26,6 +26,17 @@ def test_one_button_sends_all_options_of_an_alternative():
     assert parse(sent, OFFERS) == GPURequest("t4", 1, "pytorch", "8Gi", 0.5)
     sent = from_form(pressed({**page.submitted(), "instead": [plain["value"]]}))
     assert parse(sent, OFFERS) == GPURequest(None, 0, "pytorch", "16Gi", 2)
+
+
+def test_a_form_s_own_choices_are_a_value_like_that_of_a_button():
+    cards = {"accelerator": ["a100"], "gpus--a100": ["2"], "image": ["torch"]}
+    profiles = {"profile": ["big"], "profile-option-big--gpus": ["2"]}
+    others = {"gpus--t4": ["1"], "_xsrf": ["secret"], "profile-option-small--gpus": ["1"]}
+
+    for chosen in (cards, profiles):
+        assert pressed({INSTEAD: [value_of({**others, **chosen})]}) == chosen
+    assert value_of({**cards, "unlisted_image": ["a" * 10_000]}) == ""
+    assert value_of(others) == ""
 
 
 def test_the_enter_key_means_the_plain_start():

@@ -6,8 +6,9 @@ import logging
 
 import pytest
 
+from gpuspawner.form.alternative_button import KEPT
 from gpuspawner.gates import form_gate
-from gpuspawner.gates.form_gate import AlreadyStartedError
+from gpuspawner.gates.form_gate import AlreadyStartedError, NoOptionsError
 from gpuspawner.gates.preview import preview
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
@@ -17,8 +18,15 @@ from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal, reporting
 from tests.unit.makers.courses import NODES, OFFERS, Course, Train, refused_query
 from tests.unit.makers.policy_pods import container, server_pod
+from tests.unit.makers.profile_lists import CPU
+from tests.unit.makers.profile_lists import GPU as PROFILE
 from tests.unit.makers.waiters import FULL, Waiting
 
+V100 = [
+    'aria-describedby="gpuspawner-card-2-about gpuspawner-card-2-state" checked',
+    'value="torch" data-label="torch" selected',
+]
+TWO = ['value="gpu" checked', 'value="two" selected']
 FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
 _FULL_QUOTA = Rejection(Of.POD, OverQuota(()), "exceeded quota")
 
@@ -257,6 +265,38 @@ async def test_the_address_of_a_refusal_that_is_opened_again_starts_no_server(hu
 
     assert (shown.value.status_code, shown.value.jupyterhub_message) == (200, "")
     assert submitted_form.current() is None
+
+
+@pytest.mark.parametrize(
+    ("traits", "kept", "shown"),
+    [
+        (OFFERS, "accelerator=v100&image=torch", V100),
+        ({"profile_list": [CPU, PROFILE]}, "profile=gpu&profile-option-gpu--gpus=two", TWO),
+    ],
+    ids=["cards", "profiles"],
+)
+async def test_a_form_to_which_a_stopped_server_s_button_comes_back_has_the_choices_from_before(
+    traits, kept, shown, hub_with
+) -> None:
+    spawner = hub_with(*NODES).spawner(**traits)
+
+    with pytest.raises(NoOptionsError):
+        await spawner.options_from_query({f"opt-{KEPT}": [kept]})
+    form = " ".join((await spawner.get_options_form()).split())
+
+    assert [it for it in shown if it in form] == shown
+    assert 'role="alert"' not in form
+
+
+async def test_kubespawner_is_asked_about_no_field_of_ours(hub_with, caplog) -> None:
+    """It would warn of each in the hub's log."""
+    spawner = hub_with(*NODES).spawner(profile_list=[CPU, PROFILE], queue=True)
+    ours = {"wait": ["1"], "wait_even_if_away": ["1"]}
+
+    stored = await spawner.run_options_from_form({"profile": ["gpu"], **ours})
+
+    assert stored == {"profile": "gpu", "wait": "anyway"}
+    assert "unrecognized" not in caplog.text
 
 
 async def test_the_hub_logs_no_failure_if_an_address_without_options_is_opened_first(
