@@ -37,6 +37,39 @@ window.gpuspawnerAnswered = (answer) => {
   return answer;
 };
 
+/* Returns whether a refusal is shown, how to remove it, and how to remove buttons of what can't start
+   any more. The message only hides: as long as it is there, so does the hub's own. */
+window.gpuspawnerRefusal = (form) => {
+  let refused = form.querySelector(".gpuspawner-refusal");
+  refused?.focus();
+
+  function forget() {
+    if (refused) refused.hidden = true;
+    refused = null;
+    for (const old of form.querySelectorAll(".gpuspawner-error, .gpuspawner-wait")) old.remove();
+    for (const field of form.querySelectorAll(".is-invalid")) {
+      field.classList.remove("is-invalid");
+      field.removeAttribute("aria-invalid");
+    }
+  }
+
+  /* `starts` tells of the choices of a button whether they could start. */
+  function keep(starts) {
+    for (const button of form.querySelectorAll("button[name=instead]")) {
+      if (starts(new URLSearchParams(button.value))) continue;
+      const group = button.parentElement;
+      button.remove();
+      if (!group.querySelector("button")) group.remove();
+    }
+  }
+
+  return { isShown: () => refused !== null, forget, keep };
+};
+
+/* Whether a server could start that has this state; there is none if there is nothing to say. */
+window.gpuspawnerStarts = (state) =>
+  [null, "free", "can-scale-up", "may-scale-up"].includes(state);
+
 /* Calls `show` with the states whenever they change, and with the milliseconds over which all open
    pages spread what they ask next. If the page has to ask for the states itself, `ask` does, and
    `fail` says that nobody has answered. `ask` may return nothing if the page shows no states. */

@@ -141,7 +141,7 @@
   /* Shows only the answer to the last question, and doesn't repeat a refusal that the page shows
      above. A hidden page asks nothing until it is visible again. */
   let question = 0;
-  let refused = root.querySelector(".gpuspawner-refusal");
+  const refusal = gpuspawnerRefusal(form);
   const sent = JSON.stringify(options());
   let answered = "";
   let asked = "";
@@ -160,10 +160,10 @@
       if (mine !== question) return;
       answered = JSON.stringify(asking);
       asked = outlooks[answer.decision] ?? outlooks.other;
-      if (said.dataset.decision === "refuse" && answer.decision !== "refuse") forget();
+      if (said.dataset.decision === "refuse" && answer.decision !== "refuse") refusal.forget();
       said.dataset.decision = answer.decision;
       said.dataset.queue = answer.queue ?? "";
-      write(said, refused && answer.decision === "refuse" ? "" : answer.message);
+      write(said, refusal.isShown() && answer.decision === "refuse" ? "" : answer.message);
       tellQueue();
       decideAgain(); /* the states may have changed since the question */
     } catch (error) {
@@ -171,18 +171,6 @@
       const stands = error.message === "429" && answered === JSON.stringify(asking);
       if (mine === question && !stands) write(said, "");
       if (mine === question) later ??= setTimeout(decide, REFRESH * (1 + Math.random()));
-    }
-  }
-
-  /* Remove a refusal that is no longer about what is chosen, or no longer true. The message only
-     hides: as long as it is there, so does the hub's own. */
-  function forget() {
-    if (refused) refused.hidden = true;
-    refused = null;
-    for (const old of root.querySelectorAll(".gpuspawner-error, .gpuspawner-wait")) old.remove();
-    for (const field of root.querySelectorAll(".is-invalid")) {
-      field.classList.remove("is-invalid");
-      field.removeAttribute("aria-invalid");
     }
   }
 
@@ -227,6 +215,7 @@
       if (row) draw(card, row);
     }
     mark();
+    refusal.keep((choices) => gpuspawnerStarts(known.get(choices.get("accelerator") ?? "")?.state));
     if (drawn.length === known.size && drawn.every((card) => known.has(card.dataset.accelerator))) {
       tellQueue();
       decideAgain();
@@ -237,7 +226,7 @@
   }
 
   root.addEventListener("input", () => {
-    if (JSON.stringify(options()) !== sent) forget();
+    if (JSON.stringify(options()) !== sent) refusal.forget();
     mark();
     clearTimeout(later);
     later = setTimeout(decide, PAUSE);
@@ -247,5 +236,4 @@
     asked = "";
   });
   gpuspawnerFollow(root.dataset.stream, xsrf, show, states, () => warn(root.dataset.stale));
-  refused?.focus();
 })();

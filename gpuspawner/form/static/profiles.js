@@ -4,13 +4,14 @@
 (() => {
   const root = document.querySelector(".gpuspawner-profiles[data-states]");
   if (!root) return;
+  const form = root.closest("form");
   const said = root.querySelector(".gpuspawner-answer");
   const colours = JSON.parse(root.dataset.colours);
   const REFRESH = 10_000;
   const SHOWN = "[data-gpuspawner-profile], #kubespawner-profiles-list";
   /* The hub's own script may be blocked, but the form's address has the token as well: the last one
      is the page's. */
-  const xsrf = new URL(root.closest("form").action).searchParams.getAll("_xsrf").at(-1) ?? "";
+  const xsrf = new URL(form.action).searchParams.getAll("_xsrf").at(-1) ?? "";
 
   /* KubeSpawner 7.0 gives its lists no ids, and takes the name of one while a value is written in. */
   const named = new Map([...document.querySelectorAll("select[name]")].map((it) => [it.name, it]));
@@ -65,6 +66,7 @@
   function show({ profiles }) {
     if (!isShown()) return;
     profiles.forEach(draw);
+    judge(profiles);
     const slugs = [...document.querySelectorAll("input[type=radio][name=profile]")].map((it) => it.value);
     const changed = slugs.length > 0 &&
       (slugs.length !== profiles.length || !profiles.every((it) => slugs.includes(it.profile)));
@@ -72,10 +74,26 @@
     root.dataset.live = "true";
   }
 
-  /* The button waits for what was refused. */
-  root.closest("form").addEventListener("input", ({ target }) => {
-    const wait = document.querySelector(".gpuspawner-wait");
-    if (!wait?.contains(target)) wait?.remove();
+  /* A refusal is of what was chosen, and goes once a state that was against it is so no more. */
+  const refusal = gpuspawnerRefusal(form);
+  let wasTrue = false;
+  function judge(profiles) {
+    const starts = (choices) => {
+      const row = profiles.find((it) => it.profile === choices.get("profile"));
+      const told = ({ state, word, detail }) => JSON.stringify([state, word, detail]);
+      /* A choice's state is that with the other options at their defaults. */
+      const chosen = row?.choices.filter(({ option, choice }) =>
+        choices.get(`profile-option-${row.profile}--${option}`) === String(choice));
+      const own = chosen?.filter((it) => told(it) !== told(row));
+      return Boolean(row) && (own.length ? own : [row]).every((it) => gpuspawnerStarts(it.state));
+    };
+    refusal.keep(starts);
+    const canStart = starts(new URLSearchParams(new FormData(form)));
+    if (canStart && wasTrue) refusal.forget();
+    wasTrue = !canStart;
+  }
+  form.addEventListener("input", ({ target }) => {
+    if (!target.closest(".gpuspawner-wait")) refusal.forget();
   });
   gpuspawnerFollow(root.dataset.stream, xsrf, show, states, () => write(said, root.dataset.stale));
 })();

@@ -108,6 +108,7 @@ def test_stopping_a_server_on_the_page_frees_the_other_profiles(
 ) -> None:
     page = visit(hub, "ben")
     gpus = page.locator("select[name='profile-option-small--gpus']")
+    page.locator("input[value=small]").check()
     gpus.select_option("2")
 
     page.get_by_role("group", name="What you can use").get_by_role("button").click()

@@ -134,6 +134,34 @@ def test_an_alternative_starts_with_one_click(
     hub.events_end(name)
 
 
+def test_a_refusal_goes_once_it_is_no_longer_true_and_a_button_once_its_choice_is_taken(
+    hub: RunningHub, scene: Scene, visit: Visit
+) -> None:
+    pages = [visit(hub, name, shown="#kubespawner-profiles-list") for name in ("kim", "lee")]
+    for page in pages:
+        page.locator("input[value=gpu]").check()
+        page.locator("select[name='profile-option-gpu--gpus']").select_option("4")
+        page.locator("#spawn_form button.btn-jupyter").click()
+        expect(page.locator(".gpuspawner-refusal")).to_be_focused()
+        live(page)
+    kim, lee = pages
+    buttons = kim.locator("button[name=instead]")
+
+    lee.locator("input[value=cpu]").check()
+    expect(lee.locator(".gpuspawner-refusal")).to_be_hidden()
+    scene.let_go(A100, 0)
+    scene.hold(A100, 0, 4)
+    expect(kim.locator("[data-gpuspawner-profile=gpu]")).to_contain_text("In use")
+    expect(buttons).to_have_text(["Start “CPU only”"])
+    expect(kim.locator(".gpuspawner-refusal")).to_be_visible()
+
+    scene.let_go(A100, 0)
+    expect(kim.locator("[data-gpuspawner-profile=gpu]")).to_have_text("Free 4 of 4 free")
+    expect(kim.locator(".gpuspawner-refusal")).to_be_hidden()
+    expect(kim.locator(".spawn-error-msg")).to_be_hidden()
+    scene.hold(A100, 0, 2)
+
+
 @pytest.mark.parametrize(("language", "theme"), [("zxx", "light"), ("ar-XB", "dark")])
 def test_profiles_and_a_refusal_are_in_the_reader_s_language(
     language: str, theme: Theme, hub: RunningHub, visit: Visit
