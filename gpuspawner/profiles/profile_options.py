@@ -29,6 +29,8 @@ from gpuspawner.profiles.profile_list import (
 from gpuspawner.start.host import Host
 from gpuspawner.start.request_options import PROFILE, Sketch
 
+Errors = tuple[FieldError, ...]
+
 
 class Chosen(msgspec.Struct, frozen=True):
     """Options that KubeSpawner can load.
@@ -79,7 +81,7 @@ class Chosen(msgspec.Struct, frozen=True):
         return Chosen(self.profile, {**kept, option.name: choice.key})
 
 
-def choose(raw: object, profiles: Sequence[Profile]) -> Chosen | tuple[FieldError, ...]:
+def choose(raw: object, profiles: Sequence[Profile]) -> Chosen | Errors:
     """Read options as sent: return the choice, or all errors in it.
 
     As in KubeSpawner, missing, null and empty options mean the administrator's default, and unknown

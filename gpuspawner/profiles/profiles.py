@@ -31,7 +31,7 @@ from gpuspawner.profiles.page_availability import (
 from gpuspawner.profiles.pod_of_choice import try_out
 from gpuspawner.profiles.profile_alternatives import GivingUp, ProfileChoice
 from gpuspawner.profiles.profile_list import Listed
-from gpuspawner.profiles.profile_options import Chosen, choose, keep
+from gpuspawner.profiles.profile_options import Chosen, Errors, choose, keep
 from gpuspawner.profiles.sharing import Page, Rows
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks, stored_options, submitted_form
@@ -139,6 +139,8 @@ class Profiles(ServerSource):
             draft.options = raw
         offered = await self._offered(self._spawner, listed)
         chosen = self._choose(raw, offered, listed)
+        if not isinstance(chosen, Chosen):
+            raise invalid(await self._errors_of_owner(chosen, raw, listed))
         started = hooks.as_started(self._spawner)
         before, copied = _early_traits(started), started.gpuspawner_copy()
         rules = self.runtime.view.state.rules
@@ -306,7 +308,17 @@ class Profiles(ServerSource):
         complete = [it for it in listed.complete if it["slug"] in left]
         return known(self.runtime).lists.read(spawner, complete)
 
-    def _choose(self, raw: object, offered: Listed, listed: Listed) -> Chosen:
+    async def _errors_of_owner(self, errors: Errors, raw: object, listed: Listed) -> Errors:
+        """Return errors in options; that in a profile names those that the form shows."""
+        entitlement = await self.policing.entitlement()
+        if not entitlement.is_limited or errors[0].field != PROFILE:
+            return errors
+        admission = self.runtime.dry_runs.for_form(self._shown.user.name)
+        shown, _ = await self._shared_rows(listed, entitlement, admission)
+        found = choose(raw, shown.profiles)
+        return errors if isinstance(found, Chosen) else found
+
+    def _choose(self, raw: object, offered: Listed, listed: Listed) -> Chosen | Errors:
         """Read options by the profiles on offer; then by all, of which policies deny the others."""
         try:
             has_any = offered.profiles or offered is listed
@@ -322,7 +334,7 @@ class Profiles(ServerSource):
             raise misconfigured(why) from error
         if isinstance(others, Chosen):
             return others
-        raise invalid(others if chosen is None or isinstance(chosen, Chosen) else chosen)
+        return others if chosen is None or isinstance(chosen, Chosen) else chosen
 
 
 def _at_rest(spawner: Host) -> Host:

@@ -185,6 +185,20 @@ async def test_a_profile_that_is_withheld_is_refused_by_its_name(course) -> None
     assert "“GPU server” isn't offered to you" in refusal.text
 
 
+async def test_who_names_no_profile_is_told_of_those_that_the_form_shows(course) -> None:
+    override = {
+        **GPU_PROFILE["kubespawner_override"],
+        "extra_resource_limits": {"nvidia.com/gpu": "16"},
+    }
+    whole = {"display_name": "Whole machine", "slug": "dgx", "kubespawner_override": override}
+    listed = [CPU, GPU_PROFILE, whole]
+    spawner = course.spawner({"two": {"gpus_per_user": 2}}, profile_list=listed)
+
+    refusal = await refused(spawner, profile="staff")
+
+    assert "profile: 'staff' isn't offered. Choose cpu-only or gpu." in refusal.text
+
+
 # What can't be counted
 
 LIMITS = [{"gpus_per_user": 4}, {"groups": ["course"], "gpus_per_group": 8}]
