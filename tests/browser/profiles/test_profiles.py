@@ -37,7 +37,26 @@ GPU: dict[str, Any] = {
         }
     },
 }
-CPU: dict[str, Any] = {"display_name": "CPU only", "slug": "cpu", "description": "For courses"}
+# Browsers can't check this expression themselves, so the hub has to.
+QUAY = r"^quay\.io/[a-z0-9/._-]+:[a-z0-9._-]+$"
+CPU: dict[str, Any] = {
+    "display_name": "CPU only",
+    "slug": "cpu",
+    "description": "For courses",
+    "profile_options": {
+        "image": {
+            "display_name": "Software",
+            "choices": {"python": {"display_name": "Python"}},
+            "unlisted_choice": {
+                "enabled": True,
+                "display_name": "Your own image",
+                "validation_regex": QUAY,
+                "validation_message": "An image of quay.io with a tag",
+                "kubespawner_override": {"image": "{value}"},
+            },
+        }
+    },
+}
 HUGE: dict[str, Any] = {
     "display_name": "Large memory",
     "slug": "huge",
@@ -135,7 +154,7 @@ def test_an_alternative_starts_with_one_click(
 
 
 def test_a_refusal_goes_once_it_is_no_longer_true_and_a_button_once_its_choice_is_taken(
-    hub: RunningHub, scene: Scene, visit: Visit
+    hub: RunningHub, scene: Scene, reporting_cluster: LocalCluster, visit: Visit
 ) -> None:
     pages = [visit(hub, name, shown="#kubespawner-profiles-list") for name in ("kim", "lee")]
     for page in pages:
@@ -149,17 +168,38 @@ def test_a_refusal_goes_once_it_is_no_longer_true_and_a_button_once_its_choice_i
 
     lee.locator("input[value=cpu]").check()
     expect(lee.locator(".gpuspawner-refusal")).to_be_hidden()
-    scene.let_go(A100, 0)
-    scene.hold(A100, 0, 4)
-    expect(kim.locator("[data-gpuspawner-profile=gpu]")).to_contain_text("In use")
+    [node] = A100.group.node_names()
+    reporting_cluster.kubectl("cordon", node)
+    expect(kim.locator("[data-gpuspawner-profile=gpu]")).to_contain_text("Offline")
     expect(buttons).to_have_text(["Start “CPU only”"])
     expect(kim.locator(".gpuspawner-refusal")).to_be_visible()
 
     scene.let_go(A100, 0)
+    reporting_cluster.kubectl("uncordon", node)
     expect(kim.locator("[data-gpuspawner-profile=gpu]")).to_have_text("Free 4 of 4 free")
     expect(kim.locator(".gpuspawner-refusal")).to_be_hidden()
     expect(kim.locator(".spawn-error-msg")).to_be_hidden()
     scene.hold(A100, 0, 2)
+
+
+def test_a_refused_text_stays_and_no_other_image_starts_at_the_next_click(
+    hub: RunningHub, visit: Visit
+) -> None:
+    page = visit(hub, "eve", shown="#kubespawner-profiles-list")
+    software = page.locator(".js-profile-option-select").first
+    own = page.locator("input.js-other-input")
+    software.select_option("unlisted-choice")
+    own.fill("docker.io/evil:1")
+
+    for _ in range(2):
+        with page.expect_response(is_a_start) as refused:
+            page.locator("#spawn_form button.btn-jupyter").click()
+        assert refused.value.status == 400
+        told = page.get_by_role("alert")
+        expect(told).to_be_focused()
+        expect(told).to_contain_text("Your own image: 'docker.io/evil:1' isn't allowed.")
+        expect(software).to_have_value("unlisted-choice")
+        expect(own).to_have_value("docker.io/evil:1")
 
 
 @pytest.mark.parametrize(("language", "theme"), [("zxx", "light"), ("ar-XB", "dark")])
