@@ -108,8 +108,10 @@ class Fronts:
         self._turns = {key: self._turns.get(key, self._looks) for key in lanes}
         self._looks += 1
         self._failed = {key: it for key, it in self._failed.items() if self._line.find(key)}
+        # Of those who are held back, nobody knows whether a node has come back meanwhile.
+        looked_at = {key for key, lane in lanes.items() if lane.present}
         for since in (self._unsure, self._gone):
-            for key in since.keys() - lanes.keys():
+            for key in since.keys() - looked_at:
                 del since[key]
 
     def _look(self, ticket: Ticket) -> tuple[bool, Decision | None]:

@@ -92,6 +92,24 @@ def test_whom_no_node_can_hold_any_more_stays_until_that_has_lasted(clock) -> No
     assert persons(them) == ["ann"]
 
 
+def test_nodes_that_went_before_somebody_was_away_cost_nobody_the_place_at_once(clock) -> None:
+    """While nobody of a lane may be called, nobody looks whether its node has come back."""
+    gone = refused(Reason.IMPOSSIBLE)
+    line = line_of("ann")
+    [ann] = line
+    them = Fronts(line, lambda _: gone)
+    assert persons(them) == []
+
+    line.hold_back(ann.key)
+    assert persons(them) == []
+    assert them.seconds_left(ann) is None
+    clock.now += GONE_SECONDS
+    line.let_back(ann.key)
+
+    assert persons(them) == []
+    assert them.seconds_left(ann) == GONE_SECONDS
+
+
 def test_those_go_on_whom_no_place_helps() -> None:
     decisions = {"soon": Wait(GRANT, CanScaleUp(0, 1, None)), "busy": refused(Reason.BUSY)}
     assert done(lambda key: decisions[key[1]], *decisions) == ["soon"]
