@@ -68,6 +68,7 @@ def render_refusal(
     template = environment().get_template("refusal.html")
     view = View(
         message=told.message.html,
+        is_wrong=any(it.label for it in told.errors),
         alternatives=_of_profiles(told),
         wait=told.wait,
         wait_for=profile_value(chosen or {}),

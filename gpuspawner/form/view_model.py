@@ -188,6 +188,7 @@ class View(msgspec.Struct, frozen=True):
         message: Above the form; empty for none.
         is_refusal: Whether the message is about what was chosen, so that it goes with that.
         is_foretold: As in `OnForm`.
+        is_wrong: Whether it is about options of a form that isn't ours, wherever there is room.
         alternatives: Only with a message.
         wait: Describes the button for waiting in line; empty for none.
         wait_for: The refused choices, as `alternative_button.value`; empty if none were sent.
@@ -202,6 +203,7 @@ class View(msgspec.Struct, frozen=True):
     message: Markup = Markup()
     is_refusal: bool = True
     is_foretold: bool = False
+    is_wrong: bool = False
     alternatives: tuple[Button, ...] = ()
     wait: str = ""
     wait_for: str = ""

@@ -37,8 +37,8 @@ window.gpuspawnerAnswered = (answer) => {
   return answer;
 };
 
-/* Returns whether a refusal is shown, how to remove it, and how to remove buttons of what can't start
-   any more. The message only hides: as long as it is there, so does the hub's own. */
+/* Returns whether a refusal is shown, how to remove it, and how to hide buttons of what can't start
+   right now. The message only hides: as long as it is there, so does the hub's own. */
 window.gpuspawnerRefusal = (form) => {
   let refused = form.querySelector(".gpuspawner-refusal");
   refused?.focus();
@@ -56,10 +56,9 @@ window.gpuspawnerRefusal = (form) => {
   /* `starts` tells of the choices of a button whether they could start. */
   function keep(starts) {
     for (const button of form.querySelectorAll("button[name=instead]")) {
-      if (starts(new URLSearchParams(button.value))) continue;
+      button.hidden = !starts(new URLSearchParams(button.value));
       const group = button.parentElement;
-      button.remove();
-      if (!group.querySelector("button")) group.remove();
+      group.hidden = !group.querySelector("button:not([hidden])");
     }
   }
 

@@ -74,7 +74,9 @@
     root.dataset.live = "true";
   }
 
-  /* A refusal is of what was chosen, and goes once a state that was against it is so no more. */
+  /* A refusal is of what was chosen, and goes once a state that was against it is so no more, unless
+     what was chosen is wrong. */
+  const isWrong = form.querySelector(".gpuspawner-refusal[data-wrong]") !== null;
   const refusal = gpuspawnerRefusal(form);
   let wasTrue = false;
   function judge(profiles) {
@@ -90,7 +92,7 @@
     refusal.keep(starts);
     const canStart = starts(new URLSearchParams(new FormData(form)));
     if (canStart && wasTrue) refusal.forget();
-    wasTrue = !canStart;
+    wasTrue = !canStart && !isWrong;
   }
   form.addEventListener("input", ({ target }) => {
     if (!target.closest(".gpuspawner-wait")) refusal.forget();

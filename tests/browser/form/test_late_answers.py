@@ -9,12 +9,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Browser, Locator, Mouse, Page, Route, expect
 
-from gpuspawner.form.render import render
+from gpuspawner.form.render import render, render_refusal
 from gpuspawner.form.view_model import STATIC, LiveAddresses
 from gpuspawner.messages import Message, OnForm
+from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
+from gpuspawner.preflight.decision import Alternative, Difference
+from gpuspawner.profiles import page
 from tests.unit.makers.drawing import OFFERS, ROWS
 from tests.waiting import wait_for
 
@@ -40,7 +44,17 @@ def form(told: OnForm | None = None, gpus: int = 1) -> str:
     return f'<form action="{action}">{shown}<button>Start</button></form>'
 
 
+def profiles(told: OnForm) -> str:
+    """A form of KubeSpawner's with one profile, and what gpuspawner puts above and below it."""
+    radio = '<input type="radio" name="profile" value="gpu" checked>'
+    shown = f'{render_refusal(told, LIVE)}<div id="kubespawner-profiles-list">{radio}</div>'
+    below = page.live(replace(LIVE, script="/profiles.js"))
+    return f'<form action="/hub/spawn?_xsrf=x">{shown}{below}<button>Start</button></form>'
+
+
 GONE = OnForm(Message.of("Your last choices are gone."), is_refusal=False)
+WRONG_PROFILE = OnForm.of_errors((FieldError("image", "evil isn't allowed.", "Your image"),))
+INSTEAD = Alternative(Grant(OFFERS.accelerators["a100"], 1), (Difference.OTHER_ACCELERATOR,), None)
 WRONG = OnForm.of_errors((FieldError("gpus", "999 isn't offered."),))
 FORMS = {
     "form": form(),
@@ -48,6 +62,9 @@ FORMS = {
     "quota": form(QUOTA),
     "gone": form(GONE),
     "wrong": form(WRONG, 999),
+    "instead": form(OnForm(IN_USE, alternatives=(INSTEAD,))),
+    "profiles": profiles(OnForm(IN_USE)),
+    "wrong-profiles": profiles(WRONG_PROFILE),
 }
 # Counts what the page has read, and lets it wait for answers however slow the machine is.
 SCRIPT = """
@@ -448,3 +465,29 @@ def test_what_a_form_says_of_earlier_choices_stays_beside_the_answer_about_the_n
     hub.page.locator("[data-accelerator='a100'] input[type=radio]").check()
 
     expect(hub.page.get_by_text(GONE.message.text)).to_be_visible()
+
+
+@pytest.mark.parametrize("shown", ["instead"])
+def test_a_button_whose_choice_is_in_use_for_a_moment_comes_back(hub: Hub) -> None:
+    button = hub.page.locator("button[name=instead]")
+    taken = states(1)
+    taken["accelerators"][0]["state"] = "unknown"
+    hub.stream(hub.until_asked("stream", 1), taken)
+    expect(hub.page.get_by_text("You can start one of these instead:")).to_be_hidden()
+    expect(button).to_be_hidden()
+
+    hub.page.clock.run_for(6000)
+    hub.stream(hub.until_asked("stream", 2), states(1))
+
+    expect(button).to_be_visible()
+
+
+@pytest.mark.parametrize(("shown", "stays"), [("profiles", False), ("wrong-profiles", True)])
+def test_a_profile_that_becomes_free_makes_no_wrong_choice_right(hub: Hub, stays: bool) -> None:
+    for event, state in enumerate(("busy", "free"), 1):
+        row = {"profile": "gpu", "state": state, "word": state, "detail": ""}
+        found = {"profiles": [{**row, "choices": [], "images": []}]}
+        hub.page.clock.run_for(6000)
+        hub.stream(hub.until_asked("stream", event), found)
+
+    expect(hub.page.locator(".gpuspawner-refusal")).to_be_visible(visible=stays)

@@ -164,7 +164,7 @@ def test_a_refusal_goes_once_it_is_no_longer_true_and_a_button_once_its_choice_i
         expect(page.locator(".gpuspawner-refusal")).to_be_focused()
         live(page)
     kim, lee = pages
-    buttons = kim.locator("button[name=instead]")
+    buttons = kim.locator("button[name=instead]:visible")
 
     lee.locator("input[value=cpu]").check()
     expect(lee.locator(".gpuspawner-refusal")).to_be_hidden()
