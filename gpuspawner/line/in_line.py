@@ -113,7 +113,7 @@ class InLine(TurnToStart):
         self._seen = time.monotonic()
         self.said = Message.of("")
         self._leaves = False
-        self._is_losing = False
+        self._is_losing = self._is_back = False
         self.is_on = self.has_waited = False
 
     @property
@@ -142,6 +142,7 @@ class InLine(TurnToStart):
             since = kept.since if kept else time.time()
             self._place = KeptPlace(since, wish, asked.options)
             if kept:  # else, the third gate could send it back again and again
+                self._is_back = kept.options == asked.options
                 asked = replace(asked, proposal=replace(asked.proposal, may_rise=False))
         return await jupyterhub.surviving(self._spawner, partial(self._admitted, asked))
 
@@ -166,9 +167,10 @@ class InLine(TurnToStart):
 
     async def _may_wait(self, asked: Choice, refusal: Refusal) -> bool:
         """Whether a refused start waits; who has a place keeps it for as long as in line."""
-        if self._has_place:  # if the nodes are gone, the line says for how long
-            is_gone = refusal.slug == Reason.IMPOSSIBLE and not self._is_losing
-            may = is_gone or lets_stay(refusal)
+        if self._has_place:
+            # If the nodes are gone on which it could have run, the line says for how long.
+            is_gone = (self.has_waited or self._is_back) and not self._is_losing
+            may = (is_gone and refusal.slug == Reason.IMPOSSIBLE) or lets_stay(refusal)
         else:
             may = self._may_join(asked, refusal)
         return may and await may_wait(self._spawner, asked)

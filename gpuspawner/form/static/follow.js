@@ -65,9 +65,9 @@ window.gpuspawnerRefusal = (form) => {
   return { isShown: () => refused !== null, forget, keep };
 };
 
-/* Whether a server could start that has this state; there is none if there is nothing to say. */
+/* Whether the hub would start a server that has this state; there is none if there is nothing to say. */
 window.gpuspawnerStarts = (state) =>
-  [null, "free", "can-scale-up", "may-scale-up"].includes(state);
+  [null, "free", "can-scale-up", "may-scale-up", "unknown"].includes(state);
 
 /* Calls `show` with the states whenever they change, and with the milliseconds over which all open
    pages spread what they ask next. If the page has to ask for the states itself, `ask` does, and

@@ -637,15 +637,32 @@ async def test_who_loses_the_place_because_no_node_comes_back_reads_so_without_o
 async def test_a_place_of_an_earlier_hub_is_kept_too_while_the_only_node_is_replaced(
     hub_with,
 ) -> None:
+    before = Waiting(hub_with(*FULL), True)
+    row = before.row()
+    await before.begin()
+    place = place_of(row.state)
     alice = Waiting(hub_with(), True)
     kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
+    kept.keep(alice.server, place)
 
     await alice.begin()
 
     assert alice.place.is_on
     assert (await alice.refused()).slug == "impossible"
     assert not alice.place.is_on
+
+
+async def test_a_place_of_an_earlier_hub_keeps_no_impossible_start_of_something_else(
+    hub_with,
+) -> None:
+    alice = Waiting(hub_with(), True)
+    kept = alice.hub.runtime(alice.spawner).line.kept
+    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY, {"accelerator": "t4", "gpus": 1}))
+
+    await alice.begin()
+
+    assert (await alice.refused()).slug == "impossible"
+    assert not alice.place.has_waited
 
 
 async def test_a_pod_waits_in_line_as_admission_makes_it(hub_with) -> None:
