@@ -74,7 +74,7 @@ def state(person: Person) -> str:
     url = f"{person.hub.url}/hub/gpuspawner/states/{person.name}/"
     sent = {"Accept": "application/json", "X-XSRFToken": person.xsrf}
     answer: dict[str, Any] = person.session.get(url, headers=sent).json()
-    [rows] = answer.values()
+    rows = answer.get("accelerators") or answer["profiles"]
     return str(rows[0]["state"])
 
 
