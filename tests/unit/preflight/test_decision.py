@@ -149,6 +149,14 @@ def test_a_home_in_use_on_a_machine_with_room_is_not_called_elsewhere() -> None:
     )
 
 
+def test_a_disk_in_use_on_the_machine_with_room_at_home_is_not_called_elsewhere() -> None:
+    disk: Plain = {"name": "data", "gcePersistentDisk": {"pdName": "data"}}
+    holder = "Pod", pod("x", 1, on="m", volumes=[disk])
+    what = proposal("a", 1, volumes=[HOME, disk])
+
+    assert judged(what, machine("m", 2, "a"), holder, *home_at(ZONE, "a")) == (Reason.BUSY, None)
+
+
 class AtHome(Instead):
     """Alternatives with the same home."""
 
