@@ -288,11 +288,10 @@ class Decider:
         if proposal.is_open and (rises or self._might_go_elsewhere(subject)):
             return Start(grant, (_OPEN,))
         outlook = self._to_come.outlook(proposal.key, subject, proposal.declared_pool)
-        can_grow = not isinstance(outlook, CannotScaleUp)
-        if verdict.in_use and (can_grow or self._has_room_at_home(subject, verdict)):
-            return self._held(proposal, verdict)
         if not isinstance(outlook, CannotScaleUp):
-            return Wait(grant, outlook)
+            return self._held(proposal, verdict) if verdict.in_use else Wait(grant, outlook)
+        if verdict.in_use and self._has_room_at_home(subject, verdict):
+            return self._held(proposal, verdict)
         nodes = self._counts.candidates(pod)
         resource = grant.accelerator.resource if grant.accelerator else None
         one_share = self._refuse_shares(subject, lambda: (*verdict.busy, *verdict.away))

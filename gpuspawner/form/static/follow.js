@@ -18,8 +18,8 @@ window.gpuspawnerReleased = (() => {
   return () => released;
 })();
 
-/* Returns the hub's answer, or raises its status. Whoever has logged out elsewhere is told so, because
-   the hub's own page for a form that is sent then doesn't; whoever logs in comes back. */
+/* Returns the hub's answer, or throws its status. A user who has logged out in another window reads so
+   here: JupyterHub's answer to a form that is sent then doesn't say it. The link leads back. */
 window.gpuspawnerAnswered = (answer) => {
   const root = document.querySelector("[data-login]");
   if (answer.status === 403 && root && !root.querySelector(".gpuspawner-login")) {
@@ -65,7 +65,7 @@ window.gpuspawnerRefusal = (form) => {
   return { isShown: () => refused !== null, forget, keep };
 };
 
-/* Whether the hub would start a server that has this state; there is none if there is nothing to say. */
+/* Whether the hub would start a server in this state. A state of null says nothing against it. */
 window.gpuspawnerStarts = (state) =>
   [null, "free", "can-scale-up", "may-scale-up", "unknown"].includes(state);
 

@@ -603,17 +603,23 @@ def with_home(user):
     return {"volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": f"claim-{user}"}}]}
 
 
-async def test_whose_home_is_in_use_by_another_server_keeps_nobody_else_waiting() -> None:
+def beside_anns_home_in_use(*more):
+    """A node with two GPUs that a pod has, and one on which another server has Ann's home."""
     stage = Stage(
         ("Node", node("n", 2)),
         ("Node", node("m", 1)),
         *home("ann"),
-        *home("bob"),
+        *more,
         ("Pod", pod("other-of-ann", 1, on="m", **with_home("ann"))),
         ("Pod", pod("x", 2, on="n")),
     )
     for kind in KINDS:
         stage.view.state.mark_known(kind.name)
+    return stage
+
+
+async def test_whose_home_is_in_use_by_another_server_keeps_nobody_else_waiting() -> None:
+    stage = beside_anns_home_in_use(*home("bob"))
     with (
         stage.joining("ann", pod=with_home("ann")) as ann,
         stage.joining("bob", pod=with_home("bob")) as bob,
@@ -624,15 +630,7 @@ async def test_whose_home_is_in_use_by_another_server_keeps_nobody_else_waiting(
 
 
 async def test_who_only_waits_for_the_home_collects_no_gpus_until_it_is_free() -> None:
-    stage = Stage(
-        ("Node", node("n", 2)),
-        ("Node", node("m", 1)),
-        *home("ann"),
-        ("Pod", pod("other-of-ann", 1, on="m", **with_home("ann"))),
-        ("Pod", pod("x", 2, on="n")),
-    )
-    for kind in KINDS:
-        stage.view.state.mark_known(kind.name)
+    stage = beside_anns_home_in_use()
     with stage.joining("ann", 2, pod=with_home("ann")) as ann:
         await stage.ends("x")
         assert stage.preflight.decider.check(proposal("bob")) == Start(proposal("bob").grant)

@@ -1,4 +1,4 @@
-"""The user for whom the doctor asks, and what it asks about."""
+"""What the doctor asks, and for which user."""
 
 from __future__ import annotations
 
