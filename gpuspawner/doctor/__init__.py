@@ -1,4 +1,4 @@
-"""What administrators ask, by the commands of `gpuspawner` and in the hub's log.
+"""What administrators ask by the commands of `gpuspawner`.
 
 It needs no more rights than the hub. Only two commands change anything: `doctor --start` starts a
 server and removes it, and `report --forget` removes a user from files. `warm`, `rbac` and `values`

@@ -30,8 +30,12 @@ _COLOURS = {
     Severity.FINE: terminal.Colour.GREEN,
 }
 _WIDTH = max(map(len, Severity))
-_IN_THE_POD = "http://127.0.0.1:8081/hub/api"
-"""The hub's REST API in its own pod."""
+
+
+def in_the_pod(config: Config) -> str:
+    """Return the address of the hub's REST API in its own pod, for its `JupyterHub.base_url`."""
+    base = str(config.JupyterHub.get("base_url", "")).strip("/")
+    return f"http://127.0.0.1:8081/{base}/hub/api".replace("//hub", "/hub")
 
 
 class Doctor(HubCommand):
@@ -100,23 +104,25 @@ class Doctor(HubCommand):
         of_starts = self.accelerator, self.profile, self.hub_api, self.token_file
         if not self.starts and any(of_starts):
             raise UsageError("--accelerator, --profile, --hub-api and --token-file need --start")
-        api = self._api() if self.starts else None
+        token = self._token() if self.starts else ""
         try:
-            return asyncio.run(self._examined(load(self.path), owner, api))
+            return asyncio.run(self._examined(load(self.path), owner, token))
         except (ConfigurationError, OfferError) as error:
             text = f"{self.path}: the hub would not start: {error}"
             advice = "Correct the configuration file, and run this command again."
             return [Finding("configuration", Severity.ERROR, text, advice)]
 
-    async def _examined(self, config: Config, owner: Owner, api: HubApi | None) -> list[Finding]:
+    async def _examined(self, config: Config, owner: Owner, token: str) -> list[Finding]:
         found = await examine(config, owner)
-        if api is not None:
+        if token:
+            address = os.environ.get("JUPYTERHUB_API_URL") or in_the_pod(config)
+            api = HubApi(self.hub_api or address, token)
             chosen = {"accelerator": self.accelerator, "profile": self.profile}
             options = {name: it for name, it in chosen.items() if it}
             found += await try_start(config, api, self.user, options, terminal.complain)
         return found
 
-    def _api(self) -> HubApi:
+    def _token(self) -> str:
         if not self.user:
             raise UsageError("--start needs --user")
         try:
@@ -128,7 +134,7 @@ class Doctor(HubCommand):
         token = written.strip() or os.environ.get("JUPYTERHUB_API_TOKEN", "")
         if not token:
             raise UsageError("--start needs a token of the hub, in JUPYTERHUB_API_TOKEN")
-        return HubApi(self.hub_api or os.environ.get("JUPYTERHUB_API_URL", _IN_THE_POD), token)
+        return token
 
 
 def _tell(findings: Iterable[Finding]) -> None:

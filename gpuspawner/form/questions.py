@@ -62,13 +62,13 @@ MEMORIES: Question[Memory] = Question(
 CPUS: Question[int] = Question(CPU, cores, lambda millicores: millicores)
 
 
-_STARTS = (State.FREE, State.CAN_SCALE_UP, State.MAY_SCALE_UP, State.READING, State.UNKNOWN)
-"""With these states, the hub would create a pod."""
+STARTS = (State.FREE, State.CAN_SCALE_UP, State.MAY_SCALE_UP, State.READING, State.UNKNOWN)
+"""With these states, the hub would create a pod; follow.js has the same."""
 
 
 def images(rows: Sequence[Availability]) -> Question[Image]:
     """Ask for the image; mark those that need no download with any accelerator that starts."""
-    starting = [row.at_hand for row in rows if row.state in _STARTS]
+    starting = [row.at_hand for row in rows if row.state in STARTS]
     at_hand = frozenset[str]().union(*starting).intersection(*starting)
 
     def remark(image: Image, plain: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from gpuspawner import messages
@@ -39,8 +40,7 @@ from gpuspawner.start.source import Choice, Options, ServerSource, Stored
 from gpuspawner.start.submitted_form import Draft
 
 
-@dataclass(frozen=True)
-class AllowedVariants:
+class AllowedVariants(msgspec.Struct, frozen=True):
     """As `Variants`: what the policies leave to a server's owner now, beside the other servers.
 
     The offers alone don't tell: a server without a GPU stays among them, whatever is left.

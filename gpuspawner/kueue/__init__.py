@@ -1,7 +1,7 @@
 """Kueue's queues, for pods that name one.
 
-Nothing here writes to Kueue, reserves for it, or foretells whether it admits a pod: a pod waits in
-Kueue's line, and in no other.
+Nothing here writes to Kueue or reserves for it. A pod is refused only if its queue is closed or
+could never admit it; else it waits in Kueue's line, and in no other.
 
 Begin with `queues`, then `workloads`.
 """

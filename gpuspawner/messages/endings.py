@@ -120,7 +120,8 @@ def _happened(found: Mishap) -> tuple[str, str]:
                 lead = _("{server} was restarted because it took more than its {memory} of memory.")
             return lead, words.choose_more_memory()
         case _:
-            return _("{server} was restarted because it crashed."), ""
+            lead = _("{server} was restarted because it crashed.")
+            return lead, _("Tell your administrator if it happens again.")
 
 
 def _ago(moment: datetime, now: datetime) -> str:

@@ -67,8 +67,8 @@ class NodesToCome:
         declared: DeclaredPool | None,
         others_than: "Callable[[Judged], Sequence[Subject]]",
     ) -> Outlook:
-        if self._verdicts.verdict(subject).rejected is not None or subject.pod.spec.node_name:
-            return CannotScaleUp()  # the reason holds for every node
+        if not self._can_help(subject):
+            return CannotScaleUp()
         shape = self._verdicts.shape_of_needs(subject)
         refused = self.pools.refusals.obstacles(shape, self.pools.about())
         filters = Filters(self._state, subject.pod, new_claims(subject))
@@ -105,7 +105,7 @@ class NodesToCome:
         Raises:
             QuantityError, SelectorError, UNDECODABLE: As `outlook`.
         """
-        if self._verdicts.verdict(subject).rejected is not None:
+        if not self._can_help(subject):
             return ()
         shape = self._verdicts.shape_of_needs(subject)
         refused = self.pools.refusals.obstacles(shape, self.pools.about())
@@ -128,6 +128,10 @@ class NodesToCome:
         """Remember why no node came for the pod, for pods with the same needs."""
         shape = self._verdicts.shape_of_needs(subject)
         self.pools.refusals.refused(shape, source, obstacle, self.pools.about())
+
+    def _can_help(self, subject: Subject) -> bool:
+        """Whether any other node could: not if all are refused, or if the pod names its own."""
+        return self._verdicts.verdict(subject).rejected is None and not subject.pod.spec.node_name
 
     def _is_getting_ready(self, subject: Subject, filters: Filters) -> bool:
         """Whether a present node will hold the pod that is still starting, whoever has added it."""

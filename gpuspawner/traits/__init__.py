@@ -1,6 +1,7 @@
 """The traits of GPUSpawner. Their help texts are the reference documentation.
 
-Begin with `settings`, by which the rest of the package reads them.
+Begin with `settings`, which reads those of the whole hub, and with `trait_types.setting`, which
+reads those of one server.
 """
 
 from gpuspawner.traits.decisions import (
@@ -50,5 +51,6 @@ OF_ONE_SERVER = (
     "preflight",
     "preparing_timeout",
     "scheduling_timeout",
+    "trial_timeout",
 )
 """The traits that a profile or a hook may set for one server; all others hold for the whole hub."""

@@ -67,7 +67,7 @@ window.gpuspawnerRefusal = (form) => {
 
 /* Whether the hub would start a server in this state. A state of null says nothing against it. */
 window.gpuspawnerStarts = (state) =>
-  [null, "free", "can-scale-up", "may-scale-up", "unknown"].includes(state);
+  [null, "free", "can-scale-up", "may-scale-up", "reading", "unknown"].includes(state);
 
 /* Calls `show` with the states whenever they change, and with the milliseconds over which all open
    pages spread what they ask next. If the page has to ask for the states itself, `ask` does, and

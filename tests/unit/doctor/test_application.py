@@ -9,8 +9,10 @@ import subprocess
 import sys
 
 import pytest
+from traitlets.config import Config
 
 from gpuspawner.doctor.application import SUBCOMMANDS, GPUSpawnerApp, main
+from gpuspawner.doctor.doctor import in_the_pod
 from gpuspawner.doctor.explain import Explain
 from tests.unit.makers.files import T4, Files, of_fleet
 
@@ -95,6 +97,16 @@ def test_the_doctor_refuses_options_that_mean_nothing_without_another(
     told = capsys.readouterr().err
     assert option in told
     assert told.rstrip().endswith(needed)
+
+
+@pytest.mark.parametrize(
+    ("configured", "path"),
+    [({}, ""), ({"base_url": "/"}, ""), ({"base_url": "/jupyter/"}, "/jupyter")],
+)
+def test_the_hub_in_the_same_pod_is_found_below_its_base_url(configured, path) -> None:
+    address = in_the_pod(Config(JupyterHub=configured))
+
+    assert address == f"http://127.0.0.1:8081{path}/hub/api"
 
 
 @pytest.mark.parametrize(

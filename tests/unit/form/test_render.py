@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpuspawner import form as form_package
+from gpuspawner.form.questions import STARTS
 from gpuspawner.form.render import render
 from gpuspawner.form.view_model import AboveTheForm, LiveAddresses, WithheldCard
 from gpuspawner.messages import Message, OnForm
@@ -397,6 +398,13 @@ def test_only_a_card_has_the_class_of_a_state(state):
     written = re.findall(r'class="[^"]*"', drawn_by)
 
     assert [it for it in written if re.search(rf"gpuspawner-{state}\b(?!-)", it)] == []
+
+
+def test_the_script_knows_with_which_states_the_hub_would_start_a_server():
+    script = (Path(form_package.__file__).parent / "static/follow.js").read_text()
+    [listed] = re.findall(r"gpuspawnerStarts = .*\n\s*\[null, (.*)\]", script)
+
+    assert set(re.findall(r'"(.*?)"', listed)) == set(STARTS)
 
 
 def test_names_of_an_administrator_are_kept_apart_from_a_text_in_the_other_direction():

@@ -131,7 +131,10 @@ def test_other_pages_name_the_server_and_show_markup_as_text() -> None:
         ),
         (
             Mishap(Kind.CRASHED, NOW),
-            "<strong>train</strong> was restarted because it crashed.",
+            (
+                "<strong>train</strong> was restarted because it crashed. "
+                "Tell your administrator if it happens again."
+            ),
         ),
     ],
 )

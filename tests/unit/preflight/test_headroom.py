@@ -331,3 +331,11 @@ def test_no_new_node_helps_servers_whose_volume_is_in_use_nor_is_kept_for_such_a
     assert look(known, server(max_nodes=5, **home), 2).lacking == 2
     found = look(known, server(max_nodes=4), 99)
     assert (found.ahead, found.fits_now, found.on_new_nodes) == (0, 2, 4)
+
+
+def test_no_new_node_helps_servers_that_name_their_node() -> None:
+    cluster = pool(1, 3, node("n-1-x", labels=POOL))
+
+    found = look(cluster, server(selector=POOL, nodeName="n-1-x"), 3)
+
+    assert (found.fits_now, found.new_nodes, found.lacking) == (2, (), 1)
