@@ -23,7 +23,6 @@ from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.scaling.new_nodes import Future, Judged, Slot
 from gpuspawner.scaling.nodes_to_come import NO_ROOM, NodesToCome
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle
-from gpuspawner.scheduling.preemption import lower
 from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.state import ClusterState
@@ -245,7 +244,7 @@ class _Trial:
     def _node_to_clear(self, server: Subject) -> str | None:
         """Return a node where the server fits, once pods of lower priority have ended there."""
         node = self.verdicts.verdict(server).preemption_node
-        victims = lower(self.state.nodes[node], self._priority.value) if node else ()
+        victims = self.state.nodes[node].below(self._priority.value) if node else ()
         for victim in sorted(victims, key=lambda it: it.priority):
             self.state.remove("Pod", victim.namespace, victim.name)
             self.preempted += 1

@@ -6,6 +6,8 @@ After a restart the hub's own pods are among them, so reservations needn't be ke
 import time
 from collections.abc import Container
 
+from msgspec import structs
+
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.pods import Pod
@@ -37,6 +39,7 @@ class PendingPods:
         self._verdicts = verdicts
         self._fitting_since: dict[_PodId, float] = {}
         self._fitting = UntilChanged[dict[_PodId, Demand]]()
+        self._nominated = UntilChanged[dict[Key, Demand]]()
         self._asked: dict[Key, tuple[Pod, Asked | None]] = {}
         """What each pod requests; None if nobody can read it."""
 
@@ -46,7 +49,24 @@ class PendingPods:
         fitting = self._fitting.of(self._state.version, (), self._find)
         since = {it: self._fitting_since.get(it, now) for it in fitting if it[0] not in known}
         self._fitting_since = since
-        return [fitting[it] for it, first in since.items() if now - first <= PATIENCE_SECONDS]
+        nominated = self._nominated.of(self._state.version, (), self._find_nominated)
+        return [
+            *(fitting[it] for it, first in since.items() if now - first <= PATIENCE_SECONDS),
+            *(it for key, it in nominated.items() if key not in known),
+        ]
+
+    def _find_nominated(self) -> dict[Key, Demand]:
+        """Find the pods for which a scheduler keeps room on a node, perhaps until others end there.
+
+        The evaluation counts them for a pod of theirs and no lower priority; but one node's room
+        may be promised to two pods that fit beside them.
+        """
+        return {
+            pod.metadata.key: structs.replace(anywhere, nodes=frozenset({node}))
+            for pod in self._state.unbound_pods.values()
+            if (node := pod.status.nominated_node_name) and pod.metadata.deletion_timestamp is None
+            for anywhere in (self._verdicts.demand_anywhere(Subject(pod)),)
+        }
 
     def _find(self) -> dict[_PodId, Demand]:
         """Find the pods that fit at this moment, or once the scheduler has ended others."""

@@ -19,14 +19,17 @@ class Demand(msgspec.Struct, frozen=True):
         requests: What it requests, including 1 of ``pods`` for itself.
         nodes: The names of the nodes it fits on now; None if that isn't known.
         simple: Whether its binding affects other pods only by the amounts it takes. Pods with host
-            ports, pod affinity, topology spread or preemption aren't simple.
+            ports, pod affinity or topology spread aren't simple.
         alone: Its ReadWriteOncePod claims, by namespace/name: one pod at a time can use each.
+        below: If it fits on no node before others end: the priority below which pods make way for
+            it, on each of its nodes. However many make way, it takes no more than it requests.
     """
 
     requests: Amounts
     nodes: frozenset[str] | None
     simple: bool = True
     alone: frozenset[str] = frozenset()
+    below: int | None = None
 
     def touches(self, other: "Demand") -> bool:
         """Whether there may be a node that both fit on."""
@@ -44,6 +47,7 @@ class Demand(msgspec.Struct, frozen=True):
             self.nodes is not None
             and self.nodes == other.nodes
             and self.simple == other.simple
+            and self.below == other.below
             and self.alone >= other.alone
             and all(amount <= self.requests.get(r, 0) for r, amount in other.requests.items())
         )
@@ -69,14 +73,19 @@ def is_certain(demand: Demand, others: Iterable[Demand], nodes: Mapping[str, Nod
         return False
     if len(near) < len(demand.nodes):
         return True
+    rooms = [_room(nodes[name], demand.below) for name in demand.nodes]
     filled = sum(
         _most_filled(
-            [nodes[name].free.get(resource, 0) - asked + 1 for name in demand.nodes],
+            [room.get(resource, 0) - asked + 1 for room in rooms],
             sum(other.requests.get(resource, 0) for other in near),
         )
         for resource, asked in demand.requests.items()
     )
     return filled < len(demand.nodes)
+
+
+def _room(node: NodeInfo, below: int | None) -> Amounts:
+    return node.free if below is None else node.free_if(removed=node.below(below))
 
 
 def all_but(one: Demand, demands: list[Demand]) -> list[Demand]:

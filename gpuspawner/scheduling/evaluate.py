@@ -19,7 +19,7 @@ from .node_info import NodeInfo
 from .node_resources_fit import fits
 from .parsed_input import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .pod_claims import without_volumes
-from .preemption import Preemption, preempt
+from .preemption import Preemption, helped, preempt
 from .readings import readings
 from .state import ClusterState
 from .static_filters import Screened
@@ -90,6 +90,18 @@ def fitting_nodes(
         and all(it.admits(node) and it.fixed_failure(node) is None for it in others)
         and not ((state.undecodable or node.doubtful) and uncertain(state, node))
     )
+
+
+def preempting_nodes(
+    state: ClusterState, pod: Pod, new_claims: Iterable[PersistentVolumeClaim] = ()
+) -> list[NodeInfo]:
+    """Return the nodes on which a pod would fit if the pods of lower priority ended.
+
+    Its verdict is `FITS_AFTER_PREEMPTION`, so that all of it can be read.
+    """
+    (_, first), *_ = readings(pod, state.rules)
+    filters = Filters(state, first, new_claims)
+    return helped(filters, _unfit(filters, filters.screened()).freeable)
 
 
 class _Found(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ from .pod_claims import PodClaims, pod_claims
 from .pod_topology_spread import Spread, compile_constraints, domains
 from .priority import priority_of
 from .readings import as_version_reads
-from .requests import PODS, Amounts, is_device, pod_requests
+from .requests import is_device, pod_requests
 from .rules import DEFAULT_SCHEDULER
 from .state import ClusterState
 from .static_filters import Screened, StaticRules
@@ -133,7 +133,7 @@ class Filters:
             taken = node_ports.taken(self.ports, _pods(node.ported, added, removed))
             if taken is not None:
                 return (taken,)
-        free = node.free if not added and not removed else _free(node, added, removed)
+        free = node.free if not added and not removed else node.free_if(added, removed)
         if not node_resources_fit.fits(self.asked, free):
             return node_resources_fit.lacking(self.asked, free, node.allocatable)
         return self._later_failures(node, added, removed)
@@ -258,13 +258,3 @@ def _pods(index: dict[str, PodInfo], added: Pods, removed: Pods) -> Iterable[Pod
         return index.values()
     gone = {pod.key for pod in removed}
     return [*(pod for key, pod in index.items() if key not in gone), *added]
-
-
-def _free(node: NodeInfo, added: Pods, removed: Pods) -> Amounts:
-    free = dict(node.free)
-    for pods, sign in ((added, -1), (removed, 1)):
-        for pod in pods:
-            free[PODS] = free.get(PODS, 0) + sign
-            for resource, amount in pod.requested.items():
-                free[resource] = free.get(resource, 0) + sign * amount
-    return free

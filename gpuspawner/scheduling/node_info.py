@@ -218,6 +218,22 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         """Return whether it has a pod of a lower priority."""
         return self.lowest is not None and self.lowest < priority
 
+    def below(self, priority: int) -> tuple[PodInfo, ...]:
+        """Return its pods of a lower priority."""
+        return tuple(pod for pod in self.pods.values() if pod.priority < priority)
+
+    def free_if(
+        self, added: tuple[PodInfo, ...] = (), removed: tuple[PodInfo, ...] = ()
+    ) -> Amounts:
+        """Return what would be free with pods that aren't there, and without pods that are."""
+        free = dict(self.free)
+        for pods, sign in ((added, -1), (removed, 1)):
+            for pod in pods:
+                free[PODS] = free.get(PODS, 0) + sign
+                for resource, amount in pod.requested.items():
+                    free[resource] = free.get(resource, 0) + sign * amount
+        return free
+
     def add(self, pod: PodInfo) -> None:
         """Count a pod that isn't counted yet."""
         key = pod.key

@@ -9,7 +9,7 @@ from collections.abc import Collection
 import msgspec
 
 from .certainty import uncertain
-from .filters import Filters, Pods
+from .filters import Filters
 from .fit_error import NO_VICTIMS, NOT_HELPFUL, histogram
 from .node_info import NodeInfo
 from .verdict import Unknown, Why
@@ -46,7 +46,7 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
     perhaps: Preemption | None = None
     for name in promising:
         node = nodes[name]
-        victims = lower(node, priority)
+        victims = node.below(priority)
         left = filters.failures(node, victims)
         if not left:
             doubt, seconds = uncertain(state, node), max(it.grace for it in victims)
@@ -60,19 +60,21 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
     return Preemption(None, text, _unknown_priority(filters, freeable))
 
 
+def helped(filters: Filters, freeable: Collection[str]) -> list[NodeInfo]:
+    """Return all nodes where the pod fits without the pods of lower priority."""
+    nodes, priority = map(filters.state.nodes.__getitem__, freeable), filters.priority.value
+    promising = [it for it in nodes if it.has_below(priority)]
+    return [it for it in promising if not filters.failures(it, it.below(priority))]
+
+
 def _unknown_priority(filters: Filters, freeable: Collection[str]) -> Unknown | None:
     """Return a doubt if the unknown priority may be high enough to preempt."""
     if filters.priority.known:
         return None
     for node in map(filters.state.nodes.__getitem__, freeable):
-        if not filters.failures(node, lower(node, HIGHEST)):
+        if not filters.failures(node, node.below(HIGHEST)):
             return Unknown(Why.NOT_KNOWN, "PriorityClass", may_admit=True, may_refuse=False)
     return None
-
-
-def lower(node: NodeInfo, priority: int) -> Pods:
-    """Return the pods of a node with a lower priority."""
-    return tuple(pod for pod in node.pods.values() if pod.priority < priority)
 
 
 def _victims_are_ending(filters: Filters, freeable: Collection[str]) -> bool:
@@ -80,4 +82,4 @@ def _victims_are_ending(filters: Filters, freeable: Collection[str]) -> bool:
     node = filters.state.nodes.get(nominated) if nominated else None
     if node is None or nominated not in freeable:
         return False
-    return any(pod.preempted and pod.terminating for pod in lower(node, filters.priority.value))
+    return any(pod.preempted and pod.terminating for pod in node.below(filters.priority.value))

@@ -13,8 +13,14 @@ from gpuspawner.kube.objects import UNDECODABLE, Manifest, strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
+from gpuspawner.scheduling.certainty import uncertain
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
-from gpuspawner.scheduling.evaluate import evaluate, fits_somewhere, fitting_nodes
+from gpuspawner.scheduling.evaluate import (
+    evaluate,
+    fits_somewhere,
+    fitting_nodes,
+    preempting_nodes,
+)
 from gpuspawner.scheduling.node_info import NodeInfo, host_ports, pod_key
 from gpuspawner.scheduling.node_resources_fit import Asked, fits
 from gpuspawner.scheduling.pod_claims import (
@@ -24,6 +30,7 @@ from gpuspawner.scheduling.pod_claims import (
     pod_claims,
     with_default_class,
 )
+from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
@@ -90,7 +97,7 @@ class Verdicts:
         return self._nodes.of(state.version, shape, lambda: frozenset(find()))
 
     def demand(self, subject: Subject) -> Demand | None:
-        """Return the room that the pod may take at this moment; None if it fits nowhere.
+        """Return the room that the pod may take at this moment; None if preemption doesn't help.
 
         Demands that differ at most in their claims have the same object as their requests.
         """
@@ -120,17 +127,20 @@ class Verdicts:
         return Demand(requests, None, alone=self._alone(subject))
 
     def _demand(self, subject: Subject) -> Demand | None:
-        nodes, pod = self.nodes(subject), subject.pod
-        if nodes:
-            requests = requests_with_pod(pod_requests(pod, self._state.rules))
-            demand = Demand(requests, nodes, is_simple(pod))
-            value = (frozenset(requests.items()), demand.nodes, demand.simple)
-            alike = self._alike.of(self._state.version, value, lambda: demand)
-            alone = self._alone(subject)
-            return structs.replace(alike, alone=alone) if alone else alike
-        if self.verdict(subject).outcome is Outcome.FITS_AFTER_PREEMPTION:
-            return Demand({}, None, simple=False)
-        return None
+        state, pod = self._state, subject.pod
+        nodes, simple, below = self.nodes(subject), is_simple(pod), None
+        if not nodes:
+            if self.verdict(subject).outcome is not Outcome.FITS_AFTER_PREEMPTION:
+                return None
+            helped = preempting_nodes(state, pod, new_claims(subject))
+            nodes, below = frozenset(it.name for it in helped), priority_of(pod, state).value
+            simple = simple and not any(uncertain(state, it) for it in helped)
+        requests = requests_with_pod(pod_requests(pod, state.rules))
+        demand = Demand(requests, nodes, simple, below=below)
+        value = (frozenset(requests.items()), nodes, simple, below)
+        alike = self._alike.of(state.version, value, lambda: demand)
+        alone = self._alone(subject)
+        return structs.replace(alike, alone=alone) if alone else alike
 
     def _alone(self, subject: Subject) -> frozenset[str]:
         """Return the ReadWriteOncePod claims that the pod can use, by namespace/name."""

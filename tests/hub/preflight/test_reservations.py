@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from localcluster import Fleet, NodeGroup
 from localcluster.client import unless_gone
 from tests.fixtures.cluster import AddNodes
+from tests.hub.configurations import ANSWER_AT_ONCE
+from tests.hub.conftest import StartGPUHub
 from tests.hub.kept import LendHub
 from tests.hub.running import RunningHub
 from tests.waiting import wait_for
@@ -42,6 +46,9 @@ async def send_late(self, key, pod, request_timeout):
     return await send(self, key, pod, request_timeout)
 Sending.send = send_late
 """
+
+
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 @pytest.fixture
@@ -117,6 +124,41 @@ def test_a_start_that_loses_its_gpu_to_another_pod_is_refused_at_once(hub: Runni
         _delete(hub, "other")
     wait_for(lambda: not hub.pods.all())
     one_more_starts(hub)
+
+
+COURSE = """
+c.GPUSpawner.accelerators = {"t4": {
+    "display_name": "Tesla T4", "node_selector": {"gpu": "course"}}}
+"""
+
+
+def test_a_class_starts_at_once_where_as_many_placeholders_hold_the_gpus(
+    start_gpu_hub: StartGPUHub, add_nodes: AddNodes
+) -> None:
+    seats, labels = 5, {"gpu": "course"}
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": str(seats)}
+    add_nodes(Fleet((NodeGroup("course", 1, amounts, labels=labels),)))
+    with start_gpu_hub(ANSWER_AT_ONCE + COURSE) as hub, ThreadPoolExecutor(seats + 1) as people:
+        api = hub.pods.cluster.api
+        name = f"{hub.pods.namespace}-placeholders"
+        api.create(PRIORITIES, {"metadata": {"name": name}, "value": -10})
+        for number in range(seats):
+            asked = {"name": "x", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+            spec = {"priorityClassName": name, "containers": [asked], "nodeSelector": labels}
+            api.create(hub.pods.path, {"metadata": {"name": f"placeholder-{number}"}, "spec": spec})
+        wait_for(lambda: all(it["spec"].get("nodeName") for it in hub.pods.all()))
+        api.delete(f"{PRIORITIES}/{name}")
+
+        names = [f"student-{number}" for number in range(seats + 1)]
+        for _ in people.map(hub.start, names):
+            pass
+        for _ in people.map(hub.events_end, names):
+            pass
+
+        assert sum(bool(hub.server(it).get("ready")) for it in names) == seats
+        wait_for(lambda: len(hub.pods.names()) == seats)
+        for it in names:
+            hub.stop(it)
 
 
 def _delete(hub: RunningHub, pod: str) -> None:

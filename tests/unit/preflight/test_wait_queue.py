@@ -18,6 +18,7 @@ from tests.unit.makers.worlds import (
     ONE_FREE,
     StillView,
     is_unknown,
+    labelled,
     node,
     of_pool,
     pod,
@@ -169,23 +170,49 @@ async def test_a_waiting_start_goes_on_unchecked_if_the_view_becomes_stale() -> 
     assert (await second) == Start(proposal("second").grant, (ViewNotLive(view.now),))
 
 
-PLACEHOLDERS = [("Pod", pod(f"p{i}", on="n", priority=-1)) for i in range(2)]
+async def test_beside_a_pod_that_may_land_anywhere_nothing_is_promised() -> None:
+    preflight = preflight_on(("Node", node("n", 1)))
 
-
-@pytest.mark.parametrize(
-    ("objects", "spec"),
-    [
-        # Only the scheduler's nomination shows which pods it preempts, and which node it gets.
-        ([("Node", node("n", 2)), *PLACEHOLDERS], {}),
-        ([("Node", node("n", 1))], {"schedulerName": "volcano"}),
-    ],
-    ids=["a preempting pod", "a pod with an unknown verdict"],
-)
-async def test_beside_a_pod_that_may_land_anywhere_nothing_is_promised(objects, spec) -> None:
-    preflight = preflight_on(*objects)
-
-    assert isinstance(await preflight.taking.take(proposal("a", **spec)), Start)
+    unknown = proposal("a", schedulerName="volcano")
+    assert isinstance(await preflight.taking.take(unknown), Start)
     assert refused(await preflight.taking.take(proposal("b"))) is Reason.TRY_AGAIN
+
+
+PLACEHOLDERS = [("Pod", pod(f"p{i}", on="n", priority=-1)) for i in range(3)]
+
+
+@pytest.mark.parametrize("nominated", [0, 1, 2, 3])
+async def test_as_many_start_at_once_as_pods_of_lower_priority_make_way(nominated: int) -> None:
+    """Also while the scheduler has chosen a node for some of them, and their victims end."""
+    view = StillView(("Node", node("n", 3)), *PLACEHOLDERS)
+    preflight = Preflight(view)
+    for number in range(3):
+        assert isinstance(await preflight.taking.take(proposal(f"s{number}")), Start)
+        preflight.reservations.send((NAMESPACE, f"s{number}"))
+    for number in range(nominated):
+        chosen = {**pod(f"s{number}"), "status": {"nominatedNodeName": "n"}}
+        view.put("Pod", chosen)
+
+    assert refused(await preflight.taking.take(proposal("more"))) in (Reason.TRY_AGAIN, Reason.BUSY)
+
+
+async def test_a_start_that_preempts_leaves_room_that_it_cannot_take_to_others() -> None:
+    elsewhere = labelled(node("m", 1), {"gpu": "t4"})
+    preflight = preflight_on(("Node", node("n", 1)), *PLACEHOLDERS[:1], ("Node", elsewhere))
+
+    assert isinstance(await preflight.taking.take(proposal("a")), Start)
+    other = proposal("b", nodeSelector={"gpu": "t4"})
+    assert await preflight.taking.take(other) == Start(other.grant)
+
+
+async def test_the_room_of_two_is_promised_to_two_while_one_of_them_has_a_node() -> None:
+    """The evaluation counts who is nominated, but each of the others alone fits beside them."""
+    view = StillView(("Node", node("n", 2)))
+    view.put("Pod", {**pod("first"), "status": {"nominatedNodeName": "n"}})
+    preflight = Preflight(view)
+
+    assert isinstance(await preflight.taking.take(proposal("second")), Start)
+    assert refused(await preflight.taking.take(proposal("third"))) is Reason.TRY_AGAIN
 
 
 async def test_a_waiting_start_goes_on_when_the_one_ahead_gives_up() -> None:

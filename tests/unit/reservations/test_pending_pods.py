@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.reservations.pending_pods import PATIENCE_SECONDS, PendingPods
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
-from tests.unit.makers.worlds import NAMESPACE, StillView, node, pod
+from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -24,16 +24,29 @@ def pending(view):
         (pod("x", 4), 0),
         (pod("x", 1, schedulingGates=[{"name": "kueue"}]), 0),
         (pod("x", 1, schedulerName="volcano"), 0),
-        ({**pod("x", 1), "status": {"nominatedNodeName": "n"}}, 0),
         ({**pod("x", 1), "metadata": {"name": "x", "deletionTimestamp": "2026-01-01"}}, 0),
         (pod("x", 1, on="n"), 0),
     ],
-    ids=["fits", "no room", "gated", "other scheduler", "nominated", "terminating", "bound"],
+    ids=["fits", "no room", "gated", "other scheduler", "terminating", "bound"],
 )
 def test_only_pods_that_the_scheduler_may_bind_now_count(plain, counted) -> None:
     view = StillView(("Node", node("n", 2)), ("Pod", plain))
 
     assert len(pending(view).demands(())) == counted
+
+
+@pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])
+def test_a_nominated_pod_counts_on_its_node_until_it_is_bound(clock, scheduler) -> None:
+    """Whether it fits there now, or once others have ended; for any scheduler."""
+    nominated = {**pod("x", 2, schedulerName=scheduler), "status": {"nominatedNodeName": "n"}}
+    ending = ("Pod", pod("ending", 2, on="n"))
+    unbound = pending(StillView(("Node", node("n", 2)), ending, ("Pod", nominated)))
+
+    for _ in range(2):
+        [demand] = unbound.demands(())
+        assert (demand.requests[GPU], demand.nodes) == (2, {"n"})
+        clock.now += PATIENCE_SECONDS + 1
+    assert unbound.demands({(NAMESPACE, "x")}) == []
 
 
 def test_pods_with_a_reservation_are_not_pending_pods() -> None:

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.scheduling.contention import Demand, is_certain, requests_with_pod
-from gpuspawner.scheduling.node_info import NodeInfo
+from gpuspawner.scheduling.node_info import NodeInfo, PodInfo
 
 pytestmark = pytest.mark.usefixtures("clock")
 
+GPU = "nvidia.com/gpu"
 Free = dict[str, dict[str, int]]
 
 requests = st.fixed_dictionaries({"nvidia.com/gpu": st.integers(0, 4), "cpu": st.integers(0, 4)})
@@ -56,6 +57,62 @@ def test_a_certain_pod_fits_wherever_the_others_land(free, mine, theirs) -> None
     others = [other for other in (demand_of(their, free) for their in theirs) if other.nodes]
     if demand.nodes and is_certain(demand, others, nodes_of(free)):
         assert all(fitting(demand.requests, left) for left in landings(others, free))
+
+
+Rooms = dict[str, tuple[int, int]]
+"""Free GPUs of each node, and GPUs of pods with a lower priority."""
+
+rooms = st.dictionaries(
+    st.sampled_from("abc"), st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1
+)
+
+
+def rooms_of(rooms: Rooms) -> Mapping[str, NodeInfo]:
+    nodes = nodes_of({name: {GPU: free, "pods": 110} for name, (free, _) in rooms.items()})
+    for name, (_, low) in rooms.items():
+        nodes[name].add(PodInfo("x/low", name, {}, -1, {GPU: low}))
+        nodes[name].free[GPU] += low
+    return nodes
+
+
+def asking(gpus: int, rooms: Rooms) -> Demand | None:
+    """The demand of a pod that others make way for where it doesn't fit anywhere now."""
+    asked = {GPU: gpus, "pods": 1}
+    if fits := {name for name, (free, _) in rooms.items() if gpus <= free}:
+        return Demand(asked, frozenset(fits))
+    helped = {name for name, it in rooms.items() if gpus <= sum(it)}
+    return Demand(asked, frozenset(helped), below=0) if helped else None
+
+
+def has_place(demand: Demand, rooms: Rooms) -> bool:
+    return any(
+        demand.requests[GPU] <= (free if demand.below is None else free + low)
+        for free, low in rooms.values()
+    )
+
+
+def preemptions(pods: list[Demand], rooms: Rooms) -> Iterator[Rooms]:
+    """Yield what is left after every order and placement of some pods; few or all make way."""
+    yield rooms
+    for i, pod in enumerate(pods):
+        gpus = pod.requests[GPU]
+        for name, (free, low) in rooms.items():
+            if gpus > (free if pod.below is None else free + low):
+                continue
+            ways = range(max(0, gpus - free), low + 1) if pod.below is not None else [0]
+            for ended in {min(ways), max(ways)}:
+                left = {**rooms, name: (free + ended - gpus, low - ended)}
+                yield from preemptions(pods[:i] + pods[i + 1 :], left)
+
+
+@given(rooms, st.integers(1, 4), st.lists(st.integers(1, 4), max_size=3))
+def test_a_certain_pod_has_a_place_whoever_else_ends_pods_of_lower_priority(
+    rooms, mine, theirs
+) -> None:
+    demand, others = asking(mine, rooms), [asking(it, rooms) for it in theirs]
+    known = [it for it in others if it]
+    if demand and is_certain(demand, known, rooms_of(rooms)):
+        assert all(has_place(demand, left) for left in preemptions(known, rooms))
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.integers(1, 40))

@@ -212,14 +212,26 @@ def test_a_pod_that_fits_nowhere_has_no_demand() -> None:
     assert verdicts.demand(subject("a", 4)) is None
 
 
-def test_a_preempting_pod_may_land_anywhere() -> None:
-    placeholder = pod("placeholder", on="n", priority=-1)
-    verdicts = Verdicts(StillView(("Node", node("n", 1)), ("Pod", placeholder)).state)
+def test_a_preempting_pod_takes_what_it_requests_of_a_node_where_others_make_way() -> None:
+    nodes = [("Node", node(name, 1)) for name in "nmk"]
+    pods = [pod(f"on-{name}", on=name, priority=-(name == "n")) for name in "nm"]
+    holders = [("Pod", it) for it in (*pods, pod("on-k", on="k"))]
+    verdicts = Verdicts(StillView(*nodes, *holders).state)
 
-    demand = verdicts.demand(subject("a"))
+    asked = {"pods": 1, GPU: 1, "memory": 2**30}
+    assert verdicts.demand(subject("a")) == Demand(asked, frozenset({"n"}), below=0)
+
+
+def test_beside_what_cannot_be_read_a_preempting_pod_takes_more_than_anybody_knows() -> None:
+    placeholder = pod("placeholder", on="n", priority=-1)
+    unread = pod("unread", 0, on="n", overhead={"cpu": "many"})
+    nodes = [("Node", node("n", 1)), ("Node", node("m", 1))]
+    others = [("Pod", it) for it in (placeholder, unread, pod("low", on="m", priority=-1))]
+
+    demand = Verdicts(StillView(*nodes, *others).state).demand(subject("a"))
 
     assert demand is not None
-    assert (demand.nodes, demand.simple) == (None, False)
+    assert (demand.nodes, demand.simple) == (frozenset({"n", "m"}), False)
 
 
 def test_a_pod_with_an_unknown_verdict_may_land_anywhere() -> None:
