@@ -117,7 +117,7 @@ class Taking:
         if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
             return self._reserve_new_node(proposal.key, subject, decision)
         demand = self._verdicts.demand(subject)
-        if demand and not self._reservations.is_alone(proposal.key, demand):
+        if demand and not self._reservations.has_volumes(proposal.key, demand):
             waiter.demand = None  # it waits for no room, so others may have what is free
             return None
         waiter.demand = demand

@@ -318,13 +318,17 @@ class Reservations:
         # Of demands that differ at most in their claims, it is enough to look at one.
         return all(
             is_certain(one, all_but(one, everyone), self._state.nodes)
-            for one in {id(one.requests): one for one in mine}.values()
+            for one in {(id(one.requests), one.volumes): one for one in mine}.values()
             if one is demand or (one.nodes is not None and one.touches(demand))
         )
 
-    def is_alone(self, key: Key, demand: Demand) -> bool:
-        """Whether no other pod may soon have a ReadWriteOncePod claim of this one."""
-        return not any(demand.alone and any(map(demand.excludes, it)) for it in self._others(key))
+    def has_volumes(self, key: Key, demand: Demand) -> bool:
+        """Whether no other pod may soon have a claim or a volume that this one needs."""
+        if not demand.alone and not demand.volumes:
+            return True
+        promised, pending = self._others(key)
+        others = promised + pending
+        return demand.has_volumes(others) and not any(map(demand.excludes, others))
 
     def promised(self) -> list[Demand]:
         """Return what each pod takes that may be bound soon; the view shows it on no node yet."""

@@ -28,8 +28,8 @@ class ByLabel(Generic[_T]):
             self._things.setdefault(_required(selector), []).append((number, thing))
         self._keys = {value[0] for value in self._things if value is not None}
 
-    def __bool__(self) -> bool:
-        return bool(self._things)
+    def __len__(self) -> int:
+        return sum(map(len, self._things.values()))
 
     def near(self, labels: Labels) -> Iterator[_T]:
         """Yield in their order all things whose selectors match the labels, and a few others."""

@@ -21,6 +21,8 @@ class Demand(msgspec.Struct, frozen=True):
         simple: Whether its binding affects other pods only by the amounts it takes. Pods with host
             ports, pod affinity or topology spread aren't simple.
         alone: Its ReadWriteOncePod claims, by namespace/name: one pod at a time can use each.
+        volumes: For each of its claims that takes one of the volumes that are there, the names of
+            those that it can take.
         below: If it fits on no node before others end: the priority below which pods make way for
             it, on each of its nodes. However many make way, it takes no more than it requests.
     """
@@ -29,13 +31,25 @@ class Demand(msgspec.Struct, frozen=True):
     nodes: frozenset[str] | None
     simple: bool = True
     alone: frozenset[str] = frozenset()
+    volumes: tuple[frozenset[str], ...] = ()
     below: int | None = None
 
     def touches(self, other: "Demand") -> bool:
-        """Whether there may be a node that both fit on."""
-        if self.nodes is None or other.nodes is None:
+        """Whether there may be a node that both fit on, or a volume that both can take."""
+        if self.nodes is None or other.nodes is None or not self.nodes.isdisjoint(other.nodes):
             return True
-        return not self.nodes.isdisjoint(other.nodes)
+        return any(other.claims_of(it) for it in self.volumes)
+
+    def claims_of(self, volumes: frozenset[str]) -> int:
+        """Return how many of its claims can take one of these volumes."""
+        return sum(not it.isdisjoint(volumes) for it in self.volumes)
+
+    def has_volumes(self, others: Iterable["Demand"]) -> bool:
+        """Whether a volume is left for each of its claims, whichever the others take."""
+        if not self.volumes:
+            return True
+        everyone = [*others, self]
+        return all(len(it) >= sum(one.claims_of(it) for one in everyone) for it in self.volumes)
 
     def excludes(self, other: "Demand") -> bool:
         """Whether only one of both can run, wherever they land."""
@@ -48,6 +62,7 @@ class Demand(msgspec.Struct, frozen=True):
             and self.nodes == other.nodes
             and self.simple == other.simple
             and self.below == other.below
+            and self.volumes == other.volumes
             and self.alone >= other.alone
             and all(amount <= self.requests.get(r, 0) for r, amount in other.requests.items())
         )
@@ -70,6 +85,8 @@ def is_certain(demand: Demand, others: Iterable[Demand], nodes: Mapping[str, Nod
     if not near:
         return True
     if demand.nodes is None or not demand.simple or not all(other.simple for other in near):
+        return False
+    if not demand.has_volumes(near):
         return False
     if len(near) < len(demand.nodes):
         return True

@@ -66,6 +66,12 @@ class PodClaims(msgspec.Struct, frozen=True):
         """The pod's ReadWriteOncePod claims, by namespace/name."""
         return frozenset(pod_key(pod.metadata.namespace, it) for it in self.one_pod)
 
+    def static(self, storage: StorageIndex) -> list[PersistentVolumeClaim]:
+        """Return the waiting claims that take a volume that is there: nobody can make one."""
+        classes = ((it, storage.get(StorageClass, class_of_claim(it))) for it in self.waiting)
+        nobody = ("", NO_PROVISIONER)
+        return [it for it, class_ in classes if class_ and class_.provisioner in nobody]
+
     @property
     def being_made(self) -> list[str]:
         """Names of waiting claims whose volumes are being made, for the node of an earlier pod."""

@@ -3,6 +3,7 @@
 A class that starts together sends many equal pods.
 """
 
+from collections.abc import Iterable
 from functools import cached_property, partial
 
 import msgspec
@@ -36,6 +37,7 @@ from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.storage_index import class_of_claim
 from gpuspawner.scheduling.verdict import Outcome, Verdict
+from gpuspawner.scheduling.volume_candidates import candidates
 
 _encode = msgpack.Encoder().encode
 
@@ -124,7 +126,7 @@ class Verdicts:
             requests = requests_with_pod(pod_requests(subject.pod, self._state.rules))
         except QuantityError:
             return Demand({}, None, simple=False)
-        return Demand(requests, None, alone=self._alone(subject))
+        return Demand(requests, None, alone=self._claims(subject).alone(subject.pod))
 
     def _demand(self, subject: Subject) -> Demand | None:
         state, pod = self._state, subject.pod
@@ -139,16 +141,24 @@ class Verdicts:
         demand = Demand(requests, nodes, simple, below=below)
         value = (frozenset(requests.items()), nodes, simple, below)
         alike = self._alike.of(state.version, value, lambda: demand)
-        alone = self._alone(subject)
-        return structs.replace(alike, alone=alone) if alone else alike
+        claims = self._claims(subject)
+        alone, volumes = claims.alone(pod), self._volumes(claims, nodes)
+        return structs.replace(alike, alone=alone, volumes=volumes) if alone or volumes else alike
 
-    def _alone(self, subject: Subject) -> frozenset[str]:
-        """Return the ReadWriteOncePod claims that the pod can use, by namespace/name."""
+    def _claims(self, subject: Subject) -> PodClaims:
+        """Return the claims that the pod can use."""
         try:
             claims = pod_claims(subject.pod, self._state.storage, new_claims(subject))
         except UNDECODABLE:  # then its verdict is unknown
-            return frozenset()
-        return claims.alone(subject.pod) if isinstance(claims, PodClaims) else frozenset()
+            return PodClaims()
+        return claims if isinstance(claims, PodClaims) else PodClaims()
+
+    def _volumes(self, claims: PodClaims, nodes: Iterable[str]) -> tuple[frozenset[str], ...]:
+        """Return the volumes that each claim can take on the nodes, if none can be made for it."""
+        storage = self._state.storage
+        found = [candidates(it, storage) for it in claims.static(storage)]
+        labels = [self._state.nodes[it].labels for it in nodes if found]
+        return tuple(it.free_for(labels) for it in found if not it.reserved)
 
     def shape(self, subject: Subject) -> PodShape:
         """Return everything that the verdict can depend on at this moment.
@@ -244,7 +254,7 @@ def is_simple(pod: Pod) -> bool:
     """Whether the pod's binding affects other pods only by the amounts it takes.
 
     Limits on attached volumes don't count: drivers allow dozens a node, and a pod that hits
-    the limit only waits until another pod ends.
+    the limit only waits until another pod ends. Nor does the space in which a driver makes volumes.
     """
     affinity = pod.spec.affinity or Affinity()
     return not (

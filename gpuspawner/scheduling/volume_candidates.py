@@ -83,6 +83,22 @@ class Candidates(msgspec.Struct, frozen=True):
                 return name
         return None
 
+    def free_for(self, nodes: Iterable[Labels]) -> frozenset[str]:
+        """Return the names of the volumes that no claim has reserved and one of the nodes reaches.
+
+        Args:
+            nodes: The labels of each.
+        """
+        found: set[str] = set()
+        for labels in nodes:
+            near = self.smallest_first.near(labels)
+            found.update(it.volume.metadata.name for it in near if it.reaches(labels))
+            if len(found) == len(
+                self.smallest_first
+            ):  # volumes of the network: the first reaches all
+                break
+        return frozenset(found)
+
 
 def candidates(claim: PersistentVolumeClaim, storage: StorageIndex) -> Candidates:
     """Return the volumes that could serve an unbound claim."""

@@ -18,7 +18,7 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations import reservations
 from gpuspawner.scheduling.contention import is_certain
 from gpuspawner.scheduling.verdicts import Subject
-from tests.unit.makers.storage import STORAGE_KINDS, WAIT
+from tests.unit.makers.storage import LOCAL, STORAGE_KINDS, WAIT, volume
 from tests.unit.makers.worlds import (
     NAMESPACE,
     Plain,
@@ -278,6 +278,52 @@ async def test_servers_that_have_started_with_one_home_do_not_wait_for_each_othe
     # Admission names a scheduler that is known.
     assert isinstance(await preflight.taking.move(alone("one", "shared")), Start)
     assert isinstance(await preflight.taking.move(alone("two", "shared")), Start)
+
+
+def on_a_volume_that_is_there(name: str, home: str = "") -> Proposal:
+    """A server whose new home directory takes a volume that an administrator has made."""
+    (made,) = alone(name, home or f"home-{name}").new_claims
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
+    return replace(alone(name, home or f"home-{name}"), new_claims=({**made, "spec": spec},))
+
+
+def with_volumes(*zones: str | None) -> World:
+    """Two nodes with room for many servers, the first in zone a, and volumes in some zones."""
+    world = with_storage()
+    world.view.put("StorageClass", LOCAL)
+    for number, zone in enumerate(zones):
+        world.view.put("PersistentVolume", volume(f"disk-{number}", zone, class_="local"))
+    return world
+
+
+@pytest.mark.parametrize("zones", [(None, None), (None, "b", None)])
+async def test_as_many_new_homes_are_promised_as_there_are_volumes_that_nobody_can_make(
+    zones: tuple[str | None, ...],
+) -> None:
+    """A volume that none of the nodes reaches doesn't count."""
+    preflight = Preflight(with_volumes(*zones).view)
+
+    assert isinstance(await preflight.taking.take(on_a_volume_that_is_there("one")), Start)
+    assert isinstance(await preflight.taking.take(on_a_volume_that_is_there("two")), Start)
+    third = await waiting(preflight.taking.take(on_a_volume_that_is_there("three")))
+
+    stranger = asyncio.create_task(preflight.taking.take(alone("other", "made-for-it")))
+    await settle()
+    assert stranger.done()  # it waits for no volume, and takes free room
+
+    preflight.reservations.vacate((NAMESPACE, "one"))
+    await settle()
+    assert isinstance(await third, Start)
+
+
+async def test_a_start_whose_volume_is_promised_to_nobody_else_keeps_it() -> None:
+    """A later one with room elsewhere could take it as well."""
+    preflight = Preflight(with_volumes(None).view)
+    assert isinstance(await preflight.taking.take(on_a_volume_that_is_there("one")), Start)
+
+    assert isinstance(await preflight.taking.move(on_a_volume_that_is_there("one")), Start)
+    other = await waiting(preflight.taking.take(on_a_volume_that_is_there("two")))
+    other.cancel()
 
 
 async def test_claims_that_nobody_can_read_are_in_nobody_s_way() -> None:
