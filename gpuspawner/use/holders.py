@@ -10,12 +10,11 @@ import msgspec
 from gpuspawner.cluster.background import Turn
 from gpuspawner.compat.stored_servers import RunningServer, running_servers
 from gpuspawner.kube.kueue import is_gated
-from gpuspawner.kube.meta import moment
+from gpuspawner.kube.meta import Key, moment
 from gpuspawner.policies.policies import Amount, Measure, What
 from gpuspawner.runtime import Runtime
 from gpuspawner.use.census import NodeGpus
 from gpuspawner.use.idle_servers import GPUUse
-from gpuspawner.use.record import ServerName
 
 ALL_GPUS = Measure(What.GPUS)
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -48,7 +47,7 @@ async def holders(
     running: Runtime,
     database: Any,
     turn: Turn,
-    use: Mapping[ServerName, GPUUse | None],
+    use: Mapping[Key, GPUUse | None],
     nodes: Iterable[NodeGpus],
 ) -> list[Holder]:
     """Find all servers that have GPUs; *nodes* are those of the census."""
@@ -80,7 +79,7 @@ async def holders(
                 on,
                 moment(pod.status.start_time),
                 of.used.replace(tzinfo=UTC) if of.used is not None else None,
-                use.get((of.owner, of.server)),
+                use.get(key),
                 is_gated(pod.spec.scheduling_gates),
             )
         )

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from gpuspawner.compat.jupyterhub import announce_on
+from gpuspawner.kube.meta import Key
 from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact
@@ -18,7 +19,7 @@ from gpuspawner.use.idle_servers import GPUUse
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.prometheus import Prometheus
-from gpuspawner.use.record import MOST_FACTS, Record, ServerName
+from gpuspawner.use.record import MOST_FACTS, Record
 from gpuspawner.use.record_files import FactFiles, Writer
 from gpuspawner.use.watching import UseWatch
 
@@ -60,10 +61,10 @@ class HubUse:
             self.running.line.unused_for = watch.unused_for
 
     @property
-    def known(self) -> Mapping[ServerName, GPUUse | None]:
-        """What is known of the use of servers' GPUs."""
+    def known(self) -> Mapping[Key, GPUUse | None]:
+        """What is known of the use of pods' GPUs."""
         servers = self.watch.servers if self.watch is not None else {}
-        return {name: it.use for name, it in servers.items()}
+        return {key: it.use for key, it in servers.items()}
 
     async def run(self) -> None:
         """Take over what earlier hubs have kept, watch, and keep what happens. Never raises."""

@@ -16,7 +16,7 @@ from gpuspawner.use.gpu_use_config import READ_USE
 from gpuspawner.use.idle_servers import UseState, may_keep
 from gpuspawner.use.record import Record
 from gpuspawner.use.refusal_report import report
-from gpuspawner.use.watching import UseWatch, Watched
+from gpuspawner.use.watching import UseWatch, Watched, key_of
 from gpuspawner.web.base_handler import Answering
 from gpuspawner.web.rate_limits import Questions, counted
 
@@ -118,11 +118,16 @@ class KeepHandler(BaseHandler):  # type: ignore[misc]
     async def post(self, user_name: str, server_name: str) -> None:
         """Keep the server, and show the page again."""
         async with counted(self._questions, user_name):
-            self._watch.keep((user_name, server_name))
+            if (it := self._its(user_name, server_name)) is not None:
+                self._watch.keep(it.key)
             self.redirect(self.request.uri or "")
 
+    def _its(self, user_name: str, server_name: str) -> Watched | None:
+        spawner = running(self.find_user(user_name)).get(server_name)
+        return self._watch.find(key_of(spawner)) if spawner is not None else None
+
     async def _show(self, user_name: str, server_name: str) -> None:
-        it = self._watch.find((user_name, server_name))
+        it = self._its(user_name, server_name)
         if it is None:
             raise web.HTTPError(404, "No such server with a GPU")
         set_locale(it.spawner, self)
@@ -167,7 +172,7 @@ def told(watch: UseWatch, user: Any) -> Markup:
     if user is None:
         return Markup()
     # Only the user's own: each page asks, and there may be thousands of others.
-    its = (watch.find((user.name, name)) for name in sorted(running(user)))
+    its = (watch.find(key_of(it)) for _, it in sorted(running(user).items()))
     return in_language(Markup("<br>").join(said for it in its if it and (said := _told(watch, it))))
 
 

@@ -120,16 +120,16 @@ class UseWatch:
         self._notices = asyncio.Semaphore(_NOTICES)
         self._calls = Semaphore(_CALLS)
         self.idle_gpu_seconds = Counter[str]()
-        self._servers: dict[ServerName, Watched] = {}
+        self._servers: dict[Key, Watched] = {}  # by pods: their owners may be renamed
         self._earlier: dict[ServerName, IdleStanding] = {}  # from before the hub's start
         self._looked_at = -1e9
         self._pause = SECONDS
         self._unknown: set[float] = set()  # the windows of which it is logged
 
     @property
-    def servers(self) -> Mapping[ServerName, Watched]:
+    def servers(self) -> Mapping[Key, Watched]:
         """What is known of servers that run still; empty if the last look is too long ago."""
-        return {name: it for name in self._servers if (it := self.find(name))}
+        return {key: it for key in self._servers if (it := self.find(key))}
 
     @property
     def sees_pods(self) -> bool:
@@ -140,15 +140,15 @@ class UseWatch:
     async def standings(self) -> AsyncIterator[Watched]:
         """Yield what is known now of each server with a GPU."""
         async for it in self._with_gpus():
-            last = self._servers.get(it.server)
+            last = self._servers.get(it.key)
             is_new = last is None or last.uid != it.uid
             is_kept = last is not None and self._clock() < last.standing.kept_until
-            known = None if is_new else self.find(it.server)
+            known = None if is_new else self.find(it.key)
             yield replace(known or it, stays=is_new or is_kept)
 
-    def find(self, server: ServerName) -> Watched | None:
-        """Return what is known of a server that runs still; None if the last look is too old."""
-        it = self._servers.get(server)
+    def find(self, key: Key) -> Watched | None:
+        """Return what is known of a pod that runs still; None if the last look is too old."""
+        it = self._servers.get(key)
         is_late = self._clock() - self._looked_at >= 3 * SECONDS
         return None if it is None or is_late or not self._runs(it) else it
 
@@ -185,9 +185,9 @@ class UseWatch:
                 await asyncio.sleep(0)
             window = windows[it.seconds(it.accelerator in awaited)]
             # One by one: an owner may keep a server meanwhile.
-            self._servers[it.server] = self._stands(it, window)
-        present = {it.server for it in found}
-        self._servers = {name: it for name, it in self._servers.items() if name in present}
+            self._servers[it.key] = self._stands(it, window)
+        present = {it.key for it in found}
+        self._servers = {key: it for key, it in self._servers.items() if key in present}
         self._count_idle(self._clock() - self._looked_at)
         self._looked_at = self._clock()
 
@@ -217,7 +217,7 @@ class UseWatch:
         ledger = accounts.ledger
         for user in list(hub().users.values()):
             for spawner in running(user).values():
-                pod = ledger.pods.get((spawner.namespace, spawner.pod_name))
+                pod = ledger.pods.get(key_of(spawner))
                 if pod is not None and (gpus := ledger.devices(pod)):
                     yield self._watched(spawner, pod, gpus)
             await asyncio.sleep(0)
@@ -238,7 +238,7 @@ class UseWatch:
 
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
-        last = self._servers.get(it.server)
+        last = self._servers.get(it.key)
         before = last if last is not None and last.uid == it.uid else it
         used_at = self._clock() if use is not None and use.is_used else before.used_at
         it = replace(it, use=use, used_at=used_at)
@@ -286,13 +286,13 @@ class UseWatch:
         self._running.run(_notify(self._notify, told, self._notices, self._calls))
         return replace(it, told_at=now)
 
-    def keep(self, server: ServerName) -> bool:
+    def keep(self, key: Key) -> bool:
         """Keep a server for a while, if its owner may; return whether it is kept."""
-        it = self.find(server)
+        it = self.find(key)
         if it is None or it.rule is None or not may_keep(it.standing, it.rule):
             return False
         standing = keep(it.standing, it.rule, self._clock())
-        self._servers[server] = replace(it, standing=standing, told_at=None)
+        self._servers[key] = replace(it, standing=standing, told_at=None)
         self._note(it, Happened.KEPT, it.rule)
         return True
 
@@ -342,6 +342,11 @@ class UseWatch:
             if it.standing.state is UseState.UNUSED and it.use and it.use.seconds >= seconds
         }
         return (unused_for(seconds) - used) | unused
+
+
+def key_of(spawner: Any) -> Key:
+    """Return the namespace and name of a server's pod."""
+    return spawner.namespace, spawner.pod_name
 
 
 async def _notify(

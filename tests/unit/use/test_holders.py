@@ -21,6 +21,7 @@ from tests.unit.makers.worlds import labelled, node
 from tests.unit.use.facts import fact
 
 if TYPE_CHECKING:
+    from gpuspawner.kube.meta import Key
     from gpuspawner.runtime import Runtime
     from gpuspawner.troubles.facts import Fact
 
@@ -38,7 +39,7 @@ class Holding:
         hub = StillHub(patch, ("Node", labelled(node("a", 4), labels)))
         self.running: Runtime = hub.runtime(hub.spawner(**(traits or OFFERED), **TRAITS))
         self.database = HubDatabase()
-        self.use: dict[tuple[str, str], Fact] = {}
+        self.use: dict[Key, Fact] = {}
 
     def add(self, pod: dict[str, Any], owner: int, server: str = "", profile: str = "") -> None:
         """Let a server of this owner's have a pod."""
@@ -69,7 +70,7 @@ async def test_a_server_has_its_owner_its_accelerator_its_node_and_its_times(
     row = holding.database.server(ann, "thesis")
     row.last_activity = datetime(2026, 11, 27, 7, 0)  # noqa: DTZ001, as the hub stores it
     holding.database.session.commit()
-    holding.use["ann", "thesis"] = idle = fact("idle", seconds=60)
+    holding.use["jhub", "jupyter-ann--thesis"] = idle = fact("idle", seconds=60)
     holding.add({**plain("ann", "thesis", **ON_A), "status": STARTED}, ann.id, "thesis")
 
     assert await holding.found() == [

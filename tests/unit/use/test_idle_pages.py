@@ -11,17 +11,18 @@ from tornado import web
 from gpuspawner.language import language_tag, set_locale
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.use import idle_pages
-from tests.unit.use.test_watching import RULE, Stage
+from tests.unit.use.test_watching import ANN, RULE, Stage
 
 UNUSED = "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
-ANN: Any = SimpleNamespace(name="ann", spawners={"": SimpleNamespace(ready=True)})
+SPAWNER = SimpleNamespace(ready=True, namespace="hub", pod_name="jupyter-ann")
+USER: Any = SimpleNamespace(name="ann", spawners={"": SPAWNER})
 
 
 async def said(patch: pytest.MonkeyPatch, rule: WhenIdle | None, used: float) -> str:
     stage = Stage(patch, rule)
     patch.setattr(idle_pages, "keep", lambda _: "/hub/gpuspawner/keep/ann/")
     await stage.look(ann=used, bob=0.0)
-    return str(idle_pages.told(stage.watch, ANN))
+    return str(idle_pages.told(stage.watch, USER))
 
 
 async def test_a_warning_says_when_and_why_and_leads_to_where_it_is_kept(
@@ -43,14 +44,14 @@ async def test_nothing_is_said_of_a_server_that_its_owner_keeps(
 ) -> None:
     stage = Stage(monkeypatch)
     await stage.look(ann=0.0, bob=0.0)
-    assert stage.watch.keep(("ann", ""))
+    assert stage.watch.keep(ANN)
     stage.now += 600
     await stage.look(ann=0.0, bob=0.0)
 
-    it = stage.watch.find(("ann", ""))
+    it = stage.watch.find(ANN)
 
     assert it is not None
-    assert idle_pages.told(stage.watch, ANN) == ""
+    assert idle_pages.told(stage.watch, USER) == ""
     assert stage.watch.kept_for(it) == RULE.kept - 660
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 RULE = WhenIdle(after=3600, after_if_others_wait=1200, warning=600, keeps=1, kept=1800)
-ANN, BOB = ("ann", ""), ("bob", "")
+ANN, BOB = ("hub", "jupyter-ann"), ("hub", "jupyter-bob")
 
 
 class PlayedSource:
@@ -129,8 +129,7 @@ def server_pod(name: str, began: str) -> ServerPod:
 def stands(stage: Stage) -> dict[str, tuple[str, float | None]]:
     watch = stage.watch
     return {
-        name: (it.standing.state.value, watch.stops_in(it))
-        for (name, _), it in watch.servers.items()
+        it.server[0]: (it.standing.state.value, watch.stops_in(it)) for it in watch.servers.values()
     }
 
 
@@ -227,6 +226,23 @@ async def test_what_a_renamed_owner_has_kept_stays_kept_after_a_restart(
     stage.replace_pod("ann", 3600)
     await stage.look(ann=0.0)
     assert stands(stage)["ann"] == ("unused", 600)
+
+
+async def test_what_an_owner_keeps_stays_kept_if_its_owner_is_renamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+    assert stage.watch.keep(ANN)
+
+    watching.hub().users["ann"].name = "anna"
+    assert stands(stage)["anna"] == ("unused", None)
+    await stage.look(ann=0.0)
+    assert stands(stage)["anna"] == ("unused", None)
+
+    await stage.look(1800, ann=0.0)
+    assert stands(stage)["anna"] == ("unused", 600)
+    assert not stage.watch.keep(ANN)
 
 
 async def test_what_its_owner_kept_before_the_hub_s_start_is_not_the_next_server_of_its_name(
