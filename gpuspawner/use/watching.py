@@ -149,8 +149,11 @@ class UseWatch:
     def find(self, key: Key) -> Watched | None:
         """Return what is known of a pod that runs still; None if the last look is too old."""
         it = self._servers.get(key)
-        is_late = self._clock() - self._looked_at >= 3 * SECONDS
-        return None if it is None or is_late or not self._runs(it) else it
+        return None if it is None or self._is_late() or not self._runs(it) else it
+
+    def _is_late(self) -> bool:
+        """Whether the last look is too long ago, so that nothing is known any more."""
+        return self._clock() - self._looked_at >= 3 * SECONDS
 
     def _runs(self, it: Watched) -> bool:
         """Whether a server has its pod still; a later one of its name may have another."""
@@ -193,7 +196,7 @@ class UseWatch:
 
     def _count_idle(self, seconds: float) -> None:
         """Count the time since the last look; after a longer break, nobody knows."""
-        if seconds > 3 * SECONDS:
+        if self._is_late():
             return
         for it in self._servers.values():
             if it.standing.state is UseState.UNUSED:
@@ -245,6 +248,8 @@ class UseWatch:
         if it.rule is None:
             return replace(it, standing=IdleStanding(UseState.of(use)))
         earlier = before.standing if before is last else self._earlier_of(it)
+        if self._is_late():  # since then nobody could keep it, nor read that it will be stopped
+            earlier = replace(earlier, stops_at=None)
         standing, happened = after(earlier, use, it.rule, self._clock())
         made = replace(it, standing=standing, told_at=before.told_at)
         for each in happened:

@@ -97,6 +97,10 @@ class Stage:
         await self.watch.look()
         await asyncio.gather(*self.tasks)
 
+    async def look_each_minute(self, minutes: int, **used: float) -> None:
+        for _ in range(minutes):
+            await self.look(**used)
+
 
 def user(name: str, rule: WhenIdle | None) -> SimpleNamespace:
     granted = Granted("a100", idle=rule)
@@ -155,9 +159,36 @@ async def test_after_the_warning_the_server_may_be_stopped(monkeypatch: pytest.M
     stage = Stage(monkeypatch)
 
     await stage.look(ann=0.0)
-    await stage.look(600, ann=0.0)
+    await stage.look_each_minute(10, ann=0.0)
 
     assert stands(stage)["ann"] == ("unused", 0)
+
+
+async def test_a_warning_ends_if_no_look_ends_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody could keep the server meanwhile, so its owner gets the whole time again."""
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+
+    await stage.look(180, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 600)
+    assert stage.noted.count(("warned", "ann")) == 2
+
+    await stage.look(179, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 421)
+
+
+async def test_what_an_owner_keeps_stays_kept_if_no_look_ends_for_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+    assert stage.watch.keep(ANN)
+
+    await stage.look(1799, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", None)
+    await stage.look(1, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 600)
+    assert not stage.watch.keep(ANN)
 
 
 async def test_an_owner_keeps_the_server_as_often_as_the_policy_says(
@@ -393,8 +424,7 @@ async def test_a_server_that_starts_again_has_no_warning_of_the_one_before(
 ) -> None:
     """Also not until the next look: the culler may ask before it."""
     stage = Stage(monkeypatch)
-    await stage.look(ann=0.0)
-    await stage.look(600, ann=0.0)
+    await stage.look_each_minute(11, ann=0.0)
     assert stands(stage)["ann"] == ("unused", 0)
 
     stage.replace_pod("ann", seconds=30)
