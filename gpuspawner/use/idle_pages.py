@@ -83,13 +83,12 @@ class UsedHandler(Answering):
         self.answer({"servers": found})
 
     def _of(self, it: Watched) -> dict[str, object]:
-        left = self._watch.stops_in(it)
         return {
             "use": it.standing.state.value,
             "stays": it.stays,
             # Only a policy gives a server back; without one, the culler's own rule holds.
-            "stop": left == 0 if it.rule else None,
-            "stops_in_seconds": left,
+            "stop": self._watch.may_stop(it) if it.rule else None,
+            "stops_in_seconds": self._watch.stops_in(it),
         }
 
 

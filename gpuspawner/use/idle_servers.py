@@ -113,7 +113,7 @@ class IdleStanding(msgspec.Struct, frozen=True):
     """How a server stands.
 
     Attributes:
-        stops_at: When it may be stopped; None if its owner hasn't been warned.
+        stops_at: Until when its owner may answer; None if there is no warning.
         kept_until: Until when its owner keeps it.
         kept: How often its owner has kept it since it was used.
     """
@@ -147,6 +147,15 @@ def after(
 def may_keep(standing: IdleStanding, rule: WhenIdle) -> bool:
     """Whether the owner of a server that will be stopped may keep it."""
     return standing.stops_at is not None and standing.kept < rule.keeps
+
+
+def may_stop(standing: IdleStanding, looked_at: float) -> bool:
+    """Whether a server may be stopped; *looked_at* is when the last look began.
+
+    A look reads what was before it. So only one that began when the owner's time was over says that
+    nothing was used until then.
+    """
+    return standing.stops_at is not None and looked_at >= standing.stops_at
 
 
 def keep(standing: IdleStanding, rule: WhenIdle, now: float) -> IdleStanding:

@@ -30,6 +30,7 @@ from gpuspawner.use.idle_servers import (
     after,
     keep,
     may_keep,
+    may_stop,
     use_of,
 )
 from gpuspawner.use.prometheus import UseSource, UseUnknownError
@@ -122,7 +123,7 @@ class UseWatch:
         self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[Key, Watched] = {}  # by pods: their owners may be renamed
         self._earlier: dict[ServerName, IdleStanding] = {}  # from before the hub's start
-        self._looked_at = -1e9
+        self._looked_at = -1e9  # when the last look began that has ended
         self._pause = SECONDS
         self._unknown: set[float] = set()  # the windows of which it is logged
 
@@ -172,6 +173,7 @@ class UseWatch:
 
     async def look(self) -> None:
         """Look once at all servers."""
+        began = self._clock()
         awaited = self._running.preflight.line.waiting()
         found = [it async for it in self._with_gpus()]
         windows: dict[int, Window | None] = {}
@@ -191,8 +193,8 @@ class UseWatch:
             self._servers[it.key] = self._stands(it, window)
         present = {it.key for it in found}
         self._servers = {key: it for key, it in self._servers.items() if key in present}
-        self._count_idle(self._clock() - self._looked_at)
-        self._looked_at = self._clock()
+        self._count_idle(began - self._looked_at)
+        self._looked_at = began
 
     def _count_idle(self, seconds: float) -> None:
         """Count the time since the last look; after a longer break, nobody knows."""
@@ -324,8 +326,12 @@ class UseWatch:
         if fact.happened in (Happened.GRANTED, Happened.ENDED):
             self._earlier.pop((fact.user, fact.server), None)
 
+    def may_stop(self, it: Watched) -> bool:
+        """Whether a server may be stopped, by the last look."""
+        return may_stop(it.standing, self._looked_at)
+
     def stops_in(self, it: Watched) -> float | None:
-        """Return in how many seconds a server may be stopped; None if its owner isn't warned."""
+        """Return for how many seconds its owner may still answer; None if there is no warning."""
         at = it.standing.stops_at
         return None if at is None else max(0.0, at - self._clock())
 

@@ -23,6 +23,7 @@ from gpuspawner.use.idle_servers import (
     after,
     keep,
     may_keep,
+    may_stop,
     use_of,
 )
 from tests.simulation.replay import Visit
@@ -118,7 +119,7 @@ def play(server: PlayedServer, minutes: int, dice: random.Random, found: GivenBa
             if is_there and may_keep(standing, rule) and dice.random() < _AT_THE_PAGE:
                 standing = keep(standing, rule, now)
                 found.kept += 1
-        if standing.stops_at is not None and now >= standing.stops_at:
+        if may_stop(standing, now):
             stopped = minute
             found.warned = min(found.warned, (now - warned_at) / MINUTE)
             break

@@ -77,6 +77,27 @@ async def test_while_the_hub_can_not_see_pods_the_culler_is_told_nothing(
     assert told.value.status_code == 503
 
 
+async def test_the_culler_is_told_to_stop_only_who_was_warned_and_is_unused_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage, handler, told = Stage(monkeypatch), object.__new__(idle_pages.UsedHandler), list[Any]()
+    handler.initialize(stage.watch)
+    monkeypatch.setattr(handler, "expanded_scopes", {idle_pages.READ_USE}, raising=False)
+    monkeypatch.setattr(handler, "answer", told.append)
+    monkeypatch.setattr(idle_pages, "_url", lambda it: it.server[0])
+    await stage.look_each_minute(10, ann=0.0, bob=0.5)
+
+    stage.now += 60
+    await handler.get()
+    await stage.look(0, ann=0.0, bob=0.5)
+    await handler.get()
+
+    seen = [it["servers"] for it in told]
+    assert [it["ann"]["stop"] for it in seen] == [False, True]
+    assert [it["ann"]["stops_in_seconds"] for it in seen] == [0, 0]
+    assert [it["bob"]["stop"] for it in seen] == [False, False]
+
+
 @pytest.mark.parametrize("rule", [RULE, None])
 async def test_nothing_is_said_of_a_server_that_is_used_or_of_somebody_elses(
     monkeypatch: pytest.MonkeyPatch, rule: WhenIdle | None

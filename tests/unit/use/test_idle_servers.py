@@ -19,6 +19,7 @@ from gpuspawner.use.idle_servers import (
     after,
     keep,
     may_keep,
+    may_stop,
     use_of,
 )
 
@@ -109,7 +110,7 @@ def test_a_stop_always_has_a_warning_before_it_that_lasted(
             unused_since = now
         if seen is not IDLE:
             unused_since = None
-        if standing.stops_at is not None and now >= standing.stops_at:
+        if may_stop(standing, now):
             assert unused_since is not None
             assert now - unused_since >= RULE.warning
 

@@ -97,6 +97,9 @@ class Stage:
         await self.watch.look()
         await asyncio.gather(*self.tasks)
 
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+
     async def look_each_minute(self, minutes: int, **used: float) -> None:
         for _ in range(minutes):
             await self.look(**used)
@@ -137,6 +140,10 @@ def stands(stage: Stage) -> dict[str, tuple[str, float | None]]:
     }
 
 
+def may_stop(stage: Stage) -> bool:
+    return stage.watch.may_stop(stage.watch.servers[ANN])
+
+
 async def stays(stage: Stage) -> dict[str, bool]:
     return {it.server[0]: it.stays async for it in stage.watch.standings()}
 
@@ -158,10 +165,29 @@ async def test_who_does_not_use_a_gpu_is_warned_and_others_are_not(
 async def test_after_the_warning_the_server_may_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch)
 
-    await stage.look(ann=0.0)
     await stage.look_each_minute(10, ann=0.0)
+    assert not may_stop(stage)
+    await stage.look(ann=0.0)
 
     assert stands(stage)["ann"] == ("unused", 0)
+    assert may_stop(stage)
+
+
+async def test_a_server_is_stopped_only_by_a_look_that_began_after_the_warning_was_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may have computed since an earlier one read its use: Prometheus may be slow."""
+    stage = Stage(monkeypatch)
+    await stage.look_each_minute(10, ann=0.0)
+    stage.source.meanwhile = lambda: stage.pass_by(30)
+
+    await stage.look(59, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 0)
+    assert not may_stop(stage)
+    await stage.look(ann=0.0)
+    assert may_stop(stage)
+    await stage.look(ann=0.5)
+    assert not may_stop(stage)
 
 
 async def test_a_warning_ends_if_no_look_ends_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,6 +410,17 @@ async def test_a_look_that_is_too_long_ago_says_nothing(monkeypatch: pytest.Monk
 
     assert not stage.watch.servers
     assert not stage.watch.keep(ANN)
+
+
+async def test_what_a_look_says_is_as_old_as_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch)
+    stage.source.meanwhile = lambda: stage.pass_by(100)
+    await stage.look(ann=0.0)
+
+    stage.now += 79
+    assert stage.watch.find(ANN)
+    stage.now += 1
+    assert not stage.watch.find(ANN)
 
 
 async def test_a_shorter_time_counts_while_others_wait_for_what_it_has(
