@@ -34,10 +34,33 @@ class ServerMeta(BareMeta, frozen=True):
     annotations: ServerAnnotations | None = None
 
 
-class Started(KubeStruct, frozen=True):
-    """When the kubelet began to run a pod, in RFC 3339; "" before that."""
+class Running(KubeStruct, frozen=True):
+    """A container that runs."""
+
+    started_at: str | None = None
+
+
+class RunningState(KubeStruct, frozen=True):
+    """Since when a container runs, if it does."""
+
+    running: Running | None = None
+
+
+class RunningStatus(KubeStruct, frozen=True):
+    """The status of a container."""
+
+    state: RunningState | None = None
+
+
+class ServerStatus(KubeStruct, frozen=True):
+    """The status of a server's pod.
+
+    Attributes:
+        start_time: When its kubelet took it, in RFC 3339; "" before that.
+    """
 
     start_time: str = ""
+    container_statuses: list[RunningStatus] | None = None
 
 
 class ServerPodSpec(PodSpec, frozen=True):
@@ -51,7 +74,17 @@ class ServerPod(KubeStruct, frozen=True):
 
     metadata: ServerMeta = ServerMeta()
     spec: ServerPodSpec = ServerPodSpec()
-    status: Started = Started()
+    status: ServerStatus = ServerStatus()
+
+    @property
+    def runs_since(self) -> datetime | None:
+        """When its container began to run, of several the last; None if none runs.
+
+        That is after the pull of its image, which may take longer than a server may be idle.
+        """
+        states = (it.state for it in self.status.container_statuses or ())
+        began = (moment(it.running.started_at) for it in states if it and it.running)
+        return max((it for it in began if it), default=None)
 
     @property
     def ends_at(self) -> datetime | None:

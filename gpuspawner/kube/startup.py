@@ -8,6 +8,7 @@ import msgspec
 from .meta import BareMeta, Condition, KubeStruct, ResourceRequirements
 from .objects import UNDECODABLE, strict_convert
 from .pods import Named, Volume
+from .servers import Running
 
 
 class StartingMeta(BareMeta, frozen=True):
@@ -53,12 +54,6 @@ class Waiting(KubeStruct, frozen=True):
 
     reason: str = ""
     message: str = ""
-
-
-class Running(KubeStruct, frozen=True):
-    """A container that runs."""
-
-    started_at: str | None = None
 
 
 class Terminated(KubeStruct, frozen=True):

@@ -7,8 +7,8 @@ from datetime import datetime
 import msgspec
 
 from gpuspawner.kube.autoscaling import Event
+from gpuspawner.kube.servers import Running
 from gpuspawner.kube.startup import (
-    Running,
     StartingContainer,
     StartingContainerStatus,
     StartingPod,

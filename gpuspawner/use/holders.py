@@ -10,7 +10,7 @@ import msgspec
 from gpuspawner.cluster.background import Turn
 from gpuspawner.compat.stored_servers import RunningServer, running_servers
 from gpuspawner.kube.kueue import is_gated
-from gpuspawner.kube.meta import Key, moment
+from gpuspawner.kube.meta import Key
 from gpuspawner.policies.policies import Amount, Measure, What
 from gpuspawner.runtime import Runtime
 from gpuspawner.use.census import NodeGpus
@@ -26,7 +26,7 @@ class Holder(msgspec.Struct, gc=False, frozen=True):
     Attributes:
         accelerator: Its display name, or its resource.
         node: "" until it has one.
-        since: When its node began to start it; None before that.
+        since: Since when it runs; None before that.
         used: When somebody used it last; None if nobody has.
         use: What is known of the use of its GPUs; None if nothing is.
         is_queued: Whether a queue of Kueue holds it back.
@@ -77,7 +77,7 @@ async def holders(
                 names.get(accelerator, accelerator),
                 charge.of(ALL_GPUS),
                 on,
-                moment(pod.status.start_time),
+                pod.runs_since,
                 of.used.replace(tzinfo=UTC) if of.used is not None else None,
                 use.get(key),
                 is_gated(pod.spec.scheduling_gates),

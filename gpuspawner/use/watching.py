@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gpuspawner.compat.activity import unused_for
 from gpuspawner.compat.jupyterhub import hub, running
-from gpuspawner.kube.meta import Key, moment
+from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerAnnotations, ServerPod
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
@@ -229,8 +229,7 @@ class UseWatch:
 
     def _watched(self, spawner: Any, pod: ServerPod, gpus: int) -> Watched:
         granted = spawner.gpuspawner_gates.server_state.granted
-        began = moment(pod.status.start_time)
-        key, rule = pod.metadata.key, granted.idle
+        key, began, rule = pod.metadata.key, pod.runs_since, granted.idle
         names = pod.metadata.annotations or ServerAnnotations()
         has = self._kind(key), gpus, began, rule
         return Watched(spawner, key, pod.metadata.uid, *has, began_as=names.user)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -50,6 +51,34 @@ def test_a_server_s_pod_has_what_tells_whose_it_is_and_when_it_ends() -> None:
     assert pod.spec.active_deadline_seconds == 3600
     assert pod.spec.node_selector == {"gpu": "t4"}
     assert pod.status.start_time == "2026-11-23T11:00:00Z"
+
+
+def running(*since: str) -> list[dict[str, Any]]:
+    return [{"name": "notebook", "state": {"running": {"startedAt": it}}} for it in since]
+
+
+PULLING = {"name": "notebook", "state": {"waiting": {"reason": "ContainerCreating"}}}
+
+
+@pytest.mark.parametrize(
+    ("containers", "since"),
+    [
+        (None, None),
+        ([{"name": "notebook"}], None),
+        ([PULLING], None),
+        (running("soon"), None),
+        (running("2026-11-23T11:25:00Z"), "2026-11-23T11:25:00+00:00"),
+        ([*running("2026-11-23T11:25:00Z"), PULLING], "2026-11-23T11:25:00+00:00"),
+        (running("2026-11-23T11:25:00Z", "2026-11-23T11:30:00Z"), "2026-11-23T11:30:00+00:00"),
+    ],
+)
+def test_a_server_runs_since_its_images_were_pulled(
+    containers: list[dict[str, Any]] | None, since: str | None
+) -> None:
+    pod = read(status={"startTime": "2026-11-23T11:00:00Z", "containerStatuses": containers})
+
+    assert isinstance(pod, ServerPod)
+    assert pod.runs_since == (datetime.fromisoformat(since) if since else None)
 
 
 def test_annotations_of_others_are_not_kept() -> None:

@@ -21,6 +21,12 @@ def container(**amounts: object) -> Plain:
     return {"name": "notebook", "resources": {"requests": requests, "limits": requests}}
 
 
+def started(pulled: str, began: str) -> Plain:
+    """Make the status of a pod that has pulled its image since one time, and runs since another."""
+    state = {"running": {"startedAt": began}}
+    return {"startTime": pulled, "containerStatuses": [{"name": "notebook", "state": state}]}
+
+
 def labels_of(user: str, server: str = "") -> dict[str, str]:
     """The labels that KubeSpawner gives to a user's pod."""
     return {USER: label_of(user), SERVER: label_of(server)}

@@ -15,7 +15,7 @@ from gpuspawner.use.holders import Holder, holders
 from gpuspawner.use.live_census import LiveCensus
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import A100, StillHub
-from tests.unit.makers.policy_pods import container, plain, read
+from tests.unit.makers.policy_pods import container, plain, read, started
 from tests.unit.makers.profile_lists import GPU as PROFILE
 from tests.unit.makers.worlds import labelled, node
 from tests.unit.use.facts import fact
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TRAITS: dict[str, Any] = {"autoscaling": "none", "gpu_use": True}
 OFFERED: dict[str, Any] = {"accelerators": {"a100": A100}}
 A100_LABEL = {"gpu": "a100"}
-STARTED = {"startTime": "2026-11-27T06:30:00Z"}
+PULLS, RUNS = "2026-11-27T06:05:00Z", "2026-11-27T06:30:00Z"
 ON_A = {"nodeName": "a", "nodeSelector": {"gpu": "a100"}}
 
 
@@ -71,7 +71,9 @@ async def test_a_server_has_its_owner_its_accelerator_its_node_and_its_times(
     row.last_activity = datetime(2026, 11, 27, 7, 0)  # noqa: DTZ001, as the hub stores it
     holding.database.session.commit()
     holding.use["jhub", "jupyter-ann--thesis"] = idle = fact("idle", seconds=60)
-    holding.add({**plain("ann", "thesis", **ON_A), "status": STARTED}, ann.id, "thesis")
+    holding.add(
+        {**plain("ann", "thesis", **ON_A), "status": started(PULLS, RUNS)}, ann.id, "thesis"
+    )
 
     assert await holding.found() == [
         Holder(
@@ -101,6 +103,16 @@ async def test_a_server_whose_pod_has_no_node_yet_has_no_times(holding: Holding)
         None,
         None,
     )
+
+
+async def test_a_server_whose_image_is_pulled_does_not_run_yet(holding: Holding) -> None:
+    ann = holding.database.user("ann")
+    holding.database.server(ann)
+    holding.add({**plain("ann", **ON_A), "status": {"startTime": PULLS}}, ann.id)
+
+    (found,) = await holding.found()
+
+    assert found.since is None
 
 
 @pytest.mark.parametrize(

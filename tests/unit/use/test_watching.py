@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from gpuspawner.kube.servers import ServerAnnotations, ServerPod, Started
+from gpuspawner.kube.servers import ServerAnnotations, ServerPod
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.reservations.granted import Granted, WhenIdle
@@ -23,6 +23,7 @@ from gpuspawner.use import watching
 from gpuspawner.use.idle_servers import DeviceUse, UseState, Window
 from gpuspawner.use.prometheus import UseUnknownError
 from gpuspawner.use.watching import UseWatch
+from tests.unit.makers.policy_pods import read, started
 from tests.unit.use.facts import fact
 from tests.waiting import UNIT_PATIENCE
 
@@ -65,8 +66,7 @@ class Stage:
         self.now = 0.0
         self.waiting: dict[str, int] = {}
         self.tasks: list[asyncio.Task[None]] = []
-        began = datetime.fromtimestamp(NOW - 9 * 3600, UTC).isoformat()
-        self.pods = {("hub", f"jupyter-{it}"): server_pod(it, began) for it in ("ann", "bob")}
+        self.pods = {("hub", f"jupyter-{it}"): server_pod(it, 9 * 3600) for it in ("ann", "bob")}
         self.charges = {key: charge("a100") for key in self.pods}
         self.sees_pods = True
         running: Any = SimpleNamespace(
@@ -88,8 +88,7 @@ class Stage:
 
     def replace_pod(self, name: str, seconds: float) -> None:
         """Let a server have a pod that has run for so many seconds."""
-        began = datetime.fromtimestamp(NOW - seconds, UTC).isoformat()
-        self.pods["hub", f"jupyter-{name}"] = server_pod(name, began)
+        self.pods["hub", f"jupyter-{name}"] = server_pod(name, seconds)
 
     async def look(self, seconds_later: float = 60, **used: float) -> None:
         self.now += seconds_later
@@ -127,10 +126,13 @@ def charge(accelerator: str) -> Charge:
     return Charge(frozenset({"ann"}), amounts=one, accelerator=accelerator)
 
 
-def server_pod(name: str, began: str) -> ServerPod:
-    pod = ServerPod(status=Started(began))
-    vars_ = {"namespace": "hub", "name": f"jupyter-{name}", "uid": f"{name} {began}"}
-    return ServerPod(metadata=type(pod.metadata)(**vars_), status=pod.status)
+def server_pod(name: str, seconds: float) -> ServerPod:
+    """Make a pod whose image was pulled for an hour before it has run for so many seconds."""
+    pulled, began = (
+        datetime.fromtimestamp(NOW - it, UTC).isoformat() for it in (seconds + 3600, seconds)
+    )
+    metadata = {"namespace": "hub", "name": f"jupyter-{name}", "uid": f"{name} {began}"}
+    return read({"metadata": metadata, "status": started(pulled, began)})
 
 
 def stands(stage: Stage) -> dict[str, tuple[str, float | None]]:
@@ -444,6 +446,20 @@ async def test_without_a_policy_the_use_is_known_and_nobody_is_warned(
 
     assert stands(stage) == {"ann": ("unused", None), "bob": ("used", None)}
     assert not stage.noted
+
+
+async def test_the_pull_of_the_image_does_not_count_as_time_without_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The exporter names the pod from then on: its node has given it the GPU already."""
+    stage = Stage(monkeypatch)
+    stage.replace_pod("ann", seconds=3599)
+    await stage.look(ann=0.0)
+    assert stands(stage)["ann"] == ("unknown", None)
+
+    stage.replace_pod("ann", seconds=3600)
+    await stage.look(ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 600)
 
 
 async def test_a_new_pod_of_the_same_name_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
