@@ -173,7 +173,8 @@ class OpenFigures:
         used = running.accounts.usage.version if running.accounts is not None else 0
         last = use.record.facts[-1].at if use.record.facts else 0.0
         line, live = len(running.preflight.line), type(running.view.health())
-        return Shown({"is": str(hash((use.census.version, used, last, line, live)))})
+        computed = use.watch.version if use.watch is not None else 0
+        return Shown({"is": str(hash((use.census.version, used, computed, last, line, live)))})
 
 
 class StopHolderHandler(OfHubUse, StopHandler):

@@ -124,6 +124,7 @@ class UseWatch:
         self._servers: dict[Key, Watched] = {}  # by pods: their owners may be renamed
         self._earlier: dict[ServerName, IdleStanding] = {}  # from before the hub's start
         self._looked_at = -1e9  # when the last look began that has ended
+        self._version = 0
         self._pause = SECONDS
         self._unknown: set[float] = set()  # the windows of which it is logged
 
@@ -131,6 +132,11 @@ class UseWatch:
     def servers(self) -> Mapping[Key, Watched]:
         """What is known of servers that run still; empty if the last look is too long ago."""
         return {key: it for key in self._servers if (it := self.find(key))}
+
+    @property
+    def version(self) -> int:
+        """Changes whenever `servers` says something else of the use of one."""
+        return 0 if self._is_late() else self._version
 
     @property
     def sees_pods(self) -> bool:
@@ -244,6 +250,8 @@ class UseWatch:
         use = use_of(window, it.key, it.gpus, it.began) if window else None
         last = self._servers.get(it.key)
         before = last if last is not None and last.uid == it.uid else it
+        if use != before.use:
+            self._version += 1
         used_at = self._clock() if use is not None and use.is_used else before.used_at
         it = replace(it, use=use, used_at=used_at)
         if it.rule is None:

@@ -1,0 +1,59 @@
+"""An open page of GPUs is told that something has changed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuspawner.use.gpus_page import OpenFigures
+from gpuspawner.use.live_census import LiveCensus
+from gpuspawner.use.record import Record
+from gpuspawner.use.watching import UseWatch
+from tests.unit.makers.hubs import StillHub
+from tests.unit.use.test_watching import Stage
+
+
+class Opened:
+    """A page that is open in a hub in which nothing but the use of GPUs changes."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, watch: UseWatch | None) -> None:
+        hub: Any = SimpleNamespace(db=None, users={})
+        still = StillHub(patch)
+        running = still.runtime(still.spawner(gpu_use=True))
+        census = LiveCensus(hub, running)
+        use: Any = SimpleNamespace(census=census, running=running, record=Record(), watch=watch)
+        self._figures = OpenFigures(use)
+        self._last: object = None
+
+    async def is_told(self) -> bool:
+        """Return whether it is told of something since this was asked last."""
+        before, self._last = self._last, (await self._figures.answer()).found
+        return before != self._last
+
+
+async def test_an_open_page_is_told_when_the_use_of_a_server_changes_and_when_it_is_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    page = Opened(monkeypatch, stage.watch)
+    await stage.look(ann=0.0, bob=0.5)
+    assert await page.is_told()
+
+    await stage.look(ann=0.0, bob=0.5)
+    assert not await page.is_told()
+    await stage.look(ann=0.9, bob=0.5)
+    assert await page.is_told()
+    stage.now += 180
+    assert await page.is_told()
+    await stage.look(ann=0.9, bob=0.5)
+    assert await page.is_told()
+
+
+async def test_without_a_prometheus_an_open_page_is_told_nothing_of_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page = Opened(monkeypatch, None)
+    assert await page.is_told()
+    assert not await page.is_told()
