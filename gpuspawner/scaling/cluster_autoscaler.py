@@ -210,15 +210,18 @@ class _GroupNames:
         """Return the group of the node; None if it is in none, or in one of several."""
         pool = next((node.labels[it] for it in POOL_LABELS if node.labels.get(it)), "")
         found = self.of_pool(pool)
-        if len(found) != 1:
+        # On GKE, the cluster's name stands before the pool's, and both may have hyphens: this may
+        # be the pool "gpu" of "c-big", or "big-gpu" of "c". Only the names of its nodes tell.
+        if len(found) != 1 or self._bases[found[0]].startswith(_GKE):
             near = found or (self._bases if node.name.startswith(self._starts) else ())
             found = [it for it in near if _begins(node.name, self._bases[it])]
         return found[0] if len(found) == 1 else None
 
     def of_pool(self, pool: str) -> list[str]:
-        """Return the groups that are named after a pool."""
+        """Return the groups that seem to be named after a pool; on GKE, some may not be."""
         if pool not in self._by_pool:
-            found = [name for name, base in self._bases.items() if _ends_in(base, pool)]
+            called = _called_after(pool)
+            found = [name for name, base in self._bases.items() if called.fullmatch(base)]
             self._by_pool[pool] = found
         return self._by_pool[pool]
 
@@ -236,16 +239,26 @@ class _OfPool(msgspec.Struct, frozen=True):
         return all(self.group in found for found in named)
 
 
-# What clouds and tools add to the names of pools and groups: an id, and no word of another name.
-_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8}|\d+-vmss|NodeGroup-\w+"
-_AFTER_POOL = re.compile(rf"(?:-(?:{_ID}))?")
+_GKE = ("gke-", "gk3-")  # the second is Autopilot's
+_HASH = "[0-9a-f]{8}"
 _AFTER_GROUP = re.compile(r"-?[0-9a-z]+")
 
 
-def _ends_in(base: str, pool: str) -> bool:
-    """Whether a group's name ends in the pool's, but for an id."""
-    _, found, after = f"-{base}".rpartition(f"-{pool}")
-    return bool(pool and found) and _AFTER_POOL.fullmatch(after) is not None
+def _called_after(pool: str) -> re.Pattern[str]:
+    """Return how GKE, AKS, EKS, eksctl, Magnum and others name the group of a pool.
+
+    Nothing else may stand around the pool's name: it may end that of another pool, as ``gpu`` ends
+    ``big-gpu``. Sources: the clouds' documentation, and ``magnum_manager_impl.go`` of Cluster
+    Autoscaler.
+    """
+    name = re.escape(pool)
+    return re.compile(
+        rf"(?:{'|'.join(_GKE)}).+-{name}-{_HASH}"
+        rf"|aks-{name}-\d+-vmss"
+        rf"|eks-{name}-{_HASH}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}"
+        rf"|eksctl-(?:(?!-nodegroup-).)+-nodegroup-{name}-NodeGroup-\w+"
+        rf"|{name}(?:-{_HASH})?"
+    )
 
 
 def _begins(node: str, base: str) -> bool:

@@ -29,6 +29,7 @@ from tests.unit.makers.outlooks import (
 )
 
 ZONE = "topology.kubernetes.io/zone"
+GKE, EKSCTL = "cloud.google.com/gke-nodepool", "alpha.eksctl.io/nodegroup-name"
 SOON = MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True, is_listed=True)
 PERHAPS = MayScaleUp(Source.CLUSTER_AUTOSCALER)
 STARTS = [{"key": "startup-taint.cluster-autoscaler.kubernetes.io/cilium", "effect": "NoSchedule"}]
@@ -144,12 +145,12 @@ def test_of_a_target_of_millions_only_hundreds_of_nodes_are_counted() -> None:
 
 
 def test_pools_that_pods_make_up_do_not_fill_the_memory() -> None:
-    names = _GroupNames(("eks-gpu",))
+    names = _GroupNames((f"eks-gpu-{UUID}",))
     for number in range(2000):
         names.of_pool(f"made-up-{number}")
 
     assert len(names._by_pool) <= _MOST_POOLS
-    assert names.of_pool("gpu") == ["eks-gpu"]
+    assert names.of_pool("gpu") == [f"eks-gpu-{UUID}"]
 
 
 def test_no_group_is_named_after_an_empty_label() -> None:
@@ -189,20 +190,26 @@ def test_nodes_that_differ_as_all_nodes_do_are_of_one_kind() -> None:
 
 
 def test_a_pool_at_zero_is_no_hope_for_a_pod_that_selects_another_one_by_name() -> None:
-    key = "cloud.google.com/gke-nodepool"
     full, empty = group("a100", 1, 1), group("gke-c-t4-1a2b3c4d-grp", 0, 3, registered=0)
-    nodes = (node("a100-x", labels={key: "a100"}, unschedulable=True),)
+    nodes = (node("a100-x", labels={GKE: "a100"}, unschedulable=True),)
 
-    assert why(look(full, empty, nodes=nodes, asked=asks(selector={key: "a100"}))) == [
+    assert why(look(full, empty, nodes=nodes, asked=asks(selector={GKE: "a100"}))) == [
         WhyNoNode.AT_MAXIMUM,
         WhyNoNode.NO_SUCH_MACHINE,
     ]
     growing = group("t4", 1, 3, registered=0)
     assert isinstance(
-        look(full, growing, nodes=nodes, asked=asks(selector={key: "a100"})), CannotScaleUp
+        look(full, growing, nodes=nodes, asked=asks(selector={GKE: "a100"})), CannotScaleUp
     )
-    for selector in ({key: "t4"}, {}, {key: "cut-because-it-is-long"}):
+    for selector in ({GKE: "t4"}, {}, {GKE: "cut-because-it-is-long"}):
         assert look(full, empty, nodes=nodes, asked=asks(selector=selector)) == MAY
+
+
+def test_a_pod_that_selects_a_pool_without_a_group_of_its_name_may_get_a_node_of_another() -> None:
+    similar = group("eksctl-c-nodegroup-big-gpu-NodeGroup-1A2B3C", 3, 3, registered=3)
+    unnamed = group(f"eks-{UUID}", 0, 3, registered=0)
+
+    assert look(similar, unnamed, nodes=(), asked=asks(selector={EKSCTL: "gpu"})) == MAY
 
 
 @pytest.mark.parametrize(
@@ -211,24 +218,33 @@ def test_a_pool_at_zero_is_no_hope_for_a_pod_that_selects_another_one_by_name() 
         (f"eks-gpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1.ec2.internal"),
         (
             "gke-c1-gpu-1a2b3c4d-grp",
-            {"cloud.google.com/gke-nodepool": "gpu"},
+            {GKE: "gpu"},
             "gke-c1-gpu-1a2b3c4d-x1yz",
         ),
         (
             "https://example.com/zones/z/instanceGroups/gke-c-gpu-1a2b3c4d-grp",
-            {"cloud.google.com/gke-nodepool": "gpu"},
+            {GKE: "gpu"},
             "gke-c-gpu-1a2b3c4d-x1yz",
+        ),
+        (
+            "gk3-c-nap-1x2y3z-1a2b3c4d-grp",
+            {GKE: "nap-1x2y3z"},
+            "gk3-c-nap-1x2y3z-1a2b3c4d-x1yz",
         ),
         ("aks-gpu-12345678-vmss", {"agentpool": "gpu"}, "aks-gpu-12345678-vmss000001"),
         (
             "eksctl-c-nodegroup-gpu-NodeGroup-1A2B3C",
-            {"alpha.eksctl.io/nodegroup-name": "gpu"},
+            {EKSCTL: "gpu"},
             "ip-10-0-0-1",
         ),
+        ("gpu-1a2b3c4d", {"magnum.openstack.org/nodegroup": "gpu"}, "c-gpu-node-0"),
         ("gpu", {"doks.digitalocean.com/node-pool": "gpu"}, "gpu-x1y2z"),
         ("gpu", {}, "gpu-1a2b3c4d"),
     ],
-    ids=["eks", "gke", "gke url", "aks", "eksctl", "doks", "node name alone"],
+    ids=[
+        "eks", "gke", "gke url", "gke autopilot", "aks", "eksctl", "magnum", "doks",
+        "node name alone",
+    ],
 )  # fmt: skip
 def test_a_node_is_matched_to_its_group(name, labels, node_name) -> None:
     present = node(node_name, 1, labels=labels, unschedulable=True)
@@ -241,6 +257,13 @@ def test_a_node_is_matched_to_its_group(name, labels, node_name) -> None:
     [
         (f"eks-gpu-large-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1"),
         (f"eks-mygpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1"),
+        (f"eks-big-gpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1"),
+        ("eksctl-c-nodegroup-big-gpu-NodeGroup-1A2B3C", {EKSCTL: "gpu"}, "ip-10-0-0-1"),
+        ("eksctl-c-nodegroup-a-nodegroup-gpu-NodeGroup-1A2B3C", {EKSCTL: "gpu"}, "ip-10-0-0-1"),
+        ("gke-c-big-gpu-1a2b3c4d-grp", {GKE: "gpu"}, "gke-c-gpu-9f8e7d6c-x1yz"),
+        ("gk3-c-big-gpu-1a2b3c4d-grp", {GKE: "gpu"}, "gk3-c-gpu-9f8e7d6c-x1yz"),
+        ("big-gpu-1a2b3c4d", {"magnum.openstack.org/nodegroup": "gpu"}, "c-gpu-node-0"),
+        ("big-gpu", {"doks.digitalocean.com/node-pool": "gpu"}, "gpu-x1y2z"),
         ("gpu", {}, "gpu-large-1"),
         ("gpu", {}, "gpularge-1"),
         ("gpu", {}, "gpu"),
@@ -253,7 +276,7 @@ def test_a_node_of_a_similar_name_belongs_to_no_group(name, labels, node_name) -
 
 
 def test_groups_of_one_pool_in_several_zones_are_told_apart_by_their_nodes() -> None:
-    pool = {"cloud.google.com/gke-nodepool": "gpu"}
+    pool = {GKE: "gpu"}
     nodes = (
         node("gke-c-gpu-1a2b3c4d-aaaa", 1, labels=pool, unschedulable=True),
         node("gke-c-gpu-5e6f7a8b-bbbb", 1, labels=pool, unschedulable=True),
