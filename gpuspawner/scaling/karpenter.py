@@ -1,12 +1,14 @@
 """Karpenter's NodePools: what they may still add, by their limits and their NodeClaims.
 
 Karpenter (``pkg/controllers/provisioning/scheduling``, v1.14.1) adds an instance type only if its
-capacity is within what is left of every limit. Its API doesn't tell the instance types; a pool's
-nodes and NodeClaims show those that it has made. They are sorted by pool once for all pods that are
-judged at a moment: in a cluster of thousands of nodes, reading all of them for each pool and each
-pod takes a second.
+capacity is within what is left of every limit. A type with one GPU takes one of a limit, even if
+its node will offer four shares of it. Its API doesn't tell the instance types; a pool's nodes and
+NodeClaims show those that it has made. They are sorted by pool once for all pods that are judged at
+a moment: in a cluster of thousands of nodes, reading all of them for each pool and each pod takes a
+second.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
 
@@ -32,7 +34,11 @@ POOL = "karpenter.sh/nodepool"
 
 
 class SeenNode(msgspec.Struct, frozen=True):
-    """A kind of node that a pool has made: as it will be, and what counts against its limits."""
+    """A kind of node that a pool has made: as it will be, and what counts against its limits.
+
+    Attributes:
+        capacity: The instance type's, if a NodeClaim has told it.
+    """
 
     node: NodeInfo
     capacity: Amounts
@@ -154,6 +160,7 @@ class Karpenter:
         self._objects = objects
         self._nodes = KarpenterNodes(state, objects)
         self._seen: dict[tuple[str, str], SeenNode] = {}
+        self._capacities: dict[tuple[str, str], Amounts] = {}
 
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each NodePool can grow for the pod of *filters*."""
@@ -186,8 +193,8 @@ class Karpenter:
             max_nodes=_count(pool.spec.limits),
             machines=tuple(Machine(it.node, _affordable(left, it.capacity)) for it in seen),
             is_complete=_lists_seen_types(pool, [it.node for it in seen]),
-            rest={it: nanos // _unit(it) for it, nanos in left.items() if it != _NODES},
-            coming=tuple(self._coming(its, starting)),
+            rest={it: _offered(it, nanos, seen) for it, nanos in left.items() if it != _NODES},
+            coming=tuple(self._coming(name, its, starting)),
             requirements=requirements,
             obstacle=_obstacle(pool, left, dict(filters.asked)),
         )
@@ -196,24 +203,42 @@ class Karpenter:
         """Forget pools that don't exist any more; one that comes back may have other machines."""
         if self._objects.known("NodePool") and any(name not in names for name, _ in self._seen):
             self._seen = {it: seen for it, seen in self._seen.items() if it[0] in names}
+            self._capacities = {
+                it: self._capacities[it] for it in self._seen if it in self._capacities
+            }
 
     def _see(self, pool: str, its: PoolNodes, joined: Iterable[NodeInfo]) -> None:
         """Keep what the pool's nodes show; only nodes tell how much DaemonSets' pods take."""
-        found = dict(its.made)
+        found = {it.type: self._with_room(pool, it) for it in its.made.values()}
         for node in (*its.settled.values(), *joined):
             seen = SeenNode(like(node), node.capacity)
             known = found.get(seen.type)
             if known is None or devices(seen.capacity) >= devices(known.capacity):
                 found[seen.type] = seen
-        self._seen.update({(pool, its_type): seen for its_type, seen in found.items()})
+        self._capacities.update({(pool, it.type): it.capacity for it in its.made.values()})
+        for its_type, seen in found.items():
+            key = pool, its_type
+            self._seen[key] = SeenNode(seen.node, self._capacities.get(key, seen.capacity))
 
-    def _coming(self, its: PoolNodes, starting: set[str]) -> Iterable[NodeInfo]:
+    def _with_room(self, pool: str, made: SeenNode) -> SeenNode:
+        """Return what a NodeClaim says of its node, with the room that nodes of its type had.
+
+        A NodeClaim doesn't know how the node will share its devices.
+        """
+        seen, node = self._seen.get((pool, made.type)), made.node
+        if seen is None or devices(seen.node.allocatable) < devices(made.capacity):
+            return made
+        room = seen.node.allocatable
+        return SeenNode(new_node(node.name, node.labels, node.taints, room), made.capacity)
+
+    def _coming(self, pool: str, its: PoolNodes, starting: set[str]) -> Iterable[NodeInfo]:
         for name, made in its.open:
+            node = self._with_room(pool, made).node
             present = self._state.nodes.get(name)
             if present is None:
-                yield made.node
+                yield node
             elif name in starting:
-                yield arriving(present, made.node)
+                yield arriving(present, node)
 
 
 def _requirements(pool: NodePool) -> PoolRequirements:
@@ -262,6 +287,17 @@ def _affordable(left: _Nanos, capacity: Amounts) -> int | None:
         if amount > 0:
             counts.append(max(0, nanos // (amount * _unit(resource))))
     return min(counts, default=None)
+
+
+def _offered(resource: str, nanos: int, seen: Iterable[SeenNode]) -> float:
+    """Return the most that nodes offer within what is left of a limit: of shared GPUs, more."""
+    amount = nanos // _unit(resource)
+    most: float = amount
+    for it in seen:
+        offered, counted = it.node.allocatable.get(resource, 0), it.capacity.get(resource, 0)
+        if offered > counted:
+            most = max(most, amount * offered // counted if counted else math.inf)
+    return most
 
 
 def _unit(resource: str) -> int:

@@ -49,7 +49,7 @@ class Growth:
         max_nodes: As in `CanScaleUp`.
         machines: The kinds of nodes that it is known to make.
         is_complete: Whether it makes no other kinds.
-        rest: What its limits leave of resources, for nodes of all kinds together.
+        rest: What nodes of all kinds together can offer of resources within its limits.
         coming: Nodes on their way, each with the room that it will have.
         requested: How many more are on their way, without saying what they will be.
         requirements: What holds for all its nodes; None if that isn't known.
@@ -63,7 +63,7 @@ class Growth:
     max_nodes: int | None = None
     machines: tuple[Machine, ...] = ()
     is_complete: bool = False
-    rest: Mapping[str, int] = field(default_factory=dict)
+    rest: Mapping[str, float] = field(default_factory=dict)
     coming: tuple[NodeInfo, ...] = ()
     requested: int = 0
     minutes: float | None = None
@@ -83,8 +83,7 @@ class Growth:
         coming = sum(max(0, node.free.get(resource, 0)) for node in self.coming)
         if self.obstacle:
             return coming
-        rest: float = self.rest.get(resource, math.inf)
-        return coming + min(rest, self._most_by_kind(resource))
+        return coming + min(self.rest.get(resource, math.inf), self._most_by_kind(resource))
 
     def _most_by_kind(self, resource: str) -> float:
         if not self.is_complete:

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 
-from gpuspawner.kube.autoscaling import NodePool
+from gpuspawner.kube.autoscaling import NodeClaim, NodePool
 from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.scaling.node_pool import like, new_node
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
@@ -31,6 +31,7 @@ from tests.unit.makers.outlooks import (
 
 TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"
+GPU = "nvidia.com/gpu"
 OF_GPU = {"karpenter.sh/nodepool": "gpu"}
 SMALL = {**OF_GPU, TYPE: "g.small", ZONE: "a"}
 MAY = MayScaleUp(Source.KARPENTER)
@@ -339,6 +340,75 @@ def test_a_machine_of_a_kind_with_more_gpus_may_hold_all_that_wait() -> None:
         )
 
     assert cluster.outlook(pod("d", memory="1Gi", selector={})) == MAY
+
+
+def of_shares(
+    limit: int, used: int, *coming: Plain, types: tuple[Plain, ...] = (ONLY_SMALL,), name: str = GPU
+) -> Cluster:
+    """Return a cluster with a full machine of one GPU, which the device plugin shares in four."""
+    limited = pool(*types, limits={GPU: str(limit)}, used={GPU: str(used)})
+    shared = small("n", 0, unschedulable=True)
+    shared["status"]["allocatable"][name] = shared["status"]["capacity"][name] = "4"
+    objects = autoscalers((limited,), (claim("c", 1, on="n"), *coming))
+    return Cluster(state(shared), objects, "detect")
+
+
+def test_a_limit_counts_the_gpus_of_a_new_machine_and_not_the_shares_that_it_will_offer() -> None:
+    cluster = of_shares(5, 4)
+
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+
+
+def test_the_gpus_that_a_claim_has_told_count_when_it_is_gone_before_its_node() -> None:
+    cluster = of_shares(5, 4)
+    cluster.outlook(asks())
+    cluster.pools._objects.remove("NodeClaim", "", "c")
+
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+
+
+def test_a_limit_counts_the_gpus_of_a_new_machine_if_its_shares_have_another_name() -> None:
+    shared = "nvidia.com/gpu.shared"
+    one = {"name": "notebook", "resources": {"limits": {shared: "1"}}}
+    cluster = of_shares(1, 1, name=shared)
+
+    assert why(cluster.outlook(pod(selector={}, containers=[one]))) == LIMIT
+
+
+def test_a_claim_on_its_way_has_room_for_as_many_as_share_the_gpus_of_its_type() -> None:
+    cluster = of_shares(5, 5, claim("d", 1))
+    for name in ("b1", "b2", "b3", "b4"):
+        assert isinstance(cluster.outlook(pod(name, selector={})), CanScaleUp)
+        cluster.state.put(pod(name, selector={}))
+
+    assert why(cluster.outlook(pod("b5", selector={}))) == [WhyNoNode.TAKEN]
+
+
+def test_a_claim_for_a_pool_at_zero_does_not_hide_how_its_nodes_shared_their_gpus() -> None:
+    cluster = of_shares(1, 1)
+    cluster.outlook(asks())
+    cluster.state.remove("Node", "", "n")
+    cluster.state.put(pod("waits", selector={}))
+
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+
+
+def test_a_node_without_its_gpu_does_not_hide_what_a_later_claim_tells_of_its_type() -> None:
+    objects = autoscalers((pool(ONLY_SMALL),))
+    cluster = Cluster(state(small("n", 0)), objects, "detect")
+    cluster.outlook(asks())
+    objects.put(msgspec.convert(claim("c", 1), NodeClaim))
+
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+
+
+def test_those_who_wait_use_up_a_limit_by_the_shares_that_it_leaves() -> None:
+    cluster = of_shares(5, 4, types=())
+    for name in ("b1", "b2", "b3", "b4"):
+        assert isinstance(cluster.outlook(pod(name, selector={})), CanScaleUp | MayScaleUp), name
+        cluster.state.put(pod(name, selector={}))
+
+    assert why(cluster.outlook(pod("b5", selector={}))) == [WhyNoNode.TAKEN]
 
 
 def test_a_pod_that_waits_for_a_cpu_pool_takes_no_gpu_machine() -> None:
