@@ -54,7 +54,16 @@ class _Data(msgspec.Struct, frozen=True):
 
 
 class _Answer(msgspec.Struct, frozen=True):
+    """An answer, as Prometheus' "HTTP API" has it, and VictoriaMetrics' cluster version.
+
+    Attributes:
+        warnings: Errors despite which there is data, such as those of a remote read.
+        is_partial: Whether one of VictoriaMetrics' nodes hasn't answered.
+    """
+
     data: _Data
+    warnings: list[str] | None = None
+    is_partial: bool = msgspec.field(default=False, name="isPartial")
 
 
 class Prometheus:
@@ -108,6 +117,9 @@ class Prometheus:
             read = await asyncio.to_thread(msgspec.json.decode, answer.body, type=_Answer)
         except (HTTPError, OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise UseUnknownError(f"{self._host}: {error}") from error
+        if read.warnings or read.is_partial:
+            why = ", ".join(read.warnings or ["isPartial"])
+            raise UseUnknownError(f"{self._host}: the answer is incomplete: {why}")
         return read.data.result
 
 

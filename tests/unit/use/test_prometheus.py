@@ -32,6 +32,7 @@ class Played:
     Attributes:
         samples: The labels and values by the function and the metric of a query.
         status: Of its answers.
+        also: What its answers say beside the data.
         asked_by: The header with the name and the password of the last query.
     """
 
@@ -39,6 +40,7 @@ class Played:
         self.samples: dict[tuple[str, str], list[tuple[dict[str, str], object]]] = {}
         self.status = 200
         self.body: bytes | None = None
+        self.also: dict[str, object] = {}
         self.queries: list[str] = []
         self.asked_by = ""
 
@@ -51,7 +53,7 @@ class Played:
             if function in query and metric in query:
                 found += [{"metric": it, "value": [AT, str(value)]} for it, value in samples]
         data = {"resultType": "vector", "result": found}
-        return json.dumps({"status": "success", "data": data}).encode()
+        return json.dumps({"status": "success", "data": data, **self.also}).encode()
 
 
 @pytest.fixture
@@ -147,6 +149,36 @@ async def test_a_window_is_looked_at_in_steps_of_at_least_five_seconds(played) -
 
     assert any("[60s:5s]" in it for it in playing.queries)
     assert any("[7200s:120s]" in it for it in playing.queries)
+
+
+@pytest.mark.parametrize(
+    "also",
+    [
+        {"warnings": ["remote_read: remote server returned HTTP status 503"]},
+        {"isPartial": True},
+    ],
+    ids=["Prometheus and Thanos", "VictoriaMetrics"],
+)
+async def test_an_answer_that_calls_itself_incomplete_is_not_known(also, played) -> None:
+    playing, prometheus = played
+    playing.samples = {("_over_time", ENGINE): [(ANN, 0.0)]}
+    playing.also = also
+
+    with pytest.raises(UseUnknownError, match=r"127\.0\.0\.1.*incomplete"):
+        await prometheus.window(3600)
+
+
+@pytest.mark.parametrize(
+    "also",
+    [{"infos": ["PromQL info: metric might not be a counter"]}, {"warnings": []},
+     {"warnings": None}, {"isPartial": False}],
+)  # fmt: skip
+async def test_an_answer_with_notes_only_is_complete(also, played) -> None:
+    playing, prometheus = played
+    playing.samples = {("max_over_time", ENGINE): [(ANN, 0.5)]}
+    playing.also = also
+
+    assert (await prometheus.window(3600)).devices[KEY]
 
 
 @pytest.mark.parametrize(
