@@ -30,6 +30,7 @@ LABEL_KEY = rf"^((?=[^/]{{1,253}}/){_DOMAIN}/)?{_NAME}\Z"
 LABEL_VALUE = rf"^({_NAME})?\Z"
 OBJECT_NAME = rf"^(?=.{{1,253}}\Z){_DOMAIN}\Z"
 VOLUME_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z"
+PROMETHEUS_LABEL = r"^(?!__)[a-zA-Z_][a-zA-Z0-9_]*\Z"
 VARIABLE = r"^[-._A-Za-z][-._A-Za-z0-9]*\Z"
 MOUNT_PATH = r"^/[^:]*\Z"
 OPERATOR = r"^(In|NotIn|Exists|DoesNotExist|Gt|Lt)\Z"
@@ -56,6 +57,7 @@ WORDS = {
     "a letter or digit first and last",
     VOLUME_NAME: "is not a volume's name; up to 63 small letters, digits and '-', "
     "a letter or digit first and last",
+    PROMETHEUS_LABEL: "is not the name of a label in Prometheus, such as cluster",
     VARIABLE: "is not a name of an environment variable; use letters, digits, '_', '-' and '.', "
     "and no digit first",
     MOUNT_PATH: "is not an absolute path without ':'",

@@ -29,6 +29,10 @@ gpu_use = Union(
         The address of a Prometheus that scrapes NVIDIA's DCGM exporter, with a name and a password
         if it asks for them, percent-encoded: ``https://hub:a%2Fb@prometheus.example.org``. Without
         this key, the use of GPUs isn't known; the key ``idle`` of policies needs it.
+    ``prometheus_labels``
+        The labels that this cluster's series have, such as ``{"cluster": "prod"}``, if Prometheus
+        also has those of other clusters. Without this key, a pod of the same namespace and name in
+        another cluster counts as the server's own.
     ``notify``
         A function that tells an owner that a server will be stopped, for example by mail. It gets a
         dictionary with ``user``, ``server`` (``""`` for the default server), ``accelerator``,

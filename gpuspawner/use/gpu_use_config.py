@@ -7,9 +7,11 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
 from gpuspawner.kube.quoting import quote
+from gpuspawner.offers import texts
+from gpuspawner.offers.accelerators import check_entries
 from gpuspawner.offers.shapes import OfferError, Shape, Text, read
 
 READ_USE = "custom:gpuspawner:read:use"
@@ -17,6 +19,7 @@ READ_USE = "custom:gpuspawner:read:use"
 SCOPES = {READ_USE: {"description": "Read which servers use their GPUs."}}
 DAYS = 30
 _Days = Annotated[int, Meta(ge=1, le=366)]
+_Label = Annotated[str, Meta(pattern=texts.PROMETHEUS_LABEL)]
 Notify = Callable[[Mapping[str, Any]], Awaitable[object] | object]
 """An administrator's function that tells an owner of a warning; it gets what there is to tell."""
 
@@ -27,6 +30,11 @@ class WrittenUse(Shape, frozen=True):
     directory: Text | None = None
     days: _Days = DAYS
     prometheus: Text | None = None
+    prometheus_labels: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the names and the values of the labels."""
+        check_entries(self.prometheus_labels, _Label, str, ".prometheus_labels")
 
 
 class UseRules(msgspec.Struct, frozen=True):
@@ -37,12 +45,14 @@ class UseRules(msgspec.Struct, frozen=True):
         days: For how long they are kept there.
         prometheus: The address of a Prometheus that scrapes DCGM exporter; "" for none.
         notify: Tells owners of warnings.
+        prometheus_labels: Which labels a series must have, if others are somebody else's.
     """
 
     directory: Path | None = None
     days: int = DAYS
     prometheus: str = ""
     notify: Notify | None = None
+    prometheus_labels: Mapping[str, str] = {}
 
 
 def read_use(given: object) -> UseRules | None:
@@ -65,6 +75,7 @@ def read_use(given: object) -> UseRules | None:
         days=written.days,
         prometheus="" if written.prometheus is None else _address(written.prometheus),
         notify=notify,
+        prometheus_labels=written.prometheus_labels,
     )
 
 

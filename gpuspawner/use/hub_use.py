@@ -48,7 +48,8 @@ class HubUse:
         running.record = self.record.note
         self.watch: UseWatch | None = None
         if rules.prometheus:
-            self.watch = UseWatch(running, Prometheus(rules.prometheus), rules.notify)
+            source = Prometheus(rules.prometheus, rules.prometheus_labels)
+            self.watch = UseWatch(running, source, rules.notify)
             self._show(self.watch)
         Gauges(running, self.census, self.watch)
         idle_pages.serve(hub, self.record, self.watch)

@@ -6,6 +6,7 @@ that doesn't honour the exporter's labels puts ``exported_`` before those of the
 """
 
 import asyncio
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -71,9 +72,10 @@ class Prometheus:
 
     Args:
         address: Without the path of its API. It may have a name and a password, percent-encoded.
+        labels: Only series with these labels count.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, labels: Mapping[str, str] = {}) -> None:
         parts = urlsplit(address)
         login, _, self._host = parts.netloc.rpartition("@")
         self._address = parts._replace(netloc=self._host).geturl()
@@ -81,28 +83,30 @@ class Prometheus:
         name, _, password = map(unquote, login.partition(":"))
         named: dict[str, Any] = {"auth_username": name, "auth_password": password}
         self._login = named if login else {}
+        self._labels = _matchers(labels)
 
     async def window(self, seconds: float) -> Window:
         """As `UseSource.window`."""
         step = max(_LEAST_STEP, math.ceil(seconds / _STEPS))
         window, steps_of = f"[{seconds:.0f}s]", f"[{seconds:.0f}s:{step}s]"
+        engine, utilization = f"{ENGINE}{self._labels}", f"{UTILIZATION}{self._labels}"
         queries = (
-            f"max_over_time({ENGINE}{window})",
-            f"count_over_time((({ENGINE} >= 0) <= 1){steps_of})",
-            f"max_over_time({UTILIZATION}{window}) / 100",
-            f"count_over_time((({UTILIZATION} >= 0) <= 100){steps_of})",
+            f"max_over_time({engine}{window})",
+            f"count_over_time((({engine} >= 0) <= 1){steps_of})",
+            f"max_over_time({utilization}{window}) / 100",
+            f"count_over_time((({utilization} >= 0) <= 100){steps_of})",
         )
         found = [await self._ask(f"max by ({_BY}) ({it})") for it in queries]
         steps = max(1, seconds // step)
-        engine = list(_devices(found[0], found[1], steps))
-        utilization = _devices(found[2], found[3], steps)
-        whole = [it for it in utilization if not it[1].name[1]]  # of a slice, it says nothing
+        by_engine = _devices(found[0], found[1], steps)
+        by_utilization = _devices(found[2], found[3], steps)
+        whole = [it for it in by_utilization if not it[1].name[1]]  # of a slice, it says nothing
         times = [it.value[0] for samples in found for it in samples]
-        return Window(seconds, max(times, default=0.0), _by_pod([*engine, *whole]))
+        return Window(seconds, max(times, default=0.0), _by_pod([*by_engine, *whole]))
 
     async def _ask(self, query: str) -> list[_Sample]:
-        body = urlencode({"query": query})
         try:
+            body = urlencode({"query": query})
             answer = await AsyncHTTPClient().fetch(
                 f"{self._address}/api/v1/query",
                 method="POST",
@@ -121,6 +125,12 @@ class Prometheus:
             why = ", ".join(read.warnings or ["isPartial"])
             raise UseUnknownError(f"{self._host}: the answer is incomplete: {why}")
         return read.data.result
+
+
+def _matchers(labels: Mapping[str, str]) -> str:
+    """Return PromQL's matchers of labels, with texts as JSON has them, but no surrogates."""
+    each = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in labels.items())
+    return f"{{{','.join(each)}}}" if labels else ""
 
 
 def _devices(

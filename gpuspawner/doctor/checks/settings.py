@@ -105,14 +105,15 @@ async def check_use(hub: Hub) -> list[Finding]:
         return []
     effect = "so nobody knows whether GPUs are used, and idle ones aren't given back"
     try:
-        window = await Prometheus(rules.prometheus).window(_LATELY)
+        window = await Prometheus(rules.prometheus, rules.prometheus_labels).window(_LATELY)
     except UseUnknownError as failed:
         text = f"The hub can't read the use of GPUs, {effect}: {failed}."
         advice = "Correct gpu_use.prometheus, or let this pod reach it."
         return [warning("gpu-use", text, advice)]
     if not window.devices:
         text = f"Prometheus has no pod's GPU from DCGM exporter, {effect}, unless no pod has one."
-        return [warning("gpu-use", text, "Let Prometheus scrape DCGM exporter.")]
+        labels = ", and correct gpu_use.prometheus_labels" if rules.prometheus_labels else ""
+        return [warning("gpu-use", text, f"Let Prometheus scrape DCGM exporter{labels}.")]
     pods = count(len(window.devices), "pod")
     return [fine("gpu-use", f"Prometheus knows the GPUs of {pods}.")]
 

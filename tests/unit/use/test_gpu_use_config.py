@@ -23,6 +23,11 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"prometheus": "prometheus:9090"}, ".prometheus: 'prometheus:9090' must be the address"),
     ({"prometheus": "file:///etc"}, ".prometheus: 'file:///etc' must be the address"),
     ({"prometheus": "http://[::1"}, ".prometheus: 'http://[::1' must be the address"),
+    ({"prometheus_labels": ["prod"]}, ".prometheus_labels: a list is not a mapping"),
+    ({"prometheus_labels": {"cluster": 1}}, ".prometheus_labels['cluster']: 1 is not text"),
+    ({"prometheus_labels": {"k8s.io": "a"}}, ".prometheus_labels['k8s.io']: 'k8s.io' is not the"),
+    ({"prometheus_labels": {'a="b",c': "d"}}, ".prometheus_labels['a=\"b\",c']: 'a=\"b\",c' is n"),
+    ({"prometheus_labels": {"__name__": "x"}}, ".prometheus_labels['__name__']: '__name__' is not"),
     ({"notify": "mail"}, ".notify: must be a function"),
 ]
 
@@ -41,9 +46,10 @@ def test_it_is_off_or_on_with_the_usual_values() -> None:
 
 
 def test_all_keys_are_read_and_the_given_dictionary_stays_as_it_is() -> None:
-    given = {"directory": "/srv/use", "days": 7, "prometheus": "http://p:9090/", "notify": print}
+    given = {"directory": "/srv/use", "days": 7, "prometheus": "http://p:9090/", "notify": print,
+             "prometheus_labels": {"cluster": "prod"}}  # fmt: skip
 
     rules = read_use(given)
 
-    assert rules == UseRules(Path("/srv/use"), 7, "http://p:9090", print)
+    assert rules == UseRules(Path("/srv/use"), 7, "http://p:9090", print, {"cluster": "prod"})
     assert given["notify"] is print

@@ -14,6 +14,7 @@ from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.use import hub_use, record_files
 from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_use import HubUse
+from gpuspawner.use.prometheus import Prometheus
 from gpuspawner.use.record import Record
 from gpuspawner.use.record_files import FactFiles
 from tests.unit.makers.file_database import until
@@ -52,6 +53,24 @@ async def test_a_new_hub_takes_over_what_happened_and_who_keeps_a_server(
     assert list(use.record.facts) == [kept]
     left = use.watch._earlier["ann", ""].kept_until - use.watch._clock()
     assert 3590 < left <= 3600
+
+
+async def test_the_use_is_that_of_the_series_with_the_configured_labels(monkeypatch: Any) -> None:
+    asked = list[str]()
+
+    async def ask(_: object, query: str) -> list[Any]:
+        asked.append(query)
+        return []
+
+    monkeypatch.setattr(Prometheus, "_ask", ask)
+    still = StillHub(monkeypatch)
+    rules = UseRules(prometheus="http://127.0.0.1:1", prometheus_labels={"cluster": "prod"})
+    use = HubUse(JupyterHub(), still.runtime(still.spawner(gpu_use=True)), rules)
+    assert use.watch is not None
+
+    await use.watch._source.window(3600)
+
+    assert ['{cluster="prod"}' in it for it in asked] == 4 * [True]
 
 
 async def test_what_an_earlier_hub_noted_of_a_server_ends_with_it(

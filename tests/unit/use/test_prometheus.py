@@ -181,6 +181,19 @@ async def test_an_answer_with_notes_only_is_complete(also, played) -> None:
     assert (await prometheus.window(3600)).devices[KEY]
 
 
+async def test_only_series_with_the_given_labels_are_asked_for(played) -> None:
+    """Another cluster may have a pod of the same namespace and name."""
+    playing, prometheus = played
+    labels = {"cluster": "prod", "site": '"}\\\né😀'}
+
+    await Prometheus(prometheus._address, labels).window(3600)
+
+    named = r"""{cluster="prod",site="\"}\\\né😀"}"""
+    selected = (f"{ENGINE}{named}[", f"{ENGINE}{named} >", f"{UTILIZATION}{named}[",
+                f"{UTILIZATION}{named} >")  # fmt: skip
+    assert [it in query for it, query in zip(selected, playing.queries, strict=True)] == 4 * [True]
+
+
 @pytest.mark.parametrize(
     "body",
     [

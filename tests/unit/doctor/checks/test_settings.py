@@ -233,6 +233,25 @@ async def test_a_prometheus_that_says_nothing_of_gpus_is_found(
     assert {it.id for it in found} <= {"gpu-use"}
 
 
+async def test_the_doctor_asks_only_for_the_labels_that_the_hub_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def ask(_: object, query: str) -> list[Any]:
+        asked.append(query)
+        return []
+
+    monkeypatch.setattr(Prometheus, "_ask", ask)
+    trait = {"prometheus": "http://x", "prometheus_labels": {"cluster": "prod"}}
+    hub: Any = SimpleNamespace(spawner=SimpleNamespace(gpu_use=trait))
+
+    [found] = await settings.check_use(hub)
+
+    assert all('{cluster="prod"}' in it for it in asked)
+    assert "gpu_use.prometheus_labels" in found.advice
+
+
 def of_team(spawner: Any) -> str:
     return str({"ann": "a"}[spawner.user.name])
 
