@@ -66,16 +66,19 @@ class FactFiles:
     def read(self, most: int) -> list[Fact]:
         """Return the newest facts, in order, of as many days as together have *most* of them.
 
-        Lines that nobody can read are left out.
+        Lines and files that can't be read are left out.
 
         Raises:
-            OSError: They can't be read.
+            OSError: The directory can't be read.
         """
         found: list[Fact] = []
         for path in reversed(self._paths()):
             if self._is_old(path) or len(found) >= most:
                 break
-            found += _facts(path.read_bytes())
+            try:
+                found += _facts(path.read_bytes())
+            except OSError as error:
+                log.warning("gpu_use.directory: a day is left out: %s", error)
         return sorted(found, key=lambda it: it.at)
 
     def forget(self, user: str) -> int:
@@ -85,16 +88,19 @@ class FactFiles:
             OSError: A file can't be read or written.
         """
         removed = 0
+        if not self._paths():
+            return 0  # and no lock is made, which may be root's
         with self._locked():
             for path in self._paths():
                 before = path.read_bytes()
                 kept = [it for it in before.splitlines(keepends=True) if not _is_of(it, user)]
                 if len(left := b"".join(kept)) < len(before):
                     removed += before.count(b"\n") - left.count(b"\n")
-                    new = path.with_suffix(".new")
-                    new.touch(_MODE)
-                    new.write_bytes(left)
-                    new.replace(path)
+                    # In place: root's copy would shut the hub out, a full disk has no room for
+                    # one, and a kill would leave it. Here, a kill costs others at most one line.
+                    with path.open("r+b") as file:
+                        file.write(left)
+                        file.truncate()
         return removed
 
     def _paths(self) -> list[Path]:

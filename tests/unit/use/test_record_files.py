@@ -123,6 +123,45 @@ def test_a_user_is_forgotten_in_all_files_and_nobody_else(tmp_path: Path) -> Non
     assert kept(tmp_path) == ["bob"]
 
 
+def test_whoever_forgets_a_user_the_files_stay_those_of_the_hub(tmp_path: Path) -> None:
+    """An administrator may be root, and the hub isn't."""
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now, "ann"), fact("granted", now, "bob")])
+    (file,) = tmp_path.glob("*.jsonl")
+    if os.geteuid() == 0:
+        os.chown(file, _NOBODY, _NOBODY)
+    file.chmod(0o640)
+    before = file.stat()
+
+    writing.forget("ann")
+
+    after = file.stat()
+    assert (after.st_uid, after.st_gid, after.st_mode) == (
+        before.st_uid, before.st_gid, before.st_mode
+    )  # fmt: skip
+    assert kept(tmp_path) == ["bob"]
+
+
+def test_where_nothing_is_kept_forgetting_makes_no_files(tmp_path: Path) -> None:
+    assert FactFiles(tmp_path, 30).forget("ann") == 0
+
+    assert not list(tmp_path.iterdir())  # a lock of root's would shut the hub out
+
+
+def test_a_file_that_can_not_be_read_costs_only_itself_and_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now - DAY, "ann"), fact("granted", now, "bob")])
+    first, last = sorted(tmp_path.glob("*.jsonl"))
+    last.unlink()
+    last.mkdir()
+
+    assert kept(tmp_path) == ["ann"]
+    assert f"Is a directory: '{last}'" in caplog.text
+    assert str(first) not in caplog.text
+
+
 def test_the_newest_days_are_enough(tmp_path: Path) -> None:
     writing, now = FactFiles(tmp_path, 30), time.time()
     writing.append([fact("granted", now - DAY, "old"), fact("granted", now, "new")])
