@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +21,7 @@ from gpuspawner.use.daemon_threads import aside
 from gpuspawner.use.record import MOST_FACTS
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _NAME, _PATTERN = "facts-%Y-%m-%d.jsonl", "facts-*.jsonl"
 _MOST_BYTES = 32 * 2**20
@@ -84,22 +86,25 @@ class FactFiles:
     def forget(self, user: str) -> int:
         """Remove all that is kept of a user; return how many facts that were.
 
+        Lines that nobody can read go, too: a torn one may be the user's, and nobody misses it.
+
         Raises:
             OSError: A file can't be read or written.
         """
-        removed = 0
+        removed, ours = 0, _Owned(user)
         if not self._paths():
             return 0  # and no lock is made, which may be root's
         with self._locked():
             for path in self._paths():
-                before = path.read_bytes()
-                kept = [it for it in before.splitlines(keepends=True) if not _is_of(it, user)]
-                if len(left := b"".join(kept)) < len(before):
-                    removed += before.count(b"\n") - left.count(b"\n")
+                lines = path.read_bytes().splitlines(keepends=True)
+                owners = [_read(it, _Owned) for it in lines]
+                left = [line for line, it in zip(lines, owners, strict=True) if it and it != ours]
+                if len(left) < len(lines):
+                    removed += owners.count(ours)
                     # In place: root's copy would shut the hub out, a full disk has no room for
                     # one, and a kill would leave it. Here, a kill costs others at most one line.
                     with path.open("r+b") as file:
-                        file.write(left)
+                        file.write(b"".join(left))
                         file.truncate()
         return removed
 
@@ -141,16 +146,21 @@ def _append(path: Path, lines: bytes) -> bool:
         return True
 
 
-def _facts(lines: bytes) -> Iterator[Fact]:
-    for line in lines.splitlines():
-        try:
-            yield msgspec.json.decode(line, type=Fact)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue
+def _facts(lines: bytes) -> list[Fact]:
+    return [fact for it in lines.splitlines() if (fact := _read(it, Fact))]
 
 
-def _is_of(line: bytes, user: str) -> bool:
-    return any(it.user == user for it in _facts(line))
+class _Owned(msgspec.Struct):
+    """A fact, also one of a newer version: whose it is."""
+
+    user: str = ""
+
+
+def _read(line: bytes, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 class Writer:

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import resource
 import threading
 import time
 from contextlib import contextmanager
@@ -121,6 +122,58 @@ def test_a_user_is_forgotten_in_all_files_and_nobody_else(tmp_path: Path) -> Non
     assert writing.forget("ann") == 2
 
     assert kept(tmp_path) == ["bob"]
+
+
+def test_a_torn_line_of_a_user_goes_with_the_others_though_nobody_can_read_it(
+    tmp_path: Path,
+) -> None:
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now, "bob"), fact("granted", now, "ann")])
+    (file,) = tmp_path.glob("*.jsonl")
+    file.write_bytes(file.read_bytes()[:-3])
+    writing.append([fact("granted", now, "ann"), fact("granted", now, "bob")])
+
+    assert writing.forget("ann") == 1
+
+    assert b"ann" not in file.read_bytes()
+    assert kept(tmp_path) == ["bob", "bob"]
+
+
+def test_what_a_newer_version_has_noted_of_others_is_not_forgotten(tmp_path: Path) -> None:
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now, "ann")])
+    (file,) = tmp_path.glob("*.jsonl")
+    newer = b'{"happened":"moved","at":"today","user":"%s"}\n'
+    file.write_bytes(file.read_bytes() + newer % b"bob" + newer % b"ann")
+
+    assert writing.forget("ann") == 2
+
+    assert file.read_bytes() == newer % b"bob"
+
+
+def test_forgetting_that_is_cut_leaves_no_copy_and_can_be_repeated(tmp_path: Path) -> None:
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now, "ann"), *(200 * [fact("granted", now, "bob")])])
+    (file,) = tmp_path.glob("*.jsonl")
+    with files_of_at_most(4096), pytest.raises(OSError, match="File too large"):
+        writing.forget("ann")
+
+    writing.forget("ann")
+
+    assert sorted(it.name for it in tmp_path.iterdir()) == [file.name, "lock"]
+    assert b"ann" not in file.read_bytes()
+    assert kept(tmp_path).count("bob") >= 199
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let this process write no byte beyond so many of a file."""
+    before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
 
 
 def test_whoever_forgets_a_user_the_files_stay_those_of_the_hub(tmp_path: Path) -> None:
