@@ -20,7 +20,6 @@ from gpuspawner.use.gpu_use_config import UseRules, read_use
 from gpuspawner.use.record_files import FactFiles
 from gpuspawner.use.refusal_report import RefusalReport, report
 
-_MOST = 2_000_000
 _PATIENCE = 30.0
 
 
@@ -77,10 +76,9 @@ class RecordReport(HubCommand):
     def _of_files(self, rules: UseRules, directory: Path) -> RefusalReport:
         since = time.time() - self.days * 24 * 3600
         try:
-            facts = FactFiles(directory, rules.days).read(_MOST)
+            return report(FactFiles(directory, rules.days).since(since))
         except OSError as error:
             raise UsageError(f"gpu_use.directory: {error}") from error
-        return report(it for it in facts if it.at >= since)
 
 
 def _check(directory: Path) -> None:

@@ -6,10 +6,11 @@ A hub that is killed leaves at most one torn line, and loses what it noted in th
 import asyncio
 import fcntl
 import logging
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from typing import TypeVar
@@ -25,8 +26,11 @@ T = TypeVar("T")
 
 _NAME, _PATTERN = "facts-%Y-%m-%d.jsonl", "facts-*.jsonl"
 _MOST_BYTES = 32 * 2**20
-"""The most of one day, some 150,000 facts: a script that is refused in a loop fills no disk."""
+"""The most of one day, some 150,000 facts: a script that is refused in a loop takes no more."""
+_MOST_OF_ALL = 256 * 2**20
+"""The most of all days: the chart's volume has 1 GiB, and the hub's database is on it, too."""
 _MODE = 0o600
+_DAY = 24 * 3600.0
 _SECONDS = 1.0
 """How long a fact waits for others before it is written."""
 _LAST_SECONDS = 2.0
@@ -37,7 +41,7 @@ class FactFiles:
     """The files of one directory.
 
     Args:
-        days: For how many days a file is kept.
+        days: For how many days a file is kept, as far as there is room.
     """
 
     def __init__(self, directory: Path, days: int) -> None:
@@ -45,7 +49,7 @@ class FactFiles:
         self._days = days
 
     def append(self, facts: list[Fact]) -> None:
-        """Add facts to their days' files, and remove the files that are too old.
+        """Add facts to their days' files, and remove files that are too old, or for their room.
 
         Raises:
             OSError: They can't be written.
@@ -58,8 +62,7 @@ class FactFiles:
         with self._locked():
             for path, its in by_path.items():
                 if not path.exists():
-                    for old in filter(self._is_old, self._paths()):
-                        old.unlink(missing_ok=True)
+                    self._make_room()
                 if not _append(path, b"".join(msgspec.json.encode(it) + b"\n" for it in its)):
                     full = path
         if full is not None:
@@ -75,13 +78,27 @@ class FactFiles:
         """
         found: list[Fact] = []
         for path in reversed(self._paths()):
-            if self._is_old(path) or len(found) >= most:
+            if path.name < self._first or len(found) >= most:
                 break
             try:
                 found += _facts(path.read_bytes())
             except OSError as error:
                 log.warning("gpu_use.directory: a day is left out: %s", error)
         return sorted(found, key=lambda it: it.at)
+
+    def since(self, at: float) -> Iterator[Fact]:
+        """Yield the facts since a time in order, with those of one day in memory.
+
+        Lines that nobody can read are left out.
+
+        Raises:
+            OSError: The directory, or a file of these days, can't be read.
+        """
+        first = max(self._first, _name(max(0.0, at)))
+        for path in self._paths():
+            if path.name >= first:
+                found = (it for it in _facts(path.read_bytes()) if it.at >= at)
+                yield from sorted(found, key=lambda it: it.at)
 
     def forget(self, user: str) -> int:
         """Remove all that is kept of a user; return how many facts that were.
@@ -120,10 +137,23 @@ class FactFiles:
             return []
 
     def _path(self, fact: Fact) -> Path:
-        return self._directory / datetime.fromtimestamp(fact.at, UTC).strftime(_NAME)
+        return self._directory / _name(fact.at)
 
-    def _is_old(self, path: Path) -> bool:
-        return path.name < (datetime.now(UTC) - timedelta(days=self._days)).strftime(_NAME)
+    @property
+    def _first(self) -> str:
+        """The name of the oldest file that is kept."""
+        return _name(time.time() - self._days * _DAY)
+
+    def _make_room(self) -> None:
+        """Remove what is too old, and the oldest of what leaves no room for a new, full day."""
+        room = _MOST_OF_ALL - _MOST_BYTES
+        for path in reversed(self._paths()):
+            room -= path.stat().st_size
+            if (is_kept := path.name >= self._first) and room < 0:
+                most = f"all together may take {_MOST_OF_ALL // 2**20} MiB"
+                log.warning("gpu_use.directory: %s is removed early: %s", path, most)
+            if not is_kept or room < 0:
+                path.unlink(missing_ok=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -131,6 +161,10 @@ class FactFiles:
         with (self._directory / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _name(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime(_NAME)
 
 
 def _append(path: Path, lines: bytes) -> bool:

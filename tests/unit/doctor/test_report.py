@@ -114,6 +114,18 @@ def test_a_directory_that_no_file_system_has_is_named(
     assert "Traceback" not in said
 
 
+def test_a_day_that_may_not_be_read_is_named_and_not_taken_for_one_without_starts(
+    configured: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    today = max((Path(configured).parent / "use").glob("*.jsonl"))
+    today.unlink()
+    today.mkdir()
+
+    assert main(["report", "--config", configured]) == 3
+
+    assert f"gpu_use.directory: [Errno 21] Is a directory: '{today}'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [[], ["--forget", "ann"]])
 def test_a_directory_that_does_not_exist_is_named(
     configured: str, capsys: pytest.CaptureFixture[str], arguments: list[str]

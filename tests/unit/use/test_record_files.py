@@ -247,6 +247,34 @@ def test_a_full_day_keeps_nothing_from_the_next(
     assert kept(tmp_path) == ["ann", "eve"]
 
 
+def test_the_oldest_files_go_before_all_together_take_more_than_their_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(record_files, "_MOST_BYTES", 100)
+    monkeypatch.setattr(record_files, "_MOST_OF_ALL", 250)
+    writing, now = FactFiles(tmp_path, 366), time.time()
+
+    for ago in range(6, -1, -1):
+        writing.append([fact("granted", now - ago * DAY, f"user-{ago}")])
+
+        assert sum(it.stat().st_size for it in tmp_path.glob("*.jsonl")) <= 250
+
+    assert kept(tmp_path, 366) == ["user-2", "user-1", "user-0"]
+    assert caplog.text.count("facts-") == 4
+
+
+def test_the_facts_since_a_time_are_read_from_the_files_of_these_days_only(tmp_path: Path) -> None:
+    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append([fact("granted", now - ago * DAY, f"user-{ago}") for ago in (3, 2, 1, 0)])
+    first = min(tmp_path.glob("*.jsonl"))
+    first.unlink()
+    first.mkdir()
+
+    assert [it.user for it in writing.since(now - 2 * DAY + 1)] == ["user-1", "user-0"]
+    with pytest.raises(IsADirectoryError):  # what a report can't read, it doesn't pass over
+        list(writing.since(now - 3 * DAY))
+
+
 def test_only_the_hub_can_read_them(tmp_path: Path) -> None:
     FactFiles(tmp_path / "use", 30).append([fact("granted", time.time())])
     FactFiles(tmp_path / "use", 30).append([fact("granted", time.time(), "bob")])
