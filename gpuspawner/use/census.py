@@ -148,6 +148,15 @@ def _is_away(node: NodeInfo, meant: Sequence[Selecting]) -> bool:
     return all(untolerated(node.taints, it.tolerations) is not None for it in meant)
 
 
+def counted_as(row: NodeGpus | None, kind: str) -> str:
+    """Return as which accelerator the GPUs of a pod count on a node; *kind* is what the pod says.
+
+    A pod of a profile needn't select its model, and one of "any GPU" has a T4 on a node of T4s.
+    """
+    its = row.accelerators if row is not None else ()
+    return its[0] if its and kind not in its else kind
+
+
 def _part(node: NodeInfo, resource: str) -> str:
     if vendors.is_slice(resource, node.labels):
         return "slice"

@@ -13,7 +13,7 @@ from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.meta import Key
 from gpuspawner.policies.policies import Amount, Measure, What
 from gpuspawner.runtime import Runtime
-from gpuspawner.use.census import NodeGpus
+from gpuspawner.use.census import NodeGpus, counted_as
 from gpuspawner.use.idle_servers import GPUUse
 
 ALL_GPUS = Measure(What.GPUS)
@@ -59,7 +59,7 @@ async def holders(
         await turn.end_if_long()
     found: list[Holder] = []
     names, bound, offered = running.display_names, running.view.state.pods, running.offers
-    models = {(it.node, it.resource): it.accelerators[0] for it in nodes if it.accelerators}
+    rows = {(it.node, it.resource): it for it in nodes}
     for key, charge in list(accounts.usage.pods.items()):
         await turn.end_if_long()
         of = next((known.get((it, charge.server)) for it in charge.owners), None)
@@ -68,8 +68,8 @@ async def holders(
             continue
         there = bound.find("/".join(key))
         on = there.node if there is not None else ""
-        kind = charge.kind(offered.accelerators)
-        accelerator = models.get((on, kind), kind)  # a pod of a profile needn't select its model
+        row = rows.get((on, charge.device or ""))
+        accelerator = counted_as(row, charge.kind(offered.accelerators))
         found.append(
             Holder(
                 of.owner,

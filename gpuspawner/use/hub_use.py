@@ -49,7 +49,8 @@ class HubUse:
         self.watch: UseWatch | None = None
         if rules.prometheus:
             source = Prometheus(rules.prometheus, rules.prometheus_labels)
-            self.watch = UseWatch(running, source, rules.notify)
+            named = self.census.counted_as
+            self.watch = UseWatch(running, source, rules.notify, counted_as=named)
             self._show(self.watch)
         Gauges(running, self.census, self.watch)
         idle_pages.serve(hub, self.record, self.watch)

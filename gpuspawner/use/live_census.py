@@ -11,7 +11,7 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.use.census import Census, NodeGpus, census, node_gpus, selectors
+from gpuspawner.use.census import Census, NodeGpus, census, counted_as, node_gpus, selectors
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,7 @@ class LiveCensus:
         self._selectors = selectors(())
         self._starting: frozenset[Key] = frozenset()
         self._counted: dict[str, tuple[int, tuple[NodeGpus, ...]]] = {}
+        self._rows: dict[tuple[str, str], NodeGpus] = {}
         self._taking = asyncio.Lock()
         if running.accounts is not None:
             running.accounts.usage.listen(lambda key, _: self._forget(key))
@@ -73,7 +74,16 @@ class LiveCensus:
             taken = census(found, promised, line.kept())
             if taken != self.last:
                 self.last, self.version = taken, self.version + 1
+                self._rows = {(it.node, it.resource): it for it in taken.nodes}
             return self.last
+
+    def counted_as(self, pod: Key, kind: str) -> str:
+        """Return as which accelerator the GPUs of a server count; *kind* is what its pod says."""
+        there, accounts = self._running.view.state.pods.find("/".join(pod)), self._running.accounts
+        charge = accounts.usage.pods.get(pod) if accounts is not None else None
+        if there is None or charge is None:
+            return kind
+        return counted_as(self._rows.get((there.node, charge.device or "")), kind)
 
     def _active(self) -> frozenset[Key]:
         """Return the pods of servers that start or run: without policies, no start is counted."""

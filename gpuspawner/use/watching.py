@@ -102,6 +102,7 @@ class UseWatch:
         source: What says whether they are used.
         notify: Tells owners of warnings.
         clock: Never goes back.
+        counted_as: Says as which accelerator the census counts what a pod calls its GPUs.
 
     Attributes:
         idle_gpu_seconds: How long servers have had GPUs that weren't used, by accelerator.
@@ -113,11 +114,13 @@ class UseWatch:
         source: UseSource,
         notify: Notify | None = None,
         clock: Callable[[], float] = time.monotonic,
+        counted_as: Callable[[Key, str], str] = lambda _, kind: kind,
     ) -> None:
         self._running = running
         self._source = source
         self._notify = notify
         self._clock = clock
+        self._counted_as = counted_as
         self._notices = asyncio.Semaphore(_NOTICES)
         self._calls = Semaphore(_CALLS)
         self.idle_gpu_seconds = Counter[str]()
@@ -208,7 +211,8 @@ class UseWatch:
             return
         for it in self._servers.values():
             if it.standing.state is UseState.UNUSED:
-                self.idle_gpu_seconds[it.accelerator] += round(it.gpus * seconds)
+                accelerator = self._counted_as(it.key, it.accelerator)
+                self.idle_gpu_seconds[accelerator] += round(it.gpus * seconds)
 
     async def _window(self, seconds: float) -> Window | None:
         try:
@@ -241,7 +245,7 @@ class UseWatch:
         return Watched(spawner, key, pod.metadata.uid, *has, began_as=names.user)
 
     def _kind(self, key: Key) -> str:
-        """Return what GPUs a pod has, as the census and the line name them."""
+        """Return what GPUs a pod has, as the line names them."""
         accounts = self._running.accounts
         charge = accounts.usage.pods.get(key) if accounts is not None else None
         return charge.kind(self._running.offers.accelerators) if charge is not None else ""

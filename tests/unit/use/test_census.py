@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.scheduling.contention import Demand
-from gpuspawner.use.census import Held, NodeGpus, census, node_gpus, selectors
+from gpuspawner.use.census import Held, NodeGpus, census, counted_as, node_gpus, selectors
 from tests.unit.makers.objects import Plain, cluster, node, pod
 
 GPU = "nvidia.com/gpu"
@@ -92,6 +92,25 @@ def test_a_node_is_of_the_accelerator_that_narrows_the_others_down() -> None:
     assert rows(a100(), offered=(ANY, narrow))[0].accelerators == ("a100",)
     assert rows(a100(), offered=(A100, twin))[0].accelerators == ("a100", "twin")
     assert rows(node("b", gpu="1"), offered=(A100,))[0].accelerators == ()
+
+
+@pytest.mark.parametrize(
+    ("its", "kind", "name"),
+    [
+        (("t4",), GPU, "t4"),
+        (("t4",), "any", "t4"),
+        (("t4", "t4-night"), "t4-night", "t4-night"),
+        ((), GPU, GPU),
+        (None, "any", "any"),
+    ],
+    ids=["a profile's", "any GPU", "two of the same nodes", "no model", "no node yet"],
+)
+def test_a_pod_s_gpus_count_as_those_of_its_node(
+    its: tuple[str, ...] | None, kind: str, name: str
+) -> None:
+    row = None if its is None else NodeGpus("a", GPU, its, "", Held())
+
+    assert counted_as(row, kind) == name
 
 
 def test_a_promise_and_what_the_line_keeps_are_no_longer_free() -> None:

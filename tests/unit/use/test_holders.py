@@ -144,6 +144,23 @@ async def test_a_server_of_a_profile_has_the_model_of_its_node(
     assert found.accelerator == "NVIDIA Tesla T4"
 
 
+async def test_a_server_with_any_gpu_has_the_model_of_its_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other table on the page counts the node's GPUs as those of the model alone."""
+    any_gpu = {"display_name": "Any GPU", "node_selector": {"pool": "gpus"}}
+    narrower = {"display_name": "T4", "node_selector": {"pool": "gpus", "model": "t4"}}
+    offered = {"any": any_gpu, "t4": narrower}
+    holding = Holding(monkeypatch, {"pool": "gpus", "model": "t4"}, accelerators=offered)
+    ann = holding.database.user("ann")
+    holding.database.server(ann)
+    holding.add(plain("ann", nodeName="a", nodeSelector={"pool": "gpus"}), ann.id, profile="any")
+
+    [found] = await holding.found()
+
+    assert found.accelerator == "T4"
+
+
 async def test_servers_without_gpus_and_pods_of_nobody_are_left_out(holding: Holding) -> None:
     ann = holding.database.user("ann")
     holding.database.server(ann)

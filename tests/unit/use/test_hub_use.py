@@ -73,6 +73,15 @@ async def test_the_use_is_that_of_the_series_with_the_configured_labels(monkeypa
     assert ['{cluster="prod"}' in it for it in asked] == 4 * [True]
 
 
+def test_idle_gpus_are_named_as_the_hub_s_census_names_them(monkeypatch: Any) -> None:
+    still = StillHub(monkeypatch)
+    rules = UseRules(prometheus="http://127.0.0.1:1")
+    use = HubUse(JupyterHub(), still.runtime(still.spawner(gpu_use=True)), rules)
+    assert use.watch is not None
+
+    assert use.watch._counted_as == use.census.counted_as
+
+
 async def test_what_an_earlier_hub_noted_of_a_server_ends_with_it(
     tmp_path: Path, monkeypatch: Any
 ) -> None:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from gpuspawner.kube.objects import convert
 from gpuspawner.policies.charges import Charge
+from gpuspawner.policies.policies import Measure, What
 from gpuspawner.use import live_census
 from gpuspawner.use.census import AcceleratorGpus, Census, Held
 from gpuspawner.use.live_census import LiveCensus
@@ -40,6 +41,13 @@ class Living:
         """Let the hub learn that a pod is a server of its own."""
         assert self.running.accounts is not None
         self.running.accounts.usage.put((NAMESPACE, name), Charge(frozenset({1})))
+
+    def count(self, name: str) -> None:
+        """Let the hub know that a server of its own has a GPU."""
+        assert self.running.accounts is not None
+        amounts = {Measure(What.GPUS, "nvidia.com/gpu"): 1}
+        charge = Charge(frozenset({1}), amounts=amounts)
+        self.running.accounts.usage.put((NAMESPACE, name), charge)
 
     async def held(self) -> Held:
         (found,) = (await self.census.take()).accelerators
@@ -120,6 +128,22 @@ async def test_a_node_that_is_gone_is_forgotten(living: Living) -> None:
 
     assert await living.census.take() == Census()
     assert not living.census._counted
+
+
+async def test_a_server_s_gpus_count_as_the_accelerator_of_its_node(living: Living) -> None:
+    for name, on in (("jupyter-ann", "a"), ("jupyter-bob", ""), ("not-the-hub-s", "a")):
+        living.put("Pod", pod(name, 1, on=on, nodeSelector={}))
+    living.count("jupyter-ann")
+    living.count("jupyter-bob")
+    await living.census.take()
+
+    named = {
+        name: living.census.counted_as((NAMESPACE, name), "nvidia.com/gpu")
+        for name in ("jupyter-ann", "jupyter-bob", "not-the-hub-s", "not-there")
+    }
+
+    assert named.pop("jupyter-ann") == "a100"
+    assert set(named.values()) == {"nvidia.com/gpu"}
 
 
 async def test_a_census_that_fails_is_tried_again(

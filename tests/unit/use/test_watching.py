@@ -394,7 +394,7 @@ async def test_a_server_has_to_stay_until_somebody_has_looked_and_while_its_owne
 async def test_the_use_of_a_profile_s_server_is_that_of_its_resource(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The census and the line name it so, too: it isn't the profile that is idle."""
+    """The line names it so, too: it isn't the profile that is idle."""
     stage = Stage(monkeypatch, rule=None)
     stage.charges["hub", "jupyter-ann"] = charge("gpu-large")
 
@@ -402,6 +402,21 @@ async def test_the_use_of_a_profile_s_server_is_that_of_its_resource(
     await stage.look(ann=0.0, bob=0.0)
 
     assert stage.watch.idle_gpu_seconds == {"nvidia.com/gpu": 60, "a100": 60}
+
+
+async def test_idle_gpus_add_up_by_the_accelerators_that_the_census_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The dashboard divides the one by the other."""
+    stage = Stage(monkeypatch, rule=None)
+    stage.charges["hub", "jupyter-ann"] = charge("gpu-large")
+    on_t4 = {(("hub", "jupyter-ann"), "nvidia.com/gpu"): "t4"}
+    stage.watch._counted_as = lambda *it: on_t4.get(it, it[1])
+
+    await stage.look(ann=0.0, bob=0.0)
+    await stage.look(ann=0.0, bob=0.0)
+
+    assert stage.watch.idle_gpu_seconds == {"t4": 60, "a100": 60}
 
 
 async def test_a_look_that_is_too_long_ago_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
