@@ -22,6 +22,7 @@ c.JupyterHub.cleanup_servers = False
 c.JupyterHub.authenticate_prometheus = False
 c.GPUSpawner.gpu_use = {{
     "prometheus": {prometheus!r},
+    "prometheus_labels": {{"job": "dcgm"}},
     "directory": {directory!r},
     # One text: two threads that print several at once mix them.
     "notify": lambda it: print(f"NOTIFIED {{it['user']}} {{it['stops_in_seconds']}}", flush=True),
