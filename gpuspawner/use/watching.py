@@ -1,13 +1,11 @@
 """Looks again and again whether the GPUs of servers are used, and warns their owners if not."""
 
 import asyncio
-import inspect
 import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import datetime
-from threading import Semaphore
 from typing import Any
 
 import msgspec
@@ -20,7 +18,6 @@ from gpuspawner.kube.servers import ServerAnnotations, ServerPod
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact, Happened
-from gpuspawner.use.daemon_threads import aside
 from gpuspawner.use.gpu_use_config import Notify
 from gpuspawner.use.idle_servers import (
     GPUUse,
@@ -33,6 +30,7 @@ from gpuspawner.use.idle_servers import (
     may_stop,
     use_of,
 )
+from gpuspawner.use.notices import Notices
 from gpuspawner.use.prometheus import UseSource, UseUnknownError
 from gpuspawner.use.record import ServerName
 
@@ -44,14 +42,6 @@ _SHOWN_SECONDS = 3600
 """Over how long the page shows the use of servers that no policy gives back."""
 _AT_ONCE = 200
 """How many servers are looked at before others may use the hub."""
-_NOTICES = 10
-"""How many owners are told at once, each in a thread."""
-_NOTICE_SECONDS = 180.0
-"""How long a notice keeps its place. Linux gives up a connection after some 130 s, and then the
-function's own error says more than ours."""
-_CALLS = 100
-"""How many calls may go on, with those that hang. Each has a thread, and the hub can't have more
-than some thousand."""
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -118,11 +108,9 @@ class UseWatch:
     ) -> None:
         self._running = running
         self._source = source
-        self._notify = notify
+        self._notices = Notices(notify) if notify else None
         self._clock = clock
         self._counted_as = counted_as
-        self._notices = asyncio.Semaphore(_NOTICES)
-        self._calls = Semaphore(_CALLS)
         self.idle_gpu_seconds = Counter[str]()
         self._servers: dict[Key, Watched] = {}  # by pods: their owners may be renamed
         self._earlier: dict[ServerName, IdleStanding] = {}  # from before the hub's start
@@ -296,12 +284,12 @@ class UseWatch:
         Each look that fails ends a warning, and the next one begins anew.
         """
         now, unused = self._clock(), it.use.seconds if it.use else 0.0
-        if self._notify is None or (it.told_at is not None and now < it.told_at + rule.after):
+        if self._notices is None or (it.told_at is not None and now < it.told_at + rule.after):
             return it
         user, server = it.server
         told = {"user": user, "server": server, "accelerator": it.accelerator, "gpus": it.gpus}
         told |= {"idle_seconds": unused, "stops_in_seconds": rule.warning}
-        self._running.run(_notify(self._notify, told, self._notices, self._calls))
+        self._running.run(self._notices.tell(told))
         return replace(it, told_at=now)
 
     def keep(self, key: Key) -> bool:
@@ -369,34 +357,3 @@ class UseWatch:
 def key_of(spawner: Any) -> Key:
     """Return the namespace and name of a server's pod."""
     return spawner.namespace, spawner.pod_name
-
-
-async def _notify(
-    notify: Notify, told: Mapping[str, Any], turn: asyncio.Semaphore, calls: Semaphore
-) -> None:
-    """Tell the owner of a warning; the administrator's function may fail, or hang."""
-    server = f"{told['user']}/{told['server']}"
-    async with turn:
-        if not calls.acquire(blocking=False):
-            log.error("Too many calls of gpu_use.notify hang; the owner of %r isn't told", server)
-            return
-        limit = asyncio.timeout(_NOTICE_SECONDS)
-        try:
-            async with limit:
-                done = await aside(_counted, notify, told, calls)  # it may send mail
-                if inspect.isawaitable(done):
-                    await done
-        except (Exception, SystemExit):  # of which the hub would end
-            if limit.expired():
-                text = "gpu_use.notify hasn't returned in %g s for %r; the hub waits no longer"
-                log.error(text, _NOTICE_SECONDS, server)  # noqa: TRY400, ours says nothing
-            else:
-                log.exception("gpu_use.notify failed")
-
-
-def _counted(notify: Notify, told: Mapping[str, Any], calls: Semaphore) -> Any:
-    """Call the administrator's function; its place among the calls is free once it returns."""
-    try:
-        return notify(told)
-    finally:
-        calls.release()

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from threading import Event
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +22,6 @@ from gpuspawner.use.prometheus import UseUnknownError
 from gpuspawner.use.watching import UseWatch
 from tests.unit.makers.policy_pods import read, started
 from tests.unit.use.facts import fact
-from tests.waiting import UNIT_PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -543,120 +539,6 @@ async def test_an_owner_who_keeps_a_server_gets_a_notice_of_the_next_warning(
     await stage.look(1800, ann=0.0)
 
     assert [it["user"] for it in stage.told] == ["ann", "ann"]
-
-
-async def test_a_notice_that_fails_is_logged_and_the_hub_goes_on(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    stage = Stage(monkeypatch)
-
-    def fails(_: object) -> None:
-        raise OSError("no mail")
-
-    stage.watch._notify = fails
-    await stage.look(ann=0.0)
-
-    assert "no mail" in caplog.text
-    assert stands(stage)["ann"] == ("unused", 600)
-
-
-async def test_notices_that_hang_take_no_thread_of_the_hubs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The hub looks up addresses in these threads, for its proxy and for servers that start."""
-    stage = Stage(monkeypatch)
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-    asked, ends = Event(), Event()
-
-    def hangs(_: object) -> None:
-        asked.set()
-        ends.wait()
-
-    stage.watch._notify = hangs
-    stage.source.used = {"ann": 0.0, "bob": 0.0}
-
-    await stage.watch.look()
-
-    try:
-        assert await asyncio.wait_for(asyncio.to_thread(asked.wait, 9), 9)
-    finally:
-        ends.set()
-    await asyncio.gather(*stage.tasks)
-
-
-def hanging_in_a_thread(ends: Event) -> Callable[[Any], None]:
-    def notify(told: Any) -> None:
-        if told["user"] == "ann":
-            ends.wait()
-
-    return notify
-
-
-def hanging_in_the_hub(_: Event) -> Callable[[Any], Any]:
-    async def notify(told: Any) -> None:
-        if told["user"] == "ann":
-            await asyncio.Event().wait()
-
-    return notify
-
-
-@pytest.mark.parametrize("hanging", [hanging_in_a_thread, hanging_in_the_hub])
-async def test_a_notice_that_hangs_is_logged_and_gives_its_place_to_the_next(
-    hanging, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(watching, "_NOTICE_SECONDS", 0.05)
-    stage, ends = Stage(monkeypatch), Event()
-    stage.watch._notices = asyncio.Semaphore(1)
-    notify, told = hanging(ends), []
-
-    def notifies(it: Any) -> Any:
-        told.append(it["user"])
-        return notify(it)
-
-    stage.watch._notify = notifies
-    try:
-        await asyncio.wait_for(stage.look(ann=0.0, bob=0.0), UNIT_PATIENCE)
-    finally:
-        ends.set()
-
-    assert told == ["ann", "bob"]
-    assert "gpu_use.notify hasn't returned in 0.05 s for 'ann/'" in caplog.text
-    assert "bob" not in caplog.text
-
-
-async def test_notices_that_hang_forever_take_only_so_many_threads(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(watching, "_NOTICE_SECONDS", 0.05)
-    monkeypatch.setattr(watching, "_NOTICES", 1)
-    monkeypatch.setattr(watching, "_CALLS", 1)
-    stage, ends, told = Stage(monkeypatch), Event(), list[str]()
-
-    def hangs(it: Any) -> None:
-        told.append(it["user"])
-        ends.wait()
-
-    stage.watch._notify = hangs
-    try:
-        await asyncio.wait_for(stage.look(ann=0.0, bob=0.0), UNIT_PATIENCE)
-    finally:
-        ends.set()
-
-    assert told == ["ann"]
-    assert "the owner of 'bob/' isn't told" in caplog.text
-
-
-async def test_a_notice_that_would_end_the_hub_is_logged_with_its_traceback(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def leaves(_: object) -> None:
-        sys.exit(3)
-
-    stage = Stage(monkeypatch)
-    stage.watch._notify = leaves
-    await stage.look(ann=0.0)
-
-    assert "in leaves" in caplog.text
 
 
 async def test_the_line_counts_as_idle_who_does_not_use_a_gpu_and_else_who_is_inactive(

@@ -1,0 +1,59 @@
+"""Tells owners by the administrator's function, which may fail or hang, that servers are idle."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Mapping
+from threading import Semaphore
+from typing import Any
+
+from gpuspawner.use.daemon_threads import aside
+from gpuspawner.use.gpu_use_config import Notify
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 10
+"""How many owners are told at once, each in a thread."""
+_SECONDS = 180.0
+"""How long a notice keeps its place. Linux gives up a connection after some 130 s, and then the
+function's own error says more than ours."""
+_CALLS = 100
+"""How many calls may go on, with those that hang. Each has a thread, and the hub can't have more
+than some thousand."""
+
+
+class Notices:
+    """Calls the function, for a few owners at a time."""
+
+    def __init__(self, notify: Notify) -> None:
+        self._notify = notify
+        self._turn = asyncio.Semaphore(_AT_ONCE)
+        self._calls = Semaphore(_CALLS)
+
+    async def tell(self, told: Mapping[str, Any]) -> None:
+        """Tell the owner of a server, with what the function gets. Never raises."""
+        server = f"{told['user']}/{told['server']}"
+        async with self._turn:
+            if not self._calls.acquire(blocking=False):
+                text = "Too many calls of gpu_use.notify hang; the owner of %r isn't told"
+                log.error(text, server)
+                return
+            limit = asyncio.timeout(_SECONDS)
+            try:
+                async with limit:
+                    done = await aside(self._call, told)  # it may send mail
+                    if inspect.isawaitable(done):
+                        await done
+            except (Exception, SystemExit):  # of which the hub would end
+                if limit.expired():
+                    text = "gpu_use.notify hasn't returned in %g s for %r; the hub waits no longer"
+                    log.error(text, _SECONDS, server)  # noqa: TRY400, ours says nothing
+                else:
+                    log.exception("gpu_use.notify failed")
+
+    def _call(self, told: Mapping[str, Any]) -> Any:
+        """Call the function; its place among the calls is free once it returns."""
+        try:
+            return self._notify(told)
+        finally:
+            self._calls.release()
