@@ -22,8 +22,9 @@ from traitlets.log import get_logger
 
 from gpuspawner import traits
 from gpuspawner.compat import spawner_class
+from gpuspawner.compat.class_traits import default_of
 from gpuspawner.compat.code import mentions
-from gpuspawner.compat.kubespawner import Stock, copy_of
+from gpuspawner.compat.kubespawner import DRAWING_LATE, Stock, copy_of, others_have
 from gpuspawner.compat.old_homes import until_looked_for
 from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import administrators_form
@@ -108,18 +109,20 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     @default("apply_user_options")
     def _gpuspawner_nothing_to_apply(self) -> Any:
-        return hooks.apply_nothing
+        return default_of(super(), self, "apply_user_options") or hooks.apply_nothing
 
     @default("options_form")
     def _options_form_default(self) -> Any:
         if not hasattr(self, "gpuspawner_gates"):
-            return super()._options_form_default() or NONE_YET
+            return default_of(super(), self, "options_form") or NONE_YET
         return self.gpuspawner_gates.sources.default_form()
 
     def _render_options_form(self, profile_list: Any) -> str:  # noqa: ARG002, KubeSpawner's name
         return PLACE
 
-    async def _render_options_form_dynamically(self, current_spawner: Any) -> str:  # noqa: ARG002
+    async def _render_options_form_dynamically(self, current_spawner: Any) -> Any:
+        if others_have(self, (DRAWING_LATE,)):
+            return await super()._render_options_form_dynamically(current_spawner)
         return PLACE
 
     @default("options_from_form")

@@ -19,6 +19,8 @@ from kubernetes_asyncio.client import ApiException
 from kubespawner import KubeSpawner
 from kubespawner.clients import load_config, shared_client
 
+from gpuspawner.compat.class_traits import default_of
+
 AnySpawner = TypeVar("AnySpawner")
 
 MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_overrides")
@@ -37,6 +39,8 @@ OF_EVENTS = ("events", "event_reflector", "_start_watching_events")
 """The names by which code gets at the events of a spawner's pod."""
 _DRAWING = ("_render_options_form", "_validate_user_options", "_get_initialized_profile_list")
 """The methods that draw the form of profiles."""
+DRAWING_LATE = "_render_options_form_dynamically"
+"""The method that draws the form of a function's profiles."""
 _OURS = __name__.partition(".")[0]
 _CALLING = frozenset({"_start", "get_pod_manifest", "load_user_options", "_load_profile"})
 """KubeSpawner's methods that await what hooks and functions of administrators return."""
@@ -77,15 +81,13 @@ class Stock:
 
     def options_from_form(self) -> Any:
         """Return the function that reads a form of profiles."""
-        return self.kubespawner._options_from_form_default()
+        return default_of(self.kubespawner, self._spawner, "options_from_form")
 
     def options_form(self, place: str) -> Any:
-        """Return the default of ``options_form``, which may be the administrator's class's own.
-
-        It is *place* instead of the method that draws the form of a function's profiles.
-        """
-        form = self.kubespawner._options_form_default()
-        return place if form == self._spawner._render_options_form_dynamically else form
+        """Return the default of ``options_form``; *place* for KubeSpawner's of a function."""
+        form = default_of(self.kubespawner, self._spawner, "options_form")
+        is_drawn = form == self._spawner._render_options_form_dynamically
+        return place if is_drawn and not others_have(self._spawner, (DRAWING_LATE,)) else form
 
     def draw_profiles(self, profiles: Sequence[Mapping[str, Any]]) -> str:
         """Draw the form for these profiles."""

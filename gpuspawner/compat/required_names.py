@@ -116,7 +116,7 @@ REQUIREMENTS = (
     *_names(orm.Spawner, "user_options", "state", "server", "started", "last_activity"),
     *_names(orm, "user_group_map"),
     *_names(JupyterHub, "extra_handlers", "tornado_application"),
-    *_names(HasTraits, "_trait_values"),
+    *_names(HasTraits, "_trait_values", "_all_trait_default_generators"),
     RequiredName(KubeSpawner, "_get_reflector_key", ("self", "kind")),
     RequiredName(
         KubeSpawner,

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from jupyterhub.utils import maybe_future
 from kubespawner import KubeSpawner
-from traitlets import Unicode
+from traitlets import Unicode, default
 
 from gpuspawner.cluster.health import Reading
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.sources import FORM_PATIENCE
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.spawner import in_front_of
-from tests.unit.makers.hubs import A100
+from tests.unit.makers.hubs import A100, named
 from tests.unit.makers.profile_lists import CPU, GPU
 from tests.unit.makers.worlds import node
 
@@ -159,3 +159,62 @@ async def test_a_class_sees_the_form_that_is_configured_while_it_is_made(hub_wit
     spawner = hub_with().spawner(own, options_form="<b>configured</b>", own_form="A")
 
     assert await spawner.get_options_form() == "<b>configured</b>"
+
+
+class NamedAsInDockerSpawner(KubeSpawner):
+    """Names the functions of its traits' defaults otherwise than KubeSpawner."""
+
+    @default("options_form")
+    def _default_options_form(self) -> str:
+        return f"<select name='size'><option>big</select>{self._options_form_default()}"
+
+    @default("options_from_form")
+    def _default_options_from_form(self) -> Any:
+        stock = self._options_from_form_default()
+        return lambda form: {"size": form["size"][0], **stock(form)}
+
+    @default("apply_user_options")
+    def _default_apply_user_options(self) -> Any:
+        return self._apply
+
+    def _apply(self, _: object, options: dict[str, str]) -> None:
+        self.environment = {**self.environment, "SIZE": options["size"]}
+
+
+async def test_a_class_s_defaults_are_used_whatever_their_functions_are_called(hub_with) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(in_front_of(NamedAsInDockerSpawner))
+
+    assert await spawner.get_options_form() == "<select name='size'><option>big</select>"
+    chosen = await spawner.run_options_from_form({"size": ["big"]})
+    assert chosen["size"] == "big"
+    await maybe_future(spawner.apply_user_options(spawner, chosen))
+    assert spawner.environment["SIZE"] == "big"
+
+
+class FormOfItsDeclaration(KubeSpawner):
+    options_form = Unicode("<p>Choose well</p>")
+
+
+async def test_a_form_in_a_class_s_declaration_of_the_trait_is_drawn(hub_with) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(in_front_of(FormOfItsDeclaration))
+
+    assert await spawner.get_options_form() == "<p>Choose well</p>"
+
+
+class NotForEverybody(KubeSpawner):
+    async def _render_options_form_dynamically(self, current_spawner: Any) -> Any:
+        if self.user.name == "guest":
+            return "<p>Please contact the administrator.</p>"
+        return await super()._render_options_form_dynamically(current_spawner)
+
+
+async def test_a_class_that_draws_the_form_of_a_function_s_profiles_itself_draws_it(
+    hub_with,
+) -> None:
+    own = in_front_of(NotForEverybody)
+    hub = hub_with(TWO_GPUS)
+    alice = hub.spawner(own, profile_list=lambda _: [CPU, GPU])
+    guest = named(hub.spawner(own, profile_list=lambda _: [CPU, GPU]), "guest")
+
+    assert 'value="gpu"' in await alice.get_options_form()
+    assert await guest.get_options_form() == "<p>Please contact the administrator.</p>"
