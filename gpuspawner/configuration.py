@@ -6,7 +6,6 @@ check, it refuses to start and names the mistake.
 """
 
 import asyncio
-import copy
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +22,7 @@ from traitlets.log import get_logger
 
 from gpuspawner import runtime
 from gpuspawner.cluster import garbage
-from gpuspawner.compat import kubespawner
+from gpuspawner.compat import class_traits, kubespawner
 from gpuspawner.compat.code import sets_attribute
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.compat.spawner_class import SpawnerClassError
@@ -247,7 +246,7 @@ def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
 
 def _check_names(c: Config, spawner: type[GPUSpawner]) -> None:
     """Refuse misspelt traits of our sections; the hub warns about those of other classes."""
-    traits = spawner.class_trait_names(config=True)
+    traits = class_traits.configurable(spawner)
     ours = [cls.__name__ for cls in spawner.__mro__ if issubclass(cls, GPUSpawner)]
     others = {cls.__name__ for cls in spawner.__mro__ if not issubclass(cls, GPUSpawner)}
     for section in [name for name in ours if name not in others and name in c]:
@@ -262,14 +261,13 @@ def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
 
     Names of whatever else a spawner has are in ``attributes``.
     """
-    traits = {name: copy.copy(trait) for name, trait in spawner.class_traits(config=True).items()}
     sections = classmethod(lambda _: spawner.section_names())
     namespace = default("namespace")(lambda _: kubespawner.default_namespace())
     holder = type(
         spawner.__name__,
         (LoggingConfigurable,),
         {
-            **traits,
+            **class_traits.configurable(spawner),
             "attributes": frozenset(dir(spawner)),
             "section_names": sections,
             "_namespace_default": namespace,

@@ -24,7 +24,8 @@ from gpuspawner import traits
 from gpuspawner.compat import spawner_class
 from gpuspawner.compat.class_traits import default_of
 from gpuspawner.compat.code import mentions
-from gpuspawner.compat.kubespawner import DRAWING_LATE, Stock, copy_of, others_have
+from gpuspawner.compat.copies import copy_of
+from gpuspawner.compat.kubespawner import DRAWING_LATE, Stock, others_have
 from gpuspawner.compat.old_homes import until_looked_for
 from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import administrators_form

@@ -3,7 +3,13 @@
 Read in ``traitlets/traitlets.py`` of 5.16.
 """
 
+import copy
+import inspect
+from functools import lru_cache
 from typing import Any
+
+from traitlets import Any as AnyTrait
+from traitlets import HasTraits, TraitType
 
 
 def default_of(kubespawner: Any, spawner: Any, trait: str) -> Any:
@@ -19,3 +25,52 @@ def default_of(kubespawner: Any, spawner: Any, trait: str) -> Any:
         return kubespawner._all_trait_default_generators[trait](spawner)
     finally:
         vars(spawner).pop(name, None)
+
+
+def configurable(kind: type[HasTraits]) -> dict[str, TraitType[Any, Any]]:
+    """Return copies of the traits that a configuration can set, also of those that a class hides.
+
+    A class that gives a trait's name a plain value or a method has no such trait any more, and that
+    is its value, of whatever type. A property's value is only known of a spawner, so the trait
+    stays.
+    """
+    hidden = {name: _standing_for(it, _given(kind, name)) for name, it in _hidden(kind).items()}
+    traits = {**hidden, **kind.class_traits(config=True)}
+    return {name: copy.copy(it) for name, it in traits.items()}
+
+
+def plain_values(spawner: Any) -> dict[str, Any]:
+    """Return the values of traits that a spawner's class hides by a plain value."""
+    return {name: getattr(spawner, name) for name in _plain(type(spawner))}  # type: ignore[arg-type]
+
+
+@lru_cache(64)
+def _plain(kind: type[HasTraits]) -> tuple[str, ...]:
+    given = {name: _given(kind, name) for name in _hidden(kind)}
+    return tuple(name for name, it in given.items() if not (callable(it) or _is_bound(it)))
+
+
+def _hidden(kind: type[HasTraits]) -> dict[str, TraitType[Any, Any]]:
+    """Return the configurable traits of a class's bases that it hasn't itself, or not as such."""
+    known = kind.class_traits(config=True)
+    return {
+        name: it
+        for cls in reversed(kind.__mro__)
+        for name, it in vars(cls).items()
+        if isinstance(it, TraitType) and it.metadata.get("config") and name not in known
+    }
+
+
+def _given(kind: type[HasTraits], name: str) -> object:
+    return inspect.getattr_static(kind, name)
+
+
+def _standing_for(hidden: TraitType[Any, Any], given: object) -> TraitType[Any, Any]:
+    if isinstance(given, TraitType):  # a declaration that no configuration can set
+        return given
+    return AnyTrait(given) if callable(given) or not _is_bound(given) else hidden
+
+
+def _is_bound(given: object) -> bool:
+    """Whether an attribute has its value only on an object, as a property."""
+    return hasattr(given, "__get__")

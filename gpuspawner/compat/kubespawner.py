@@ -3,16 +3,15 @@
 Read in ``kubespawner/spawner.py`` and ``kubespawner/clients.py`` of 7.0.0 and 7.1.0.
 """
 
-import copy
 import inspect
 import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import dropwhile
 from traceback import walk_tb
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 from kubernetes_asyncio.client import ApiException
@@ -20,8 +19,6 @@ from kubespawner import KubeSpawner
 from kubespawner.clients import load_config, shared_client
 
 from gpuspawner.compat.class_traits import default_of
-
-AnySpawner = TypeVar("AnySpawner")
 
 MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_overrides")
 """The methods that make a profile's pod."""
@@ -61,9 +58,6 @@ NO_RIGHT = " cannot create resource "
 """What the API server says, before a quoted name, to a client that has no right to create it."""
 _EPISODE_SECONDS = 60.0
 """After how long such an answer may again be that of an API server that has just started."""
-
-# The hub's whole configuration, and the profiles, which KubeSpawner copies before it changes them.
-_NEVER_CHANGED = frozenset({"config", "profile_list"})
 
 
 class Stock:
@@ -230,44 +224,6 @@ def complete_profiles(spawner: Any, profiles: Any) -> Sequence[Mapping[str, Any]
     """Profiles with the slugs and defaults that KubeSpawner gives them."""
     complete = KubeSpawner._get_initialized_profile_list(spawner, profiles)
     return complete or ()
-
-
-def copy_of(spawner: AnySpawner) -> AnySpawner:
-    """A copy of *spawner* whose traits can be changed without changing those of the original."""
-    copied: Any = copy.copy(spawner)
-    copied._trait_values = _own(copied._trait_values)
-    made: AnySpawner = copied
-    return made
-
-
-def renewing(copied: AnySpawner) -> Callable[[], AnySpawner]:
-    """Return a function that makes a copy as it is now again; much cheaper than another copy."""
-    spawner: Any = copied
-    attributes, values = dict(vars(spawner)), _own(spawner._trait_values)
-
-    def renew() -> AnySpawner:
-        vars(spawner).clear()
-        vars(spawner).update(attributes, _trait_values=_own(values))
-        return copied
-
-    return renew
-
-
-def _own(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a spawner's traits that shares no value that is ever changed."""
-    return {
-        name: _copied(value)
-        if isinstance(value, dict | list | set) and name not in _NEVER_CHANGED
-        else value
-        for name, value in values.items()
-    }
-
-
-def _copied(value: Any) -> Any:
-    try:
-        return copy.deepcopy(value)
-    except Exception:  # noqa: BLE001, an administrator's object that nothing can copy is shared
-        return value
 
 
 def makes_its_pods(spawner: Any) -> bool:

@@ -34,7 +34,8 @@ There, it may set a form of its own if it finds none. If it doesn't, our form is
 
 def is_set(spawner: Host) -> bool:
     """Whether the administrator has set a form or a function, instead of leaving the default."""
-    return spawner.trait_has_value("options_form") and spawner.options_form != PLACE
+    is_known = spawner.trait_has_value("options_form") or not spawner.has_trait("options_form")
+    return is_known and spawner.options_form != PLACE
 
 
 def renew(spawner: Host, ours: Callable[[], Any]) -> None:

@@ -11,6 +11,7 @@ different spawners.
 import asyncio
 from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -278,11 +279,11 @@ class Gates:
         # KubeSpawner loads the profile only after the hub has read the timeout.
         of_profile = self.attempt.choice.traits if self.attempt is not None else {}
         for name, value in of_profile.items():
-            self._spawner.set_trait(name, value)
+            self._set(name, value)
         self._wait_longer(of_profile.get("start_timeout", configured))
 
         def end(_: object) -> None:
-            self._spawner.set_trait("start_timeout", configured)
+            self._set("start_timeout", configured)
             source.end(started)
             if started.cancelled():
                 self.server_state.cancelled()
@@ -301,7 +302,11 @@ class Gates:
             attempt = replace(attempt, starting=starting)
             longer = total(limits(self._spawner, attempt))
             self.attempt = attempt.ending_in(longer)
-            self._spawner.set_trait("start_timeout", longer)
+            self._set("start_timeout", longer)
+
+    def _set(self, name: str, value: object) -> None:
+        with suppress(AttributeError):  # a class of others may make it a property
+            setattr(self._spawner, name, value)
 
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always end its promise."""

@@ -13,6 +13,7 @@ from tornado import web
 from gpuspawner.cluster.background import Turn
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
+from gpuspawner.compat.copies import renewing
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.kube.caches import KeptFor
 from gpuspawner.kube.objects import Manifest
@@ -248,7 +249,7 @@ class Looking:
         if self._renew is None:
             copied = hooks.as_started(self._spawner).gpuspawner_copy()
             copied.log = _silent
-            self._renew = kubespawner.renewing(copied)
+            self._renew = renewing(copied)
         renewed = self._renew()
         if any(option.write_in and option.write_in.may_move for option in chosen.open):
             return unknown(renewed)

@@ -60,8 +60,8 @@ class Host(Settings, StartLimits, Protocol):
     def get_pvc_manifest(self) -> Any:
         """Make the PersistentVolumeClaim of the user's home directory."""
 
-    def set_trait(self, name: str, value: object) -> None:
-        """Set a trait, read-only or not."""
+    def has_trait(self, name: str) -> bool:
+        """Whether it has a trait of this name, and not another attribute."""
 
     def get_state(self) -> dict[str, Any]:
         """What the hub stores of its server."""

@@ -195,10 +195,16 @@ class FormOfItsDeclaration(KubeSpawner):
     options_form = Unicode("<p>Choose well</p>")
 
 
-async def test_a_form_in_a_class_s_declaration_of_the_trait_is_drawn(hub_with) -> None:
-    spawner = hub_with(TWO_GPUS).spawner(in_front_of(FormOfItsDeclaration))
+class FormInPlaceOfTheTrait(KubeSpawner):
+    options_form = "<p>Choose well</p>"
+
+
+@pytest.mark.parametrize("kind", [FormOfItsDeclaration, FormInPlaceOfTheTrait])
+async def test_a_form_in_a_class_s_body_is_drawn(hub_with, kind) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(in_front_of(kind))
 
     assert await spawner.get_options_form() == "<p>Choose well</p>"
+    assert spawner.gpuspawner_gates.sources.accelerators is None
 
 
 class NotForEverybody(KubeSpawner):

@@ -395,6 +395,31 @@ async def test_a_hook_s_own_timeout_counts_if_the_profile_sets_none(hub_with) ->
     await started
 
 
+class PlainTimeout(KubeSpawner):
+    start_timeout = 600
+
+
+class FixedTimeout(KubeSpawner):
+    start_timeout = property(lambda _: 600)
+
+
+@pytest.mark.parametrize(("kind", "waits"), [(PlainTimeout, 3 * 600 + 30), (FixedTimeout, 600)])
+async def test_a_class_may_give_the_timeout_s_name_to_a_value_or_a_property(
+    hub_with, kind, waits
+) -> None:
+    spawner = hub_with(TWO).spawner(in_front_of(kind), preflight="off")
+    spawner.run_pre_spawn_hook()
+
+    async def run_start() -> None: ...
+
+    spawner.gpuspawner_stock.run_start = run_start
+    started = spawner.start()
+
+    assert spawner.start_timeout == waits
+    await started
+    assert spawner.start_timeout == 600
+
+
 def renamed(spawner: Any) -> None:
     """A hook that gives a pod a name and a namespace of its own."""
     spawner.pod_name, spawner.namespace = "lab-of-alice", "labs"

@@ -1,0 +1,71 @@
+"""Classes of administrators that give the name of a trait to something else."""
+
+from typing import Any
+
+import pytest
+from kubespawner import KubeSpawner
+from traitlets import List, Unicode
+from traitlets.config import Config
+
+from gpuspawner.compat.class_traits import configurable
+from gpuspawner.configuration import check
+from gpuspawner.spawner import in_front_of
+from tests.unit.makers.profile_lists import CPU, GPU
+from tests.unit.makers.worlds import node
+
+T4 = {"node_selector": {"gpu": "t4"}, "environment": {"GPU": "t4"}}
+
+
+class HidesTraits(KubeSpawner):
+    """As many classes in public hubs: without ``c.``, a line looks the same."""
+
+    start_timeout = 600
+    node_selector = {"pool": "users"}  # noqa: RUF012, as administrators write it
+    environment = {"POOL": "users"}  # noqa: RUF012
+    profile_list = List([CPU, {**GPU, "kubespawner_override": T4}])
+
+    @property
+    def extra_resource_limits(self) -> dict[str, str]:
+        """As in Kubeflow's KubeFormSpawner."""
+        return self.user_options.get("limits", {})
+
+    def pre_spawn_hook(self, _: object) -> None:
+        """Do nothing."""
+
+
+def test_what_a_class_gives_to_a_trait_s_name_is_the_setting() -> None:
+    c = Config()
+    c.HidesTraits.start_timeout = 30  # KubeSpawner ignores it, too
+
+    settings = check(c, in_front_of(HidesTraits))
+
+    assert settings.start_timeout == 600
+    assert settings.node_selector == {"pool": "users"}
+    assert settings.profile_list[0] == CPU
+    assert settings.pre_spawn_hook is HidesTraits.pre_spawn_hook
+
+
+def test_a_property_s_value_is_known_only_of_a_spawner() -> None:
+    assert check(Config(), in_front_of(HidesTraits)).extra_resource_limits == {}
+
+
+NAMES = sorted(KubeSpawner.class_trait_names(config=True))
+
+
+@pytest.mark.parametrize("value", [None, property(lambda _: None), Unicode()])
+def test_no_trait_that_a_class_hides_is_lost(value) -> None:
+    theirs = type("Custom", (KubeSpawner,), dict.fromkeys(NAMES, value))
+
+    assert configurable(theirs).keys() == KubeSpawner.class_traits(config=True).keys()
+
+
+async def test_a_page_that_tries_profiles_leaves_the_class_s_attributes_as_they_are(
+    hub_with,
+) -> None:
+    spawner: Any = hub_with(("Node", node("a", 2))).spawner(in_front_of(HidesTraits))
+    spawner.user_options = {"limits": {"nvidia.com/gpu": "1"}}
+
+    assert 'value="gpu"' in await spawner.get_options_form()
+
+    assert HidesTraits.node_selector == {"pool": "users"}
+    assert HidesTraits.environment == {"POOL": "users"}
