@@ -31,7 +31,9 @@ from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.administrators_form import NONE_YET, PLACE
 from gpuspawner.gates.gates import Gates
+from gpuspawner.launch.server_state import without_ours
 from gpuspawner.start import connection, hooks, request_options
+from gpuspawner.start.host import log_name
 from gpuspawner.start.source import FormReader
 
 
@@ -214,14 +216,22 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         super().start_polling()
 
     def get_state(self) -> dict[str, Any]:
-        """Return what the hub stores: KubeSpawner's state, and how the last server ended."""
-        return self.gpuspawner_gates.server_state.stored(
-            until_looked_for(self, super().get_state())
-        )
+        """Return what the hub stores: KubeSpawner's state, and how the last server ended.
+
+        A class of the administrator's may know its own part only after its ``start``. But a start
+        is stored when it begins, and when it is refused before that method runs.
+        """
+        try:
+            known = super().get_state()
+        except Exception as error:  # noqa: BLE001, else the hub could never start the server again
+            known = {}
+            told = "Can't store the state of %s, because its class can't tell it: %r"
+            self.log.warning(told, log_name(self), error)
+        return self.gpuspawner_gates.server_state.stored(until_looked_for(self, known))
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Load what the hub has stored."""
-        super().load_state(state)
+        """Load what the hub has stored; other classes see only what they have told."""
+        super().load_state(without_ours(state))
         self.gpuspawner_gates.server_state.load(state)
 
     def clear_state(self) -> None:

@@ -281,6 +281,13 @@ def without_place(state: object) -> object:
     return {**state, _STATE: ours}
 
 
+def without_ours(state: object) -> Any:
+    """Return a state that the hub has stored without our part."""
+    if not isinstance(state, Mapping):
+        return state
+    return {name: it for name, it in state.items() if name != _STATE}
+
+
 def last_of(state: object) -> Ending | None:
     """Return how a server ended, from the state that the hub has stored; None if unknown."""
     return read(_ours(state).get("ending"))

@@ -16,6 +16,7 @@ from gpuspawner.launch.server_state import last_of, place_of, without_place
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
+from gpuspawner.spawner import in_front_of
 from gpuspawner.troubles.ending import Ending, written
 from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.file_database import FileDatabase, until
@@ -415,6 +416,35 @@ async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(after_rest
 
     assert row.state.keys() == {"pod_name", "gpuspawner"}
     assert row.state["pod_name"] == "jupyter-alice-of-6"
+
+
+class Project(KubeSpawner):
+    """Knows its own part of the state only once it has started, or from an earlier start."""
+
+    async def start(self) -> Any:
+        self.project = "physics"
+        return await super().start()
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "project": self.project}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        super().load_state(state)
+        if state:
+            self.project = state["project"]
+
+
+async def test_a_start_begins_and_is_refused_though_a_class_can_tell_no_state_before_it(
+    after_restart, caplog
+) -> None:
+    spawner: Any = after_restart(of=in_front_of(Project))
+
+    await begin(spawner)
+    assert spawner.orm_spawner.state.keys() == {"gpuspawner"}
+    assert "no attribute 'project'" in caplog.text
+
+    stop(spawner)  # a stop that fails would last for ever
+    assert not hasattr(after_restart(of=in_front_of(Project)), "project")
 
 
 async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(after_restart) -> None:
