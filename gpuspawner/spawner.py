@@ -25,7 +25,7 @@ from gpuspawner.compat import spawner_class
 from gpuspawner.compat.class_traits import default_of
 from gpuspawner.compat.code import mentions
 from gpuspawner.compat.copies import copy_of
-from gpuspawner.compat.kubespawner import DRAWING_LATE, Stock, others_have
+from gpuspawner.compat.kubespawner import DRAWING_LATE, Stock, as_list, others_have
 from gpuspawner.compat.old_homes import until_looked_for
 from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import administrators_form
@@ -120,8 +120,10 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
             return default_of(super(), self, "options_form") or NONE_YET
         return self.gpuspawner_gates.sources.default_form()
 
-    def _render_options_form(self, profile_list: Any) -> str:  # noqa: ARG002, KubeSpawner's name
-        return PLACE
+    def _render_options_form(self, profile_list: Any) -> Any:
+        # Somebody's own choice of profiles is drawn as it is: ours would show those left out.
+        is_whole = as_list(profile_list) == as_list(self.profile_list)
+        return PLACE if is_whole else super()._render_options_form(profile_list)
 
     async def _render_options_form_dynamically(self, current_spawner: Any) -> Any:
         if others_have(self, (DRAWING_LATE,)):

@@ -38,6 +38,20 @@ async def test_a_function_may_return_what_kubespawner_s_methods_draw(function, h
     assert "Free</span> 2 of 2 free" in await spawner.get_options_form()
 
 
+async def _only_cpu(spawner: Any) -> Any:
+    return spawner._render_options_form([CPU])
+
+
+@pytest.mark.parametrize("listed", [[CPU, GPU], lambda _: [CPU, GPU], []])
+async def test_a_form_of_some_profiles_shows_no_others(hub_with, listed) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(options_form=_only_cpu, profile_list=listed)
+
+    drawn = await spawner.get_options_form()
+
+    assert 'value="cpu-only"' in drawn
+    assert 'value="gpu"' not in drawn
+
+
 async def test_a_function_of_profiles_is_no_form_of_the_administrator_s(hub_with) -> None:
     spawner = hub_with(TWO_GPUS).spawner(profile_list=lambda _: [CPU, GPU])
 
