@@ -274,13 +274,14 @@ class Gates:
         """Start as KubeSpawner does, with a timeout for all phases of the start."""
         self._begun.set()  # other callers than the hub may skip the second gate
         configured, source = self._spawner.start_timeout, self.sources.current
-        # An administrator's class may make it a coroutine.
+        # An administrator's class may make it a coroutine, or set the timeout first.
         started: Future[Any] = maybe_future(self._stock.kubespawner.start())
         # KubeSpawner loads the profile only after the hub has read the timeout.
         of_profile = self.attempt.choice.traits if self.attempt is not None else {}
+        starting = of_profile.get("start_timeout", self._spawner.start_timeout)
         for name, value in of_profile.items():
             self._set(name, value)
-        self._wait_longer(of_profile.get("start_timeout", configured))
+        self._wait_longer(starting)
 
         def end(_: object) -> None:
             self._set("start_timeout", configured)

@@ -395,6 +395,29 @@ async def test_a_hook_s_own_timeout_counts_if_the_profile_sets_none(hub_with) ->
     await started
 
 
+class WaitsLonger(KubeSpawner):
+    """Sets the timeout when it starts, for a user with a large home directory for example."""
+
+    def start(self) -> Any:
+        self.start_timeout = 1800
+        return super().start()
+
+
+async def test_the_timeout_that_a_class_sets_in_its_start_counts(hub_with) -> None:
+    spawner = hub_with(TWO).spawner(in_front_of(WaitsLonger), start_timeout=300, preflight="off")
+    spawner.run_pre_spawn_hook()
+
+    async def run_start() -> None: ...
+
+    spawner.gpuspawner_stock.run_start = run_start
+    started = spawner.start()
+
+    assert spawner.gpuspawner_gates.attempt.starting == 1800
+    assert spawner.start_timeout > 1800
+    await started
+    assert spawner.start_timeout == 300
+
+
 class PlainTimeout(KubeSpawner):
     start_timeout = 600
 
