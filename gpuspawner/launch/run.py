@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from jupyterhub.utils import AnyTimeoutError
 
-from gpuspawner.compat.kubespawner import Stock, is_of_others
+from gpuspawner.compat.kubespawner import Stock, is_of_others, others_have
 from gpuspawner.launch.launching import (
     Decide,
     Launching,
@@ -64,7 +64,7 @@ class Run:
         self._has_failed = False
 
     async def until_it_listens(self) -> Any:
-        """Run KubeSpawner's steps, and wait for the server; return its address.
+        """Run KubeSpawner's steps, and wait for the server if it is ours to; return its address.
 
         Raises:
             Refusal: KubeSpawner or the server doesn't answer in time.
@@ -83,7 +83,10 @@ class Run:
         if self._launch:
             self._launch.was_ready = True
         ready = time.monotonic()
-        await until_reachable(url, self._spawner.http_timeout, self._troubles, self._node)
+        # The start of an administrator's class may return another address to the hub, which then
+        # needn't reach this one.
+        if not others_have(self._spawner, ("start",)):
+            await until_reachable(url, self._spawner.http_timeout, self._troubles, self._node)
         self._note_started(time.monotonic() - ready)
         return url
 

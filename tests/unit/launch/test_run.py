@@ -7,11 +7,13 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from kubespawner import KubeSpawner
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.launch.run import until_reachable
 from gpuspawner.preflight.decision import Wait
+from gpuspawner.spawner import in_front_of
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.troubles.trouble import Exit, Kind, Trouble
 from tests.unit.makers.hubs import A100
@@ -176,6 +178,22 @@ async def test_the_log_names_the_node_of_a_server_that_never_listens(hub_with) -
     with pytest.raises(Refusal) as refused:
         await run.until_it_listens()
     assert refused.value.details == "on gpu-7"
+
+
+class BehindAnIngress(KubeSpawner):
+    async def start(self) -> str:
+        await super().start()
+        return "http://ingress.example.org"
+
+
+async def test_a_class_may_return_another_address_than_one_that_the_hub_reaches(hub_with) -> None:
+    spawner: Any = hub_with(("Node", node("a", 1))).spawner(
+        in_front_of(BehindAnIngress), http_timeout=0
+    )
+    spawner.run_pre_spawn_hook()
+    spawner.gpuspawner_stock.run_start = AsyncMock(return_value="http://127.0.0.5:9")
+
+    assert await spawner.start() == "http://ingress.example.org"
 
 
 @pytest.mark.parametrize(
