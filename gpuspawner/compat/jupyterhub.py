@@ -276,7 +276,7 @@ def announce(hub: Any, everywhere: Told, at_home: Told) -> None:
     """
     variables = hub.template_vars
     general = variables.get("announcement")
-    variables.setdefault("announcement_spawn", general or "")
+    variables.setdefault("announcement_spawn", "" if general is None else general)
     announce_on(hub, "home", lambda user: _joined(everywhere(user), at_home(user)))
     variables["announcement"] = _below(general, everywhere)
 
@@ -287,15 +287,18 @@ def announce_on(hub: Any, page: str, told: Told) -> None:
     variables[name] = _below(variables.get(name, variables.get("announcement")), told)
 
 
-def _below(own: Any, told: Told) -> Callable[[Any], str | None]:
-    """Return a function for the hub that adds what is told to its own announcement."""
+def _below(own: Any, told: Told) -> Callable[[Any], Any]:
+    """Return a function for the hub that adds what is told to its own announcement.
 
-    def announcement(user: Any) -> str | None:
+    An administrator's template may read another type than a text, such as a list: that stays.
+    """
+
+    def announcement(user: Any) -> Any:
         before = own(user) if callable(own) else own
-        added = told(user)
-        if not added:
-            return before if isinstance(before, str) else None
-        return _joined(Markup(before or ""), added)  # noqa: S704, the administrator's HTML
+        before = "" if before is None else before
+        if not isinstance(before, str) or not (added := told(user)):
+            return before
+        return _joined(Markup(before), added)  # noqa: S704, the administrator's HTML
 
     return announcement
 

@@ -127,6 +127,21 @@ def test_a_page_s_own_announcement_stays_its_own() -> None:
     }
 
 
+def test_an_announcement_that_is_no_text_stays_for_the_administrator_s_template() -> None:
+    listed = [{"text": "Downtime on Monday"}]
+
+    assert set(map(str, announcements(announcement=listed).values())) == {str(listed)}
+    assert announcements(announcement=lambda _: listed)["announcement_home"] is listed
+
+
+def test_where_nothing_is_announced_templates_get_an_empty_text() -> None:
+    hub = SimpleNamespace(template_vars={})
+    jupyterhub.announce(hub, lambda _: Markup(), lambda _: Markup())
+
+    told: Any = hub.template_vars["announcement"]
+    assert told(None) == ""
+
+
 def waiting(name: str, *, is_on: bool, pod: object = None) -> Any:
     hub, user = SimpleNamespace(base_url="/hub/"), SimpleNamespace(name="ann")
     gates = SimpleNamespace(turn=SimpleNamespace(is_on=is_on))
