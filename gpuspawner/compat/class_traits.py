@@ -16,13 +16,16 @@ def default_of(kubespawner: Any, spawner: Any, trait: str) -> Any:
     """Return a trait's default without gpuspawner's: KubeSpawner's, or that of a class of others.
 
     Such a class may name the function as it likes, as DockerSpawner does, and then calls that of
-    KubeSpawner by its name. *kubespawner* is as in `gpuspawner.compat.kubespawner.Stock`.
+    KubeSpawner by its name. Or it has an attribute in place of the trait. *kubespawner* is as in
+    `gpuspawner.compat.kubespawner.Stock`.
     """
+    if (generator := kubespawner._all_trait_default_generators.get(trait)) is None:
+        return getattr(spawner, trait)
     name = f"_{trait}_default"
     if (method := getattr(kubespawner, name, None)) is not None:
         vars(spawner)[name] = method
     try:
-        return kubespawner._all_trait_default_generators[trait](spawner)
+        return generator(spawner)
     finally:
         vars(spawner).pop(name, None)
 

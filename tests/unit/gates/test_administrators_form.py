@@ -221,6 +221,23 @@ async def test_a_form_in_a_class_s_body_is_drawn(hub_with, kind) -> None:
     assert spawner.gpuspawner_gates.sources.accelerators is None
 
 
+class ReadsByAMethod(KubeSpawner):
+    options_form = "<select name='size'><option>big</select>"
+
+    def options_from_form(self, form: dict[str, list[str]]) -> dict[str, str]:
+        """As in Kubeflow's KubeFormSpawner."""
+        return {name: it[0] for name, it in form.items()}
+
+
+async def test_a_class_may_read_its_form_by_a_method(hub_with) -> None:
+    spawner: Any = hub_with(TWO_GPUS).spawner(in_front_of(ReadsByAMethod))
+
+    assert await spawner.run_options_from_form({"size": ["big"]}) == {"size": "big"}
+    sources = spawner.gpuspawner_gates.sources
+    assert sources.current.reads_form({"size": ["big"]}) == {"size": "big"}
+    assert sources.default_form() == ReadsByAMethod.options_form
+
+
 class NotForEverybody(KubeSpawner):
     async def _render_options_form_dynamically(self, current_spawner: Any) -> Any:
         if self.user.name == "guest":
