@@ -238,8 +238,12 @@ def validate_user_options(spawner: Host, stock: Stock, profiles: Complete) -> No
     """Validate as KubeSpawner does, but match written-in values in bounded time.
 
     Raises:
-        ValueError: The options aren't valid.
+        ValueError: They aren't valid, or nobody can tell. KubeSpawner 7.1 then draws its form
+            without them.
     """
     stock.validate_user_options(without_patterns(profiles))
     if spawner.user_options:
-        check_written(spawner.user_options, read(profiles))
+        try:
+            check_written(spawner.user_options, read(profiles))
+        except re.error as error:
+            raise ValueError(f"a validation_regex is broken: {error}") from error

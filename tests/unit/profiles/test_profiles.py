@@ -287,6 +287,7 @@ async def test_a_limit_leaves_profiles_that_fit_only_after_admission(hub_with) -
     ]
 
 
+@pytest.mark.each_hub
 async def test_a_broken_expression_does_not_keep_the_refusal_from_the_form(hub_with) -> None:
     """A function's list isn't checked when the hub starts."""
     write_in = {"enabled": True, "validation_regex": "quay.io/("}
