@@ -21,7 +21,15 @@ from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
 from gpuspawner.offers.vendors import INSTANCE_TYPE
-from gpuspawner.scaling.node_pool import Growth, Machine, arriving, devices, like, new_node
+from gpuspawner.scaling.node_pool import (
+    Growth,
+    Machine,
+    arriving,
+    devices,
+    like,
+    new_node,
+    with_devices,
+)
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.requirements import PoolRequirements
 from gpuspawner.scaling.starting_nodes import is_starting, is_young
@@ -213,8 +221,9 @@ class Karpenter:
         for node in (*its.settled.values(), *joined):
             seen = SeenNode(like(node), node.capacity)
             known = found.get(seen.type)
-            if known is None or devices(seen.capacity) >= devices(known.capacity):
-                found[seen.type] = seen
+            told = known.node.allocatable if known else {}
+            room = with_devices(seen.node.allocatable, node.capacity, told)
+            found[seen.type] = SeenNode(_with(seen.node, room), node.capacity)
         self._capacities.update({(pool, it.type): it.capacity for it in its.made.values()})
         for its_type, seen in found.items():
             key = pool, its_type
@@ -225,11 +234,12 @@ class Karpenter:
 
         A NodeClaim doesn't know how the node will share its devices.
         """
-        seen, node = self._seen.get((pool, made.type)), made.node
-        if seen is None or devices(seen.node.allocatable) < devices(made.capacity):
+        seen = self._seen.get((pool, made.type))
+        if seen is None:
             return made
-        room = seen.node.allocatable
-        return SeenNode(new_node(node.name, node.labels, node.taints, room), made.capacity)
+        shown = seen.node.allocatable
+        room = with_devices(shown, shown, made.node.allocatable)
+        return SeenNode(_with(made.node, room), made.capacity)
 
     def _coming(self, pool: str, its: PoolNodes, starting: set[str]) -> Iterable[NodeInfo]:
         for name, made in its.open:
@@ -239,6 +249,10 @@ class Karpenter:
                 yield node
             elif name in starting:
                 yield arriving(present, node)
+
+
+def _with(node: NodeInfo, room: Amounts) -> NodeInfo:
+    return new_node(node.name, node.labels, node.taints, room)
 
 
 def _requirements(pool: NodePool) -> PoolRequirements:

@@ -1,6 +1,7 @@
 """A pool of nodes that can grow, in the same form from each source."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -134,6 +135,36 @@ def machine_type(node: NodeInfo) -> object:
 def devices(amounts: Amounts) -> int:
     """Return how many devices there are, of all kinds."""
     return sum(amount for resource, amount in amounts.items() if is_device(resource))
+
+
+def with_devices(room: Amounts, shown: Amounts, told: Amounts) -> Amounts:
+    """Return a node's room with the devices that it is told to have, if it shows fewer.
+
+    Those of one maker count together, since shares and slices may have other names. Nothing else
+    tells of them: a plugin of others may have devices already, and a NodeClaim of AWS counts
+    network interfaces (``vpc.amazonaws.com/pod-eni``) that most nodes never show.
+
+    Args:
+        room: What is left beside the pods of DaemonSets.
+        shown: All that the node has.
+        told: What its NodeClaim, or another node of its type, says.
+    """
+    had, has = _by_maker(told), _by_maker(shown)
+    lost = {maker for maker, amount in had.items() if has[maker] < amount}
+    kept = {it: amount for it, amount in room.items() if _maker(it) not in lost}
+    return {**kept, **{it: amount for it, amount in told.items() if _maker(it) in lost}}
+
+
+def _by_maker(amounts: Amounts) -> Counter[str]:
+    found = Counter[str]()
+    for resource, amount in amounts.items():
+        if is_device(resource):
+            found[_maker(resource)] += amount
+    return found
+
+
+def _maker(resource: str) -> str:
+    return resource.partition("/")[0]
 
 
 def _lasting_labels(node: NodeInfo) -> frozenset[tuple[str, str]]:

@@ -402,6 +402,49 @@ def test_a_node_without_its_gpu_does_not_hide_what_a_later_claim_tells_of_its_ty
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
 
 
+INTERFACES = {"vpc.amazonaws.com/pod-eni": "39"}
+"""karpenter-provider-aws counts them as an instance type's, also if no node shows them."""
+
+
+def having(thing: Plain, more: dict[str, str]) -> Plain:
+    """Return the node or NodeClaim with more devices."""
+    for amounts in (thing["status"]["capacity"], thing["status"]["allocatable"]):
+        amounts.update(more)
+    return thing
+
+
+def test_a_claim_that_tells_devices_which_no_node_shows_has_room_for_all_who_share_its_gpus() -> (
+    None
+):
+    limited = pool(ONLY_SMALL, limits={GPU: "5"}, used={GPU: "5"})
+    shared = having(small("n", 0, unschedulable=True), {GPU: "4"})
+    claims = (having(claim("c", 1, on="n"), INTERFACES), having(claim("d", 1), INTERFACES))
+    cluster = Cluster(state(shared), autoscalers((limited,), claims), "detect")
+    for name in ("b1", "b2", "b3", "b4"):
+        assert isinstance(cluster.outlook(pod(name, selector={})), CanScaleUp), name
+        cluster.state.put(pod(name, selector={}))
+
+    assert why(cluster.outlook(pod("b5", selector={}))) == [WhyNoNode.TAKEN]
+
+
+def test_a_node_that_has_others_devices_before_its_gpus_does_not_hide_those_of_its_claim() -> None:
+    new = having(small("n", 0, created=datetime.now(UTC).isoformat()), {"example.com/fuse": "20"})
+    objects = autoscalers((pool(ONLY_SMALL),), (claim("c", 1, on="n"),))
+    cluster = Cluster(state(new), objects, "detect")
+    cluster.outlook(asks(0, memory="100Gi"))  # to this pod, the node isn't starting
+
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+
+
+def test_a_node_with_slices_under_another_name_shows_what_its_type_offers() -> None:
+    slices = {"nvidia.com/mig-1g.5gb": "7"}
+    sliced = having(small("n", 0, unschedulable=True), slices)
+    objects = autoscalers((pool(ONLY_SMALL),), (claim("c", 1, on="n"),))
+    cluster = Cluster(state(sliced), objects, "detect")
+
+    assert why(cluster.outlook(asks())) == NEVER
+
+
 def test_those_who_wait_use_up_a_limit_by_the_shares_that_it_leaves() -> None:
     cluster = of_shares(5, 4, types=())
     for name in ("b1", "b2", "b3", "b4"):
