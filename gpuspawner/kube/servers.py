@@ -13,7 +13,8 @@ USER = "hub.jupyter.org/username"
 """KubeSpawner's annotation with the owner's name, and its label with a form of it."""
 SERVER = "hub.jupyter.org/servername"
 """The same for the name of the server."""
-
+NOTEBOOK = "notebook"
+"""The name that KubeSpawner gives the server's container."""
 
 KARPENTER = "karpenter.sh/do-not-disrupt"
 UNDISRUPTED = {KARPENTER: "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
@@ -49,6 +50,7 @@ class RunningState(KubeStruct, frozen=True):
 class RunningStatus(KubeStruct, frozen=True):
     """The status of a container."""
 
+    name: str = ""
     state: RunningState | None = None
 
 
@@ -78,11 +80,13 @@ class ServerPod(KubeStruct, frozen=True):
 
     @property
     def runs_since(self) -> datetime | None:
-        """When its container began to run, of several the last; None if none runs.
+        """When the server's container began to run; None if it doesn't.
 
-        That is after the pull of its image, which may take longer than a server may be idle.
+        That is after the pull of its image, which may take longer than a server may be idle. If a
+        hook has renamed the container, the last counts. A sidecar may start again and again.
         """
-        states = (it.state for it in self.status.container_statuses or ())
+        each = self.status.container_statuses or ()
+        states = (it.state for it in [it for it in each if it.name == NOTEBOOK] or each)
         began = (moment(it.running.started_at) for it in states if it and it.running)
         return max((it for it in began if it), default=None)
 

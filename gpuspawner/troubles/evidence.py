@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from gpuspawner.kube.autoscaling import Event
-from gpuspawner.kube.servers import Running
+from gpuspawner.kube.servers import NOTEBOOK, Running
 from gpuspawner.kube.startup import (
     StartingContainer,
     StartingContainerStatus,
@@ -89,17 +89,13 @@ def containers(pod: StartingPod) -> list[SeenContainer]:
     ]
 
 
-SERVER = "notebook"
-"""The name that KubeSpawner gives the server's container."""
-
-
 def server(pod: StartingPod) -> str:
     """Return the name of the server's container: the first, if a hook has renamed KubeSpawner's.
 
     Admission may put another one in front, as Istio's does.
     """
     names = [it.name for it in pod.spec.containers or ()]
-    return SERVER if SERVER in names else next(iter(names), "")
+    return NOTEBOOK if NOTEBOOK in names else next(iter(names), "")
 
 
 def earliest(*times: datetime | None) -> datetime | None:

@@ -53,10 +53,11 @@ def test_a_server_s_pod_has_what_tells_whose_it_is_and_when_it_ends() -> None:
     assert pod.status.start_time == "2026-11-23T11:00:00Z"
 
 
-def running(*since: str) -> list[dict[str, Any]]:
-    return [{"name": "notebook", "state": {"running": {"startedAt": it}}} for it in since]
+def running(since: str, name: str = "notebook") -> dict[str, Any]:
+    return {"name": name, "state": {"running": {"startedAt": since}}}
 
 
+SOON, LATER = "2026-11-23T11:25:00Z", "2026-11-23T11:30:00Z"
 PULLING = {"name": "notebook", "state": {"waiting": {"reason": "ContainerCreating"}}}
 
 
@@ -66,13 +67,15 @@ PULLING = {"name": "notebook", "state": {"waiting": {"reason": "ContainerCreatin
         (None, None),
         ([{"name": "notebook"}], None),
         ([PULLING], None),
-        (running("soon"), None),
-        (running("2026-11-23T11:25:00Z"), "2026-11-23T11:25:00+00:00"),
-        ([*running("2026-11-23T11:25:00Z"), PULLING], "2026-11-23T11:25:00+00:00"),
-        (running("2026-11-23T11:25:00Z", "2026-11-23T11:30:00Z"), "2026-11-23T11:30:00+00:00"),
+        ([running("soon")], None),
+        ([running(SOON)], SOON),
+        ([running(SOON), running(LATER, "sidecar")], SOON),
+        ([running(LATER), running(SOON, "sidecar")], LATER),
+        ([PULLING, running(SOON, "sidecar")], None),
+        ([running(SOON, "renamed"), running(LATER, "sidecar")], LATER),
     ],
 )
-def test_a_server_runs_since_its_images_were_pulled(
+def test_a_server_runs_since_its_own_image_was_pulled_and_not_since_a_sidecar_began(
     containers: list[dict[str, Any]] | None, since: str | None
 ) -> None:
     pod = read(status={"startTime": "2026-11-23T11:00:00Z", "containerStatuses": containers})
