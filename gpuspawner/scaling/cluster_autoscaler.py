@@ -210,15 +210,16 @@ class _GroupNames:
         """Return the group of the node; None if it is in none, or in one of several."""
         pool = next((node.labels[it] for it in POOL_LABELS if node.labels.get(it)), "")
         found = self.of_pool(pool)
-        # On GKE, the cluster's name stands before the pool's, and both may have hyphens: this may
-        # be the pool "gpu" of "c-big", or "big-gpu" of "c". Only the names of its nodes tell.
-        if len(found) != 1 or self._bases[found[0]].startswith(_GKE):
+        # On GKE and Gardener, the cluster's name stands before the pool's, and both may have
+        # hyphens: this may be the pool "gpu" of "c-big", or "big-gpu" of "c". Only the names of its
+        # nodes tell.
+        if len(found) != 1 or self._bases[found[0]].startswith((*_GKE, _GARDENER)):
             near = found or (self._bases if node.name.startswith(self._starts) else ())
             found = [it for it in near if _begins(node.name, self._bases[it])]
         return found[0] if len(found) == 1 else None
 
     def of_pool(self, pool: str) -> list[str]:
-        """Return the groups that seem to be named after a pool; on GKE, some may not be."""
+        """Return the groups that seem to be named after a pool; see `group_of`."""
         if pool not in self._by_pool:
             called = _called_after(pool)
             found = [name for name, base in self._bases.items() if called.fullmatch(base)]
@@ -240,21 +241,25 @@ class _OfPool(msgspec.Struct, frozen=True):
 
 
 _GKE = ("gke-", "gk3-")  # the second is Autopilot's
+_GARDENER = "shoot--"
 _HASH = "[0-9a-f]{8}"
 _AFTER_GROUP = re.compile(r"-?[0-9a-z]+")
+_AFTER_MACHINES = re.compile(r"(?:-[0-9a-z]+){2}")  # the ids of Gardener's MachineSet and machine
 
 
 def _called_after(pool: str) -> re.Pattern[str]:
-    """Return how GKE, AKS, EKS, eksctl, Magnum and others name the group of a pool.
+    """Return how GKE, Gardener, AKS, EKS, eksctl, Magnum and others name the group of a pool.
 
     Nothing else may stand around the pool's name: it may end that of another pool, as ``gpu`` ends
-    ``big-gpu``. Sources: the clouds' documentation, and ``magnum_manager_impl.go`` of Cluster
-    Autoscaler.
+    ``big-gpu``. Sources: the clouds' documentation, ``magnum_manager_impl.go`` of Cluster
+    Autoscaler, and Gardener's extensions, such as ``pkg/controller/worker/machines.go`` for Azure:
+    without zones, nothing stands after the pool's name. AKS Engine writes ``k8s`` for ``aks``.
     """
     name = re.escape(pool)
     return re.compile(
         rf"(?:{'|'.join(_GKE)}).+-{name}-{_HASH}"
-        rf"|aks-{name}-\d+-vmss"
+        rf"|{_GARDENER}.+-{name}"
+        rf"|(?:aks|k8s)-{name}-\d+-vmss"
         rf"|eks-{name}-{_HASH}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}"
         rf"|eksctl-(?:(?!-nodegroup-).)+-nodegroup-{name}-NodeGroup-\w+"
         rf"|{name}(?:-{_HASH})?"
@@ -262,8 +267,9 @@ def _called_after(pool: str) -> re.Pattern[str]:
 
 
 def _begins(node: str, base: str) -> bool:
-    """Whether a node's name is the group's and an id, as on GKE and AKS."""
-    return node.startswith(base) and _AFTER_GROUP.fullmatch(node, len(base)) is not None
+    """Whether a node's name is the group's and an id, as on GKE and AKS; on Gardener, two ids."""
+    after = _AFTER_MACHINES if base.startswith(_GARDENER) else _AFTER_GROUP
+    return node.startswith(base) and after.fullmatch(node, len(base)) is not None
 
 
 def _base(group: str) -> str:

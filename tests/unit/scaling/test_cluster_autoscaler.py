@@ -29,6 +29,7 @@ from tests.unit.makers.outlooks import (
 )
 
 ZONE = "topology.kubernetes.io/zone"
+GARDENER = "worker.gardener.cloud/pool"
 GKE, EKSCTL = "cloud.google.com/gke-nodepool", "alpha.eksctl.io/nodegroup-name"
 SOON = MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True, is_listed=True)
 PERHAPS = MayScaleUp(Source.CLUSTER_AUTOSCALER)
@@ -205,6 +206,36 @@ def test_a_pool_at_zero_is_no_hope_for_a_pod_that_selects_another_one_by_name() 
         assert look(full, empty, nodes=nodes, asked=asks(selector=selector)) == MAY
 
 
+@pytest.mark.parametrize(
+    ("name", "other", "labels", "node_name"),
+    [
+        (
+            "shoot--p--c-gpu",
+            "shoot--p--c-cpu",
+            {GARDENER: "gpu"},
+            "shoot--p--c-gpu-7b8d4-x1yz2",
+        ),
+        (
+            "k8s-gpu-12345678-vmss",
+            "k8s-cpu-12345678-vmss",
+            {"agentpool": "gpu"},
+            "k8s-gpu-12345678-vmss000000",
+        ),
+    ],
+    ids=["gardener", "aks engine"],
+)
+def test_an_empty_group_of_another_name_is_no_hope_for_a_pod_that_selects_a_full_pool(
+    name, other, labels, node_name
+) -> None:
+    groups = group(name, 1, 1), group(other, 0, 3, registered=0)
+    full = node(node_name, 1, labels=labels, unschedulable=True)
+
+    assert why(look(*groups, nodes=(full,), asked=asks(selector=labels))) == [
+        WhyNoNode.AT_MAXIMUM,
+        WhyNoNode.NO_SUCH_MACHINE,
+    ]
+
+
 def test_a_pod_that_selects_a_pool_without_a_group_of_its_name_may_get_a_node_of_another() -> None:
     similar = group("eksctl-c-nodegroup-big-gpu-NodeGroup-1A2B3C", 3, 3, registered=3)
     unnamed = group(f"eks-{UUID}", 0, 3, registered=0)
@@ -231,7 +262,10 @@ def test_a_pod_that_selects_a_pool_without_a_group_of_its_name_may_get_a_node_of
             {GKE: "nap-1x2y3z"},
             "gk3-c-nap-1x2y3z-1a2b3c4d-x1yz",
         ),
+        ("shoot--p--c-gpu", {GARDENER: "gpu"}, "shoot--p--c-gpu-7b8d4-x1yz2"),
+        ("shoot--p--c-gpu-z1", {GARDENER: "gpu"}, "shoot--p--c-gpu-z1-7b8d4-x1yz2"),
         ("aks-gpu-12345678-vmss", {"agentpool": "gpu"}, "aks-gpu-12345678-vmss000001"),
+        ("k8s-gpu-12345678-vmss", {"agentpool": "gpu"}, "k8s-gpu-12345678-vmss000001"),
         (
             "eksctl-c-nodegroup-gpu-NodeGroup-1A2B3C",
             {EKSCTL: "gpu"},
@@ -242,8 +276,8 @@ def test_a_pod_that_selects_a_pool_without_a_group_of_its_name_may_get_a_node_of
         ("gpu", {}, "gpu-1a2b3c4d"),
     ],
     ids=[
-        "eks", "gke", "gke url", "gke autopilot", "aks", "eksctl", "magnum", "doks",
-        "node name alone",
+        "eks", "gke", "gke url", "gke autopilot", "gardener", "gardener in a zone", "aks",
+        "aks engine", "eksctl", "magnum", "doks", "node name alone",
     ],
 )  # fmt: skip
 def test_a_node_is_matched_to_its_group(name, labels, node_name) -> None:
@@ -262,6 +296,8 @@ def test_a_node_is_matched_to_its_group(name, labels, node_name) -> None:
         ("eksctl-c-nodegroup-a-nodegroup-gpu-NodeGroup-1A2B3C", {EKSCTL: "gpu"}, "ip-10-0-0-1"),
         ("gke-c-big-gpu-1a2b3c4d-grp", {GKE: "gpu"}, "gke-c-gpu-9f8e7d6c-x1yz"),
         ("gk3-c-big-gpu-1a2b3c4d-grp", {GKE: "gpu"}, "gk3-c-gpu-9f8e7d6c-x1yz"),
+        ("shoot--p--c-big-gpu", {GARDENER: "gpu"}, "shoot--p--c-gpu-7b8d4-x1yz2"),
+        ("shoot--p--c-gpu", {GARDENER: "gpu-z1"}, "shoot--p--c-gpu-z1-7b8d4-x1yz2"),
         ("big-gpu-1a2b3c4d", {"magnum.openstack.org/nodegroup": "gpu"}, "c-gpu-node-0"),
         ("big-gpu", {"doks.digitalocean.com/node-pool": "gpu"}, "gpu-x1y2z"),
         ("gpu", {}, "gpu-large-1"),
