@@ -37,7 +37,7 @@ from gpuspawner.use.record import ServerName
 log = logging.getLogger(__name__)
 
 SECONDS = 60.0
-"""The longest time between two looks; short rules are looked at more often."""
+"""The longest time from one look to the next; short rules are looked at more often."""
 _SHOWN_SECONDS = 3600
 """Over how long the page shows the use of servers that no policy gives back."""
 _AT_ONCE = 200
@@ -181,7 +181,8 @@ class UseWatch:
         if None not in windows.values():
             self._unknown.clear()
         found = [it for it in found if self._runs(it)]  # Prometheus may have taken long
-        self._pause = min([SECONDS, *(it / 12 for it in windows)])
+        pause = min([SECONDS, *(it / 12 for it in windows)])
+        self._pause = max(1.0, began + pause - self._clock())  # what is known is as old as `began`
         for number, it in enumerate(found):
             if number % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)

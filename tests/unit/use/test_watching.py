@@ -188,6 +188,27 @@ async def test_a_server_is_stopped_only_by_a_look_that_began_after_the_warning_w
     assert not may_stop(stage)
 
 
+async def test_a_server_is_stopped_also_if_each_look_takes_more_than_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Prometheus may need 20 s for each of many queries."""
+    stage = Stage(monkeypatch)
+    stage.source.used = {"ann": 0.0}
+    stage.source.meanwhile = lambda: stage.pass_by(80)
+
+    async def pass_by(seconds: float) -> None:
+        stage.pass_by(seconds)
+        if stage.now > 2000:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(asyncio, "sleep", pass_by)
+    with pytest.raises(asyncio.CancelledError):
+        await stage.watch.run()
+
+    assert stage.noted.count(("warned", "ann")) == 1
+    assert may_stop(stage)
+
+
 async def test_a_warning_ends_if_no_look_ends_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could keep the server meanwhile, so its owner gets the whole time again."""
     stage = Stage(monkeypatch)
