@@ -9,9 +9,12 @@ seconds of a clock that never goes back. What isn't known starts no warning, and
 culler's own rule holds again.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
+from itertools import chain
 
 import msgspec
 from msgspec.structs import replace
@@ -41,7 +44,7 @@ class DeviceUse(msgspec.Struct, frozen=True):
     known: float
 
 
-class Window(msgspec.Struct, frozen=True):
+class Window(msgspec.Struct, frozen=True, dict=True):
     """What is known of all devices.
 
     Attributes:
@@ -53,6 +56,13 @@ class Window(msgspec.Struct, frozen=True):
     seconds: float
     until: float
     devices: Mapping[Key, Sequence[DeviceUse]]
+
+    @cached_property
+    def shared(self) -> frozenset[tuple[str, str]]:
+        """The names of devices that several pods have; found once for all servers."""
+        each = ({it.name for it in its} for its in self.devices.values())
+        pods = Counter(chain.from_iterable(each))
+        return frozenset(name for name, number in pods.items() if number > 1)
 
 
 class GPUUse(msgspec.Struct, frozen=True):
@@ -86,9 +96,8 @@ def use_of(window: Window, pod: Key, gpus: int, began: datetime | None) -> GPUUs
         return None
     used = max(it.used for it in devices)
     found = GPUUse(window.seconds, used)
-    others = {it.name for key, its in window.devices.items() if key != pod for it in its}
     if found.is_used:
-        return None if any(it.name in others for it in devices) else found
+        return None if any(it.name in window.shared for it in devices) else found
     is_known = all(it.known >= KNOWN for it in devices)
     has_run = window.until - began.timestamp() >= window.seconds
     return found if is_known and has_run else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -175,6 +176,15 @@ def test_nobody_knows_which_pod_uses_a_gpu_that_several_share() -> None:
     shared = window(ann=[device(used=0.9)], bob=[device(used=0.9)])
 
     assert use_of(shared, ANN, 1, LONG_AGO) is None
+
+
+def test_the_use_of_hundreds_of_servers_is_found_quickly_among_thousands_of_gpus() -> None:
+    """A look finds out all of them, with few pauses in which the hub does something else."""
+    devices = {("hub", str(it)): [device(str(it), used=0.9)] for it in range(20_000)}
+    seen, began = Window(HOUR, NOW, devices), process_time()
+
+    assert all(use_of(seen, ("hub", str(it)), 1, LONG_AGO) for it in range(500))
+    assert process_time() - began < 1
 
 
 def test_a_shared_gpu_that_nobody_uses_is_unused_for_each() -> None:
