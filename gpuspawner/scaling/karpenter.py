@@ -252,6 +252,8 @@ class Karpenter:
 
 
 def _with(node: NodeInfo, room: Amounts) -> NodeInfo:
+    if room == node.allocatable:
+        return node
     return new_node(node.name, node.labels, node.taints, room)
 
 

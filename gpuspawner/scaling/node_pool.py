@@ -151,6 +151,8 @@ def with_devices(room: Amounts, shown: Amounts, told: Amounts) -> Amounts:
     """
     had, has = _by_maker(told), _by_maker(shown)
     lost = {maker for maker, amount in had.items() if has[maker] < amount}
+    if not lost:
+        return room
     kept = {it: amount for it, amount in room.items() if _maker(it) not in lost}
     return {**kept, **{it: amount for it, amount in told.items() if _maker(it) in lost}}
 
