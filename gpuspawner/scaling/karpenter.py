@@ -224,7 +224,8 @@ class Karpenter:
             told = known.node.allocatable if known else {}
             room = with_devices(seen.node.allocatable, node.capacity, told)
             found[seen.type] = SeenNode(_with(seen.node, room), node.capacity)
-        self._capacities.update({(pool, it.type): it.capacity for it in its.made.values()})
+        telling = (it for it in its.made.values() if it.capacity)
+        self._capacities.update({(pool, it.type): it.capacity for it in telling})
         for its_type, seen in found.items():
             key = pool, its_type
             self._seen[key] = SeenNode(seen.node, self._capacities.get(key, seen.capacity))

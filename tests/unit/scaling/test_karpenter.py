@@ -367,6 +367,17 @@ def test_the_gpus_that_a_claim_has_told_count_when_it_is_gone_before_its_node() 
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
 
 
+def test_a_claim_that_tells_no_capacity_does_not_hide_that_of_its_node() -> None:
+    limited = pool(ONLY_SMALL, limits={GPU: "3"}, used={GPU: "2"})
+    half = claim("c", 2, on="n")
+    del half["status"]["capacity"]
+    objects = autoscalers((limited,), (half,))
+
+    cluster = Cluster(state(small("n", 2, unschedulable=True)), objects, "detect")
+
+    assert why(cluster.outlook(asks())) == LIMIT
+
+
 def test_a_limit_counts_the_gpus_of_a_new_machine_if_its_shares_have_another_name() -> None:
     shared = "nvidia.com/gpu.shared"
     one = {"name": "notebook", "resources": {"limits": {shared: "1"}}}
