@@ -35,7 +35,7 @@ from gpuspawner.scaling.requirements import PoolRequirements
 from gpuspawner.scaling.starting_nodes import is_starting, is_young
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.requests import Amounts, allocatable
+from gpuspawner.scheduling.requests import Amounts, allocatable, is_device
 from gpuspawner.scheduling.state import ClusterState
 
 POOL = "karpenter.sh/nodepool"
@@ -194,17 +194,26 @@ class Karpenter:
             for (of, _), it in self._seen.items()
             if of == name and requirements.describe(it.node.labels)
         ]
+        asked = dict(filters.asked)
+        machines = [Machine(it.node, _affordable(left, it.capacity)) for it in seen]
+        # Karpenter adds none for a pod that asks for more than it knows of; a pod shows if it does.
+        known = [
+            machine
+            for machine, it in zip(machines, seen, strict=True)
+            if machine.left == 0 or not _beyond(it, asked)
+        ]
         return Growth(
             source=Source.KARPENTER,
             pool=name,
             nodes=nodes,
             max_nodes=_count(pool.spec.limits),
-            machines=tuple(Machine(it.node, _affordable(left, it.capacity)) for it in seen),
-            is_complete=_lists_seen_types(pool, [it.node for it in seen]),
+            machines=tuple(known),
+            is_complete=len(known) == len(seen)
+            and _lists_seen_types(pool, [it.node for it in seen]),
             rest={it: _offered(it, nanos, seen) for it, nanos in left.items() if it != _NODES},
             coming=tuple(self._coming(name, its, starting)),
             requirements=requirements,
-            obstacle=_obstacle(pool, left, dict(filters.asked)),
+            obstacle=_obstacle(pool, left, asked),
         )
 
     def _forget_all_but(self, names: Container[str]) -> None:
@@ -304,6 +313,18 @@ def _affordable(left: _Nanos, capacity: Amounts) -> int | None:
         if amount > 0:
             counts.append(max(0, nanos // (amount * _unit(resource))))
     return min(counts, default=None)
+
+
+def _beyond(seen: SeenNode, asked: Amounts) -> bool:
+    """Whether a pod asks for more shares than the instance type has devices, as Karpenter knows it.
+
+    It compares these two (``fits`` in ``nodeclaim.go``); a NodeOverlay may tell it of shares.
+    """
+    return any(
+        seen.capacity.get(it, 0) < asked.get(it, 0) <= amount
+        for it, amount in seen.node.allocatable.items()
+        if is_device(it)
+    )
 
 
 def _offered(resource: str, nanos: int, seen: Iterable[SeenNode]) -> float:

@@ -386,6 +386,16 @@ def test_a_limit_counts_the_gpus_of_a_new_machine_if_its_shares_have_another_nam
     assert why(cluster.outlook(pod(selector={}, containers=[one]))) == LIMIT
 
 
+def test_a_pod_that_asks_for_more_shares_than_its_type_has_gpus_is_promised_no_new_machine() -> (
+    None
+):
+    """Karpenter adds none for it, as long as nobody has told it of the shares."""
+    cluster = of_shares(9, 4)
+
+    assert cluster.outlook(asks(2)) == MAY
+    assert why(cluster.outlook(asks(5))) == NEVER
+
+
 def test_a_claim_on_its_way_has_room_for_as_many_as_share_the_gpus_of_its_type() -> None:
     cluster = of_shares(5, 5, claim("d", 1))
     for name in ("b1", "b2", "b3", "b4"):
