@@ -223,7 +223,7 @@ class _GroupNames:
         if pool not in self._by_pool:
             called = _called_after(pool)
             found = [name for name, base in self._bases.items() if called.fullmatch(base)]
-            self._by_pool[pool] = found
+            self._by_pool[pool] = found if pool else []
         return self._by_pool[pool]
 
 
