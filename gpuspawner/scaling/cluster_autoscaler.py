@@ -252,13 +252,13 @@ def _called_after(pool: str) -> re.Pattern[str]:
 
     Nothing else may stand around the pool's name: it may end that of another pool, as ``gpu`` ends
     ``big-gpu``. Sources: the clouds' documentation, ``magnum_manager_impl.go`` of Cluster
-    Autoscaler, and Gardener's extensions, such as ``pkg/controller/worker/machines.go`` for Azure:
-    without zones, nothing stands after the pool's name. AKS Engine writes ``k8s`` for ``aks``.
+    Autoscaler, and Gardener's extensions, such as ``pkg/controller/worker/machines.go`` for Azure,
+    where only a zone stands after the pool's name. AKS Engine writes ``k8s`` for ``aks``.
     """
     name = re.escape(pool)
     return re.compile(
         rf"(?:{'|'.join(_GKE)}).+-{name}-{_HASH}"
-        rf"|{_GARDENER}.+-{name}"
+        rf"|{_GARDENER}.+-{name}(?:-z\d+)?"
         rf"|(?:aks|k8s)-{name}-\d+-vmss"
         rf"|eks-{name}-{_HASH}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}"
         rf"|eksctl-(?:(?!-nodegroup-).)+-nodegroup-{name}-NodeGroup-\w+"

@@ -217,13 +217,19 @@ def test_a_pool_at_zero_is_no_hope_for_a_pod_that_selects_another_one_by_name() 
             "shoot--p--c-gpu-7b8d4-x1yz2",
         ),
         (
+            "shoot--p--c-gpu-z1",
+            "shoot--p--c-cpu-z1",
+            {GARDENER: "gpu"},
+            "shoot--p--c-gpu-z1-7b8d4-x1yz2",
+        ),
+        (
             "k8s-gpu-12345678-vmss",
             "k8s-cpu-12345678-vmss",
             {"agentpool": "gpu"},
             "k8s-gpu-12345678-vmss000000",
         ),
     ],
-    ids=["gardener", "aks engine"],
+    ids=["gardener", "gardener in a zone", "aks engine"],
 )
 def test_an_empty_group_of_another_name_is_no_hope_for_a_pod_that_selects_a_full_pool(
     name, other, labels, node_name
@@ -235,6 +241,13 @@ def test_an_empty_group_of_another_name_is_no_hope_for_a_pod_that_selects_a_full
         WhyNoNode.AT_MAXIMUM,
         WhyNoNode.NO_SUCH_MACHINE,
     ]
+
+
+def test_a_pool_of_gardener_that_is_called_like_a_zone_may_grow_in_another_one() -> None:
+    own = group("shoot--p--c-z1-z2", 0, 3, registered=0)
+    full = group("shoot--p--c-gpu-z1", 3, 3, registered=3)
+
+    assert look(own, full, nodes=(), asked=asks(selector={GARDENER: "z1"})) == MAY
 
 
 def test_a_pod_that_selects_a_pool_without_a_group_of_its_name_may_get_a_node_of_another() -> None:
