@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec.structs import asdict
 from traitlets import Bool, List, Unicode
@@ -33,8 +34,12 @@ _WIDTH = max(map(len, Severity))
 
 
 def in_the_pod(config: Config) -> str:
-    """Return the address of the hub's REST API in its own pod, for its `JupyterHub.base_url`."""
-    base = str(config.JupyterHub.get("base_url", "")).strip("/")
+    """Return the address of the hub's REST API in its own pod, below the hub's base URL.
+
+    By default, JupyterHub takes that from the path of `JupyterHub.bind_url`.
+    """
+    its = config.JupyterHub
+    base = str(its.get("base_url") or urlsplit(str(its.get("bind_url", ""))).path).strip("/")
     return f"http://127.0.0.1:8081/{base}/hub/api".replace("//hub", "/hub")
 
 

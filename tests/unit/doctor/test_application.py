@@ -101,7 +101,13 @@ def test_the_doctor_refuses_options_that_mean_nothing_without_another(
 
 @pytest.mark.parametrize(
     ("configured", "path"),
-    [({}, ""), ({"base_url": "/"}, ""), ({"base_url": "/jupyter/"}, "/jupyter")],
+    [
+        ({}, ""),
+        ({"base_url": "/"}, ""),
+        ({"base_url": "/jupyter/"}, "/jupyter"),
+        ({"bind_url": "http://:8000/jupyter/"}, "/jupyter"),
+        ({"bind_url": "http://:8000"}, ""),
+    ],
 )
 def test_the_hub_in_the_same_pod_is_found_below_its_base_url(configured, path) -> None:
     address = in_the_pod(Config(JupyterHub=configured))
