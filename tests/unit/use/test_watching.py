@@ -436,6 +436,19 @@ async def test_idle_gpus_add_up_by_the_accelerators_that_the_census_counts(
     assert stage.watch.idle_gpu_seconds == {"t4": 60, "a100": 60}
 
 
+async def test_the_time_between_the_beginnings_of_two_looks_counts_as_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.look(ann=0.0)
+    stage.source.meanwhile = lambda: stage.pass_by(20)
+
+    await stage.look(100, ann=0.0)
+    await stage.look(30, ann=0.0)
+
+    assert stage.watch.idle_gpu_seconds == {"a100": 150}
+
+
 async def test_a_look_that_is_too_long_ago_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch)
     await stage.look(ann=0.0)
