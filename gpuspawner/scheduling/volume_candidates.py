@@ -90,12 +90,11 @@ class Candidates(msgspec.Struct, frozen=True):
             nodes: The labels of each.
         """
         found: set[str] = set()
+        everything = len(self.smallest_first)
         for labels in nodes:
             near = self.smallest_first.near(labels)
             found.update(it.volume.metadata.name for it in near if it.reaches(labels))
-            if len(found) == len(
-                self.smallest_first
-            ):  # volumes of the network: the first reaches all
+            if len(found) == everything:  # volumes of the network: the first node reaches all
                 break
         return frozenset(found)
 
