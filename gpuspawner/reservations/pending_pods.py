@@ -6,8 +6,6 @@ After a restart the hub's own pods are among them, so reservations needn't be ke
 import time
 from collections.abc import Container
 
-from msgspec import structs
-
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.pods import Pod
@@ -62,10 +60,9 @@ class PendingPods:
         may be promised to two pods that fit beside them.
         """
         return {
-            pod.metadata.key: structs.replace(anywhere, nodes=frozenset({node}))
+            pod.metadata.key: self._verdicts.demand_on(Subject(pod), node)
             for pod in self._state.unbound_pods.values()
             if (node := pod.status.nominated_node_name) and pod.metadata.deletion_timestamp is None
-            for anywhere in (self._verdicts.demand_anywhere(Subject(pod)),)
         }
 
     def _find(self) -> dict[_PodId, Demand]:

@@ -128,6 +128,12 @@ class Verdicts:
             return Demand({}, None, simple=False)
         return Demand(requests, None, alone=self._claims(subject).alone(subject.pod))
 
+    def demand_on(self, subject: Subject, node: str) -> Demand:
+        """Return the room that a pod may take on the node for which it is nominated."""
+        volumes = self._volumes(self._claims(subject), self._state.nodes.keys() & {node})
+        anywhere = self.demand_anywhere(subject)
+        return structs.replace(anywhere, nodes=frozenset({node}), volumes=volumes)
+
     def _demand(self, subject: Subject) -> Demand | None:
         state, pod = self._state, subject.pod
         nodes, simple, below = self.nodes(subject), is_simple(pod), None

@@ -326,6 +326,16 @@ async def test_a_start_whose_volume_is_promised_to_nobody_else_keeps_it() -> Non
     other.cancel()
 
 
+async def test_a_nominated_pod_keeps_a_volume_while_others_end_on_its_node() -> None:
+    world = with_volumes(None)
+    there = on_a_volume_that_is_there("one")
+    world.view.put("PersistentVolumeClaim", there.new_claims[0])
+    world.view.put("Pod", {**there.pod, "status": {"nominatedNodeName": "n1"}})
+
+    two = await waiting(Preflight(world.view).taking.take(on_a_volume_that_is_there("two")))
+    two.cancel()
+
+
 async def test_claims_that_nobody_can_read_are_in_nobody_s_way() -> None:
     preflight = Preflight(with_storage().view)
     claim: Plain = {"metadata": {"name": "shared"}, "spec": {"accessModes": 5}}
