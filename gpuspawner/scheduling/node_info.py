@@ -175,6 +175,8 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
     """The number of volumes that they have at most."""
     unreadable: dict[str, str] = {}
     """Pods whose requests are unknown, each with the reason."""
+    lower: dict[int, tuple[int, tuple[PodInfo, ...], Amounts]] = {}
+    """By priority: a generation, the pods of a lower one then, and what is free without them."""
 
     def set_node(self, node: Node, startup_taints: Container[str] = ()) -> bool:
         """Store the node's newest version; return whether a field that decides has changed.
@@ -219,13 +221,23 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         return self.lowest is not None and self.lowest < priority
 
     def below(self, priority: int) -> tuple[PodInfo, ...]:
-        """Return its pods of a lower priority."""
-        return tuple(pod for pod in self.pods.values() if pod.priority < priority)
+        """Return its pods of a lower priority, as one object until something changes.
+
+        Hundreds of starts ask in a row, each about all nodes.
+        """
+        known = self.lower.get(priority)
+        if known is None or known[0] != self.generation:
+            pods = tuple(pod for pod in self.pods.values() if pod.priority < priority)
+            known = self.lower[priority] = self.generation, pods, self.free_if(removed=pods)
+        return known[1]
 
     def free_if(
         self, added: tuple[PodInfo, ...] = (), removed: tuple[PodInfo, ...] = ()
     ) -> Amounts:
         """Return what would be free with pods that aren't there, and without pods that are."""
+        for generation, pods, free in self.lower.values() if not added else ():
+            if pods is removed and generation == self.generation:
+                return free
         free = dict(self.free)
         for pods, sign in ((added, -1), (removed, 1)):
             for pod in pods:
