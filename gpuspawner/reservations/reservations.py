@@ -315,11 +315,13 @@ class Reservations:
         mine, everyone = [*promised, demand], [*promised, demand, *pending]
         if any(map(demand.excludes, promised + pending)):
             return False
+        # What one ends makes room for any; see `is_certain`.
+        follows = demand.below is None and any(it.below is not None for it in everyone)
         # Of demands that differ at most in their claims, it is enough to look at one.
         return all(
             is_certain(one, all_but(one, everyone), self._state.nodes)
             for one in {(id(one.requests), one.volumes): one for one in mine}.values()
-            if one is demand or (one.nodes is not None and one.touches(demand))
+            if one is demand or (one.nodes is not None and (follows or one.touches(demand)))
         )
 
     def has_volumes(self, key: Key, demand: Demand) -> bool:

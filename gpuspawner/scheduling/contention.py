@@ -4,7 +4,7 @@ We can't predict where the scheduler puts an unbound pod: its scoring, its ties 
 known here. So a promise is made only if a node is left after the worst placement of the others.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -24,7 +24,8 @@ class Demand(msgspec.Struct, frozen=True):
         volumes: For each of its claims that takes one of the volumes that are there, the names of
             those that it can take.
         below: If it fits on no node before others end: the priority below which pods make way for
-            it, on each of its nodes. However many make way, it takes no more than it requests.
+            it, on each of its nodes. However many make way, it takes no more than it requests. Also
+            of a nominated pod, for which others may still end.
     """
 
     requests: Amounts
@@ -73,7 +74,7 @@ def requests_with_pod(asked: Amounts) -> Amounts:
     return {PODS: 1, **{resource: amount for resource, amount in asked.items() if amount > 0}}
 
 
-def is_certain(demand: Demand, others: Iterable[Demand], nodes: Mapping[str, NodeInfo]) -> bool:
+def is_certain(demand: Demand, others: Collection[Demand], nodes: Mapping[str, NodeInfo]) -> bool:
     """Whether a node is left for the demand wherever the others land.
 
     To keep a pod off a node, others must take so much of one resource there that less than the pod
@@ -84,6 +85,9 @@ def is_certain(demand: Demand, others: Iterable[Demand], nodes: Mapping[str, Nod
     near = [other for other in others if demand.touches(other)]
     if not near:
         return True
+    if any(other.below is not None for other in near):
+        # More may end there than they take, and then those that fit elsewhere now fit there too.
+        near += [it for it in others if it.below is None and not demand.touches(it)]
     if demand.nodes is None or not demand.simple or not all(other.simple for other in near):
         return False
     if not demand.has_volumes(near):

@@ -131,8 +131,8 @@ class Verdicts:
     def demand_on(self, subject: Subject, node: str) -> Demand:
         """Return the room that a pod may take on the node for which it is nominated."""
         volumes = self._volumes(self._claims(subject), self._state.nodes.keys() & {node})
-        anywhere = self.demand_anywhere(subject)
-        return structs.replace(anywhere, nodes=frozenset({node}), volumes=volumes)
+        anywhere, below = self.demand_anywhere(subject), subject.pod.spec.priority or 0
+        return structs.replace(anywhere, nodes=frozenset({node}), volumes=volumes, below=below)
 
     def _demand(self, subject: Subject) -> Demand | None:
         state, pod = self._state, subject.pod

@@ -205,6 +205,21 @@ async def test_a_start_that_preempts_leaves_room_that_it_cannot_take_to_others()
     assert await preflight.taking.take(other) == Start(other.grant)
 
 
+async def test_who_fits_elsewhere_now_may_take_what_a_larger_pod_leaves_that_makes_way() -> None:
+    """The first that preempts ends a pod of two GPUs: who fits on `m` may follow it to `n`."""
+    large = pod("large", 2, on="n", priority=-1)
+    here = labelled(node("n", 2), {"only": "n"})
+    for names in ("any", "first", "last"), ("first", "last", "any"):
+        preflight = preflight_on(("Node", here), ("Pod", large), ("Node", node("m", 1)))
+        *starts, last = (
+            proposal(it, nodeSelector={"gpu": "a100"} if it == "any" else {"only": "n"})
+            for it in names
+        )
+        for it in starts:
+            assert isinstance(await preflight.taking.take(it), Start)
+        assert refused(await preflight.taking.take(last)) is Reason.TRY_AGAIN
+
+
 async def test_the_room_of_two_is_promised_to_two_while_one_of_them_has_a_node() -> None:
     """The evaluation counts who is nominated, but each of the others alone fits beside them."""
     view = StillView(("Node", node("n", 2)))
