@@ -320,7 +320,9 @@ class Reservations:
         # Of demands that differ at most in their claims, it is enough to look at one.
         return all(
             is_certain(one, all_but(one, everyone), self._state.nodes)
-            for one in {(id(one.requests), one.volumes): one for one in mine}.values()
+            for one in {
+                (id(it.requests), *(its for _, its in it.volumes)): it for it in mine
+            }.values()
             if one is demand or (one.nodes is not None and (follows or one.touches(demand)))
         )
 

@@ -21,8 +21,8 @@ class Demand(msgspec.Struct, frozen=True):
         simple: Whether its binding affects other pods only by the amounts it takes. Pods with host
             ports, pod affinity or topology spread aren't simple.
         alone: Its ReadWriteOncePod claims, by namespace/name: one pod at a time can use each.
-        volumes: For each of its claims that takes one of the volumes that are there, the names of
-            those that it can take.
+        volumes: Each of its claims that takes one of the volumes that are there, by namespace/name,
+            with the names of those that it can take. Pods with one claim take one volume.
         below: If it fits on no node before others end: the priority below which pods make way for
             it, on each of its nodes. However many make way, it takes no more than it requests. Also
             of a nominated pod, for which others may still end.
@@ -32,25 +32,26 @@ class Demand(msgspec.Struct, frozen=True):
     nodes: frozenset[str] | None
     simple: bool = True
     alone: frozenset[str] = frozenset()
-    volumes: tuple[frozenset[str], ...] = ()
+    volumes: tuple[tuple[str, frozenset[str]], ...] = ()
     below: int | None = None
 
     def touches(self, other: "Demand") -> bool:
         """Whether there may be a node that both fit on, or a volume that both can take."""
         if self.nodes is None or other.nodes is None or not self.nodes.isdisjoint(other.nodes):
             return True
-        return any(other.claims_of(it) for it in self.volumes)
-
-    def claims_of(self, volumes: frozenset[str]) -> int:
-        """Return how many of its claims can take one of these volumes."""
-        return sum(not it.isdisjoint(volumes) for it in self.volumes)
+        return any(not it.isdisjoint(its) for _, it in self.volumes for _, its in other.volumes)
 
     def has_volumes(self, others: Iterable["Demand"]) -> bool:
         """Whether a volume is left for each of its claims, whichever the others take."""
         if not self.volumes:
             return True
-        everyone = [*others, self]
-        return all(len(it) >= sum(one.claims_of(it) for one in everyone) for it in self.volumes)
+        taken: dict[str, frozenset[str]] = {}
+        for claim, them in (pair for one in (*others, self) for pair in one.volumes):
+            taken[claim] = taken[claim] | them if claim in taken else them
+        return all(
+            len(it) >= sum(not it.isdisjoint(its) for its in taken.values())
+            for _, it in self.volumes
+        )
 
     def excludes(self, other: "Demand") -> bool:
         """Whether only one of both can run, wherever they land."""

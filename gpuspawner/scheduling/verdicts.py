@@ -130,7 +130,8 @@ class Verdicts:
 
     def demand_on(self, subject: Subject, node: str) -> Demand:
         """Return the room that a pod may take on the node for which it is nominated."""
-        volumes = self._volumes(self._claims(subject), self._state.nodes.keys() & {node})
+        there = self._state.nodes.keys() & {node}
+        volumes = self._volumes(subject.pod, self._claims(subject), there)
         anywhere, below = self.demand_anywhere(subject), subject.pod.spec.priority or 0
         return structs.replace(anywhere, nodes=frozenset({node}), volumes=volumes, below=below)
 
@@ -148,7 +149,7 @@ class Verdicts:
         value = (frozenset(requests.items()), nodes, simple, below)
         alike = self._alike.of(state.version, value, lambda: demand)
         claims = self._claims(subject)
-        alone, volumes = claims.alone(pod), self._volumes(claims, nodes)
+        alone, volumes = claims.alone(pod), self._volumes(pod, claims, nodes)
         return structs.replace(alike, alone=alone, volumes=volumes) if alone or volumes else alike
 
     def _claims(self, subject: Subject) -> PodClaims:
@@ -159,12 +160,18 @@ class Verdicts:
             return PodClaims()
         return claims if isinstance(claims, PodClaims) else PodClaims()
 
-    def _volumes(self, claims: PodClaims, nodes: Iterable[str]) -> tuple[frozenset[str], ...]:
+    def _volumes(
+        self, pod: Pod, claims: PodClaims, nodes: Iterable[str]
+    ) -> tuple[tuple[str, frozenset[str]], ...]:
         """Return the volumes that each claim can take on the nodes, if none can be made for it."""
         storage = self._state.storage
-        found = [candidates(it, storage) for it in claims.static(storage)]
+        found = [(it, candidates(it, storage)) for it in claims.static(storage)]
         labels = [self._state.nodes[it].labels for it in nodes if found]
-        return tuple(it.free_for(labels) for it in found if not it.reserved)
+        return tuple(
+            (pod_key(pod.metadata.namespace, claim.metadata.name), its.free_for(labels))
+            for claim, its in found
+            if not its.reserved
+        )
 
     def shape(self, subject: Subject) -> PodShape:
         """Return everything that the verdict can depend on at this moment.

@@ -326,6 +326,16 @@ async def test_a_start_whose_volume_is_promised_to_nobody_else_keeps_it() -> Non
     other.cancel()
 
 
+async def test_two_servers_with_one_new_home_take_one_volume() -> None:
+    preflight = Preflight(with_volumes(None).view)
+
+    for name in ("one", "two"):
+        asked = preflight.taking.take(on_a_volume_that_is_there(name, "shared"))
+        assert isinstance(await asked, Start)
+    other = await waiting(preflight.taking.take(on_a_volume_that_is_there("three")))
+    other.cancel()
+
+
 async def test_a_nominated_pod_keeps_a_volume_while_others_end_on_its_node() -> None:
     world = with_volumes(None)
     there = on_a_volume_that_is_there("one")
