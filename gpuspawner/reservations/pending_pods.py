@@ -13,6 +13,7 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.scheduling.contention import Demand
 from gpuspawner.scheduling.node_resources_fit import Asked, wanted
 from gpuspawner.scheduling.requests import pod_requests
+from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
@@ -62,7 +63,9 @@ class PendingPods:
         return {
             pod.metadata.key: self._verdicts.demand_on(Subject(pod), node)
             for pod in self._state.unbound_pods.values()
-            if (node := pod.status.nominated_node_name) and pod.metadata.deletion_timestamp is None
+            if (node := pod.status.nominated_node_name)
+            and pod.metadata.deletion_timestamp is None
+            and (pod.spec.scheduler_name or DEFAULT_SCHEDULER) in self._state.rules.schedulers
         }
 
     def _find(self) -> dict[_PodId, Demand]:

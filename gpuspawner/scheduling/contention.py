@@ -26,6 +26,7 @@ class Demand(msgspec.Struct, frozen=True):
         below: If it fits on no node before others end: the priority below which pods make way for
             it, on each of its nodes. However many make way, it takes no more than it requests. Also
             of a nominated pod, for which others may still end.
+        priority: Its priority, if it may end pods of a lower one; None if not, or nobody knows.
     """
 
     requests: Amounts
@@ -34,6 +35,7 @@ class Demand(msgspec.Struct, frozen=True):
     alone: frozenset[str] = frozenset()
     volumes: tuple[tuple[str, frozenset[str]], ...] = ()
     below: int | None = None
+    priority: int | None = None
 
     def touches(self, other: "Demand") -> bool:
         """Whether there may be a node that both fit on, or a volume that both can take."""
@@ -57,6 +59,16 @@ class Demand(msgspec.Struct, frozen=True):
         """Whether only one of both can run, wherever they land."""
         return not self.alone.isdisjoint(other.alone)
 
+    def outranks(self, other: "Demand") -> bool:
+        """Whether it need not wait for another that ends pods: it could end that one, too.
+
+        Nor does the scheduler count nominated pods of a lower priority
+        (`RunFilterPluginsWithNominatedPods`).
+        """
+        if self.priority is None or other.below is None:
+            return False
+        return other.below < self.priority
+
     def covers(self, other: "Demand") -> bool:
         """Whether a promise to this demand also covers the other."""
         return (
@@ -64,6 +76,7 @@ class Demand(msgspec.Struct, frozen=True):
             and self.nodes == other.nodes
             and self.simple == other.simple
             and self.below == other.below
+            and self.priority == other.priority
             and self.volumes == other.volumes
             and self.alone >= other.alone
             and all(amount <= self.requests.get(r, 0) for r, amount in other.requests.items())
@@ -83,6 +96,7 @@ def is_certain(demand: Demand, others: Collection[Demand], nodes: Mapping[str, N
     not, treat the others' sum of each resource as a budget, and fill the cheapest nodes first: if
     even that doesn't fill all nodes, one is left. No real placement fills more.
     """
+    others = [other for other in others if not demand.outranks(other)]
     near = [other for other in others if demand.touches(other)]
     if not near:
         return True

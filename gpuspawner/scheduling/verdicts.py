@@ -138,15 +138,17 @@ class Verdicts:
     def _demand(self, subject: Subject) -> Demand | None:
         state, pod = self._state, subject.pod
         nodes, simple, below = self.nodes(subject), is_simple(pod), None
+        own = priority_of(pod, state)
         if not nodes:
             if self.verdict(subject).outcome is not Outcome.FITS_AFTER_PREEMPTION:
                 return None
             helped = preempting_nodes(state, pod, new_claims(subject))
-            nodes, below = frozenset(it.name for it in helped), priority_of(pod, state).value
+            nodes, below = frozenset(it.name for it in helped), own.value
             simple = simple and not any(uncertain(state, it) for it in helped)
         requests = requests_with_pod(pod_requests(pod, state.rules))
-        demand = Demand(requests, nodes, simple, below=below)
-        value = (frozenset(requests.items()), nodes, simple, below)
+        priority = own.value if own.known and own.preempts else None
+        demand = Demand(requests, nodes, simple, below=below, priority=priority)
+        value = (frozenset(requests.items()), nodes, simple, below, priority)
         alike = self._alike.of(state.version, value, lambda: demand)
         claims = self._claims(subject)
         alone, volumes = claims.alone(pod), self._volumes(pod, claims, nodes)

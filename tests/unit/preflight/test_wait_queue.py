@@ -220,6 +220,21 @@ async def test_who_fits_elsewhere_now_may_take_what_a_larger_pod_leaves_that_mak
         assert refused(await preflight.taking.take(last)) is Reason.TRY_AGAIN
 
 
+@pytest.mark.parametrize("theirs", [{"priority": -5}, {"schedulerName": "volcano"}])
+async def test_a_start_does_not_wait_for_a_nominated_pod_that_its_scheduler_leaves_aside(
+    theirs: dict[str, object],
+) -> None:
+    """It has a lower priority, or nobody knows the rules of its scheduler."""
+    view = StillView(("Node", node("n", 1)))
+    view.put("Pod", {**pod("batch", **theirs), "status": {"nominatedNodeName": "n"}})
+
+    started = asyncio.create_task(Preflight(view).taking.take(proposal("student")))
+    await settle()
+
+    assert started.done()
+    assert isinstance(started.result(), Start)
+
+
 async def test_the_room_of_two_is_promised_to_two_while_one_of_them_has_a_node() -> None:
     """The evaluation counts who is nominated, but each of the others alone fits beside them."""
     view = StillView(("Node", node("n", 2)))

@@ -35,10 +35,9 @@ def test_only_pods_that_the_scheduler_may_bind_now_count(plain, counted) -> None
     assert len(pending(view).demands(())) == counted
 
 
-@pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])
-def test_a_nominated_pod_counts_on_its_node_until_it_is_bound(clock, scheduler) -> None:
-    """Whether it fits there now, or once others have ended; for any scheduler."""
-    nominated = {**pod("x", 2, schedulerName=scheduler), "status": {"nominatedNodeName": "n"}}
+def test_a_nominated_pod_counts_on_its_node_until_it_is_bound(clock) -> None:
+    """Whether it fits there now, or once others have ended."""
+    nominated = {**pod("x", 2), "status": {"nominatedNodeName": "n"}}
     ending = ("Pod", pod("ending", 2, on="n"))
     unbound = pending(StillView(("Node", node("n", 2)), ending, ("Pod", nominated)))
 

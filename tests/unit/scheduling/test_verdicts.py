@@ -203,7 +203,7 @@ def test_equal_demands_of_different_pods_are_one_object() -> None:
     two = verdicts.demand(subject("b", tolerations=[{"key": "k", "operator": "Exists"}]))
 
     assert one is two
-    assert one == Demand({"pods": 1, GPU: 1, "memory": 2**30}, frozenset({"n"}))
+    assert one == Demand({"pods": 1, GPU: 1, "memory": 2**30}, frozenset({"n"}), priority=0)
 
 
 def test_a_pod_that_fits_nowhere_has_no_demand() -> None:
@@ -219,7 +219,7 @@ def test_a_preempting_pod_takes_what_it_requests_of_a_node_where_others_make_way
     verdicts = Verdicts(StillView(*nodes, *holders).state)
 
     asked = {"pods": 1, GPU: 1, "memory": 2**30}
-    assert verdicts.demand(subject("a")) == Demand(asked, frozenset({"n"}), below=0)
+    assert verdicts.demand(subject("a")) == Demand(asked, frozenset({"n"}), below=0, priority=0)
 
 
 def test_beside_what_cannot_be_read_a_preempting_pod_takes_more_than_anybody_knows() -> None:
