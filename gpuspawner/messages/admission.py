@@ -67,7 +67,7 @@ def _rule(rejection: Rejection) -> str:
 def way_out(rejection: Rejection) -> str:
     """Say what a user without an alternative can do."""
     match rejection.cause:
-        case OverQuota(uses) if rejection.of is Of.POD and _may_be_freed(uses):
+        case OverQuota() as over if rejection.of is Of.POD and over.may_be_freed:
             return _("Please try again when others have stopped their servers.")
         case OverQuota(uses):
             return _ask_for_more(uses, rejection.of)
@@ -83,12 +83,6 @@ def way_out(rejection: Rejection) -> str:
             return words.retry_or_tell()
         case _:
             return words.tell()
-
-
-def is_for_good(rejection: Rejection | None) -> bool:
-    """Whether a quota rejects the server no matter what others use."""
-    cause = rejection.cause if rejection else None
-    return isinstance(cause, OverQuota) and not _may_be_freed(cause.uses)
 
 
 def _ask_for_more(limits: Sequence[Use | Breach], of: Of) -> str:
@@ -118,10 +112,6 @@ def _within_range(breaches: tuple[Breach, ...], of: Of) -> str:
 def _each(said: Iterable[str]) -> str:
     """Join different sentences: requests and limits often give the same one."""
     return sentences(*dict.fromkeys(said))
-
-
-def _may_be_freed(uses: tuple[Use, ...]) -> bool:
-    return all(use.asked <= use.limit for use in uses)
 
 
 def _over_quota(use: Use, grant: Grant, of: Of) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import all_of, listed_apart, ngettext, one_of, sentences
 from gpuspawner.language import gettext as _
-from gpuspawner.messages import admission, kueue, words
+from gpuspawner.messages import kueue, words
 from gpuspawner.messages.scaling import may_pass, no_more
 from gpuspawner.messages.words import Message
 from gpuspawner.offers.grant import Grant
@@ -19,6 +19,7 @@ from gpuspawner.preflight.decision import (
     Refuse,
     ResourceRoom,
 )
+from gpuspawner.preflight.rejection import OverQuota
 
 _MOST_NAMED = 3
 PODS = "pods"
@@ -65,11 +66,17 @@ def _profile_lead(decision: Refuse, profile: str) -> str:
             text = _("{profile} can't start on any machine here.")
         case Reason.LIMIT_RANGE | Reason.NOT_ADMITTED:
             text = _("{profile} can't start.")
-        case Reason.QUOTA if decision.queue or admission.is_for_good(decision.rejection):
+        case Reason.QUOTA if decision.queue or _is_for_good(decision):
             text = _("{profile} can't start.")
         case _:
             text = _("{profile} can't start right now.")
     return text.format(profile=profile)
+
+
+def _is_for_good(decision: Refuse) -> bool:
+    """Whether a quota rejects the server no matter what others use."""
+    cause = decision.rejection.cause if decision.rejection else None
+    return isinstance(cause, OverQuota) and not cause.may_be_freed
 
 
 def denied(request: GPURequest) -> Message:
@@ -100,6 +107,8 @@ def unreachable() -> Message:
 def why(decision: Refuse) -> str:
     """Return the first part of a refusal: the reason."""
     if decision.rejection is not None:
+        from gpuspawner.messages import admission  # many hubs never need it
+
         return admission.why(decision.rejection, decision.grant)
     if decision.queue is not None:
         return kueue.why(decision.queue)
@@ -279,6 +288,8 @@ def _way_out(decision: Refuse) -> str:
     if decision.held is HeldBy.OWN:
         return _("Please stop that server first.")
     if decision.rejection is not None:
+        from gpuspawner.messages import admission  # as above
+
         return admission.way_out(decision.rejection)
     if decision.queue is not None:
         return kueue.way_out(decision.queue)

@@ -44,6 +44,11 @@ class OverQuota(msgspec.Struct, frozen=True):
 
     uses: tuple[Use, ...]
 
+    @property
+    def may_be_freed(self) -> bool:
+        """Whether there is room as soon as others use less."""
+        return all(use.asked <= use.limit for use in self.uses)
+
 
 class QuotaDemands(msgspec.Struct, frozen=True):
     """A ResourceQuota requires the object to specify these resources, at least one."""
