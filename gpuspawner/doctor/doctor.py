@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from jupyterhub.utils import url_path_join
 from msgspec.structs import asdict
 from traitlets import Bool, List, Unicode
 from traitlets.config import Config
@@ -39,8 +40,9 @@ def in_the_pod(config: Config) -> str:
     By default, JupyterHub takes that from the path of `JupyterHub.bind_url`.
     """
     its = config.JupyterHub
-    base = str(its.get("base_url") or urlsplit(str(its.get("bind_url", ""))).path).strip("/")
-    return f"http://127.0.0.1:8081/{base}/hub/api".replace("//hub", "/hub")
+    base = str(its.get("base_url") or urlsplit(str(its.get("bind_url", ""))).path)
+    address: str = url_path_join("http://127.0.0.1:8081", base, "hub/api")
+    return address
 
 
 class Doctor(HubCommand):

@@ -60,6 +60,8 @@ class PendingPods:
         The evaluation counts them for a pod of theirs and no lower priority; but one node's room
         may be promised to two pods that fit beside them.
         """
+        if not self._state.has_nominations:  # thousands of pods may be pending
+            return {}
         return {
             pod.metadata.key: self._verdicts.demand_on(Subject(pod), node)
             for pod in self._state.unbound_pods.values()

@@ -26,7 +26,7 @@ import msgspec
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.reservations.pending_pods import PendingPods
-from gpuspawner.scheduling.contention import Demand, all_but, is_certain
+from gpuspawner.scheduling.contention import Demand, all_keep_room
 from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdict import Outcome
@@ -311,20 +311,7 @@ class Reservations:
 
         The room that the pod itself already has doesn't count against it.
         """
-        promised, pending = self._others(key)
-        mine, everyone = [*promised, demand], [*promised, demand, *pending]
-        if any(map(demand.excludes, promised + pending)):
-            return False
-        # What one ends makes room for any; see `is_certain`.
-        follows = demand.below is None and any(it.below is not None for it in everyone)
-        # Of demands that differ at most in their claims, it is enough to look at one.
-        return all(
-            is_certain(one, all_but(one, everyone), self._state.nodes)
-            for one in {
-                (id(it.requests), *(its for _, its in it.volumes)): it for it in mine
-            }.values()
-            if one is demand or (one.nodes is not None and (follows or one.touches(demand)))
-        )
+        return all_keep_room(demand, *self._others(key), self._state.nodes)
 
     def has_volumes(self, key: Key, demand: Demand) -> bool:
         """Whether no other pod may soon have a claim or a volume that this one needs."""

@@ -120,6 +120,24 @@ def is_certain(demand: Demand, others: Collection[Demand], nodes: Mapping[str, N
     return filled < len(demand.nodes)
 
 
+def all_keep_room(
+    demand: Demand, promised: list[Demand], pending: list[Demand], nodes: Mapping[str, NodeInfo]
+) -> bool:
+    """Whether every promise holds wherever the pods land, with this demand as one more."""
+    if any(map(demand.excludes, promised + pending)):
+        return False
+    mine, everyone = [*promised, demand], [*promised, demand, *pending]
+    # What one ends makes room for any; see `is_certain`.
+    follows = demand.below is None and any(it.below is not None for it in everyone)
+    # Of demands that differ at most in their claims, it is enough to look at one.
+    different = {(id(it.requests), *(its for _, its in it.volumes)): it for it in mine}
+    return all(
+        is_certain(one, all_but(one, everyone), nodes)
+        for one in different.values()
+        if one is demand or (one.nodes is not None and (follows or one.touches(demand)))
+    )
+
+
 def _room(node: NodeInfo, below: int | None) -> Amounts:
     return node.free if below is None else node.free_if(removed=node.below(below))
 

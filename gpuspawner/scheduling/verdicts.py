@@ -99,7 +99,7 @@ class Verdicts:
         return self._nodes.of(state.version, shape, lambda: frozenset(find()))
 
     def demand(self, subject: Subject) -> Demand | None:
-        """Return the room that the pod may take at this moment; None if preemption doesn't help.
+        """Return the room that the pod may take at this moment, also by preemption; None if none.
 
         Demands that differ at most in their claims have the same object as their requests.
         """

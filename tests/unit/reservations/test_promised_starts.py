@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
-from gpuspawner.reservations import reservations
+from gpuspawner.scheduling import contention
 from gpuspawner.scheduling.contention import is_certain
 from gpuspawner.scheduling.verdicts import Subject
 from tests.unit.makers.storage import LOCAL, STORAGE_KINDS, WAIT, volume
@@ -373,7 +373,7 @@ async def test_a_hundred_homes_for_one_pod_each_cost_one_look_at_the_others(monk
         looks.append(about)
         return is_certain(*about)
 
-    monkeypatch.setattr(reservations, "is_certain", counted)
+    monkeypatch.setattr(contention, "is_certain", counted)
 
     assert isinstance(await preflight.taking.take(people[0]), Start)
     assert len(looks) == 1

@@ -76,7 +76,7 @@ def rooms_of(rooms: Rooms) -> Mapping[str, NodeInfo]:
 
 
 def asking(gpus: int, rooms: Rooms) -> Demand | None:
-    """The demand of a pod that others make way for where it doesn't fit anywhere now."""
+    """The demand of a pod; where it fits nowhere now, others make way for it."""
     asked = {GPU: gpus, "pods": 1}
     if fits := {name for name, (free, _) in rooms.items() if gpus <= free}:
         return Demand(asked, frozenset(fits))

@@ -1,4 +1,4 @@
-"""An open page of GPUs is told that something has changed."""
+"""An open page of GPUs hears of each change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Opened:
         self._last: object = None
 
     async def is_told(self) -> bool:
-        """Return whether it is told of something since this was asked last."""
+        """Return whether the page has heard of a change since the last call."""
         before, self._last = self._last, (await self._figures.answer()).found
         return before != self._last
 

@@ -19,6 +19,16 @@ ANN = {"user": "ann", "server": ""}
 BOB = {"user": "bob", "server": ""}
 
 
+async def tell_both(notify: Callable[[Any], Any], ends: Event) -> None:
+    """Tell both owners; at last, let calls go on that hang."""
+    both = Notices(notify)
+    telling = asyncio.gather(both.tell(ANN), both.tell(BOB))
+    try:
+        await asyncio.wait_for(telling, UNIT_PATIENCE)
+    finally:
+        ends.set()
+
+
 async def test_a_notice_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     def fails(_: object) -> None:
         raise OSError("no mail")
@@ -76,12 +86,7 @@ async def test_a_notice_that_hangs_is_logged_and_gives_its_place_to_the_next(
         told.append(it["user"])
         return notify(it)
 
-    both = Notices(notifies)
-    telling = asyncio.gather(both.tell(ANN), both.tell(BOB))
-    try:
-        await asyncio.wait_for(telling, UNIT_PATIENCE)
-    finally:
-        ends.set()
+    await tell_both(notifies, ends)
 
     assert told == ["ann", "bob"]
     assert "gpu_use.notify hasn't returned in 0.05 s for 'ann/'" in caplog.text
@@ -100,12 +105,7 @@ async def test_notices_that_hang_forever_take_only_so_many_threads(
         told.append(it["user"])
         ends.wait()
 
-    both = Notices(hangs)
-    telling = asyncio.gather(both.tell(ANN), both.tell(BOB))
-    try:
-        await asyncio.wait_for(telling, UNIT_PATIENCE)
-    finally:
-        ends.set()
+    await tell_both(hangs, ends)
 
     assert told == ["ann"]
     assert "the owner of 'bob/' isn't told" in caplog.text
