@@ -32,7 +32,12 @@ from gpuspawner.scaling.node_pool import (
     machine_type,
 )
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
-from gpuspawner.scaling.starting_nodes import has_lost_devices, is_starting, is_young
+from gpuspawner.scaling.starting_nodes import (
+    has_lost_devices,
+    is_leaving,
+    is_starting,
+    is_young,
+)
 from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
@@ -52,6 +57,7 @@ class _Members(msgspec.Struct):
     """The nodes of one group.
 
     Attributes:
+        count: Without those that the autoscaler is deleting, as its status counts them.
         settled: One node of each kind, of those that aren't young.
         young: Nodes that may still be starting.
     """
@@ -117,7 +123,7 @@ class NodeGroups:
         seen = self._seen.get(group.name, ()) if group.is_healthy else ()
         models = tuple(it for it in seen if not has_lost_devices(it, filters))
         left = max(0, group.max_size - group.target)
-        missing = group.target - max(group.registered, its.count)
+        missing = group.target - group.lost - max(group.registered, its.count)
         joining = min(max(0, missing), _MOST_JOINING)
         coming = [arriving(node, models[0]) for node in starting] if models else []
         return Growth(
@@ -176,7 +182,7 @@ class NodeGroups:
                 its = _Known(node.node, self._names.group_of(node) or _STRANGERS, kind(node))
             self._known[node.name] = its
             of_group = members[its.group]
-            of_group.count += 1
+            of_group.count += not is_leaving(node)
             if is_young(node):
                 of_group.young.append(node)
             else:

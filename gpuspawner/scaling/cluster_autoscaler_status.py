@@ -32,8 +32,10 @@ class NodeGroup(msgspec.Struct, frozen=True):
     """One node group.
 
     Attributes:
-        target: How many nodes it is to have: `registered` and those on their way.
-        registered: How many nodes have joined.
+        target: How many nodes it is to have: `registered`, `lost` and those on their way.
+        registered: How many nodes have joined, without those that are being deleted.
+        lost: How many haven't joined in the time that the autoscaler gives a node
+            (``--max-node-provision-time``): it expects them no longer.
         is_healthy: Whether the autoscaler trusts it; if not, it adds no node for now.
         backs_off: Whether the autoscaler waits, because the provider couldn't deliver.
         error_code, error_message: The provider's, if it backs off.
@@ -43,18 +45,21 @@ class NodeGroup(msgspec.Struct, frozen=True):
     max_size: int
     target: int
     registered: int
+    lost: int = 0
     is_healthy: bool = True
     backs_off: bool = False
     error_code: str = ""
     error_message: str = ""
 
 
-class _Total(msgspec.Struct):
+class _Registered(msgspec.Struct, rename="camel"):
     total: int = 0
+    being_deleted: int = 0
 
 
-class _NodeCounts(msgspec.Struct):
-    registered: _Total = msgspec.field(default_factory=_Total)
+class _NodeCounts(msgspec.Struct, rename="camel"):
+    registered: _Registered = msgspec.field(default_factory=_Registered)
+    long_unregistered: int = 0
 
 
 class _Health(msgspec.Struct, rename="camel"):
@@ -149,11 +154,13 @@ def _read(status: str) -> object:
 
 def _of_yaml(group: _Group) -> NodeGroup:
     health, info = group.health, group.scale_up.backoff_info
+    counts = health.node_counts
     return NodeGroup(
         group.name,
         health.max_size,
         health.cloud_provider_target,
-        health.node_counts.registered.total,
+        counts.registered.total - counts.registered.being_deleted,
+        counts.long_unregistered,
         health.status != "Unhealthy",
         group.scale_up.status == "Backoff",
         info.error_code,

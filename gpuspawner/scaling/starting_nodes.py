@@ -40,13 +40,16 @@ def is_young(node: NodeInfo, now: datetime | None = None) -> bool:
     return old is not None and old <= STARTS_WITHIN
 
 
+def is_leaving(node: NodeInfo) -> bool:
+    """Return whether a node is about to be deleted."""
+    return any(taint.key in LEAVING for taint in node.taints)
+
+
 def is_starting(node: NodeInfo, filters: Filters, now: datetime | None = None) -> bool:
     """Return whether a young node isn't ready, or lacks a device or a volume's driver so far."""
-    if not is_young(node, now):
+    if not is_young(node, now) or is_leaving(node):
         return False
     if node.node is not None and node.node.spec.unschedulable:
-        return False
-    if any(taint.key in LEAVING for taint in node.taints):
         return False
     is_away = node.lasting_taints != node.taints
     lacks_driver = filters.limits.missing_driver(node) is not None

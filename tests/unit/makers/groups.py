@@ -37,10 +37,13 @@ def group(
     registered: int = 1,
     health: str = "Healthy",
     scale_up: str = "NoActivity",
+    leaving: int = 0,
+    lost: int = 0,
 ) -> str:
     return (
         f"- name: {name}\n  health:\n    status: {health}\n    nodeCounts:\n"
-        f"      registered:\n        total: {registered}\n"
+        f"      registered:\n        total: {registered}\n        beingDeleted: {leaving}\n"
+        f"      longUnregistered: {lost}\n"
         f"    cloudProviderTarget: {target}\n    minSize: 0\n    maxSize: {most}\n"
         f"  scaleUp:\n    status: {scale_up}\n"
         "    backoffInfo:\n      errorCode: OUT_OF_RESOURCES\n"

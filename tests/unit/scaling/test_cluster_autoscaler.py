@@ -34,6 +34,7 @@ GKE, EKSCTL = "cloud.google.com/gke-nodepool", "alpha.eksctl.io/nodegroup-name"
 SOON = MayScaleUp(Source.CLUSTER_AUTOSCALER, on_its_way=True, is_listed=True)
 PERHAPS = MayScaleUp(Source.CLUSTER_AUTOSCALER)
 STARTS = [{"key": "startup-taint.cluster-autoscaler.kubernetes.io/cilium", "effect": "NoSchedule"}]
+LEAVES = [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]
 SIGN = member(gpus=0, labels=GPU)
 FOUR = [member(str(number)) for number in range(4)]
 LIKE_IT = group(f"eks-gpu-{UUID.replace('4', '5')}")
@@ -64,6 +65,24 @@ IF = {
         [group(target=2, most=2, registered=1)], [member()], asks(), CanScaleUp
     ),
     "its first node hasn't joined yet": ([group(target=1, most=1, registered=0)], [], asks(), SOON),
+    "another one hasn't joined yet while one is being deleted": (
+        [group(target=2, most=2, registered=2, leaving=1)],
+        [member(), member("old", taints=LEAVES)],
+        asks(),
+        CanScaleUp,
+    ),
+    "its last node has not joined in time": (
+        [group(target=2, most=2, registered=1, lost=1)], [member()], asks(), [WhyNoNode.AT_MAXIMUM]
+    ),
+    "its first node has not joined in time": (
+        [group(target=1, most=1, registered=0, lost=1)], [], asks(), [WhyNoNode.AT_MAXIMUM]
+    ),
+    "another one has joined since one had not in time": (
+        [group(target=3, most=3, registered=1, lost=1)],
+        [member(), member("new")],
+        asks(),
+        [WhyNoNode.AT_MAXIMUM],
+    ),
     "the node may belong to another group too": ([group(), LIKE_IT], [member()], asks(4), MAY),
 }  # fmt: skip
 
