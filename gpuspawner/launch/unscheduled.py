@@ -6,7 +6,7 @@ view, and at least each second.
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -197,7 +197,10 @@ class AwaitedNode:
             return None
         subjects = [it for it in (self._proposal.subject, Subject(pod)) if isinstance(it, Subject)]
         for event in self._heard.take(pod.metadata.uid):
-            self._hear(event, subjects)
+            self._hear(event)
+        for said in self._clock.take_refusals():
+            for subject in subjects:
+                self._to_come.remember(subject, *said)
         with self._turns.taken_by(self):
             return self._judge(subjects)
 
@@ -212,16 +215,14 @@ class AwaitedNode:
     def _too_late(self) -> Refuse:
         return Refuse(self._proposal.grant, Reason.BUSY, obstacles=(self._clock.why(),))
 
-    def _hear(self, event: Event, subjects: Iterable[Subject]) -> None:
+    def _hear(self, event: Event) -> None:
         clock = self._clock
         match answer(event):
             case Coming() as coming:
                 clock.is_coming(coming)
-            case Refused(source, said) if clock.coming_by in (None, source):
-                obstacle = self._why(source, said)
-                for subject in subjects:
-                    self._to_come.remember(subject, source, obstacle)
-                clock.coming_by, clock.was_refused = None, True
+            case Refused(source, said) as no if clock.coming_by in (None, source):
+                is_early = no.is_of_round and len(self._view.state.unbound_pods) > 1
+                clock.is_refused(source, self._why(source, said), is_early=is_early)
             case Obstacle() as failed:
                 clock.failed = failed
 
@@ -290,6 +291,7 @@ class _Clock:
         self.was_refused = False
         self.coming_by: Source | None = None
         self.failed: Obstacle | None = None
+        self._refusals: dict[Source, tuple[float, Obstacle]] = {}
         self._trial = trial
         self._cut = self.since + most
         self._looks = looks
@@ -303,6 +305,21 @@ class _Clock:
         self.pool, self.coming_by, self.was_refused = coming.pool, coming.source, False
         self.claim, self._claimed_at, self.failed = coming.claim, time.monotonic(), None
         self._deadline = self._last
+        self._refusals.clear()
+
+    def is_refused(self, source: Source, why: Obstacle, *, is_early: bool) -> None:
+        """Note a no; an early one counts only if no yes comes within a trial."""
+        at = time.monotonic() + (self._trial if is_early else 0.0)
+        self.coming_by, self._refusals[source] = None, (at, why)
+        self._deadline = max(self._deadline, at)
+
+    def take_refusals(self) -> Iterator[tuple[Source, Obstacle]]:
+        """Yield each no that counts from now on."""
+        for source, (at, why) in tuple(self._refusals.items()):
+            if time.monotonic() >= at:
+                del self._refusals[source]
+                self.was_refused = True
+                yield source, why
 
     def why_lost(self) -> WhyNoNode:
         """Return why the NodeClaim is gone; Karpenter gives a machine that doesn't join 15 min."""

@@ -40,6 +40,9 @@ _PHRASES = (
     ("node(s)", WhyNoNode.NO_SUCH_MACHINE),
 )
 
+# What Karpenter says if limits leave no type, or none that is large enough.
+_OF_LIMITS = ("exceed limits", "enough resources", "the required resources")
+
 
 class Coming(msgspec.Struct, frozen=True):
     """A node is on its way for the pod.
@@ -56,10 +59,18 @@ class Coming(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """An autoscaler adds no node for the pod; another one still may."""
+    """An autoscaler adds no node for the pod; another one still may.
+
+    Attributes:
+        is_of_round: Whether the same autoscaler may add one in its next rounds, if other pods need
+            nodes, too. In one round, Karpenter counts the largest type against the limits for each
+            new machine (`subtractMax` in ``scheduler.go``), and says no to the pods behind it. Once
+            it knows which types it got, it tries these again, and tells only a yes.
+    """
 
     source: Source
     obstacle: Obstacle
+    is_of_round: bool = False
 
 
 AutoscalerAnswer = Coming | Refused | Obstacle
@@ -81,7 +92,8 @@ def answer(event: Event) -> AutoscalerAnswer | None:
             claim = _CLAIM.search(message)
             return Coming(Source.KARPENTER, claim=claim[1] if claim else "")
         case "FailedScheduling" if message.startswith(_FAILED):
-            return Refused(Source.KARPENTER, Obstacle(_why(message), detail=message))
+            is_of_round = any(it in message for it in _OF_LIMITS)
+            return Refused(Source.KARPENTER, Obstacle(_why(message), detail=message), is_of_round)
         case _:
             return None
 

@@ -319,6 +319,42 @@ async def test_karpenters_no_after_a_nodeclaim_says_what_became_of_the_claim(
         assert whys(await world.refusal()) == [why]
 
 
+@pytest.mark.parametrize("wait", [MayScaleUp(Source.KARPENTER), CanScaleUp(0, None, 5)])
+async def test_karpenters_no_counts_only_after_its_next_rounds_if_other_pods_wait_too(
+    clock, wait
+) -> None:
+    async with World(wait, provider="") as world:
+        world.grows()
+        world.view.put("Pod", pod("b"))
+        began = clock.now
+        await world.hears("FailedScheduling", OVER_LIMIT)
+
+        assert whys(await world.refusal()) == [WhyNoNode.LIMIT]
+        assert TRIAL_SECONDS <= clock.now - began <= TRIAL_SECONDS + 2
+        assert whys(world.preflight.decider.check(proposal("c"))) == [WhyNoNode.LIMIT]
+
+
+async def test_karpenters_next_round_brings_a_node_after_a_no() -> None:
+    async with World(MayScaleUp(Source.KARPENTER), provider="") as world:
+        world.grows()
+        world.view.put("Pod", pod("b"))
+        await world.hears("FailedScheduling", OVER_LIMIT)
+        assert await world.still_waits(TRIAL_SECONDS / 2)
+        await world.hears("Nominated", "Pod should schedule on: nodeclaim/a-x")
+
+        assert await world.still_waits(5 * TRIAL_SECONDS)
+
+
+async def test_without_other_pods_karpenters_no_counts_at_once(clock) -> None:
+    async with World(MayScaleUp(Source.KARPENTER), provider="") as world:
+        world.grows()
+        began = clock.now
+        await world.hears("FailedScheduling", OVER_LIMIT)
+
+        assert whys(await world.refusal()) == [WhyNoNode.LIMIT]
+        assert clock.now == began
+
+
 async def test_one_autoscalers_no_leaves_the_others_pools() -> None:
     async with World() as world:
         world.grows()

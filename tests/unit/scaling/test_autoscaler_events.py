@@ -78,6 +78,26 @@ def test_karpenters_no_tells_its_reason_under_each_of_its_names(message, why, re
     assert (found.source, found.obstacle.why) == (Source.KARPENTER, why)
 
 
+@pytest.mark.parametrize(
+    ("message", "is_of_round"),
+    [
+        ("all available instance types exceed limits for nodepool (NodePool=gpu)", True),
+        ("no instance type has enough resources, requirements=x", True),
+        ("no instance type which met all requirements had the required resources, x=y", True),
+        ("no instance type met all requirements, requirements=x", False),
+        ("did not tolerate taint (taint=a=b:NoSchedule)", False),
+        ("node limits have been exhausted for nodepool (NodePool=gpu)", False),
+    ],
+)
+def test_karpenters_no_may_hold_for_one_round_if_a_limit_can_be_the_reason(
+    message, is_of_round
+) -> None:
+    found = said("FailedScheduling", f"Failed to schedule pod, {message}")
+
+    assert isinstance(found, Refused)
+    assert found.is_of_round == is_of_round
+
+
 def test_kube_schedulers_failure_is_no_autoscalers_answer() -> None:
     text = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 
