@@ -169,6 +169,11 @@ class Event(KubeStruct, frozen=True):
     event_time: str | None = None
 
     @property
+    def text(self) -> str:
+        """Its message, without what client-go adds to the tenth of a kind (``events_cache.go``)."""
+        return self.message.removeprefix("(combined from similar events): ")
+
+    @property
     def times(self) -> int:
         """How often it was seen."""
         return max(1, self.count or 0, self.series.count if self.series else 0)

@@ -69,7 +69,7 @@ _OF_VOLUMES = frozenset({"FailedAttachVolume", "FailedMount", "FailedMapVolume"}
 
 def of_event(event: Event) -> tuple[list[Fault], Until]:
     """Return what an event says is wrong, and what ends that."""
-    reason, text = event.reason, beginning(event.message)
+    reason, text = event.reason, beginning(event.text)
     if reason in ("Failed", "BackOff") and _PULL.match(text):
         return [of_pull(text)], Until.IMAGE
     if reason == "Failed":
@@ -109,7 +109,7 @@ def _of_node(event: Event, text: str) -> tuple[list[Fault], Until]:
 
 def cancels(event: Event) -> bool:
     """Whether the taint manager says that it doesn't delete the pod after all."""
-    return event.reason in _TAINTS and event.message.startswith("Cancelling deletion")
+    return event.reason in _TAINTS and event.text.startswith("Cancelling deletion")
 
 
 # Reads why a volume isn't attached or mounted.

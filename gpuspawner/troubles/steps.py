@@ -194,8 +194,8 @@ _STARTS = frozenset({"Created", "Started", "FailedPostStartHook", "Unhealthy"})
 
 def _of_container(container: SeenContainer, events: Iterable[Event]) -> Iterable[Stage]:
     for event in events:
-        image = read(event.message) if event.reason in _PULLS else None
-        if image is not None or event.message.startswith(_PULLS_FAIL):
+        image = read(event.text) if event.reason in _PULLS else None
+        if image is not None or event.text.startswith(_PULLS_FAIL):
             began = event.began if isinstance(image, Pulling) else None
             yield _pull(container, began, image)
         if isinstance(image, Pulled) or event.reason in _STARTS:

@@ -79,7 +79,11 @@ ASSIGNED = "Successfully assigned hub/jupyter-ann to gpu-1"
         ("NewWarning", "in new words", Kind.UNKNOWN, Until.LATER),
     ],
 )
-def test_a_warning_tells_what_is_wrong_and_what_ends_it(reason, message, kind, until) -> None:
+@pytest.mark.parametrize("prefix", ["", "(combined from similar events): "])
+def test_a_warning_tells_what_is_wrong_and_what_ends_it(
+    reason, message, kind, until, prefix
+) -> None:
+    message = f"{prefix}{message}"
     faults, found = of_event(warning(reason, message))
 
     assert [it.kind for it in faults] == [kind]
