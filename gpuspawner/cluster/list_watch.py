@@ -112,13 +112,14 @@ def _fitting(limit: int, size: int) -> int:
     return max(1, min(_PAGE_SIZE, limit * _PAGE_BYTES // max(size, 1)))
 
 
-_FORBIDDEN, _ABSENT = 403, 404
+_FORBIDDEN, _ABSENT, _TOO_MANY_REQUESTS = 403, 404, 429
 # Answers that say nothing about an API. While an API server starts, it forbids everything until it
 # has read RBAC's objects, and answers 503 until it has all paths (pkg/util/notfoundhandler of
 # k8s.io/apiserver).
-_SAYS_NOTHING = frozenset({401, _FORBIDDEN, 429, 502, 503, 504})
+_SAYS_NOTHING = frozenset({401, _FORBIDDEN, _TOO_MANY_REQUESTS, 502, 503, 504})
 # A server that answers with so many errors, and no success, may not know the version at all: its
-# data was restored from an older copy, say. A server that doesn't answer hasn't lost history.
+# data was restored from an older copy, say. A server that doesn't answer hasn't lost history, nor
+# has one that is too busy, which a list keeps much busier than a watch (API priority and fairness).
 _MOST_ERRORS = 10
 # Seconds. A watch that ends sooner without an event is a failure: asking again at once would be a
 # tight loop.
@@ -255,7 +256,7 @@ class Watcher:
         This is so at every tenth error only: if lists work and watches don't, each list costs
         time again.
         """
-        if error.status is None or error.is_away:
+        if error.status in (None, _TOO_MANY_REQUESTS) or error.is_away:
             return False
         self._errors += 1
         return self._errors % _MOST_ERRORS == 0

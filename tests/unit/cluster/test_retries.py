@@ -39,9 +39,11 @@ async def test_after_ten_failures_the_watcher_lists_again() -> None:
     assert names(signals[12]) == ["a"]
 
 
-async def test_a_proxy_in_front_of_a_server_that_is_away_leads_to_no_new_list() -> None:
+@pytest.mark.parametrize("status", [503, 429], ids=["away, as its proxy says", "too busy"])
+async def test_a_server_that_is_away_or_too_busy_is_asked_for_no_new_list(status) -> None:
+    """A list costs a busy server much more than a watch."""
     change = watch(event("ADDED", obj("a", "8")), hold=True)
-    away, few_errors = [failure(503)] * 12, [failure(500)] * 2
+    away, few_errors = [failure(status)] * 12, [failure(500)] * 2
     server = ScriptedServer(things=[page(version="7"), *away, *few_errors, change])
 
     *_, added = await signals_of(server, 17)
