@@ -187,6 +187,7 @@ class Watcher:
         self._is_absent = False
         """Whether the server lacks this API, by the last answer that says anything about it."""
         self._doubt_since: float | None = None
+        self._is_listed_in_doubt = False
         self._errors = 0
         self._opened = math.inf
         # Whether the server may not have sent all changes yet that happened while contact was lost.
@@ -234,6 +235,9 @@ class Watcher:
         has_no_core = error.status == _ABSENT and not self._kind.api
         self._retries.fail(is_away=error.is_away or has_no_core)
         self._is_behind = True
+        if self._is_listed_in_doubt and error.status == _FORBIDDEN:
+            # It may be listed but not watched: each list would be followed by the next one.
+            error.retry_after = self._backoff.unhurried().last_if_refused
         if self._has_lost_history(error):
             self._version, self._is_absent = None, error.status == _ABSENT
             return Lost(error.alone(), gap=True)
@@ -277,7 +281,7 @@ class Watcher:
 
     def _succeed(self) -> None:
         self._retries.succeed()
-        self._doubt_since, self._errors = None, 0
+        self._doubt_since, self._is_listed_in_doubt, self._errors = None, False, 0
 
     def _lasted(self) -> float:
         """Return for how many seconds the last watch was open; less than 0 if it wasn't."""
@@ -302,6 +306,7 @@ class Watcher:
         if not version:
             raise RequestError("the list has no resourceVersion to watch from")
         self._version, self._is_behind = version, False
+        self._is_listed_in_doubt = self._doubt_since is not None
         yield ListEnd()
 
     async def _watch(self, version: str) -> AsyncGenerator[Signal, None]:

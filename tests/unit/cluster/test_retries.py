@@ -93,6 +93,18 @@ async def test_after_a_right_was_withdrawn_everything_is_listed_again() -> None:
     assert names(again) == ["a"]
 
 
+async def test_what_may_be_listed_but_not_watched_is_listed_seldom() -> None:
+    """A role may grant `list` without `watch`, and a list of all pods has many megabytes."""
+    in_vain = [page(), failure(403, "no")]
+    server = ScriptedServer(things=in_vain * 3)
+
+    signals = await signals_of(server, 9, replace(FAST, doubt=0.0))
+
+    lost = [it for it in signals if isinstance(it, Lost)]
+    assert [it.gap for it in lost] == [True] * 3
+    assert [it.error.retry_after for it in lost] == [0, *[10 * FAST.last_retry] * 2]
+
+
 async def test_an_absent_api_is_not_asked_for_all_the_time(waits) -> None:
     await signals_of(ScriptedServer(things=[failure(404)] * 5), 5)
 
