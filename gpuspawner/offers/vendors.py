@@ -52,6 +52,15 @@ GPU_LABELS = (
 )
 """Labels that only nodes with GPUs have, the most exact first."""
 
+DISCOVERED = (
+    "nvidia.com/",
+    "amd.com/",
+    "beta.amd.com/",
+    "gpu.intel.com/",
+    "feature.node.kubernetes.io/",
+)
+"""How labels begin that GPU feature discovery and the like write once a node exists."""
+
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 HOSTNAME = "kubernetes.io/hostname"
 NAMELESS = frozenset({"", "k3s", "rke2"})

@@ -20,7 +20,7 @@ from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.meta import Quantities, Quantity
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import INT64_MAX, NANOS, QuantityError, parse_nanos
-from gpuspawner.offers.vendors import INSTANCE_TYPE
+from gpuspawner.offers.vendors import DISCOVERED, INSTANCE_TYPE
 from gpuspawner.scaling.node_pool import (
     Growth,
     Machine,
@@ -144,15 +144,6 @@ def _made(claim: NodeClaim) -> SeenNode | None:
 
 _NODES = "nodes"
 _OF_EVERY_NODE = (_NODES, "cpu", "memory", "pods", "ephemeral-storage")
-
-# GPU feature discovery and the like label a node when it exists, so Karpenter adds none for them.
-_DISCOVERED = (
-    "nvidia.com/",
-    "amd.com/",
-    "beta.amd.com/",
-    "gpu.intel.com/",
-    "feature.node.kubernetes.io/",
-)
 
 _Nanos = dict[str, int]
 
@@ -279,10 +270,11 @@ def _requirements(pool: NodePool) -> PoolRequirements:
 def _now_made(node: NodeInfo, requirements: PoolRequirements) -> NodeInfo:
     """Return the next node of a kind; its labels and taints are those that the pool has now."""
     defined = {it.key for it in requirements.expressions}
+    # What is discovered on a node is unknown before, so Karpenter adds none for it.
     kept = {
         key: value
         for key, value in node.labels.items()
-        if key in defined or not key.startswith(_DISCOVERED)
+        if key in defined or not key.startswith(DISCOVERED)
     }
     labels = {**kept, **requirements.labels}
     return new_node(node.name, labels, requirements.taints, node.allocatable)

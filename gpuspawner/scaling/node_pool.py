@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from gpuspawner.kube.nodes import Taint
-from gpuspawner.offers.vendors import HOSTNAME, INSTANCE_TYPE
+from gpuspawner.offers.vendors import DISCOVERED, HOSTNAME, INSTANCE_TYPE
 from gpuspawner.scaling.outlook import Obstacle, Source
 from gpuspawner.scheduling.could_hold import healthy
 from gpuspawner.scheduling.filters import Filters
@@ -179,7 +179,8 @@ def arriving(present: NodeInfo, model: NodeInfo) -> NodeInfo:
     Pods that are already bound to it keep their room.
     """
     node = new_node(present.name, present.labels, present.lasting_taints, model.allocatable)
-    node.labels = dict(present.labels)
+    discovered = {it: of for it, of in model.labels.items() if it.startswith(DISCOVERED)}
+    node.labels = {**discovered, **present.labels}
     bound = {**present.requested, PODS: len(present.pods)}
     staying = {**present.staying_requested, PODS: present.staying}
     for resource, amount in bound.items():

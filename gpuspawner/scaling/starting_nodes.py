@@ -7,7 +7,7 @@ Autoscaler calls such a node unready too (``processors/customresources/gpu_proce
 import re
 from datetime import UTC, datetime, timedelta
 
-from gpuspawner.offers.vendors import INSTANCE_TYPE
+from gpuspawner.offers.vendors import DISCOVERED, INSTANCE_TYPE
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.requests import is_device
@@ -19,9 +19,11 @@ STARTS_WITHIN = timedelta(minutes=15)
 _LABELS = ("accelerator", "gpu.present")
 """The ends of labels of nodes with GPUs: ``cloud.google.com/gke-accelerator``, for example."""
 
-# Machines with accelerators of Amazon, Azure and Google Cloud, whose nodes may have no other sign.
+# Machines with accelerators of Amazon, IBM, Azure, Google and Alibaba, whose nodes may have no
+# other sign; Oracle, DigitalOcean, Akamai, Nebius and Exoscale say what they are.
 _FAMILIES = re.compile(
-    r"(?:[gp][2-9][a-z]*|(?:inf|trn|dl)[0-9])[a-z0-9-]*\.|Standard_N[CDGV]|[ag][234]-"
+    r"(?:[gp][rx]?[2-9][a-z]*|(?:inf|trn|dl)[0-9])[a-z0-9-]*\.|Standard_N[CDGV]|[ag][234]-"
+    r"|ecs\.\w*gn[0-9]|.*(?:gpu|GPU)"
 )
 
 
@@ -46,14 +48,25 @@ def is_leaving(node: NodeInfo) -> bool:
 
 
 def is_starting(node: NodeInfo, filters: Filters, now: datetime | None = None) -> bool:
-    """Return whether a young node isn't ready, or lacks a device or a volume's driver so far."""
+    """Return whether a young node isn't ready, or lacks a device, its label or a driver so far."""
     if not is_young(node, now) or is_leaving(node):
         return False
     if node.node is not None and node.node.spec.unschedulable:
         return False
     is_away = node.lasting_taints != node.taints
     lacks_driver = filters.limits.missing_driver(node) is not None
-    return is_away or lacks_driver or _lacks_devices(node, filters)
+    return is_away or lacks_driver or _lacks_devices(node, filters) or _lacks_labels(node, filters)
+
+
+def _lacks_labels(node: NodeInfo, filters: Filters) -> bool:
+    """Whether the node has a device, but no label yet by which the pod selects its model."""
+    choice = filters.choice
+    expected = {it: value for it, value in choice.labels.items() if it.startswith(DISCOVERED)}
+    return (
+        any(node.allocatable.get(it, 0) for it, _ in filters.asked if is_device(it))
+        and choice.matches({**expected, **node.labels}, node.name)
+        and not choice.matches(node.labels, node.name)
+    )
 
 
 def _lacks_devices(node: NodeInfo, filters: Filters) -> bool:

@@ -143,6 +143,18 @@ def test_a_node_without_its_gpus_yet_is_on_its_way() -> None:
     assert isinstance(look(group(target=2, most=2, registered=2), nodes=nodes), CanScaleUp)
 
 
+def test_a_node_whose_gpus_are_not_labelled_yet_is_on_its_way() -> None:
+    """Feature discovery may label a node some time after its device plugin shows its GPUs."""
+    product = {"nvidia.com/gpu.product": "Tesla-T4"}
+    young = member("young", created=datetime.now(UTC).isoformat(), unschedulable=False)
+    old, asked = member("old", labels=product), asks(selector=product)
+
+    found = look(group(target=2, most=2, registered=2), nodes=(old, young), asked=asked)
+    first = look(group(target=1, most=1, registered=1), nodes=(young,), asked=asked)
+
+    assert (short(found), first) == (CanScaleUp, SOON)
+
+
 def test_a_starting_node_of_no_known_group_may_be_the_one_that_is_expected() -> None:
     now = datetime.now(UTC).isoformat()
     stranger = node("ip-10-0-0-1", 0, labels=GPU, created=now)

@@ -60,6 +60,11 @@ def test_a_young_node_without_its_gpus_is_starting() -> None:
         "Standard_NC6s_v3",
         "a2-highgpu-1g",
         "g2-standard-4",
+        "gr6.4xlarge",
+        "gx3.16x80.l4",
+        "VM.GPU.A10.1",
+        "g2-gpu-rtx4000a1-s",
+        "ecs.gn7i-c8g1.2xlarge",
     ],
 )
 def test_a_young_node_of_a_type_with_gpus_is_starting_until_it_reports_them(kind: str) -> None:
@@ -67,6 +72,29 @@ def test_a_young_node_of_a_type_with_gpus_is_starting_until_it_reports_them(kind
 
     assert is_starting(made(0, labels=labels), UNSELECTED, NOW)
     assert not is_starting(made(1, labels=labels), UNSELECTED, NOW)
+
+
+DISCOVERED = {"nvidia.com/gpu.product": "Tesla-T4"}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "labels", "expected"),
+    [
+        (1, {"zone": "a"}, True),
+        (1, {"zone": "b"}, False),
+        (1, {"zone": "a", **DISCOVERED}, False),
+        (1, {"zone": "a", "nvidia.com/gpu.product": "A10"}, False),
+        (1, {}, False),
+        (0, {"zone": "a"}, False),
+    ],
+    ids=["not yet", "elsewhere", "labelled", "another model", "not by a cloud", "no GPUs"],
+)
+def test_a_young_node_with_gpus_is_starting_until_feature_discovery_labels_it(
+    gpus, labels, expected
+) -> None:
+    wanted = Filters(state(), pod(selector={"zone": "a", **DISCOVERED}))
+
+    assert is_starting(made(gpus, labels=labels), wanted, NOW) == expected
 
 
 @pytest.mark.parametrize("kind", ["m5.xlarge", "r6g.large", "Standard_D4s_v5", "e2-standard-4"])
