@@ -175,6 +175,23 @@ def test_seven_people_share_two_gpus_that_can_come_and_the_others_read_why_not(
         assert "The cluster can't add a machine that would hold your server." in too_large.text
 
 
+@KARPENTER
+def test_nobody_is_refused_for_a_limit_that_only_karpenters_first_round_reaches(
+    start_gpu_hub: StartGPUHub, growing_cluster: GrowingCluster
+) -> None:
+    """It counts the largest type for each machine of a round; ten small ones are within it."""
+    one = {**GPUS, "nvidia.com/gpu": "1"}
+    types = InstanceType("small", one), InstanceType("large", {**one, "cpu": "64"}, price=2.0)
+    choice = Requirement("node.kubernetes.io/instance-type", "In", ("small", "large"))
+    pool = NodePool("t4", (choice,), {"pool": "t4"}, (TAINT,), {"cpu": "150"})
+    growing_cluster(Fleet((CORE,), Karpenter(types, (pool,), device_seconds=1.0)))
+    with start_gpu_hub(ACCELERATORS + ANSWER_AT_ONCE) as hub, ThreadPoolExecutor(10) as crowd:
+        options = {"accelerator": "t4", "memory": "2Gi"}
+        ends = [crowd.submit(end_of, hub, f"user-{number}", options) for number in range(10)]
+
+        assert [end.result() for end in ends] == ["ready"] * 10
+
+
 SOLD_OUT = [
     pytest.param(
         Fleet((CORE, group("t4", GPUS, stock=0, failure_seconds=1.0)), FAST),
