@@ -139,6 +139,11 @@ class Future(msgspec.Struct, frozen=True):
             return cls(growth, slots, is_possible, None)
         helps = holding or similar or is_open
         why = _end(growth) if helps else Obstacle(WhyNoNode.NO_SUCH_MACHINE, growth.pool)
+        if holding and why.why is WhyNoNode.NO_SUCH_MACHINE:
+            # The autoscaler says so, but the pool has made such a machine: it can't for now.
+            # Karpenter, for one, leaves out a pool whose types aren't available at the cloud, and
+            # tells only what is wrong with the others.
+            why = structs.replace(why, why=WhyNoNode.REFUSED)
         return cls(growth, slots, is_possible, why)
 
     def after(self, pod: Judged) -> "Future":

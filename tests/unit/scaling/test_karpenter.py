@@ -12,7 +12,14 @@ import pytest
 from gpuspawner.kube.autoscaling import NodeClaim, NodePool
 from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.scaling.node_pool import like, new_node
-from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, MayScaleUp, Source, WhyNoNode
+from gpuspawner.scaling.outlook import (
+    CannotScaleUp,
+    CanScaleUp,
+    MayScaleUp,
+    Obstacle,
+    Source,
+    WhyNoNode,
+)
 from gpuspawner.scaling.starting_nodes import is_young
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.verdicts import Subject
@@ -536,3 +543,17 @@ def test_each_node_and_claim_is_read_once_for_all_pods(monkeypatch) -> None:
     assert read.call_count == 2 * len(nodes) + 1
     of_claims = [it for it in made.call_args_list if it.args[0] in names]
     assert len(of_claims) == len(claims)
+
+
+def test_karpenters_no_to_a_pod_that_a_machine_it_has_made_would_hold_holds_only_for_now() -> None:
+    """It leaves out a pool whose types aren't available, and says what is wrong with the others."""
+    objects = autoscalers((pool(ONLY_SMALL), pool(ONLY_LARGE, meta={"name": "other"})))
+    cluster = Cluster(state(full()), objects, "detect")
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+    text = "Failed to schedule pod, incompatible requirements, key gpu, gpu In [t4] not in [a100]"
+    for asked in (asks(), asks(2)):
+        no = Obstacle(WhyNoNode.NO_SUCH_MACHINE, detail=text)
+        cluster.to_come.remember(Subject(asked), Source.KARPENTER, no)
+
+    assert WhyNoNode.REFUSED in why(cluster.outlook(asks()))
+    assert set(why(cluster.outlook(asks(2)))) == {WhyNoNode.NO_SUCH_MACHINE}
