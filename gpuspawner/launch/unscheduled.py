@@ -6,7 +6,7 @@ view, and at least each second.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -198,11 +198,12 @@ class AwaitedNode:
         subjects = [it for it in (self._proposal.subject, Subject(pod)) if isinstance(it, Subject)]
         for event in self._heard.take(pod.metadata.uid):
             self._hear(event)
-        for said in self._clock.take_refusals():
-            for subject in subjects:
-                self._to_come.remember(subject, *said)
+        said = self._clock.take_refusals()
+        for subject in subjects:
+            for source, why in said:
+                self._to_come.remember(subject, source, why)
         with self._turns.taken_by(self):
-            return self._judge(subjects)
+            return self._judge(subjects, is_refused=bool(said))
 
     def _has_node(self) -> bool:
         """Whether the pod is on a node; an older pod of its name may still be ending."""
@@ -237,12 +238,12 @@ class AwaitedNode:
             return clock.failed or Obstacle(clock.why_lost(), detail=said.detail)
         return clock.failed or said if said.why is WhyNoNode.STOCK_OUT else said
 
-    def _judge(self, subjects: Sequence[Subject]) -> Refuse | None:
-        """Return a refusal if the wait is in vain."""
+    def _judge(self, subjects: Sequence[Subject], *, is_refused: bool) -> Refuse | None:
+        """Return a refusal if the wait is in vain; *is_refused*: an autoscaler has just said no."""
         clock, decision = self._clock, self._check(self._proposal)
         if claim := self._to_come.pools.claim(clock.claim):
             clock.failed = launch_failure(claim)
-        if isinstance(decision, Refuse) and clock.was_refused:
+        if isinstance(decision, Refuse) and is_refused:
             return decision
         if isinstance(decision, Refuse) and not _is_taken(decision) and not clock.coming_by:
             return decision if clock.lose_hope() >= LASTING_SECONDS else None
@@ -278,7 +279,6 @@ class _Clock:
 
     Attributes:
         pool: The pool that grows for it, if its autoscaler has said so.
-        was_refused: Whether an autoscaler has just said that it adds no node.
         coming_by: The autoscaler that has said last that a node is on its way.
         claim: Karpenter's NodeClaim for that node; "" if there is none.
         failed: Why the last attempt to add a node has failed, if an autoscaler has said so.
@@ -288,7 +288,6 @@ class _Clock:
         self.since = time.monotonic()
         self.pool = self.claim = ""
         self._claimed_at = self.since
-        self.was_refused = False
         self.coming_by: Source | None = None
         self.failed: Obstacle | None = None
         self._refusals: dict[Source, tuple[float, Obstacle]] = {}
@@ -302,7 +301,7 @@ class _Clock:
 
     def is_coming(self, coming: Coming) -> None:
         """Note that a node is on its way."""
-        self.pool, self.coming_by, self.was_refused = coming.pool, coming.source, False
+        self.pool, self.coming_by = coming.pool, coming.source
         self.claim, self._claimed_at, self.failed = coming.claim, time.monotonic(), None
         self._deadline = self._last
         self._refusals.clear()
@@ -313,13 +312,13 @@ class _Clock:
         self.coming_by, self._refusals[source] = None, (at, why)
         self._deadline = max(self._deadline, at)
 
-    def take_refusals(self) -> Iterator[tuple[Source, Obstacle]]:
-        """Yield each no that counts from now on."""
-        for source, (at, why) in tuple(self._refusals.items()):
-            if time.monotonic() >= at:
-                del self._refusals[source]
-                self.was_refused = True
-                yield source, why
+    def take_refusals(self) -> list[tuple[Source, Obstacle]]:
+        """Return what counts as a no from now on."""
+        now = time.monotonic()
+        due = [(source, why) for source, (at, why) in self._refusals.items() if now >= at]
+        for source, _ in due:
+            del self._refusals[source]
+        return due
 
     def why_lost(self) -> WhyNoNode:
         """Return why the NodeClaim is gone; Karpenter gives a machine that doesn't join 15 min."""
@@ -338,7 +337,7 @@ class _Clock:
 
     def regain_hope(self) -> None:
         """Note that a node has room or can still come, even if an autoscaler has said no."""
-        self._hopeless_since, self.was_refused = None, False
+        self._hopeless_since = None
 
     def is_over(self) -> bool:
         """Whether its time is up."""

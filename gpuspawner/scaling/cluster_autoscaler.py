@@ -32,12 +32,7 @@ from gpuspawner.scaling.node_pool import (
     machine_type,
 )
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
-from gpuspawner.scaling.starting_nodes import (
-    has_lost_devices,
-    is_leaving,
-    is_starting,
-    is_young,
-)
+from gpuspawner.scaling.starting_nodes import has_lost_devices, is_leaving, is_starting, is_young
 from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
@@ -119,21 +114,25 @@ class NodeGroups:
         joined = {kind(node): node for node in its.young if node not in starting}
         if kinds := {**its.settled, **joined}:
             self._see(group.name, [like(node) for node in kinds.values()])
+        health, counts = group.health, group.health.node_counts
         # While a group is unhealthy, nobody knows when the autoscaler will use it again.
-        seen = self._seen.get(group.name, ()) if group.is_healthy else ()
+        is_healthy = health.status != "Unhealthy"
+        seen = self._seen.get(group.name, ()) if is_healthy else ()
         models = tuple(it for it in seen if not has_lost_devices(it, filters))
-        left = max(0, group.max_size - group.target)
-        missing = group.target - group.lost - max(group.registered, its.count)
+        target = health.cloud_provider_target
+        left = max(0, health.max_size - target)
+        there = max(counts.registered.total - counts.registered.being_deleted, its.count)
+        missing = target - counts.long_unregistered - there
         joining = min(max(0, missing), _MOST_JOINING)
         coming = [arriving(node, models[0]) for node in starting] if models else []
         return Growth(
             source=Source.CLUSTER_AUTOSCALER,
             pool=group.name,
-            nodes=group.target,
-            max_nodes=group.max_size,
+            nodes=target,
+            max_nodes=health.max_size,
             machines=tuple(Machine(model, left) for model in models),
             is_complete=bool(models) and len(models) == len(seen),
-            is_listed=group.is_healthy,
+            is_listed=is_healthy,
             coming=(*coming, *models[:1] * joining),
             requested=0 if models else len(starting) + joining + (0 if its.count else strangers),
             requirements=None if models else _OfPool(self._names, group.name),
@@ -284,9 +283,10 @@ def _base(group: str) -> str:
 
 
 def _obstacle(group: NodeGroup, left: int) -> Obstacle | None:
-    if group.backs_off:
-        problem = ": ".join(filter(None, (group.error_code, group.error_message)))
-        return Obstacle(why_failed(group.error_code, group.error_message), group.name, problem)
+    if group.scale_up.status == "Backoff":
+        info = group.scale_up.backoff_info
+        problem = ": ".join(filter(None, (info.error_code, info.error_message)))
+        return Obstacle(why_failed(info.error_code, info.error_message), group.name, problem)
     if left == 0:
-        return Obstacle(WhyNoNode.AT_MAXIMUM, group.name, nodes=group.max_size)
+        return Obstacle(WhyNoNode.AT_MAXIMUM, group.name, nodes=group.health.max_size)
     return None

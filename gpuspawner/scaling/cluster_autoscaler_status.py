@@ -28,66 +28,64 @@ _IDLE = re.compile(
 )
 
 
-class NodeGroup(msgspec.Struct, frozen=True):
-    """One node group.
+class _Registered(msgspec.Struct, frozen=True, rename="camel"):
+    """How many nodes have joined, with those that are being deleted."""
 
-    Attributes:
-        target: How many nodes it is to have: `registered`, `lost` and those on their way.
-        registered: How many nodes have joined, without those that are being deleted.
-        lost: How many haven't joined in the time that the autoscaler gives a node
-            (``--max-node-provision-time``): it expects them no longer.
-        is_healthy: Whether the autoscaler trusts it; if not, it adds no node for now.
-        backs_off: Whether the autoscaler waits, because the provider couldn't deliver.
-        error_code, error_message: The provider's, if it backs off.
-    """
-
-    name: str
-    max_size: int
-    target: int
-    registered: int
-    lost: int = 0
-    is_healthy: bool = True
-    backs_off: bool = False
-    error_code: str = ""
-    error_message: str = ""
-
-
-class _Registered(msgspec.Struct, rename="camel"):
     total: int = 0
     being_deleted: int = 0
 
 
-class _NodeCounts(msgspec.Struct, rename="camel"):
-    registered: _Registered = msgspec.field(default_factory=_Registered)
+class _NodeCounts(msgspec.Struct, frozen=True, rename="camel"):
+    """How many nodes there are of each kind.
+
+    Attributes:
+        long_unregistered: Those that haven't joined in the time that the autoscaler gives a node
+            (``--max-node-provision-time``): it expects them no longer.
+    """
+
+    registered: _Registered = _Registered()
     long_unregistered: int = 0
 
 
-class _Health(msgspec.Struct, rename="camel"):
+class _Health(msgspec.Struct, frozen=True, rename="camel"):
+    """The size of a node group.
+
+    Attributes:
+        cloud_provider_target: How many nodes it is to have, without those that are being deleted.
+        status: If it is `Unhealthy`, the autoscaler adds no node for now.
+    """
+
     cloud_provider_target: int
     max_size: int
     status: str = ""
-    node_counts: _NodeCounts = msgspec.field(default_factory=_NodeCounts)
+    node_counts: _NodeCounts = _NodeCounts()
 
 
-class _BackOff(msgspec.Struct, rename="camel"):
+class _BackOff(msgspec.Struct, frozen=True, rename="camel"):
+    """Why the provider couldn't deliver."""
+
     error_code: str = ""
     error_message: str = ""
 
 
-class _ScaleUp(msgspec.Struct, rename="camel"):
+class _ScaleUp(msgspec.Struct, frozen=True, rename="camel"):
+    """What the autoscaler does. If the provider couldn't deliver, it waits (`Backoff`)."""
+
     status: str = ""
-    backoff_info: _BackOff = msgspec.field(default_factory=_BackOff)
+    backoff_info: _BackOff = _BackOff()
 
 
-class _Group(msgspec.Struct, rename="camel"):
+class NodeGroup(msgspec.Struct, frozen=True, rename="camel"):
+    """One node group."""
+
     name: str
     health: _Health
-    scale_up: _ScaleUp = msgspec.field(default_factory=_ScaleUp)
+    scale_up: _ScaleUp = _ScaleUp()
 
 
 class _Status(msgspec.Struct, rename="camel"):
     autoscaler_status: str = ""
-    node_groups: list[_Group] | None = None
+    node_groups: list[NodeGroup] | None = None
 
 
 def node_groups(status: str) -> tuple[NodeGroup, ...] | None:
@@ -100,7 +98,7 @@ def node_groups(status: str) -> tuple[NodeGroup, ...] | None:
         return None
     if not read.autoscaler_status:
         return None
-    return tuple(map(_of_yaml, read.node_groups or ()))
+    return tuple(read.node_groups or ())
 
 
 def written(status: str) -> datetime | None:
@@ -150,19 +148,3 @@ def _read(status: str) -> object:
                 items = opened.pop()
                 opened[-1].append(dict(zip(items[::2], items[1::2], strict=True)))
     return opened[0][0] if opened[0] else None
-
-
-def _of_yaml(group: _Group) -> NodeGroup:
-    health, info = group.health, group.scale_up.backoff_info
-    counts = health.node_counts
-    return NodeGroup(
-        group.name,
-        health.max_size,
-        health.cloud_provider_target,
-        counts.registered.total - counts.registered.being_deleted,
-        counts.long_unregistered,
-        health.status != "Unhealthy",
-        group.scale_up.status == "Backoff",
-        info.error_code,
-        info.error_message,
-    )

@@ -1,7 +1,5 @@
 """Whether a node can still come for a pod, beside the pods that already wait for one."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuspawner.kube.caches import UntilChanged
@@ -41,32 +39,19 @@ class NodesToCome:
         self.pools = pools
         self._lacking = UntilChanged[list[Subject]]()
 
-    def outlook(self, key: Key, subject: Subject, declared: DeclaredPool | None) -> Outlook:
+    def outlook(self, key: Key | None, subject: Subject, declared: DeclaredPool | None) -> Outlook:
         """Return whether a node can come for a pod that no present node can hold now.
 
         The pools that the hub sees come first, then the administrator's declaration, and at last
         what the nodes betray of pools that the hub doesn't see.
 
+        Without a *key*, which is the pod's, no other pod counts that waits for a node: their
+        verdicts, which may be many, aren't needed.
+
         Raises:
             QuantityError, SelectorError, UNDECODABLE: The pod can't be evaluated; then its verdict
                 is unknown, too.
         """
-        return self._outlook(subject, declared, partial(self._waiting, key))
-
-    def outlook_alone(self, subject: Subject, declared: DeclaredPool | None) -> Outlook:
-        """As `outlook`, if no other pod waited; their verdicts, which may be many, aren't needed.
-
-        Raises:
-            QuantityError, SelectorError, UNDECODABLE: As `outlook`.
-        """
-        return self._outlook(subject, declared, lambda _: ())
-
-    def _outlook(
-        self,
-        subject: Subject,
-        declared: DeclaredPool | None,
-        others_than: "Callable[[Judged], Sequence[Subject]]",
-    ) -> Outlook:
         if not self._can_help(subject):
             return CannotScaleUp()
         shape = self._verdicts.shape_of_needs(subject)
@@ -78,7 +63,7 @@ class NodesToCome:
             from gpuspawner.scaling.new_nodes import Judged
 
             pod = Judged(filters)
-            waiting = others_than(pod)
+            waiting = self._waiting(key, pod) if key else []
             left = [growing.after(refused, growth) for growth in growths]
             found = growing.outlook(left, pod, waiting, self._verdicts)
             if isinstance(found, CanScaleUp):
@@ -95,7 +80,9 @@ class NodesToCome:
         if others is None:
             return CannotScaleUp(tuple(dict.fromkeys((*refused.values(), *seen.obstacles))))
         minutes = self.pools.usual.minutes("")
-        return MayScaleUp(others, minutes, self.pools.is_any_starting(filters))
+        return MayScaleUp(
+            others, minutes, any(is_starting(it, filters) for it in self._state.nodes.values())
+        )
 
     def futures(
         self, subject: Subject, declared: DeclaredPool | None, most: int

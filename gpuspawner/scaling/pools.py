@@ -15,7 +15,6 @@ from gpuspawner.offers.shapes import Frozen, thaw
 from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.scaling.outlook import Source
 from gpuspawner.scaling.remembered_refusals import AutoscalerRefusals
-from gpuspawner.scaling.starting_nodes import is_starting
 from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS, SIGNS, Sign, signs
 from gpuspawner.scaling.usual_times import UsualTimes
 from gpuspawner.scheduling.filters import Filters
@@ -112,10 +111,6 @@ class Pools:
         """Cluster Autoscaler's groups, as `NodeGroups.groups`."""
         autoscaler = self._find_autoscaler()
         return autoscaler.groups if autoscaler else None
-
-    def is_any_starting(self, filters: Filters) -> bool:
-        """Whether a node is starting, of any pool, that may have what the pod asks for."""
-        return any(is_starting(node, filters) for node in self._state.nodes.values())
 
     def claim(self, name: str) -> NodeClaim | None:
         """Return a NodeClaim; None if it is gone, or if the hub may not see it."""

@@ -55,7 +55,7 @@ _BEFORE_CONTAINERS: dict[str, Callable[[str], Fault]] = {
     "FailedPrepareDynamicResources": lambda _: Fault(Kind.DEVICES_UNPREPARED),
 }
 _OF_IMAGES: dict[str, Callable[[str], Fault]] = {
-    "InspectFailed": lambda text: of_pull(text, reason=_inspected(text)),
+    "InspectFailed": of_pull,
     "ErrImageNeverPull": of_pull,
     "FailedToRetrieveImagePullSecret": lambda _: Fault(Kind.PULL_SECRET),
 }
@@ -85,11 +85,6 @@ def of_event(event: Event) -> tuple[list[Fault], Until]:
         if reason in known:
             return [known[reason](text)], until
     return _of_node(event, text)
-
-
-def _inspected(text: str) -> str:
-    """Return the status' reason for an image that can't be looked for."""
-    return "InvalidImageName" if text.startswith("Failed to apply default image tag") else ""
 
 
 def _of_node(event: Event, text: str) -> tuple[list[Fault], Until]:

@@ -88,7 +88,7 @@ def _largest(row: Availability, running: Runtime, trials: Trials) -> LargestFits
     # Nobody has asked yet: the smallest server needs no node to come, but a larger one may. Who
     # else waits for that node takes it, but it is a machine that has what is chosen.
     declared = DeclaredPool.of(row.accelerator)
-    outlook = running.preflight.to_come.outlook_alone(Subject(pod), declared)
+    outlook = running.preflight.to_come.outlook(None, Subject(pod), declared)
     return found if isinstance(outlook, CannotScaleUp) else replace(found, whole=None)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpuspawner.scaling.cluster_autoscaler_status import NodeGroup, node_groups, written
+from gpuspawner.scaling.cluster_autoscaler_status import node_groups, written
 from tests.unit.makers.groups import BEFORE_1_30
 
 # Hostile texts that aren't read in one pass take hours.
@@ -56,11 +56,16 @@ def test_a_status_is_read() -> None:
     groups = node_groups(YAML)
 
     assert groups is not None
-    assert groups[0] == NodeGroup("gke-c-gpu-1a2b3c4d-grp", 4, 2, 1)
+    assert groups[0].name == "gke-c-gpu-1a2b3c4d-grp"
+    health, counts = groups[0].health, groups[0].health.node_counts
+    assert (health.max_size, health.cloud_provider_target, health.status) == (4, 2, "Healthy")
+    assert (counts.registered.total, counts.registered.being_deleted) == (1, 0)
+    assert (counts.long_unregistered, groups[0].scale_up.status) == (0, "InProgress")
     assert groups[1].name.endswith("gke-c-cpu-5e6f7a8b-grp")
-    assert (groups[1].is_healthy, groups[1].backs_off) == (False, True)
-    assert groups[1].error_code == "QUOTA_EXCEEDED"
-    assert groups[1].error_message == "Instance 'x' creation failed: no & left *here*"
+    assert (groups[1].health.status, groups[1].scale_up.status) == ("Unhealthy", "Backoff")
+    info = groups[1].scale_up.backoff_info
+    assert info.error_code == "QUOTA_EXCEEDED"
+    assert info.error_message == "Instance 'x' creation failed: no & left *here*"
 
 
 def test_a_cluster_without_groups_has_none() -> None:
@@ -105,7 +110,7 @@ def test_an_error_code_may_be_a_number() -> None:
     groups = node_groups(YAML.replace("QUOTA_EXCEEDED", '"404"'))
 
     assert groups is not None
-    assert groups[1].error_code == "404"
+    assert groups[1].scale_up.backoff_info.error_code == "404"
 
 
 def test_a_status_that_may_be_cut_is_unknown() -> None:

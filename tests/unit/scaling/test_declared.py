@@ -151,7 +151,7 @@ def test_a_declared_pool_is_not_promised_to_more_pods_than_its_nodes_will_hold()
         cluster.state.put(pod(name))
 
     assert cluster.outlook(pod("d"), pool) == CannotScaleUp((Obstacle(WhyNoNode.TAKEN, NAME),))
-    alone = cluster.to_come.outlook_alone(Subject(pod("d")), DeclaredPool.of(pool))
+    alone = cluster.to_come.outlook(None, Subject(pod("d")), DeclaredPool.of(pool))
     assert alone == _can(1, 2, 8)
 
 
