@@ -19,16 +19,14 @@ _FINAL = frozenset({Kind.IMAGE_MISSING, Kind.IMAGE_NAME, Kind.IMAGE_PLATFORM, Ki
 _PHRASES = Phrases(
     {
         Kind.REGISTRY_LIMIT: (
-            r"toomanyrequests",
-            r"too many requests",
+            r"too ?many ?requests",
             r"pull rate limit",
             r"\b429\b",
             r"pull QPS exceeded",
         ),
         Kind.DISK_FULL: (r"no space left on device", r"disk quota exceeded"),
         Kind.IMAGE_SIGNATURE: (
-            r"signature validation failed",
-            r"SignatureValidationFailed",
+            r"signature ?validation ?failed",
             r"Source image rejected",
         ),
         Kind.REGISTRY_UNREACHABLE: (
@@ -47,8 +45,7 @@ _PHRASES = Phrases(
             r"proxyconnect",
             r"server gave HTTP response",
             r"request canceled",
-            r"registry is unavailable",
-            r"RegistryUnavailable",
+            r"registry ?(?:is )?unavailable",
             r"\b50[0234]\b (?:Internal|Bad|Service|Gateway)",
         ),
         Kind.IMAGE_PLATFORM: (
