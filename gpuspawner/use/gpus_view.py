@@ -15,7 +15,7 @@ from gpuspawner.messages.policies import amount_of, policy_figure
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.policies import Per, Policies, names_resource
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
-from gpuspawner.use.holders import ALL_GPUS, ORDERS, PAGE, Holder, Query
+from gpuspawner.use.holders import ORDERS, PAGE, Holder, Query
 from gpuspawner.use.idle_servers import GPUUse
 
 _NO_SERVER = ("", "")
@@ -218,7 +218,7 @@ def _server(it: Holder, now: datetime, stop: str) -> ServerRow:
     return ServerRow(
         it.owner,
         it.server,
-        f"{policy_figure(ALL_GPUS, it.gpus)} × {it.accelerator}",
+        f"{it.gpus} × {it.accelerator}",
         it.node,
         words.duration(_seconds(it.since, now)) if it.since else not_yet,
         _("{time} ago").format(time=used) if used else "",

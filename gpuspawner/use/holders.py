@@ -11,12 +11,10 @@ from gpuspawner.cluster.background import Turn
 from gpuspawner.compat.stored_servers import RunningServer, running_servers
 from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.meta import Key
-from gpuspawner.policies.policies import Amount, Measure, What
 from gpuspawner.runtime import Runtime
 from gpuspawner.use.census import NodeGpus, counted_as
 from gpuspawner.use.idle_servers import GPUUse
 
-ALL_GPUS = Measure(What.GPUS)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -25,6 +23,7 @@ class Holder(msgspec.Struct, gc=False, frozen=True):
 
     Attributes:
         accelerator: Its display name, or its resource.
+        gpus: How many devices it has, as the census counts them: slices and shares, not by weight.
         node: "" until it has one.
         since: Since when it runs; None before that.
         used: When somebody used it last; None if nobody has.
@@ -35,7 +34,7 @@ class Holder(msgspec.Struct, gc=False, frozen=True):
     owner: str
     server: str
     accelerator: str
-    gpus: Amount
+    gpus: int
     node: str
     since: datetime | None
     used: datetime | None
@@ -75,7 +74,7 @@ async def holders(
                 of.owner,
                 of.server,
                 names.get(accelerator, accelerator),
-                charge.of(ALL_GPUS),
+                accounts.ledger.devices(pod),
                 on,
                 pod.runs_since,
                 of.used.replace(tzinfo=UTC) if of.used is not None else None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 
 import pytest
 
@@ -160,7 +159,7 @@ def test_a_page_that_there_is_not_is_the_next_one_there_is(page: str) -> None:
 def test_a_server_says_what_it_has_and_since_when() -> None:
     known = [
         holder(gpus=2, server="thesis", use=GPUUse(7200, 0.0)),
-        holder("bob", gpus=Fraction(1, 7), since=None, used=None, use=GPUUse(7200, 0.42)),
+        holder("bob", since=None, used=None, use=GPUUse(7200, 0.42)),
     ]
 
     ann, bob = gpus_view.servers(known, Query(), AT, NOW, stops=True).rows
@@ -172,7 +171,7 @@ def test_a_server_says_what_it_has_and_since_when() -> None:
         "unused for 2 hours",
     )
     assert (bob.accelerator, bob.since, bob.used, bob.use) == (
-        "0.143 × A100",
+        "1 × A100",
         "starting",
         "",
         "up to 42 % in 2 hours",

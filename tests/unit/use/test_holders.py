@@ -161,6 +161,20 @@ async def test_a_server_with_any_gpu_has_the_model_of_its_node(
     assert found.accelerator == "T4"
 
 
+async def test_a_server_has_as_many_devices_as_its_pod_whatever_policies_count_them_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other tables on the page count slices and shares, too, and not parts of a GPU."""
+    holding = Holding(monkeypatch, gpu_weights={"nvidia.com/gpu": "1/7"}, **OFFERED)
+    ann = holding.database.user("ann")
+    holding.database.server(ann)
+    holding.add(plain("ann", **ON_A), ann.id)
+
+    [found] = await holding.found()
+
+    assert found.gpus == 1
+
+
 async def test_servers_without_gpus_and_pods_of_nobody_are_left_out(holding: Holding) -> None:
     ann = holding.database.user("ann")
     holding.database.server(ann)
