@@ -25,24 +25,20 @@ class Refusals:
     """How many starts were refused in the last day, by reason."""
 
     def __init__(self) -> None:
-        self._refused = deque[Fact]()
-        self._counts = Counter[str]()
+        self._refused = deque[Fact](maxlen=MOST_FACTS)
 
     def count(self, fact: Fact) -> None:
         """Count a refusal."""
-        if len(self._refused) == MOST_FACTS:
-            self._forget_first()
         self._refused.append(fact)
-        self._counts[fact.reason] += 1
 
     def by_reason(self, now: float) -> tuple[tuple[str, int], ...]:
         """Return each reason with how many it refused, the most frequent first."""
-        while self._refused and self._refused[0].at < now - _DAY:
-            self._forget_first()
-        return tuple((+self._counts).most_common())
-
-    def _forget_first(self) -> None:
-        self._counts[self._refused.popleft().reason] -= 1
+        first = now - _DAY
+        while self._refused and self._refused[0].at < first:
+            self._refused.popleft()
+        # A clock that was wrong for a while may have left others between them.
+        lately = (it.reason for it in self._refused if first <= it.at <= now)
+        return tuple(Counter(lately).most_common())
 
 
 class Record:

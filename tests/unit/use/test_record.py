@@ -204,6 +204,15 @@ def test_refusals_of_the_last_day_are_counted_by_reason() -> None:
     assert record.refusals.by_reason(last + 86_399) == (("busy", 1),)
 
 
+def test_refusals_of_the_last_day_are_counted_also_after_a_clock_was_ahead() -> None:
+    record = Record()
+    for at in (1_000_000.0, 9_000_000.0, 1_000_001.0):
+        record.note(fact("refused", at, reason="busy"))
+
+    assert record.refusals.by_reason(1_000_002.0) == (("busy", 2),)
+    assert record.refusals.by_reason(1_200_000.0) == ()
+
+
 def test_refusals_that_an_earlier_hub_has_kept_count_once() -> None:
     record = Record()
     record.note(fact("refused", 1_000.0, reason="busy"))
