@@ -25,12 +25,12 @@ def holder(owner: str = "ann", **more: object) -> Holder:
     return Holder(owner, **{**known, "used": NOW, **more})  # type: ignore[arg-type]
 
 
-def drawn(more: ForAdministrators | None, explained: str = "") -> Page:
+def drawn(more: ForAdministrators | None, explained: str = "", said: tuple[str, ...] = ()) -> Page:
     return Page(
         environment()
         .get_template("gpus.html")
         .render(
-            all=ForAll((), gpus_view.states(), ()),
+            all=ForAll(said, gpus_view.states(), ()),
             more=more,
             explained=explained,
             page=AT,
@@ -94,6 +94,13 @@ def test_old_figures_say_so() -> None:
     assert gpus_view.said(2, Live(0.1)) == ("2 servers wait in line.",)
     assert "The figures are 2 minutes old." in gpus_view.said(0, Stale(120, "no"))[0]
     assert gpus_view.said(0, Unreachable("no")) == ("The hub can't read the cluster right now.",)
+
+
+def test_a_hub_that_cannot_read_the_cluster_does_not_say_that_there_are_no_gpus() -> None:
+    unread = gpus_view.said(0, Unreachable("no"))
+
+    assert [it.text for it in drawn(None, said=unread).all("p")] == list(unread)
+    assert [it.text for it in drawn(None).all("p")] == ["The nodes report no GPUs."]
 
 
 def test_servers_are_sorted_by_what_is_asked_for() -> None:
