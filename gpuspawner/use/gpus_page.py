@@ -148,33 +148,37 @@ class GpusStreamHandler(OfHubUse, StreamHandler):
     _questions = Questions()
 
     async def _form(self, user_name: str, server_name: str) -> OpenForm:  # noqa: ARG002
-        return OpenFigures(self.use)
+        return OpenFigures(self.use, sees_names=sees_names(self))
 
 
 class OpenFigures:
-    """As `OpenForm`."""
+    """As `OpenForm`; *sees_names* as the function says of who has opened the page."""
 
     may_change = False
 
-    def __init__(self, use: "HubUse") -> None:
+    def __init__(self, use: "HubUse", *, sees_names: bool) -> None:
         self.use = use
+        self._sees_names = sees_names
 
     async def renew(self) -> None:
         """As `OpenForm.renew`."""
 
     def question(self) -> Hashable:
-        """As `OpenForm.question`: all show the same."""
-        return OpenFigures
+        """As `OpenForm.question`: all who see the same are told the same."""
+        return OpenFigures, self._sees_names
 
     async def answer(self) -> Shown:
         """As `OpenForm.answer`."""
         use, running = self.use, self.use.running
         await use.census.take()
-        used = running.accounts.usage.version if running.accounts is not None else 0
-        last = use.record.facts[-1].at if use.record.facts else 0.0
-        line, live = len(running.preflight.line), type(running.view.health())
-        computed = use.watch.version if use.watch is not None else 0
-        return Shown({"is": str(hash((use.census.version, used, computed, last, line, live)))})
+        line, live = running.preflight.line, type(running.view.health())
+        waiting = len(line), frozenset(line.waiting().items())
+        found: tuple[Hashable, ...] = use.census.version, waiting, live
+        if self._sees_names:  # all others would ask in vain for what they don't see
+            used = running.accounts.usage.version if running.accounts is not None else 0
+            last = use.record.facts[-1].at if use.record.facts else 0.0
+            found += used, last, use.watch.version if use.watch is not None else 0
+        return Shown({"is": str(hash(found))})
 
 
 class StopHolderHandler(OfHubUse, StopHandler):

@@ -41,23 +41,27 @@
     root.dataset.live = "";
   }
 
-  /* One question at a time; what changes meanwhile is asked for after it. */
-  function renew() {
+  const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+  /* One question at a time, within `spread` milliseconds: all open pages hear of a change at once. What
+     changes meanwhile is asked for after it. */
+  function renew(spread) {
     isOld = true;
     asking ??= (async () => {
       while (isOld) {
+        await pause(spread * Math.random());
         isOld = false;
         await ask().catch(() => undefined);
-        await new Promise((resolve) => setTimeout(resolve, REST));
+        await pause(REST);
       }
       asking = undefined;
     })();
   }
 
-  function show({ is }) {
-    if (is !== known) renew();
+  function show({ is }, within) {
+    if (is !== known) renew(within);
     known = is;
   }
 
-  gpuspawnerFollow(root.dataset.stream, root.dataset.xsrf, show, async () => renew(), () => undefined);
+  gpuspawnerFollow(root.dataset.stream, root.dataset.xsrf, show, async () => renew(0), () => undefined);
 })();

@@ -84,6 +84,28 @@ def test_figures_follow_the_cluster_within_a_second_and_keep_the_focus(
     expect(page.get_by_role("button", name="Stop finn")).to_have_count(0)
 
 
+def test_open_pages_ask_at_different_times_for_a_change_that_all_hear_of_at_once(
+    hub: RunningHub, visit: Visit
+) -> None:
+    asked: list[str] = []
+    told = 'retry: 20000\ndata: {"is": "1"}\n\n'
+    page = visit(hub, "eve")
+    page.clock.install()
+    page.add_init_script("Math.random = () => 0.5")
+    page.route(
+        "**/gpus/stream/**", lambda it: it.fulfill(body=told, content_type="text/event-stream")
+    )
+    page.on("request", lambda it: asked.append(it.url))
+    with page.expect_request_finished(lambda it: "/gpus/stream/" in it.url):
+        open_the_page(page, hub)
+    figures = f"{page.url}/figures"
+
+    page.clock.run_for(1000)
+    assert figures not in asked
+    with page.expect_request(figures):
+        page.clock.run_for(10_000)
+
+
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
 def test_a_phone_shows_numbers_beside_the_names_and_each_heading_in_one_line(
     hub: RunningHub, visit: Visit, language: str

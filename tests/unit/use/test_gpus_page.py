@@ -12,19 +12,23 @@ from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.record import Record
 from gpuspawner.use.watching import UseWatch
 from tests.unit.makers.hubs import StillHub
+from tests.unit.use.facts import fact
 from tests.unit.use.test_watching import Stage
 
 
 class Opened:
     """A page that is open in a hub in which nothing but the use of GPUs changes."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, watch: UseWatch | None) -> None:
+    def __init__(
+        self, patch: pytest.MonkeyPatch, watch: UseWatch | None, *, sees_names: bool = True
+    ) -> None:
         hub: Any = SimpleNamespace(db=None, users={})
         still = StillHub(patch)
         running = still.runtime(still.spawner(gpu_use=True))
         census = LiveCensus(hub, running)
-        use: Any = SimpleNamespace(census=census, running=running, record=Record(), watch=watch)
-        self._figures = OpenFigures(use)
+        self.record = Record()
+        use: Any = SimpleNamespace(census=census, running=running, record=self.record, watch=watch)
+        self._figures = OpenFigures(use, sees_names=sees_names)
         self._last: object = None
 
     async def is_told(self) -> bool:
@@ -57,3 +61,16 @@ async def test_without_a_prometheus_an_open_page_is_told_nothing_of_use(
     page = Opened(monkeypatch, None)
     assert await page.is_told()
     assert not await page.is_told()
+
+
+@pytest.mark.parametrize("sees_names", [True, False])
+async def test_of_what_only_administrators_see_nobody_else_is_told(
+    monkeypatch: pytest.MonkeyPatch, sees_names: bool
+) -> None:
+    """Hundreds of pages would ask for their figures whenever anybody is refused."""
+    page = Opened(monkeypatch, None, sees_names=sees_names)
+    assert await page.is_told()
+
+    page.record.note(fact("refused", reason="busy"))
+
+    assert await page.is_told() == sees_names
