@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gpuspawner.cluster.background import Turn
+from gpuspawner.compat.jupyterhub import starting
 from gpuspawner.kube.meta import Key
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.runtime import Runtime
@@ -63,7 +64,7 @@ class LiveCensus:
             if running.accounts is not None:  # the database says whose the pods are
                 running.accounts.read(self._hub.db)
             self._note_offers(tuple(running.offers.accelerators.values()))
-            self._starting = self._active()
+            self._starting = await self._sent(turn)
             found: list[NodeGpus] = []
             for node in list(running.view.state.nodes.values()):
                 await turn.end_if_long()
@@ -85,11 +86,16 @@ class LiveCensus:
             return kind
         return counted_as(self._rows.get((there.node, charge.device or "")), kind)
 
-    def _active(self) -> frozenset[Key]:
-        """Return the pods of servers that start or run: without policies, no start is counted."""
-        users = list(self._hub.users.values())
-        spawners = (it for user in users for it in user.spawners.values() if it.active)
-        return frozenset((it.namespace, it.pod_name) for it in spawners)
+    async def _sent(self, turn: Turn) -> frozenset[Key]:
+        """Return the pods of servers that start: without policies, no start is counted.
+
+        Of the thousands that run, the database would have to say so after each of its faults.
+        """
+        found: set[Key] = set()
+        for user in list(self._hub.users.values()):
+            await turn.end_if_long()
+            found.update((it.namespace, it.pod_name) for it in starting(user).values())
+        return frozenset(found)
 
     def _note_offers(self, offered: tuple[Accelerator, ...]) -> None:
         if offered != self._offered:

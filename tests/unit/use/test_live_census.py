@@ -69,11 +69,32 @@ async def test_a_pod_is_somebody_elses_until_the_hub_knows_it_as_its_own(living:
 
 
 async def test_the_pod_of_a_server_that_starts_is_the_hubs_own(living: Living) -> None:
-    spawner = SimpleNamespace(active=True, namespace=NAMESPACE, pod_name="jupyter-ann")
+    spawner = SimpleNamespace(pending="spawn", namespace=NAMESPACE, pod_name="jupyter-ann")
     living.users["ann"] = SimpleNamespace(spawners={"": spawner})
     living.put("Pod", pod("jupyter-ann", 2, on="a"))
 
     assert await living.held() == Held(free=2, ours=2)
+
+
+async def test_the_hub_goes_on_while_it_looks_for_starts_among_thousands_of_servers(
+    living: Living, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_census, "TURN_SECONDS", 0.0)
+    runs = SimpleNamespace(pending=None)  # whether it runs, only the database would know
+    living.users.update({str(it): SimpleNamespace(spawners={"": runs}) for it in range(100)})
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.create_task(count())
+    await living.census.take()
+    counting.cancel()
+
+    assert turns >= 100
 
 
 async def test_a_start_has_its_gpus_reserved_from_the_grant_on(
