@@ -6,6 +6,7 @@
   const root = document.querySelector(".gpuspawner-gpus[data-stream]");
   if (!root) return;
   const REST = 500; /* milliseconds between two questions, whatever changes */
+  const AGAIN = 10_000; /* after one that failed: the hub tells no page twice of a change */
   let known;
   let asking;
   let isOld = false;
@@ -51,8 +52,13 @@
       while (isOld) {
         await pause(spread * Math.random());
         isOld = false;
-        await ask().catch(() => undefined);
-        await pause(REST);
+        let rest = REST;
+        await ask().catch(() => {
+          rest = AGAIN;
+          known = undefined; /* a hidden page asks nothing; it does so once it hears something */
+          isOld = !document.hidden;
+        });
+        await pause(rest);
       }
       asking = undefined;
     })();

@@ -106,6 +106,22 @@ def test_open_pages_ask_at_different_times_for_a_change_that_all_hear_of_at_once
         page.clock.run_for(10_000)
 
 
+def test_a_page_whose_question_failed_asks_again_though_nothing_changes_any_more(
+    hub: RunningHub, visit: Visit
+) -> None:
+    page = visit(hub, "eve")
+    figures = f"{hub.url}/hub/gpuspawner/gpus/figures"
+    page.clock.install()
+    page.route(figures, lambda it: it.abort())
+    with page.expect_event("requestfailed", lambda it: it.url == figures):
+        open_the_page(page, hub)
+    page.unroute(figures)
+
+    page.clock.run_for(11_000)
+
+    page.locator(f"{PAGE}[data-live]").wait_for()
+
+
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
 def test_a_phone_shows_numbers_beside_the_names_and_each_heading_in_one_line(
     hub: RunningHub, visit: Visit, language: str
