@@ -20,9 +20,9 @@ gpu_use = Union(
         }
 
     ``directory``
-        The directory for the record's files, one for each day. Its path begins with ``/``. By
-        default, the record is in memory only. If the hub can't write there, it logs that, and goes
-        on.
+        The directory for the record's files, one for each day. Its path begins with ``/``, and no
+        other hub has the same. By default, the record is in memory only. If the hub can't write
+        there, it logs that, and goes on.
     ``days``
         For how many days the files are kept, from 1 to 366; by default 30. They take at most 256
         MiB: if a new day needs more room, the oldest are removed earlier. A day's file takes at
