@@ -119,7 +119,7 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         for node in taken.nodes:
             nodes.append(gpus_view.node(node, names))
             await turn.end_if_long()
-        found = await holders(running, self.db, turn, self.use.known, taken.nodes)
+        found = await holders(running, self.db, turn, self.use.use_of, taken.nodes)
         await asyncio.sleep(0)  # sorting takes as long as a turn
         stops = holds_for_all(self, "delete:servers")
         query, now = Query.read(self.get_query_argument), datetime.now(UTC)

@@ -135,28 +135,18 @@ def node(it: NodeGpus, names: Mapping[str, str]) -> GpuRow:
 
 
 def _part(part: str) -> str:
-    match part:
-        case "slice":
-            return _("slices")
-        case "share":
-            return _("shares")
-        case _:
-            return ""
+    return {"slice": _("slices"), "share": _("shares")}.get(part, "")
 
 
 def said(line: int, health: Health) -> tuple[str, ...]:
     """Say what holds for all figures."""
     told = []
-    match health:
-        case Live():
-            pass
-        case Stale():
-            age = words.duration(int(health.age))
-            told.append(
-                _("The hub can't read the cluster. The figures are {time} old.").format(time=age)
-            )
-        case _:
-            told.append(_("The hub can't read the cluster right now."))
+    if isinstance(health, Stale):
+        age = words.duration(int(health.age))
+        text = _("The hub can't read the cluster. The figures are {time} old.")
+        told.append(text.format(time=age))
+    elif not isinstance(health, Live):
+        told.append(_("The hub can't read the cluster right now."))
     if line:
         text = ngettext("{count} server waits in line.", "{count} servers wait in line.", line)
         told.append(text.format(count=line))

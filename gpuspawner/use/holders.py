@@ -46,7 +46,7 @@ async def holders(
     running: Runtime,
     database: Any,
     turn: Turn,
-    use: Mapping[Key, GPUUse | None],
+    use_of: Callable[[Key], GPUUse | None],
     nodes: Iterable[NodeGpus],
 ) -> list[Holder]:
     """Find all servers that have GPUs; *nodes* are those of the census."""
@@ -78,7 +78,7 @@ async def holders(
                 on,
                 pod.runs_since,
                 of.used.replace(tzinfo=UTC) if of.used is not None else None,
-                use.get(key),
+                use_of(key),
                 is_gated(pod.spec.scheduling_gates),
             )
         )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,9 @@ from gpuspawner.use.record_files import FactFiles, Writer
 from gpuspawner.use.watching import UseWatch
 
 log = logging.getLogger(__name__)
+
+_PATIENCE = 60.0
+"""How long, in seconds, the hub waits for what earlier hubs have kept; all of it takes two."""
 
 
 class HubUse:
@@ -62,11 +65,10 @@ class HubUse:
         if self.running.line is not None:
             self.running.line.unused_for = watch.unused_for
 
-    @property
-    def known(self) -> Mapping[Key, GPUUse | None]:
-        """What is known of the use of pods' GPUs."""
-        servers = self.watch.servers if self.watch is not None else {}
-        return {key: it.use for key, it in servers.items()}
+    def use_of(self, pod: Key) -> GPUUse | None:
+        """Return what is known of the use of a pod's GPUs."""
+        it = self.watch.find(pod) if self.watch is not None else None
+        return it.use if it is not None else None
 
     async def run(self) -> None:
         """Take over what earlier hubs have kept, watch, and keep what happens. Never raises."""
@@ -88,9 +90,10 @@ class HubUse:
 
     async def _earlier(self, files: FactFiles) -> Sequence[Fact]:
         try:
-            return list(await aside(files.read, MOST_FACTS))
+            async with asyncio.timeout(_PATIENCE):  # a disk may hang, and idle servers wait for it
+                return list(await aside(files.read, MOST_FACTS))
         except Exception as error:  # noqa: BLE001, the hub may have no more threads
-            log.warning("gpu_use.directory: the earlier record can't be read: %s", error)
+            log.warning("gpu_use.directory: the earlier record can't be read: %r", error)
             return ()
 
     async def _take_over(self, earlier: Sequence[Fact]) -> None:

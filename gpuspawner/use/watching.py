@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -120,13 +120,8 @@ class UseWatch:
         self._unknown: set[float] = set()  # the windows of which it is logged
 
     @property
-    def servers(self) -> Mapping[Key, Watched]:
-        """What is known of servers that run still; empty if the last look is too long ago."""
-        return {key: it for key in self._servers if (it := self.find(key))}
-
-    @property
     def version(self) -> int:
-        """Changes whenever `servers` says something else of the use of one."""
+        """Changes whenever `find` says something else of the use of a server."""
         return 0 if self._is_late() else self._version
 
     @property
@@ -345,7 +340,7 @@ class UseWatch:
         Those are the ones whose GPUs weren't used, and also those of inactive servers, unless a GPU
         was seen in use in that time: then it may be a job that nobody looks at.
         """
-        known, now = self.servers.values(), self._looked_at
+        known, now = [it for key in self._servers if (it := self.find(key))], self._looked_at
         used = {it.key for it in known if it.used_at is not None and now - it.used_at < seconds}
         unused = {
             it.key

@@ -55,7 +55,7 @@ class Holding:
     async def found(self) -> list[Holder]:
         hub: Any = SimpleNamespace(db=None, users={})
         rows = (await LiveCensus(hub, self.running).take()).nodes
-        return await holders(self.running, self.database.session, Turn(1), self.use, rows)
+        return await holders(self.running, self.database.session, Turn(1), self.use.get, rows)
 
 
 @pytest.fixture

@@ -147,6 +147,28 @@ async def test_a_hub_without_threads_to_read_an_earlier_record_begins_one(
     await asyncio.wait({keeping})
 
 
+async def test_idle_servers_are_looked_for_also_if_a_disk_hangs(
+    tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Until the first look, the culler stops no server with a GPU."""
+    ends = threading.Event()
+    monkeypatch.setattr(hub_use, "_PATIENCE", 0.01, raising=False)
+    monkeypatch.setattr(FactFiles, "read", lambda *_: ends.wait() and [])
+    still, begun = StillHub(monkeypatch), list[Any]()
+    running = still.runtime(still.spawner(gpu_use=True))
+    monkeypatch.setattr(running, "run", begun.append)
+    rules = UseRules(directory=tmp_path, prometheus="http://127.0.0.1:1")
+    keeping = asyncio.create_task(HubUse(JupyterHub(), running, rules).run())
+
+    await until(lambda: bool(begun))
+
+    begun.pop().close()
+    ends.set()
+    keeping.cancel()
+    await asyncio.wait({keeping})
+    assert "gpu_use.directory: the earlier record can't be read: TimeoutError()" in caplog.text
+
+
 async def no_thread(*_: object) -> None:
     raise RuntimeError("can't start new thread")
 

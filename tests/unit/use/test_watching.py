@@ -19,12 +19,14 @@ from gpuspawner.reservations.granted import Granted, WhenIdle
 from gpuspawner.use import watching
 from gpuspawner.use.idle_servers import DeviceUse, UseState, Window
 from gpuspawner.use.prometheus import UseUnknownError
-from gpuspawner.use.watching import UseWatch
+from gpuspawner.use.watching import UseWatch, Watched
 from tests.unit.makers.policy_pods import read, started
 from tests.unit.use.facts import fact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from gpuspawner.kube.meta import Key
 
 NOW = 1_800_000_000.0
 RULE = WhenIdle(after=3600, after_if_others_wait=1200, warning=600, keeps=1, kept=1800)
@@ -131,15 +133,20 @@ def server_pod(name: str, seconds: float) -> ServerPod:
     return read({"metadata": metadata, "status": started(pulled, began)})
 
 
+def known(stage: Stage) -> dict[Key, Watched]:
+    every = ((key, stage.watch.find(key)) for key in stage.watch._servers)
+    return {key: it for key, it in every if it is not None}
+
+
 def stands(stage: Stage) -> dict[str, tuple[str, float | None]]:
     watch = stage.watch
     return {
-        it.server[0]: (it.standing.state.value, watch.stops_in(it)) for it in watch.servers.values()
+        it.server[0]: (it.standing.state.value, watch.stops_in(it)) for it in known(stage).values()
     }
 
 
 def may_stop(stage: Stage) -> bool:
-    return stage.watch.may_stop(stage.watch.servers[ANN])
+    return stage.watch.may_stop(known(stage)[ANN])
 
 
 async def stays(stage: Stage) -> dict[str, bool]:
@@ -455,7 +462,7 @@ async def test_a_look_that_is_too_long_ago_says_nothing(monkeypatch: pytest.Monk
 
     stage.now += 181
 
-    assert not stage.watch.servers
+    assert not known(stage)
     assert not stage.watch.keep(ANN)
 
 
@@ -527,7 +534,7 @@ async def test_a_server_that_starts_again_has_no_warning_of_the_one_before(
 
     stage.replace_pod("ann", seconds=30)
 
-    assert ANN not in stage.watch.servers
+    assert ANN not in known(stage)
     assert not stage.watch.keep(ANN)
 
 
@@ -540,7 +547,7 @@ async def test_nobody_is_warned_of_a_server_that_ended_while_prometheus_was_aske
     await stage.look(ann=0.0)
 
     assert not stage.noted
-    assert list(stage.watch.servers) == [BOB]
+    assert list(known(stage)) == [BOB]
 
 
 async def test_an_owner_gets_one_notice_though_prometheus_fails_every_other_minute(
@@ -626,8 +633,8 @@ async def test_a_stopped_server_is_forgotten(monkeypatch: pytest.MonkeyPatch) ->
 
     await stage.look()
 
-    assert list(stage.watch.servers) == [BOB]
-    assert stage.watch.servers[BOB].standing.state is UseState.UNKNOWN
+    assert list(known(stage)) == [BOB]
+    assert known(stage)[BOB].standing.state is UseState.UNKNOWN
 
 
 async def test_the_time_of_unused_gpus_adds_up_by_accelerator(
