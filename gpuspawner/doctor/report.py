@@ -59,7 +59,7 @@ class RecordReport(HubCommand):
         if self.output == "json":
             terminal.say_json(msgspec.to_builtins(counted))
         else:
-            _say(counted, is_kept=rules.directory is not None)
+            _say(counted)
         return 0
 
     def _forget(self, rules: UseRules) -> int:
@@ -108,15 +108,12 @@ def _of_hub() -> RefusalReport:
         raise UsageError(f"{address}: {error}") from error
 
 
-def _say(counted: RefusalReport, *, is_kept: bool) -> None:
+def _say(counted: RefusalReport) -> None:
     if not counted.since:
         terminal.say("Nothing has happened yet.")
         return
     since = datetime.fromtimestamp(counted.since, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    terminal.say(
-        f"Since {since}{'' if is_kept else ', when the hub started'}: "
-        f"starts asked for: {counted.starts}, refused: {counted.refused}."
-    )
+    terminal.say(f"Since {since}: starts asked for: {counted.starts}, refused: {counted.refused}.")
     if not counted.overruled:
         return
     terminal.say(

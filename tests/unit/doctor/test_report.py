@@ -9,8 +9,10 @@ from shutil import rmtree
 
 import pytest
 
+from gpuspawner.doctor import report
 from gpuspawner.doctor.application import main
 from gpuspawner.use.record_files import FactFiles
+from gpuspawner.use.refusal_report import RefusalReport
 from tests.unit.use.facts import fact
 
 
@@ -46,7 +48,24 @@ def test_it_says_what_would_have_been_refused_and_how_long_people_waited(
     assert "1 more would have been refused at once" in said
     assert "1 never became a server, which took their owners 5 minutes of waiting; 0 did." in said
     assert "1 × busy" in said
-    assert "when the hub started" not in said
+
+
+def test_what_a_hub_remembers_need_not_begin_with_its_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing may happen for days, and of very much the oldest is forgotten."""
+    remembered = RefusalReport(since=1_800_000_000.0, until=1_800_000_060.0, starts=1)
+    monkeypatch.setattr(report, "_of_hub", lambda: remembered)
+    file = tmp_path / "jupyterhub_config.py"
+    file.write_text(
+        "import gpuspawner\nc = get_config()\n"
+        "c.GPUSpawner.gpu_use = True\ngpuspawner.configure(c)\n"
+    )
+
+    assert main(["report", "--config", str(file)]) == 0
+
+    said = capsys.readouterr().out
+    assert said == "Since 2027-01-15 08:00 UTC: starts asked for: 1, refused: 0.\n"
 
 
 def test_more_days_and_json_for_programs(
