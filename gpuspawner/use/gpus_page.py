@@ -119,7 +119,7 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         for node in taken.nodes:
             nodes.append(gpus_view.node(node, names))
             await turn.end_if_long()
-        found = await holders(running, self.db, turn, self.use.use_of, taken.nodes)
+        found = await holders(running, self.db, turn, self.use.use_of, self.use.census)
         await asyncio.sleep(0)  # sorting takes as long as a turn
         stops = holds_for_all(self, "delete:servers")
         query, now = Query.read(self.get_query_argument), datetime.now(UTC)
@@ -177,7 +177,8 @@ class OpenFigures:
         if self._sees_names:  # all others would ask in vain for what they don't see
             used = running.accounts.usage.version if running.accounts is not None else 0
             last = use.record.facts[-1].at if use.record.facts else 0.0
-            found += used, last, use.watch.version if use.watch is not None else 0
+            computed = use.watch.version if use.watch is not None else 0
+            found += used, last, computed, use.census.starting
         return Shown({"is": str(hash(found))})
 
 

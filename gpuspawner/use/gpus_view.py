@@ -56,7 +56,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class ServerRow(msgspec.Struct, frozen=True):
-    """A server; *stop* is the address that stops it, "" for somebody who may not."""
+    """A server; *stop* is the address that stops it, "" if it starts, or for who may not."""
 
     owner: str
     server: str
@@ -175,7 +175,7 @@ def servers(
 ) -> HoldersView:
     """Return the page that *query* asks for; *page* is the address without it.
 
-    With *stops*, each has a button that stops it.
+    With *stops*, each has a button that stops it; the hub stops none that it still starts.
     """
     chosen = query.chosen(found)
     last = max(1, -(-len(chosen) // PAGE))
@@ -213,7 +213,7 @@ def _server(it: Holder, now: datetime, stop: str) -> ServerRow:
         words.duration(_seconds(it.since, now)) if it.since else not_yet,
         _("{time} ago").format(time=used) if used else "",
         _use(it.use),
-        f"{stop}/{path_of(it.owner, it.server)}" if stop else "",
+        f"{stop}/{path_of(it.owner, it.server)}" if stop and not it.is_starting else "",
     )
 
 

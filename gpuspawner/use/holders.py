@@ -12,8 +12,9 @@ from gpuspawner.compat.stored_servers import RunningServer, running_servers
 from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.meta import Key
 from gpuspawner.runtime import Runtime
-from gpuspawner.use.census import NodeGpus, counted_as
+from gpuspawner.use.census import counted_as
 from gpuspawner.use.idle_servers import GPUUse
+from gpuspawner.use.live_census import LiveCensus
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -29,6 +30,7 @@ class Holder(msgspec.Struct, gc=False, frozen=True):
         used: When somebody used it last; None if nobody has.
         use: What is known of the use of its GPUs; None if nothing is.
         is_queued: Whether a queue of Kueue holds it back.
+        is_starting: Whether the hub still starts it: then it can't be stopped here.
     """
 
     owner: str
@@ -40,6 +42,7 @@ class Holder(msgspec.Struct, gc=False, frozen=True):
     used: datetime | None
     use: GPUUse | None = None
     is_queued: bool = False
+    is_starting: bool = False
 
 
 async def holders(
@@ -47,9 +50,9 @@ async def holders(
     database: Any,
     turn: Turn,
     use_of: Callable[[Key], GPUUse | None],
-    nodes: Iterable[NodeGpus],
+    census: LiveCensus,
 ) -> list[Holder]:
-    """Find all servers that have GPUs; *nodes* are those of the census."""
+    """Find all servers that have GPUs, with what the last census says of them."""
     if (accounts := running.accounts) is None:
         return []
     known: dict[tuple[int | str, str], RunningServer] = {}
@@ -58,7 +61,7 @@ async def holders(
         await turn.end_if_long()
     found: list[Holder] = []
     names, bound, offered = running.display_names, running.view.state.pods, running.offers
-    rows = {(it.node, it.resource): it for it in nodes}
+    rows = {(it.node, it.resource): it for it in census.last.nodes}
     for key, charge in list(accounts.usage.pods.items()):
         await turn.end_if_long()
         of = next((known.get((it, charge.server)) for it in charge.owners), None)
@@ -80,6 +83,7 @@ async def holders(
                 of.used.replace(tzinfo=UTC) if of.used is not None else None,
                 use_of(key),
                 is_gated(pod.spec.scheduling_gates),
+                key in census.starting,
             )
         )
     return found

@@ -30,6 +30,7 @@ class LiveCensus:
 
     Attributes:
         last: As it was taken last.
+        starting: The pods of the servers that started then.
         version: Increases whenever it differs from the one before.
     """
 
@@ -41,7 +42,7 @@ class LiveCensus:
         self._tolerations = tolerations
         self._offered: tuple[Accelerator, ...] = ()
         self._selectors = selectors(())
-        self._starting: frozenset[Key] = frozenset()
+        self.starting: frozenset[Key] = frozenset()
         self._counted: dict[str, tuple[int, tuple[NodeGpus, ...]]] = {}
         self._rows: dict[tuple[str, str], NodeGpus] = {}
         self._taking = asyncio.Lock()
@@ -64,7 +65,7 @@ class LiveCensus:
             if running.accounts is not None:  # the database says whose the pods are
                 running.accounts.read(self._hub.db)
             self._note_offers(tuple(running.offers.accelerators.values()))
-            self._starting = await self._sent(turn)
+            self.starting = await self._sent(turn)
             found: list[NodeGpus] = []
             for node in list(running.view.state.nodes.values()):
                 await turn.end_if_long()
@@ -124,6 +125,6 @@ class LiveCensus:
         if self._running.accounts is not None:
             shown = self._running.accounts.usage.pods
             for pod in node.pods.values():
-                if (key := (pod.namespace, pod.name)) in shown or key in self._starting:
+                if (key := (pod.namespace, pod.name)) in shown or key in self.starting:
                     found.update(pod.requested)
         return found

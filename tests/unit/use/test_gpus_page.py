@@ -22,7 +22,8 @@ class Opened:
     def __init__(
         self, patch: pytest.MonkeyPatch, watch: UseWatch | None, *, sees_names: bool = True
     ) -> None:
-        hub: Any = SimpleNamespace(db=None, users={})
+        self.users: dict[str, Any] = {}
+        hub: Any = SimpleNamespace(db=None, users=self.users)
         still = StillHub(patch)
         running = still.runtime(still.spawner(gpu_use=True))
         census = LiveCensus(hub, running)
@@ -74,3 +75,18 @@ async def test_of_what_only_administrators_see_nobody_else_is_told(
     page.record.note(fact("refused", reason="busy"))
 
     assert await page.is_told() == sees_names
+
+
+async def test_an_open_page_is_told_when_a_server_can_be_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The hub calls it started a while after its pod runs, which is the last that changes."""
+    page = Opened(monkeypatch, None)
+    spawner = SimpleNamespace(pending="spawn", namespace="jhub", pod_name="jupyter-ann")
+    page.users["ann"] = SimpleNamespace(spawners={"": spawner})
+    assert await page.is_told()
+
+    spawner.pending = None
+
+    assert await page.is_told()
+    assert not await page.is_told()

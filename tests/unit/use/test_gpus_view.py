@@ -202,6 +202,12 @@ def test_names_in_addresses_are_quoted() -> None:
     assert row.stop == f"{AT}/stop/a%2Fb%22%3C%3E/%C3%BC%3Fx"
 
 
+def test_a_server_that_the_hub_still_starts_has_no_button_that_would_do_nothing() -> None:
+    (row,) = gpus_view.servers([holder(is_starting=True)], Query(), AT, NOW, stops=True).rows
+
+    assert row.stop == ""
+
+
 def test_somebody_who_may_not_has_no_button() -> None:
     (row,) = gpus_view.servers([holder()], Query(), AT, NOW, stops=False).rows
 

@@ -40,6 +40,7 @@ class Holding:
         self.running: Runtime = hub.runtime(hub.spawner(**(traits or OFFERED), **TRAITS))
         self.database = HubDatabase()
         self.use: dict[Key, Fact] = {}
+        self.users: dict[str, Any] = {}
 
     def add(self, pod: dict[str, Any], owner: int, server: str = "", profile: str = "") -> None:
         """Let a server of this owner's have a pod."""
@@ -53,9 +54,10 @@ class Holding:
         self.running.view.state.put(convert("Pod", pod))
 
     async def found(self) -> list[Holder]:
-        hub: Any = SimpleNamespace(db=None, users={})
-        rows = (await LiveCensus(hub, self.running).take()).nodes
-        return await holders(self.running, self.database.session, Turn(1), self.use.get, rows)
+        hub: Any = SimpleNamespace(db=None, users=self.users)
+        census = LiveCensus(hub, self.running)
+        await census.take()
+        return await holders(self.running, self.database.session, Turn(1), self.use.get, census)
 
 
 @pytest.fixture
@@ -113,6 +115,22 @@ async def test_a_server_whose_image_is_pulled_does_not_run_yet(holding: Holding)
     (found,) = await holding.found()
 
     assert found.since is None
+
+
+@pytest.mark.parametrize("pending", ["spawn", None])
+async def test_a_server_starts_as_long_as_the_hub_says_so(
+    holding: Holding, pending: str | None
+) -> None:
+    """Its container may run before, or again and again after it."""
+    ann = holding.database.user("ann")
+    holding.database.server(ann)
+    holding.add({**plain("ann", **ON_A), "status": started(PULLS, RUNS)}, ann.id)
+    spawner = SimpleNamespace(pending=pending, namespace="jhub", pod_name="jupyter-ann--")
+    holding.users["ann"] = SimpleNamespace(spawners={"": spawner})
+
+    (found,) = await holding.found()
+
+    assert found.is_starting == (pending == "spawn")
 
 
 @pytest.mark.parametrize(
