@@ -123,7 +123,7 @@ class KeepHandler(BaseHandler):  # type: ignore[misc]
 
     def _its(self, user_name: str, server_name: str) -> Watched | None:
         spawner = running(self.find_user(user_name)).get(server_name)
-        return self._watch.find(key_of(spawner)) if spawner is not None else None
+        return self._watch.about(spawner) if spawner is not None else None
 
     async def _show(self, user_name: str, server_name: str) -> None:
         it = self._its(user_name, server_name)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gpuspawner.compat.activity import unused_for
 from gpuspawner.compat.jupyterhub import hub, running
 from gpuspawner.kube.meta import Key
-from gpuspawner.kube.servers import ServerAnnotations, ServerPod
+from gpuspawner.kube.servers import ServerAnnotations
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact, Happened
@@ -144,6 +144,11 @@ class UseWatch:
         it = self._servers.get(key)
         return None if it is None or self._is_late() or not self._runs(it) else it
 
+    def about(self, spawner: Any) -> Watched | None:
+        """Return a server that is up, with what is known of its use; None without a GPU."""
+        it = self._watched(spawner)
+        return it and (self.find(it.key) or it)
+
     def _is_late(self) -> bool:
         """Whether the last look is too long ago, so that nothing is known any more."""
         return self._clock() - self._looked_at >= 3 * SECONDS
@@ -184,8 +189,7 @@ class UseWatch:
             window = windows[it.seconds(it.accelerator in awaited)]
             # One by one: an owner may keep a server meanwhile.
             self._servers[it.key] = self._stands(it, window)
-        present = {it.key for it in found}
-        self._servers = {key: it for key, it in self._servers.items() if key in present}
+        self._servers = {it.key: self._servers[it.key] for it in found}
         self._count_idle(began - self._looked_at)
         self._looked_at = began
 
@@ -211,28 +215,23 @@ class UseWatch:
         return window
 
     async def _with_gpus(self) -> AsyncIterator[Watched]:
-        if (accounts := self._running.accounts) is None:
-            return
-        ledger = accounts.ledger
         for user in list(hub().users.values()):
             for spawner in running(user).values():
-                pod = ledger.pods.get(key_of(spawner))
-                if pod is not None and (gpus := ledger.devices(pod)):
-                    yield self._watched(spawner, pod, gpus)
+                if it := self._watched(spawner):
+                    yield it
             await asyncio.sleep(0)
 
-    def _watched(self, spawner: Any, pod: ServerPod, gpus: int) -> Watched:
+    def _watched(self, spawner: Any) -> Watched | None:
+        accounts = self._running.accounts
+        pod = accounts.ledger.pods.get(key_of(spawner)) if accounts is not None else None
+        if accounts is None or pod is None or not (gpus := accounts.ledger.devices(pod)):
+            return None
         granted = spawner.gpuspawner_gates.server_state.granted
         key, began, rule = pod.metadata.key, pod.runs_since, granted.idle
         names = pod.metadata.annotations or ServerAnnotations()
-        has = self._kind(key), gpus, began, rule
+        charge, offered = accounts.usage.pods.get(key), self._running.offers.accelerators
+        has = charge.kind(offered) if charge is not None else "", gpus, began, rule
         return Watched(spawner, key, pod.metadata.uid, *has, began_as=names.user)
-
-    def _kind(self, key: Key) -> str:
-        """Return what GPUs a pod has, as the line names them."""
-        accounts = self._running.accounts
-        charge = accounts.usage.pods.get(key) if accounts is not None else None
-        return charge.kind(self._running.offers.accelerators) if charge is not None else ""
 
     def _stands(self, it: Watched, window: Window | None) -> Watched:
         use = use_of(window, it.key, it.gpus, it.began) if window else None

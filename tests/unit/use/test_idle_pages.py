@@ -39,6 +39,28 @@ async def test_a_warning_says_when_and_why_and_leads_to_where_it_is_kept(
     assert '<a class="text-reset" href="/hub/gpuspawner/keep/ann/">Keep it</a>' in text
 
 
+async def test_the_page_knows_a_server_also_if_nobody_has_looked_at_it_lately(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such as in the first minute after its start or the hub's; it is in no danger then."""
+    stage, handler = Stage(monkeypatch), object.__new__(idle_pages.KeepHandler)
+    handler.initialize(stage.watch)
+    ann = stage.users["ann"]
+    monkeypatch.setattr(handler, "find_user", lambda _: ann)
+
+    def its() -> tuple[int, float | None] | None:
+        it = handler._its("ann", "")
+        return it and (it.gpus, stage.watch.stops_in(it))
+
+    assert its() == (1, None)
+    await stage.look(ann=0.0, bob=0.0)
+    assert its() == (1, RULE.warning)
+    stage.now += 181
+    assert its() == (1, None)
+    del stage.pods[ANN]
+    assert its() is None
+
+
 async def test_nothing_is_said_of_a_server_that_its_owner_keeps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

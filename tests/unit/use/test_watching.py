@@ -80,8 +80,8 @@ class Stage:
             ),
             run=lambda task: self.tasks.append(asyncio.ensure_future(task)),
         )
-        users = {it: user(it, rule) for it in ("ann", "bob")}
-        patch.setattr(watching, "hub", lambda: SimpleNamespace(users=users))
+        self.users = {it: user(it, rule) for it in ("ann", "bob")}
+        patch.setattr(watching, "hub", lambda: SimpleNamespace(users=self.users))
         self.watch = UseWatch(running, self.source, self.told.append, lambda: self.now)
 
     def replace_pod(self, name: str, seconds: float) -> None:
