@@ -98,10 +98,12 @@ def _is_encodable(path: str) -> bool:
 def _address(text: str) -> str:
     try:
         parts = urlsplit(text)
-        is_one = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_web = parts.scheme in ("http", "https")
+        is_one = is_web and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_one = False
     if not is_one:
         kind = "the address of a Prometheus, such as http://prometheus-server.monitoring"
-        raise OfferError("gpu_use.prometheus", f"{quote(text)} must be {kind}")
+        told = quote(text.rpartition("@")[2])  # logs have no passwords
+        raise OfferError("gpu_use.prometheus", f"{told} must be {kind}")
     return text.rstrip("/")

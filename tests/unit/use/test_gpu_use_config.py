@@ -22,6 +22,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"days": 367}, ".days: 367 is not a whole number of at most 366"),
     ({"prometheus": "prometheus:9090"}, ".prometheus: 'prometheus:9090' must be the address"),
     ({"prometheus": "file:///etc"}, ".prometheus: 'file:///etc' must be the address"),
+    ({"prometheus": "http://a:b"}, ".prometheus: 'http://a:b' must be the address"),
     ({"prometheus": "http://[::1"}, ".prometheus: 'http://[::1' must be the address"),
     ({"prometheus_labels": ["prod"]}, ".prometheus_labels: a list is not a mapping"),
     ({"prometheus_labels": {"cluster": 1}}, ".prometheus_labels['cluster']: 1 is not text"),
@@ -30,6 +31,20 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"prometheus_labels": {"__name__": "x"}}, ".prometheus_labels['__name__']: '__name__' is not"),
     ({"notify": "mail"}, ".notify: must be a function"),
 ]
+
+
+@pytest.mark.parametrize("scheme", ["", "https:/", "ftp://"])
+def test_an_address_that_is_wrong_takes_no_password_into_the_log(scheme: str) -> None:
+    with pytest.raises(OfferError) as caught:
+        read_use({"prometheus": f"{scheme}hub:secret@prometheus:9090"})
+
+    assert "'prometheus:9090' must be the address" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_password_with_a_slash_that_is_not_encoded_is_no_path() -> None:
+    with pytest.raises(OfferError, match=r"'prometheus:9090' must be the address"):
+        read_use({"prometheus": "https://hub:sec/ret@prometheus:9090"})
 
 
 @pytest.mark.parametrize(("given", "error"), MISTAKES)
