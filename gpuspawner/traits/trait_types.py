@@ -73,6 +73,11 @@ class Dict(_Tolerant, traitlets.Dict):
 class Enum(_Tolerant, traitlets.Enum):  # type: ignore[type-arg]
     """One of several values."""
 
+    def validate(self, obj: Any, value: Any) -> Any:
+        """Take false for ``off``, if that is one of them: so YAML 1.1 reads it, and Helm does."""
+        is_off = value is False and "off" in (self.values or ())
+        return super().validate(obj, "off" if is_off else value)
+
 
 class Float(_Tolerant, traitlets.Float):  # type: ignore[type-arg]
     """A number."""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+import yaml
 from traitlets import HasTraits, TraitError
 
 from gpuspawner.traits import trait_types
@@ -37,6 +38,14 @@ class Shared(Settings):
 def test_a_configuration_takes_no_wrong_value(name, value) -> None:
     with pytest.raises(TraitError):
         setattr(Settings(), name, value)
+
+
+def test_off_without_quotes_is_off_although_yaml_reads_it_as_false() -> None:
+    settings, spawner = Settings(mode="on"), Shared(mode="on")
+
+    settings.mode = spawner.mode = yaml.safe_load("off")
+
+    assert (settings.mode, spawner.mode) == ("off", "off")
 
 
 @pytest.mark.parametrize("value", ["long", 7, ["a"], Lock()], ids=type_of)
