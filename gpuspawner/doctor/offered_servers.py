@@ -29,6 +29,8 @@ async def listed(hub: Hub) -> list[OfferedServer]:
         return [server for it in offered for server in _of_accelerator(hub.offers, it)]
     choice = await resolved(hub, {})
     profiles = choice.listed.profiles if isinstance(choice, ProfileChoice) else ()
+    if not profiles:  # there is nothing to choose, so all servers are alike
+        return [OfferedServer("a server", "the configuration", {})]
     return [server for profile in profiles for server in _of_profile(profile)]
 
 

@@ -120,8 +120,11 @@ async def try_out(asking: Asking, server: OfferedServer) -> Tried:
     except UnusableError as error:
         problem = str(error)
     if choice is None or choice.proposal.pod.get("spec") is None:
-        failure = await _failure_of_code(asking.spawner, server.options)
-        return Tried(server, problem=problem, failure=failure)
+        failed = await _failure(asking.spawner, server.options)
+        is_of_code = isinstance(failed, TimeoutError) or (failed and is_of_others(failed))
+        if choice is not None and failed is not None:
+            problem = f"{problem[:-1]}: {failed!r}."
+        return Tried(server, problem=problem, failure=failed if is_of_code else None)
     proposal = choice.proposal
     admitted = await asking.admission.admit(proposal.namespace, proposal.pod)
     if isinstance(admitted, Rejection):
@@ -132,8 +135,8 @@ async def try_out(asking: Asking, server: OfferedServer) -> Tried:
     return Tried(server, proposal, asking.runtime.preflight.decider.check(proposal), choice=choice)
 
 
-async def _failure_of_code(spawner: Any, options: Mapping[str, object]) -> Exception | None:
-    """Return how an administrator's function or class fails for the spawner's owner, if it does."""
+async def _failure(spawner: Any, options: Mapping[str, object]) -> Exception | None:
+    """Return how the making of the pod fails for the spawner's owner, if it does."""
     started = hooks.as_started(spawner).gpuspawner_copy()
     started.user_options = dict(options)
     try:
@@ -141,8 +144,8 @@ async def _failure_of_code(spawner: Any, options: Mapping[str, object]) -> Excep
             if started.profile_list:
                 await started.gpuspawner_stock.load_user_options()
             await started.gpuspawner_stock.make_pod()
-    except Exception as failed:  # noqa: BLE001, it is the administrator's code
-        return failed if isinstance(failed, TimeoutError) or is_of_others(failed) else None
+    except Exception as failed:  # noqa: BLE001, it may be the administrator's code
+        return failed
     return None
 
 
@@ -173,10 +176,11 @@ def asked_for(asking: Asking, what: str) -> dict[str, object]:
         UnusableError: They aren't JSON.
     """
     if not what.lstrip().startswith("{"):
-        offered = asking.spawner.gpuspawner_gates.sources.accelerators
         # Messages and answers name the choice of no GPU as JSON does.
         chosen = None if what == "null" else what
-        return {"accelerator": chosen} if offered else {PROFILE: what}
+        if asking.spawner.gpuspawner_gates.sources.accelerators:
+            return {"accelerator": chosen}
+        return {PROFILE: what} if chosen or asking.spawner.profile_list else {}
     try:
         return dict(json.loads(what))
     except (ValueError, RecursionError) as error:

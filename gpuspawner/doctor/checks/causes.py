@@ -1,5 +1,6 @@
 """Why nobody could ever start a server, as far as an administrator can mend it."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -116,9 +117,10 @@ def _unchecked(facts: list[str]) -> Cause | None:
     others = [fact for fact in facts if not fact.startswith(_TOLD_ELSEWHERE)]
     if not others:
         return None
+    why = "; ".join(others).rstrip(".")
     return Cause(
         "unchecked",
-        f"gpuspawner can't check for {{servers}} whether a node has room: {'; '.join(others)}.",
+        f"gpuspawner can't check for {{servers}} whether a node has room: {why}.",
         "They start unchecked. The documentation's page “What the scheduler would do” lists what "
         "is unknown.",
     )
@@ -132,7 +134,7 @@ _TOLD_ELSEWHERE = (
 
 def _rejected(rejection: Rejection) -> Cause | None:
     # Before the reason stands the name of the pod, which every dry run makes up.
-    reason = rejection.text.partition(" is forbidden: ")[2] or rejection.text
+    reason = re.split(" is (?:forbidden|invalid): ", rejection.text, maxsplit=1)[-1]
     said = f"The API server rejects {{servers}}: {reason.rstrip('.')}."
     match rejection.cause:
         case OverQuota(uses=uses):

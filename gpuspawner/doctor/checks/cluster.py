@@ -76,12 +76,13 @@ async def check_version(hub: Hub) -> list[Finding]:
 
 def check_schedulers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     """Check that gpuspawner knows the rules of each scheduler that places servers."""
-    judged = known_schedulers(hub.spawner).judge(sorted({_scheduler(it) for it in tried}))
+    judged = known_schedulers(hub.spawner).judge(sorted({_scheduler(hub, it) for it in tried}))
     yield from find_unknown_schedulers(judged)
     for it in judged:
         if not isinstance(it, UnknownScheduler):
             yield fine("scheduler", f"Scheduler: {explain_scheduler(it)}.")
 
 
-def _scheduler(tried: Tried) -> str:
-    return (tried.pod.spec.scheduler_name if tried.pod else "") or DEFAULT_SCHEDULER
+def _scheduler(hub: Hub, tried: Tried) -> str:
+    named = tried.pod.spec.scheduler_name if tried.pod else hub.spawner.scheduler_name
+    return named or DEFAULT_SCHEDULER

@@ -17,8 +17,9 @@ from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import OfferedServer, Tried, try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import Apart, Reason, Refuse, TaintedNodes
+from gpuspawner.preflight.decision import Apart, Reason, Refuse, TaintedNodes, rejected
 from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
+from gpuspawner.preflight.rejection import Of, Rejection
 from gpuspawner.scheduling import ClusterState
 from tests.unit.makers.files import Files
 from tests.unit.makers.worlds import GPU, Plain, labelled, node, proposal
@@ -49,6 +50,20 @@ def gpus(labels: dict[str, str], **amounts: str) -> Plain:
     for kind in ("capacity", "allocatable"):
         made["status"].setdefault(kind, {}).update({GPU: "0", **amounts})
     return made
+
+
+def test_what_the_api_server_rejects_of_all_servers_is_one_finding() -> None:
+    """Each dry run has a pod of its own name."""
+    why = "spec.tolerations[0].operator: Unsupported value"
+
+    def found(text: str) -> Any:
+        no = rejected(Grant(), Rejection(Of.POD, None, text))
+        return cause(ClusterState(), Tried(OfferedServer("t4", "", {}), decision=no), Selectors({}))
+
+    one, two = (found(f'Pod "jupyter-gpuspawner-{it}" is invalid: {why}') for it in "ab")
+
+    assert one == two
+    assert one.text == f"The API server rejects {{servers}}: {why}."
 
 
 @pytest.mark.parametrize("there", [f"{GPU}.shared", "nvidia.com/mig-1g.5gb"])

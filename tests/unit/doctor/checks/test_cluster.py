@@ -134,3 +134,13 @@ async def test_a_user_scheduler_much_older_than_the_cluster_is_named(
 
     assert (f"user-scheduler is kube-scheduler {of_chart}" in finding.text) is is_named
     assert finding.advice.startswith("Set scheduling.userScheduler.image.tag") is is_named
+
+
+async def test_servers_of_which_no_pod_can_be_made_have_the_configured_scheduler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = hub_of_chart(tmp_path, monkeypatch, SOUND)
+
+    [finding] = check_schedulers(hub, [Tried(OfferedServer("t4", "", {}))])
+
+    assert NAME in finding.text

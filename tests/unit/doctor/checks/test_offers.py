@@ -13,7 +13,7 @@ from traitlets.config import Config
 from gpuspawner.doctor.checks import devices, offers
 from gpuspawner.doctor.hub import of_files
 from gpuspawner.doctor.offered_servers import listed
-from gpuspawner.gates.what_if import NOBODY, try_out
+from gpuspawner.gates.what_if import NOBODY, asked_for, try_out
 from gpuspawner.messages.administrators import Finding, Severity
 from gpuspawner.policies.owner import Owner
 from tests.unit.makers import kueue_worlds
@@ -75,6 +75,26 @@ async def test_several_shares_of_a_gpu_are_named_as_the_request_s_fault(
     )
     assert finding.advice.startswith("Ask for one in GPUSpawner.accelerators['t4'].")
     assert "failRequestsGreaterThanOne" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("free", "kube", "said"),
+    [
+        (2, {"extra_resource_limits": {GPU: "2"}}, "Users can start a server now."),
+        (1, {"extra_resource_limits": {GPU: "2"}}, "a server (its nodes have at most 1) needs 2"),
+    ],
+)
+async def test_the_one_server_of_a_hub_without_a_choice_is_checked(
+    tmp_path: Path, free: int, kube: dict[str, Any], said: str
+) -> None:
+    Files(tmp_path, [node("n", free)])
+    hub = of_files(Config(KubeSpawner=kube), tmp_path)
+
+    [server] = await listed(hub)
+    [finding] = offers.check(hub, [await try_out(hub, server)], {})
+
+    assert said in finding.text
+    assert asked_for(hub, "null") == server.options
 
 
 async def test_one_share_of_a_gpu_is_no_mistake(tmp_path: Path) -> None:
@@ -182,7 +202,8 @@ async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_
 
     assert [it.id for it in told if it.severity is Severity.ERROR] == ["unusable"]
     assert told[0].text == (
-        "Nobody can start the profile “A”: KubeSpawner can't make a pod of its settings."
+        "Nobody can start the profile “A”: KubeSpawner can't make a pod of its settings: "
+        "AttributeError(\"Expected object of type 'dict' (or 'V1Toleration') but got 'str'.\")."
     )
     assert "Users can start the profile “B”" in told[1].text
 
