@@ -16,12 +16,15 @@ __all__ = ["GPUSpawner", "__version__", "configure"]
 
 
 def __getattr__(name: str) -> Any:
+    if name not in ("GPUSpawner", "configure"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gpuspawner.compat import required_names
+
+    required_names.check()  # before modules that an old JupyterHub or KubeSpawner can't import
     if name == "GPUSpawner":
         from gpuspawner.spawner import GPUSpawner
 
         return GPUSpawner
-    if name == "configure":
-        from gpuspawner.configuration import configure
+    from gpuspawner.configuration import configure
 
-        return configure
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return configure

@@ -110,7 +110,7 @@ REQUIREMENTS = (
     RequiredName(KubeSpawner, "_start_reflector", ("self", "kind", "reflector"), KubeSpawner),
     # gpuspawner itself calls or reads the rest.
     *_names(User, "allow_named_servers"),
-    *_names(Spawner, "_log_name", "orm_spawner"),
+    *_names(Spawner, "_log_name", "orm_spawner", "apply_user_options"),
     *_names(KubeSpawner, "reflectors", "pod_reflector", "_namespace_default"),
     *_names(KubeSpawner, "_options_from_form_default", "_options_form_default"),
     *_names(orm.Spawner, "user_options", "state", "server", "started", "last_activity"),

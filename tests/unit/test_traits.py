@@ -40,6 +40,24 @@ def test_importing_the_package_imports_neither_the_hub_nor_a_client() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.parametrize("name", ["configure", "GPUSpawner"])
+def test_what_an_old_hub_lacks_is_named_before_a_missing_module(name: str) -> None:
+    """Zero to JupyterHub's charts 3 and 4.0 have such hubs, and wheels go into any."""
+    code = (
+        "import sys; from jupyterhub.spawner import Spawner; del Spawner.apply_user_options;"
+        "import kubespawner; sys.modules['kubespawner.slugs'] = None;"
+        f"import gpuspawner; gpuspawner.{name}"
+    )
+
+    failed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+
+    last = failed.stderr.splitlines()[-1]
+    assert "IncompatibleError: gpuspawner can't run with JupyterHub " in last
+    assert "there is no Spawner.apply_user_options; install versions" in last
+
+
 @pytest.mark.each_python
 def test_importing_a_module_does_not_replace_a_public_name() -> None:
     code = (
