@@ -256,7 +256,7 @@ def read_default_accelerator(key: object, accelerators: Collection[str]) -> str 
         return None
     wanted = read(key, str, "default_accelerator")
     if not accelerators:
-        reason = f"there is no accelerator {quote(wanted)}; there are none"
+        reason = f"{quote(wanted)} is not in accelerators; one that the hub discovers is no default"
         raise OfferError("default_accelerator", reason)
     return offered_key(wanted, accelerators, "default_accelerator", "accelerator ")
 

@@ -27,6 +27,9 @@ T = TypeVar("T")
 MOST = 100_000
 """No machine has more GPUs, and no cluster has more machines."""
 
+_LEAST_MEMORY = 2**20
+"""Container runtimes start nothing with less; a smaller number lacks its unit."""
+
 Count = Annotated[int, Meta(ge=1, le=MOST)]
 Text = Annotated[str, Meta(pattern=VISIBLE)]
 Some = Annotated[tuple[T, ...], Meta(min_length=1)]
@@ -199,6 +202,8 @@ def read_memory(written: Quantity, place: str) -> Memory:
     size = _positive(written, kind, place)
     if size.denominator != 1:
         raise OfferError(place, f"{quote(written)} is not a whole number of bytes")
+    if size < _LEAST_MEMORY:
+        raise OfferError(place, f"{quote(written)} is {size} bytes; write a unit, such as 8Gi")
     return Memory(str(written), int(size))
 
 

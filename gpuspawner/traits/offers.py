@@ -129,7 +129,8 @@ memory_choices = List(
     Sets the memory sizes that users can choose.
 
     A list of sizes as Kubernetes writes them: ``["8Gi", "16Gi"]``. A number without a unit is in
-    bytes. Note that ``8G`` is 8·10⁹ bytes here, but 8·2³⁰ bytes in JupyterHub's own traits.
+    bytes; less than ``1Mi`` is a mistake. Note that ``8G`` is 8·10⁹ bytes here, but 8·2³⁰ bytes in
+    JupyterHub's own traits.
 
     Unless the model's ``default`` names another one, the first size is the default. The chosen size
     is the server's limit; its request is the fraction in :attr:`memory_requested`. If the list is

@@ -25,12 +25,13 @@ Notify = Callable[[Mapping[str, Any]], Awaitable[object] | object]
 
 
 class WrittenUse(Shape, frozen=True):
-    """The keys of the trait, without `notify`, which is no plain data."""
+    """The keys of the trait; `read_use` reads `notify`, which is no plain data."""
 
     directory: Text | None = None
     days: _Days = DAYS
     prometheus: Text | None = None
     prometheus_labels: dict[str, Any] = field(default_factory=dict)
+    notify: None = None
 
     def __post_init__(self) -> None:
         """Check the names and the values of the labels."""

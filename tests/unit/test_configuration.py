@@ -94,6 +94,11 @@ def test_other_sections_are_ignored(section) -> None:
         ),
         ({"GPUSpawner": {"memory_choices": ["8Gib"]}}, OfferError, "memory_choices"),
         ({"GPUSpawner": {"cpu_choices": [-1]}}, OfferError, "cpu_choices"),
+        (
+            {"GPUSpawner": {"default_accelerator": "t4"}},
+            OfferError,
+            "default_accelerator: 't4' is not in accelerators; one that the hub discovers is no ",
+        ),
         ({"GPUSpawner": {"memory_requested": 2}}, ConfigurationError, "memory_requested"),
         ({"GPUSpawner": {"cpu_environment": {"A": 1}}}, ConfigurationError, "cpu_environment"),
         (

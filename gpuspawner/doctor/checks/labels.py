@@ -14,7 +14,7 @@ from gpuspawner.scheduling.node_affinity import selecting
 _ALIKE = 0.75
 _SELECTOR = "KubeSpawner.node_selector (in the chart, singleuser.nodeSelector)"
 _REQUIRED = (
-    "KubeSpawner.node_affinity_required (in the chart, "
+    "KubeSpawner.node_affinity_required (in the chart, singleuser.extraNodeAffinity.required and "
     "scheduling.userPods.nodeAffinity.matchNodePurpose)"
 )
 

@@ -48,6 +48,7 @@ ACCELERATOR_ERRORS = [
     ("shared_memory", "1e400", ".shared_memory: '1e400' is more than any machine has"),
     ("shared_memory", True, ".shared_memory: true is not a quantity, such as 2, 500m or 16Gi"),
     ("memory_choices", ["100m"], ".memory_choices[0]: '100m' is not a whole number of bytes"),
+    ("memory_choices", [8, 16], ".memory_choices[0]: 8 is 8 bytes; write a unit, such as 8Gi"),
     ("memory_choices", ["1Gi", "1024Mi"], ".memory_choices[1]: '1024Mi' is listed twice"),
     ("cpu_choices", ["1u"], ".cpu_choices[0]: '1u' is finer than a thousandth of a core"),
     ("cpu_choices", [-1], ".cpu_choices[0]: -1 is not more than 0"),

@@ -246,7 +246,8 @@ UNLISTED_ERRORS = [
     ("unlisted_memory", {"min": "8Gi", "max": "4Gi"}, ".max: '4Gi' is less than the min, 8Gi"),
     ("unlisted_memory", {"min": "1Gi", "max": "2Gi", "step": "0"}, ".step: '0' is not more than"),
     ("unlisted_memory", {"min": "1Gi", "max": "1Ti"}, ": that makes 1024 sizes; use a step with"),
-    ("unlisted_memory", {"min": "1", "max": "7Ei", "step": "1"}, ": that makes "),
+    ("unlisted_memory", {"min": "1Mi", "max": "7Ei", "step": "1Mi"}, ": that makes "),
+    ("unlisted_memory", {"min": 1, "max": 8}, ".min: 1 is 1 bytes; write a unit, such as 8Gi"),
 ]
 IMAGE_ERRORS = [
     ({}, ": 'image' is missing"),

@@ -13,6 +13,10 @@ from gpuspawner.use.gpu_use_config import UseRules, read_use
 MISTAKES: list[tuple[Any, str]] = [
     ("on", ": 'on' is not a mapping"),
     (None, ": null is not a mapping"),
+    (
+        {"mail": "/a"},
+        ": unknown key 'mail'; allowed are directory, days, prometheus, prometheus_labels, notify",
+    ),
     ({"directry": "/a"}, ": unknown key 'directry' (did you mean 'directory'?)"),
     ({"directory": "use"}, ".directory: 'use' must begin with /"),
     ({"directory": "/srv/use\0"}, ".directory: '/srv/use\\x00' can't be the path of a folder"),

@@ -31,7 +31,7 @@ P100 = {"display_name": "P100", "node_selector": {GKE: "nvidia-tesla-p100"}}
 POOL, PURPOSE = {"pool": "cpu"}, {"hub.jupyter.org/node-purpose": "user"}
 IN_SELECTOR = "KubeSpawner.node_selector (in the chart, singleuser.nodeSelector)"
 IN_AFFINITY = (
-    "KubeSpawner.node_affinity_required (in the chart, "
+    "KubeSpawner.node_affinity_required (in the chart, singleuser.extraNodeAffinity.required and "
     "scheduling.userPods.nodeAffinity.matchNodePurpose)"
 )
 USER = {"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}
