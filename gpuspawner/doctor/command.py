@@ -4,6 +4,7 @@ It imports nothing of a hub: whoever wants only `rbac` or `values` need not wait
 """
 
 import logging
+import re
 import traceback
 from shlex import quote
 from typing import Any, ClassVar
@@ -56,9 +57,10 @@ class Command(Application):
         self.exit(status)
 
     def _refuse_unknown(self) -> None:
-        _, known = self.flatten_flags()
-        # traitlets reads `--name=value` of any name, and drops what it doesn't know.
-        given = (it.partition("=")[0] for it in self.argv if it.startswith("-") and "=" in it)
+        flags, aliases = self.flatten_flags()
+        # traitlets reads `--name value` of any name, and drops what it doesn't know.
+        given = [it.partition("=")[0] for it in self.argv if re.match("--?[A-Za-z]", it)]
+        known = {*flags, *aliases}
         unknown = [it for it in given if "." not in it and it.lstrip("-") not in known]
         if not self.takes_words:
             unknown += self.extra_args

@@ -74,10 +74,11 @@ def test_a_word_that_means_nothing_is_refused_by_name(capsys, name) -> None:
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--severs", "-x"])
+@pytest.mark.parametrize("option", ["--severs", "-n"])
+@pytest.mark.parametrize("form", ["{}=50", "{} 50"])
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_an_option_that_does_not_exist_is_refused_by_name(capsys, name, option) -> None:
-    assert main([name, f"{option}=50"]) == 3
+def test_an_option_that_does_not_exist_is_refused_by_name(capsys, name, form, option) -> None:
+    assert main([name, *form.format(option).split()]) == 3
 
     assert f"gpuspawner {name}: it takes no {option}; " in capsys.readouterr().err
 
