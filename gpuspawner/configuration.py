@@ -69,7 +69,7 @@ def configure(c: Config) -> None:
             traits exclude each other, or GPUSpawner can't stand in front of the spawner class.
         OfferError: The offers aren't usable.
     """
-    spawner = _spawner_class(_configured_class(c))
+    spawner = spawner_class(c)
     c.JupyterHub.spawner_class = spawner
     settings = check(c, spawner)
     if settings.gpu_use is not False:
@@ -212,11 +212,7 @@ def spawner_class(c: Config) -> type[GPUSpawner]:
     Raises:
         ConfigurationError: `JupyterHub.spawner_class` is a class that can't have gates.
     """
-    return _spawner_class(_configured_class(c))
-
-
-def _configured_class(c: Config) -> object:
-    return c.JupyterHub.get("spawner_class", GPUSpawner)
+    return _spawner_class(c.JupyterHub.get("spawner_class", GPUSpawner))
 
 
 def _spawner_class(given: object) -> type[GPUSpawner]:

@@ -33,7 +33,7 @@ from gpuspawner.compat.kubespawner import labels_of_claim
 from gpuspawner.configuration import check, spawner_class
 from gpuspawner.gates.what_if import NO_ID, NOBODY, Asking, imagined
 from gpuspawner.kube.files import FileError, read_objects
-from gpuspawner.kube.objects import UNDECODABLE, Manifest, decode
+from gpuspawner.kube.objects import Manifest, decode, mapping
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.kube.servers import USER
 from gpuspawner.kube.storage import PersistentVolumeClaim
@@ -104,28 +104,11 @@ class RecordedPods(Following):
         return self._health
 
 
-class _Meta(msgspec.Struct):
-    namespace: str = ""
-
-
-class _Status(msgspec.Struct):
-    phase: str = ""
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
 def _running(path: Path, namespace: str) -> Iterator[dict[str, object]]:
     """Yield the pods that a watch would show: those of the namespace that haven't ended."""
     for plain in read_objects(path):
-        try:
-            pod = msgspec.convert(plain, _Pod)
-        except UNDECODABLE:  # it may be a server's, so it has to be reported
-            yield plain
-            continue
-        if namespace in ("", pod.metadata.namespace) and pod.status.phase not in ENDED:
+        is_there = namespace in ("", mapping(plain.get("metadata")).get("namespace"))
+        if is_there and mapping(plain.get("status")).get("phase") not in ENDED:
             yield plain
 
 

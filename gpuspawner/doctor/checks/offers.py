@@ -62,25 +62,20 @@ def _fine(tried: list[Tried]) -> Finding:
     free = [(server, start) for server, start in starts if start.queue is None]
     now = [server for server, start in free if not _doubted(start)]
     unchecked = [server for server, start in free if _doubted(start)]
-    growing = [it.server for it in tried if isinstance(it.decision, Wait)]
+    growing = [(it.server, it.decision) for it in tried if isinstance(it.decision, Wait)]
+    pool = _pool(growing[0][1].scale_up) if growing else ""
     refused = [(it.server, it.decision) for it in tried if isinstance(it.decision, Refuse)]
     closed = [server for server, refusal in refused if refusal.queue is not None]
     busy = [server for server, refusal in refused if refusal.queue is None]
-    texts = []
-    if now:
-        texts.append(f"Users can start {_all(now)} now.")
-    if unchecked:
-        texts.append(f"Users can start {_all(unchecked)} unchecked.")
-    if queued:
-        texts.append(f"Kueue decides when {_all(queued)} can start.")
-    if growing:
-        outlooks = [it.decision.scale_up for it in tried if isinstance(it.decision, Wait)]
-        texts.append(f"A new node has to come for {_all(growing)}: {_pool(outlooks[0])}.")
-    if closed:
-        texts.append(f"Their queue in Kueue takes nobody right now: {_all(closed)}.")
-    if busy:
-        texts.append(f"In use now, so refused until other servers end: {_all(busy)}.")
-    return fine("offer", " ".join(texts))
+    said = (
+        ("Users can start {} now.", now),
+        ("Users can start {} unchecked.", unchecked),
+        ("Kueue decides when {} can start.", queued),
+        (f"A new node has to come for {{}}: {pool}.", [server for server, _ in growing]),
+        ("Their queue in Kueue takes nobody right now: {}.", closed),
+        ("In use now, so refused until other servers end: {}.", busy),
+    )
+    return fine("offer", " ".join(text.format(_all(its)) for text, its in said if its))
 
 
 def _pool(outlook: CanScaleUp | MayScaleUp) -> str:

@@ -110,7 +110,7 @@ def _unknown(hub: Hub, policy: Policy, tried: list[Tried]) -> Iterator[Finding]:
     """Find keys of nothing on offer. If they are configured, the hub itself finds accelerators."""
     has_profiles = hub.spawner.gpuspawner_gates.sources.accelerators is None
     if not (has_profiles and callable(hub.spawner.profile_list)):
-        slugs = {str(it.server.options[PROFILE]) for it in tried} if has_profiles else set()
+        slugs = {str(slug) for it in tried if (slug := it.server.options.get(PROFILE))}
         yield from _missing(policy, "profiles", policy.profiles, slugs)
     if not hub.runtime.discovers:
         return

@@ -54,6 +54,15 @@ async def test_sound_policies_are_counted(tmp_path) -> None:
     assert (finding.id, finding.text) == ("policies", "The hub has 2 policies.")
 
 
+async def test_the_one_server_of_a_hub_without_a_choice_is_measured(tmp_path) -> None:
+    given = {"gpus_per_user": 1, "profiles": ["gpu"]}, {"gpus_per_user": 1}
+
+    told = [await troubles(tmp_path, it, extra_resource_limits={GPU: "2"}) for it in given]
+
+    assert {it.id for it in told[0]} == {"policy-unknown", "policy-too-small"}
+    assert "is 1, but a server takes at least 2" in told[1][0].text
+
+
 async def test_a_function_is_not_called(tmp_path) -> None:
     (finding,) = await found(tmp_path, lambda _: 1 / 0, accelerators=ACCELERATORS)
 
