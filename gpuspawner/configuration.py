@@ -73,7 +73,10 @@ def configure(c: Config) -> None:
     c.JupyterHub.spawner_class = spawner
     settings = check(c, spawner)
     if settings.gpu_use is not False:
-        _define_scopes(c)
+        from gpuspawner.use.gpu_use_config import SCOPES  # only hubs that keep a record load it
+
+        # Beside the administrator's, before the hub reads the roles.
+        c.JupyterHub.custom_scopes.update(SCOPES)
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:  # a command such as `jupyterhub token` reads the file and starts no hub
@@ -84,13 +87,6 @@ def configure(c: Config) -> None:
     if JupyterHub.initialized():
         JupyterHub.instance().observe(_put_in_front, "spawner_class")
     loop.call_soon(_begin, c, spawner)
-
-
-def _define_scopes(c: Config) -> None:
-    """Define our scopes beside the administrator's, before the hub reads the roles."""
-    from gpuspawner.use.gpu_use_config import SCOPES  # only hubs that keep a record load it
-
-    c.JupyterHub.custom_scopes.update(SCOPES)
 
 
 def _put_in_front(change: Bunch) -> None:

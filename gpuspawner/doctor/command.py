@@ -60,8 +60,7 @@ class Command(Application):
         flags, aliases = self.flatten_flags()
         # traitlets reads `--name value` of any name, and drops what it doesn't know.
         given = [it.partition("=")[0] for it in self.argv if re.match("--?[A-Za-z]", it)]
-        known = {*flags, *aliases}
-        unknown = [it for it in given if "." not in it and it.lstrip("-") not in known]
+        unknown = [it for it in given if "." not in it and it.lstrip("-") not in {*flags, *aliases}]
         if not self.takes_words:
             unknown += self.extra_args
         if unknown:

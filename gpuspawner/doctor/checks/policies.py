@@ -126,20 +126,17 @@ def _unknown(hub: Hub, policy: Policy, tried: list[Tried]) -> Iterator[Finding]:
 def _missing(
     policy: Policy, key: str, names: frozenset[str] | None, known: set[str]
 ) -> Iterator[Finding]:
-    what = "profile" if key == "profiles" else "accelerator that the hub has discovered"
+    what, its_key = "accelerator that the hub has discovered", "key of an accelerator"
+    if key == "profiles":
+        what, its_key = "profile", "slug of a profile"
+    there = ", ".join(sorted(known)) or "there is none"
     for name in sorted((names or frozenset()) - known):
         yield warning(
             "policy-unknown",
             f"{_place(policy)}.{key} names {name!r}, which is no {what}"
             f"{did_you_mean(name, known)}.",
-            f"Write the slug of a profile: {_all(known)}."
-            if key == "profiles"
-            else f"Write the key of an accelerator: {_all(known)}.",
+            f"Write the {its_key}: {there}.",
         )
-
-
-def _all(known: set[str]) -> str:
-    return ", ".join(sorted(known)) or "there is none"
 
 
 def _too_small(hub: Hub, policy: Policy, tried: list[Tried]) -> Iterator[Finding]:
