@@ -18,6 +18,7 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kueue.queue_capacity import amount, quotas
 from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.scheduling.requests import is_device
+from gpuspawner.troubles.trouble import Kind, Trouble
 
 _NEVER = ("unavailable in ClusterQueue", "namespace doesn't match ClusterQueue selector")
 _LATER = ("insufficient unused quota", "preemption")
@@ -64,6 +65,30 @@ def hopeless(workload: Workload, groups: Sequence[ResourceGroup]) -> str:
     flavors = [{it.name for it in group.flavors or ()} for group in groups]
     is_never = any(it in said for it in _NEVER) or any(it and it <= excluded for it in flavors)
     return said if is_never else ""
+
+
+def vain(workload: Workload, groups: Sequence[ResourceGroup]) -> Trouble | None:
+    """Return what ends the wait of a pod that Kueue holds back; None if its turn may come.
+
+    The arguments are those of `hopeless`.
+    """
+    kind, said = Kind.QUEUE_EVICTED, _put_away(workload)
+    if not said:
+        kind, said = Kind.QUEUE_NEVER, hopeless(workload, groups)
+    return Trouble(kind, is_final=True, texts=(said,)) if said else None
+
+
+def _put_away(workload: Workload) -> str:
+    """Return why Kueue will never admit a workload whose pod still waits; "" if it may.
+
+    If an admission check rejects it (a ProvisioningRequest that fails, for example), or somebody
+    deactivates it, Kueue leaves its pod gated: ``Stop`` in ``pkg/controller/jobs/pod`` passes pods
+    that haven't begun, from 0.9.0 to 0.19.2. So does a workload that has ended before its pod.
+    """
+    if workload.spec.active is not False and not holds(workload, "Finished"):
+        return ""
+    told = (condition(workload, it) for it in ("Finished", "Evicted"))
+    return next((it.message for it in told if it and it.message), "The workload isn't active")
 
 
 def devices_first(resource: str) -> tuple[bool, str]:

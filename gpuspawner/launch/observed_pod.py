@@ -184,9 +184,9 @@ class SeenWorkload:
         if not seen.is_queued or not seen.uid:
             return seen
         from gpuspawner.kueue.workloads import (
-            hopeless,
             is_checked,
             place_in_queue,  # only once Kueue holds a pod back
+            vain,
         )
 
         workload = self._objects.workload_of(seen.uid)
@@ -194,9 +194,8 @@ class SeenWorkload:
             is_silent = self._objects.sees_all_workloads()
             silence = (Trouble(Kind.QUEUE_SILENT),) if is_silent else ()
             return replace(seen, troubles=(*seen.troubles, *silence))
-        if said := hopeless(workload, self._objects.groups_of(workload)):
-            never = Trouble(Kind.QUEUE_NEVER, is_final=True, texts=(said,))
-            return replace(seen, troubles=(never, *seen.troubles))
+        if trouble := vain(workload, self._objects.groups_of(workload)):
+            return replace(seen, troubles=(trouble, *seen.troubles))
         if is_checked(workload):
             return seen
         return replace(seen, queue=place_in_queue(self._objects, workload, self._requests))

@@ -1,5 +1,6 @@
 """What is seen and told of a start while Kueue holds its pod back."""
 
+import pytest
 from msgspec import structs
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
@@ -59,6 +60,36 @@ def test_what_kueue_can_never_give_ends_the_start() -> None:
     [trouble] = look(known(*TEAM, workload("w", QuotaReserved=TOO_MUCH))).troubles
 
     assert (trouble.kind, trouble.is_final, trouble.text) == (Kind.QUEUE_NEVER, True, TOO_MUCH)
+
+
+REJECTED = "The workload is deactivated due to Admission check(s): gpus, were rejected"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "active", "said"),
+    [
+        ({"QuotaReserved": REJECTED, "Evicted": ""}, False, REJECTED),
+        ({"QuotaReserved": "The workload is deactivated"}, False, "The workload isn't active"),
+        ({"QuotaReserved": "", "Admitted": "", "Finished": ""}, None, "conflict for nodeSelector"),
+    ],
+)
+def test_a_workload_that_kueue_never_looks_at_again_ends_the_start(
+    conditions: dict[str, str], active: bool | None, said: str
+) -> None:
+    """Kueue leaves its pod gated, so the start would wait for ever, and read that it is next."""
+    made = workload("w", **conditions)
+    told = [
+        {**it, "message": said} if it["type"] in ("Evicted", "Finished") else it
+        for it in made["status"]["conditions"]
+    ]
+    put_away = {**made, "spec": {**made["spec"], "active": active}, "status": {"conditions": told}}
+
+    seen = look(known(*TEAM, put_away))
+
+    assert seen.queue is None
+    assert [(it.kind, it.is_final, it.text) for it in seen.troubles] == [
+        (Kind.QUEUE_EVICTED, True, said)
+    ]
 
 
 def at(ahead: int) -> Seen:
