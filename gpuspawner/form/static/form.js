@@ -69,10 +69,14 @@
   const holds = (machine, size) =>
     machine.gpus >= size.gpus && machine.memory >= size.memory && machine.cpu >= size.cpu;
 
-  /* The size that is chosen; a field whose choices aren't numbers counts as 0. */
+  /* The values that are written in, which take precedence over the lists beside them. */
+  const writtenIn = () => [...root.querySelectorAll("input[data-instead-of]")].filter((it) => it.value.trim());
+
+  /* The size that is chosen; what isn't a number of a list counts as 0. */
   function wanted() {
     const size = { gpus: 0, memory: 0, cpu: 0 };
-    for (const select of chosenFields()) {
+    const written = writtenIn().map((input) => input.dataset.insteadOf);
+    for (const select of chosenFields().filter((it) => !written.includes(it.dataset.option))) {
       const amount = select.selectedOptions[0]?.dataset.amount;
       if (amount !== undefined) size[select.dataset.option] = Number(amount);
     }
@@ -132,9 +136,7 @@
       const numeric = ["gpus", "cpu"].includes(select.dataset.option);
       chosen[select.dataset.option] = numeric ? Number(select.value) : select.value;
     }
-    for (const input of root.querySelectorAll("input[data-instead-of]")) {
-      if (input.value.trim()) chosen[input.dataset.insteadOf] = input.value.trim();
-    }
+    for (const input of writtenIn()) chosen[input.dataset.insteadOf] = input.value.trim();
     return chosen;
   }
 

@@ -16,10 +16,11 @@ from gpuspawner.form.render import render, render_refusal
 from gpuspawner.form.view_model import STATIC, LiveAddresses
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.preflight.decision import Alternative, Difference
 from gpuspawner.profiles import page
-from tests.unit.makers.drawing import OFFERS, ROWS
+from tests.unit.makers.drawing import OFFERS, ROWS, rows_of
 from tests.waiting import wait_for
 
 SITE = "http://hub.test"
@@ -52,6 +53,19 @@ def profiles(told: OnForm) -> str:
     return f'<form action="/hub/spawn?_xsrf=x">{shown}{below}<button>Start</button></form>'
 
 
+LISTED = Offers.parse(
+    accelerators={"t4": {"counts": [1, 2], "node_selector": {"gpu": "t4"}}},
+    memory_choices=["64Gi", "128Gi"],
+    unlisted_memory={"min": "4Gi", "max": "128Gi"},
+)
+
+
+def written() -> str:
+    """A form in which users can write in less memory than the list has."""
+    shown = render(LISTED, rows_of(LISTED), {"accelerator": "t4"}, live=LIVE)
+    return f'<form action="/hub/spawn?_xsrf=x">{shown}<button>Start</button></form>'
+
+
 GONE = OnForm(Message.of("Your last choices are gone."), is_refusal=False)
 WRONG_PROFILE = OnForm.of_errors((FieldError("image", "evil isn't allowed.", "Your image"),))
 INSTEAD = Alternative(Grant(OFFERS.accelerators["a100"], 1), (Difference.OTHER_ACCELERATOR,), None)
@@ -62,6 +76,7 @@ FORMS = {
     "quota": form(QUOTA),
     "gone": form(GONE),
     "wrong": form(WRONG, 999),
+    "written": written(),
     "instead": form(OnForm(IN_USE, alternatives=(INSTEAD,))),
     "profiles": profiles(OnForm(IN_USE)),
     "wrong-profiles": profiles(WRONG_PROFILE),
@@ -283,6 +298,22 @@ def test_a_page_that_is_current_again_asks_for_the_answer_that_a_warning_has_rep
 
     hub.answer(hub.until_asked("decision", 2), room)
     expect(answer_of(hub)).to_have_text("There is room.")
+
+
+@pytest.mark.parametrize("shown", ["written"])
+def test_a_size_that_is_written_in_counts_and_not_the_one_in_the_list_beside_it(hub: Hub) -> None:
+    """Else, the form greys out what a machine has together with it."""
+    told = states(1)["accelerators"]
+    whole = [{"gpus": 2, "memory": 32 * 2**30, "cpu": 8000}]
+    machines = {"free": whole, "whole": whole}
+    rows = [{**it, "machines": machines} for it in told if it["accelerator"] != "a100"]
+    hub.stream(hub.until_asked("stream", 1), {"accelerators": rows, "queue": None})
+    both = hub.page.locator("select[name=gpus--t4] option").filter(has_text="2")
+    expect(both).to_be_disabled()
+
+    hub.page.locator("input[name=unlisted_memory]").fill("16Gi")
+
+    expect(both).to_be_enabled()
 
 
 def of_queue(waiting: str, version: str = "1") -> dict[str, str]:
