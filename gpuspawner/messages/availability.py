@@ -13,7 +13,7 @@ from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, WhyNoNode
-from gpuspawner.scheduling.requests import is_device
+from gpuspawner.scheduling.requests import CPU, MEMORY, is_device
 
 _MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
 """The resource of a MIG slice in NVIDIA's device plugin: ``nvidia.com/mig-1g.10gb``."""
@@ -123,15 +123,27 @@ def _free(gpus: ResourceRoom) -> str:
 
 
 def _busy(gpus: ResourceRoom | None, short_of: str) -> StateText:
+    if gpus is not None and gpus.most_free < gpus.asked:
+        return StateText(_("In use"), _in_use(gpus))
+    if not short_of:  # its files are in use by another server, for example
+        text = _("{figures}, but your server can't use them right now")
+        text = text if gpus else _("your server can't start right now")
+        return StateText(_("In use"), text.format(figures=_free(gpus) if gpus else ""))
     if gpus is None:
         return StateText(_("Full"), _("no machine has room right now"))
-    if gpus.most_free >= gpus.asked:
+    if is_device(short_of):
+        text = _("{figures}, but no {resource} is free")
+    elif short_of in (MEMORY, CPU):
         text = _("{figures}, but with too little memory or CPU")
-        text = _("{figures}, but no {resource} is free") if is_device(short_of) else text
-        return StateText(_("Full"), text.format(figures=_free(gpus), resource=device(short_of)))
+    else:
+        text = _("{figures}, but no machine has room right now")
+    return StateText(_("Full"), text.format(figures=_free(gpus), resource=device(short_of)))
+
+
+def _in_use(gpus: ResourceRoom) -> str:
     if gpus.free:
-        return StateText(_("In use"), _free(gpus))
+        return _free(gpus)
     if gpus.total == 0:
-        return StateText(_("In use"), _("none is free right now"))
+        return _("none is free right now")
     text = ngettext("the only one is in use", "all {count} are in use", gpus.total)
-    return StateText(_("In use"), text.format(count=gpus.total))
+    return text.format(count=gpus.total)

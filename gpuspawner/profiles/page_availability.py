@@ -299,15 +299,16 @@ class Looking:
         key = (proposal.key, self._listed, _key(chosen), placement_of(proposal.pod))
         kept = self._known.admitted.find(key)
         if kept is None:
+            not_asked = Start(proposal.grant, (UnknownRules(_NOT_ASKED),))
             try:
                 whole = self._expected(chosen, await self.whole(chosen))
                 answer = await self._preflight.learned.admitted(whole, admission)
             except TooManyDryRunsError:
-                is_known = isinstance(decision, Wait)
-                unknown = Start(proposal.grant, (UnknownRules(_NOT_ASKED),))
-                return decision if is_known else unknown, proposal
+                return decision if isinstance(decision, Wait) else not_asked, proposal
             if answer is None:
-                return decision, proposal
+                # As at the start: nobody knows whether Kueue leaves the pod alone.
+                is_guess = isinstance(decision, Refuse) and decision.queue is not None
+                return not_asked if is_guess else decision, proposal
             # A quota's or webhook's rejection concerns the user, not the state of the nodes.
             read = None if isinstance(answer, Rejection) else sample(answer)
             kept = read or proposal

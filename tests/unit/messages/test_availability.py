@@ -39,8 +39,20 @@ SENTENCES = [
         StateText("In use", "3 of 8 free, at most 1 on one machine"),
     ),
     (
-        Availability(T4, State.BUSY, gpus(2, 2, 4)),
+        Availability(T4, State.BUSY, gpus(2, 2, 4), short_of="memory"),
         StateText("Full", "2 of 4 free, but with too little memory or CPU"),
+    ),
+    (
+        Availability(T4, State.BUSY, gpus(2, 2, 4), short_of="pods"),
+        StateText("Full", "2 of 4 free, but no machine has room right now"),
+    ),
+    (  # its files are in use by another server, for example
+        Availability(T4, State.BUSY, gpus(2, 2, 4)),
+        StateText("In use", "2 of 4 free, but your server can't use them right now"),
+    ),
+    (
+        Availability(None, State.BUSY),
+        StateText("In use", "your server can't start right now"),
     ),
     (
         Availability(T4, State.BUSY, gpus(2, 2, 4), short_of="github.com/fuse"),
@@ -50,7 +62,10 @@ SENTENCES = [
         Availability(T4, State.BUSY, gpus(0, 0, 4), short_of="nvidia.com/gpu"),
         StateText("In use", "all 4 are in use"),
     ),
-    (Availability(None, State.BUSY), StateText("Full", "no machine has room right now")),
+    (
+        Availability(None, State.BUSY, short_of="cpu"),
+        StateText("Full", "no machine has room right now"),
+    ),
     (
         Availability(T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, 8)),
         StateText("New machine", "takes about 8 minutes to start"),

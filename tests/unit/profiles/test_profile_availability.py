@@ -11,10 +11,13 @@ from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.profiles.profile_availability import availability, fits_now
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.start.refusal import Refusal
+from localcluster.kueue.objects import local_queue
 from tests.unit.makers.courses import Course, begin, refused
+from tests.unit.makers.kueue_worlds import flavor, known, pool
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU
-from tests.unit.makers.worlds import labelled, node
+from tests.unit.makers.storage import claim, volume
+from tests.unit.makers.worlds import labelled, node, pod
 
 TWO: dict[str, Any] = {
     **GPU,
@@ -26,6 +29,7 @@ TWO: dict[str, Any] = {
     },
     "profile_options": {},
 }
+HOME = {"claimName": "home"}
 BIG = {"display_name": "Big", "slug": "big", "kubespawner_override": {"mem_guarantee": "64G"}}
 
 
@@ -37,6 +41,37 @@ async def states(spawner: Any) -> dict[str, tuple[str | None, str]]:
         for choice in profile["choices"]:
             found[choice["choice"]] = choice["state"], choice["detail"]
     return found
+
+
+async def test_what_kueue_says_of_a_pod_that_it_may_leave_alone_is_unknown_as_for_a_start(
+    hub_with,
+) -> None:
+    """Admission isn't to be asked here, so nobody knows whether Kueue holds the pod back."""
+    hub = hub_with(TWO_GPUS)
+    spawner = hub.spawner(profile_list=[CPU, GPU], kueue_queue="gpus")
+    stopped = local_queue("gpus", spawner.namespace, "team-a", stopPolicy="Hold")
+    known(stopped, pool("team-a", {"nominalQuota": "2"}), flavor(), store=hub.view.queues)
+
+    found = await states(spawner)
+
+    assert found["gpu"] == ("unknown", "we can't check right now")
+    assert found["cpu-only"] == (None, "")
+
+
+async def test_a_profile_whose_files_are_in_use_lacks_no_memory(hub_with) -> None:
+    home = {**claim("home", volume="disk", modes=("ReadWriteOncePod",))}
+    home["metadata"] = {**home["metadata"], "namespace": "default"}
+    other = pod("other", 0, on="a", volumes=[{"name": "h", "persistentVolumeClaim": HOME}])
+    other["metadata"]["namespace"] = "default"
+    on_disk = ("PersistentVolumeClaim", home), ("PersistentVolume", volume("disk", claim="home"))
+    hub = hub_with(TWO_GPUS, *on_disk, ("Pod", other))
+    volumes = [{"name": "home", "persistentVolumeClaim": HOME}]
+    spawner = hub.spawner(profile_list=[CPU, GPU], volumes=volumes)
+
+    found = await states(spawner)
+
+    assert found["gpu"] == ("busy", "2 of 2 free, but your server can't use them right now")
+    assert found["cpu-only"] == ("busy", "your server can't start right now")
 
 
 async def test_a_profile_that_asks_for_more_than_anybody_may_have_is_not_shown(course) -> None:
