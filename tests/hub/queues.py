@@ -63,6 +63,13 @@ class Queues:
         pod = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}}
         self.api.create(f"/api/v1/namespaces/{self.namespace}/pods", pod)
 
+    def deactivate(self, pod: str) -> None:
+        """Let Kueue consider a pod no more, as for one that an admission check has rejected."""
+        workloads = f"{API}/namespaces/{self.namespace}/workloads"
+        for it in self.api.items(workloads):
+            if it["metadata"]["ownerReferences"][0]["name"] == pod:
+                self.api.patch(f"{workloads}/{it['metadata']['name']}", {"spec": {"active": False}})
+
     def is_gated(self, pod: str) -> bool:
         """Whether Kueue holds a pod back."""
         try:

@@ -123,6 +123,25 @@ def test_a_server_that_kueue_itself_says_it_can_never_admit_ends_with_its_words(
     assert "insufficient quota for nvidia.com/gpu in flavor t4" in hub.log
 
 
+def test_a_server_that_kueue_considers_no_more_ends_instead_of_being_the_next_for_ever(
+    hub: RunningHub, queues: Queues
+) -> None:
+    queues.add("team-a", 1)
+    queues.lead("team-a")
+    hub.start_until_ready("alice", ONE)
+    hub.start("bob", ONE)
+    until_told(hub, "bob", "Your server is next in the queue default. team-a uses 1 of its 1 GPU.")
+
+    queues.deactivate("jupyter-bob")
+
+    assert end_of(hub, "bob") == (
+        "Spawn failed: The cluster's queue has ended your server. "
+        "Please start your server again: it waits in the queue until its turn comes."
+    )
+    assert "The workload is deactivated" in hub.log
+    wait_for(lambda: "jupyter-bob" not in hub.pods.names())
+
+
 def test_a_server_that_kueue_admits_waits_for_room_and_is_refused_only_if_none_comes(
     hub: RunningHub, queues: Queues
 ) -> None:
