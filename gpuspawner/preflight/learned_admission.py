@@ -46,9 +46,9 @@ class LearnedAdmission:
         """Whether admission may change a pod with this accelerator, as far as anybody knows."""
         return self._changes.get(_model(grant), True)
 
-    def may_leave_alone(self, proposal: Proposal) -> bool:
-        """Whether Kueue may leave a pod alone that names a queue: it hasn't held the last back."""
-        return bool(proposal.queue) and proposal.namespace not in self._held_back
+    def holds_back(self, proposal: Proposal) -> bool:
+        """Whether Kueue has a queue for a pod, and has held the last one of its namespace back."""
+        return bool(proposal.queue) and proposal.namespace in self._held_back
 
     async def admitted(
         self, proposal: Proposal, admission: Admission

@@ -178,7 +178,7 @@ class Preflight:
 
         Otherwise the line would call whom `begin` refuses again.
         """
-        if not self.may_become_start(proposal, self.decider.check(proposal)):
+        if not self._has_to_ask(proposal, self.decider.check(proposal)):
             return proposal
         try:
             admitted = await self.learned.admitted(proposal, admission)
@@ -199,8 +199,8 @@ class Preflight:
 
     def _has_to_ask(self, proposal: Proposal, decision: Decision) -> bool:
         """Whether admission may allow a no, or may show that Kueue leaves the pod alone."""
-        is_left_alone = self.learned.may_leave_alone(proposal)
-        return is_left_alone or self.may_become_start(proposal, decision)
+        may_be_left_alone = bool(proposal.queue) and not self.learned.holds_back(proposal)
+        return may_be_left_alone or self.may_become_start(proposal, decision)
 
     async def _after_admission(
         self, proposal: Proposal, admission: Admission, question: _Question

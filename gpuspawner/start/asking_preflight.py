@@ -149,8 +149,8 @@ async def may_wait(spawner: Host, choice: Choice) -> bool:
 
 async def _may_wait(spawner: Host, choice: Choice) -> bool:
     current = runtime.current(spawner)
-    if current.line is None or choice.proposal.queue:  # Kueue's line is enough
-        return False
+    if current.line is None or current.preflight.learned.holds_back(choice.proposal):
+        return False  # Kueue's line is enough
     accelerator, rules = choice.proposal.grant.accelerator, current.line.rules
     if not rules.allow(accelerator.key if accelerator else None, choice.profile):
         return False

@@ -18,6 +18,7 @@ from sqlalchemy import inspect, text
 
 from gpuspawner import GPUSpawner, language
 from gpuspawner.cluster.health import Live, Stale
+from gpuspawner.kube.kueue import ADMISSION
 from gpuspawner.launch import failed_starts
 from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import in_line
@@ -35,8 +36,10 @@ from gpuspawner.start.policing import LIMIT, UNCOUNTED
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.start.source import Choice
 from gpuspawner.use.record import Record
+from localcluster.kueue.objects import local_queue
 from tests.unit.makers.courses import Course, Train
 from tests.unit.makers.hubs import TAINT, TOLERATION, StillHub, tolerating
+from tests.unit.makers.kueue_worlds import flavor, known, pool
 from tests.unit.makers.waiters import FULL, Waiting
 from tests.unit.makers.worlds import NAMESPACE, labelled, named_node, node, pod, proposal, settle
 
@@ -216,6 +219,40 @@ async def test_who_doesnt_wish_to_wait_is_refused(hub_with) -> None:
 
     assert refusal.slug == "busy"
     assert refusal.on_form.place == 1
+
+
+def beside_kueue(hub: StillHub) -> Waiting:
+    """The namespace has Kueue's default queue: the one for Jobs, for example."""
+    alice = Waiting(hub, True)
+    default = local_queue("default", alice.spawner.namespace, "team-a")
+    known(default, pool("team-a", {"nominalQuota": "2"}), flavor(), store=hub.view.queues)
+    return alice
+
+
+async def test_the_line_is_also_for_pods_with_a_queue_that_kueue_leaves_alone(hub_with) -> None:
+    hub = hub_with(*FULL)
+    hub.admission.answer = lambda pod: pod
+    alice = beside_kueue(hub)
+    await alice.begin()
+    assert alice.place.said.text == "You are next in line. You are waiting for 1 × A100."
+    await asyncio.sleep(60)
+    asked = len(hub.admission.asked)
+
+    hub.view.remove_pod("x")
+
+    await alice.starts()
+    assert asked < 10
+
+
+async def test_kueue_s_queue_is_enough_for_pods_that_it_holds_back(hub_with) -> None:
+    hub = hub_with(*FULL)
+    gates = {"schedulingGates": [{"name": ADMISSION}]}
+    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], **gates}}
+    alice = beside_kueue(hub)
+    await alice.begin()
+
+    await alice.starts()
+    assert not alice.place.has_waited
 
 
 async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(
