@@ -1,7 +1,6 @@
 """Kueue's objects, as the live view has read them."""
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
 
 from gpuspawner.kube.kueue import (
     ClusterQueue,
@@ -9,7 +8,6 @@ from gpuspawner.kube.kueue import (
     LocalQueue,
     Order,
     ResourceFlavor,
-    ResourceGroup,
     Workload,
     is_waiting,
     order,
@@ -90,12 +88,6 @@ class KueueObjects(ObjectStore):
     def workload_of(self, pod_uid: str) -> Workload | None:
         """Return the workload of a pod; None if Kueue has made none, or the hub doesn't see it."""
         return self._by_pod.get(pod_uid)
-
-    def groups_of(self, workload: Workload) -> Sequence[ResourceGroup]:
-        """Return what the ClusterQueue of a workload has quotas for."""
-        local = self.find(LocalQueue, workload.spec.queue_name, workload.metadata.namespace)
-        pool = self.find(ClusterQueue, local.spec.cluster_queue) if local else None
-        return (pool.spec.resource_groups if pool else None) or ()
 
 
 def _queue(workload: Workload) -> tuple[str, str]:

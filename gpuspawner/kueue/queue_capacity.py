@@ -85,11 +85,9 @@ def _above(member: _Member) -> str:
 
 
 def _quota(member: _Member, key: FlavorResource) -> ResourceQuota | None:
-    name, resource = key
-    for flavor, it in quotas(member):  # of hundreds of members, for each flavor and resource
-        if it.name == resource and flavor == name:
-            return it
-    return None
+    name, resource = key  # of hundreds of members, for each flavor and resource
+    found = (it for flavor, it in quotas(member) if it.name == resource and flavor == name)
+    return next(found, None)
 
 
 def quotas(member: _Member) -> Iterator[tuple[str, ResourceQuota]]:

@@ -7,7 +7,8 @@ Kueue's own configuration may leave resources out or change them, so a resource 
 no reason for a no.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
+from contextlib import suppress
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import (
@@ -15,7 +16,6 @@ from gpuspawner.kube.kueue import (
     Cohort,
     LocalQueue,
     ResourceFlavor,
-    ResourceGroup,
     tolerating,
 )
 from gpuspawner.kube.pods import Pod
@@ -37,18 +37,12 @@ class Queues:
     def ask(self, queue: str, pod: Pod) -> Never | Closed | PlaceInQueue:
         """Return what a LocalQueue of the pod's namespace says of a pod."""
         found = self.of_any(queue, pod.metadata.namespace)
-        pool = (
-            self._objects.find(ClusterQueue, found.pool)
-            if isinstance(found, PlaceInQueue)
-            else None
-        )
-        if pool is None:
+        if isinstance(found, Closed):
             return found
-        try:
-            never = self._never(queue, pool, pod)
-        except (CohortError, QuantityError):
-            never = None  # what can't be read is no reason for a no
-        return never or found
+        if (pool := self._objects.find(ClusterQueue, found.pool)) is not None:
+            with suppress(CohortError, QuantityError):  # what can't be read is no reason for a no
+                return self._never(queue, pool, pod) or found
+        return found
 
     def of_any(self, queue: str, namespace: str) -> Closed | PlaceInQueue:
         """Return what a LocalQueue says of any pod that doesn't ask for too much."""
@@ -81,7 +75,10 @@ class Queues:
         pool = quota_of(self._objects, queue, pod.metadata.namespace)
         if isinstance(pool, Closed) or _has_checks(pool):
             return None
-        return tolerating(pod, self._flavors(pool))
+        groups = pool.spec.resource_groups or ()
+        names = (it.name for group in groups for it in group.flavors or ())
+        found = (self._objects.find(ResourceFlavor, it) for it in names)
+        return tolerating(pod, filter(None, found))
 
     def _never(self, queue: str, pool: ClusterQueue, pod: Pod) -> Never | None:
         """Return a resource of which no flavor could ever give enough; None if there is none.
@@ -106,12 +103,6 @@ class Queues:
             if asked[resource] > most:
                 return Never(queue, resource, asked[resource], most)
         return None
-
-    def _flavors(self, pool: ClusterQueue) -> Iterator[ResourceFlavor]:
-        groups: list[ResourceGroup] = pool.spec.resource_groups or []
-        names = (it.name for group in groups for it in group.flavors or ())
-        found = (self._objects.find(ResourceFlavor, it) for it in names)
-        return (it for it in found if it is not None)
 
 
 def quota_of(objects: KueueObjects, queue: str, namespace: str) -> ClusterQueue | Closed:

@@ -1,14 +1,14 @@
 """What Kueue says of a workload: its place in its queue, what is short, and what others use."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import (
     ClusterQueue,
     LocalQueue,
     Order,
-    ResourceGroup,
     Workload,
     condition,
     holds,
@@ -46,49 +46,38 @@ def short(workload: Workload) -> tuple[str, frozenset[str]]:
     return resource, frozenset(flavor for it, flavor in found if it == resource)
 
 
-def hopeless(workload: Workload, groups: Sequence[ResourceGroup]) -> str:
+def hopeless(objects: KueueObjects, workload: Workload) -> str:
     """Return why Kueue says that a workload can never be admitted; "" if it doesn't.
 
     The texts are those of ``flavorassigner.go`` and ``scheduler.go``, which are the same in Kueue
     0.15.0 and 0.19.2. After an attempt that failed, Kueue may begin with the next flavor
     (``NextFlavorToTryForPodSetResource`` in ``pkg/workload/workload.go``), and says nothing of the
     first ones then. So the text counts only if it excludes all flavors of a group.
-
-    Args:
-        workload: As Kueue has left it.
-        groups: The resources and flavors of its ClusterQueue.
     """
     said = _refusal(workload)
     if any(it in said for it in _LATER):
         return ""
     excluded = {flavor for pattern in _EXCLUDED for flavor in pattern.findall(said)}
+    _, pool = _queues(objects, workload)
+    groups = (pool.spec.resource_groups if pool else None) or ()
     flavors = [{it.name for it in group.flavors or ()} for group in groups]
     is_never = any(it in said for it in _NEVER) or any(it and it <= excluded for it in flavors)
     return said if is_never else ""
 
 
-def vain(workload: Workload, groups: Sequence[ResourceGroup]) -> Trouble | None:
+def vain(objects: KueueObjects, workload: Workload) -> Trouble | None:
     """Return what ends the wait of a pod that Kueue holds back; None if its turn may come.
-
-    The arguments are those of `hopeless`.
-    """
-    kind, said = Kind.QUEUE_EVICTED, _put_away(workload)
-    if not said:
-        kind, said = Kind.QUEUE_NEVER, hopeless(workload, groups)
-    return Trouble(kind, is_final=True, texts=(said,)) if said else None
-
-
-def _put_away(workload: Workload) -> str:
-    """Return why Kueue will never admit a workload whose pod still waits; "" if it may.
 
     If an admission check rejects it (a ProvisioningRequest that fails, for example), or somebody
     deactivates it, Kueue leaves its pod gated: ``Stop`` in ``pkg/controller/jobs/pod`` passes pods
-    that haven't begun, from 0.9.0 to 0.19.2. So does a workload that has ended before its pod.
+    that haven't begun, from 0.9.0 to 0.19.2. The same holds if a workload has ended before its pod.
     """
-    if workload.spec.active is not False and not holds(workload, "Finished"):
-        return ""
-    told = (condition(workload, it) for it in ("Finished", "Evicted"))
-    return next((it.message for it in told if it and it.message), "The workload isn't active")
+    if workload.spec.active is False or holds(workload, "Finished"):
+        told = filter(None, (condition(workload, it) for it in ("Finished", "Evicted")))
+        said = next((it.message for it in told if it.message), "The workload isn't active")
+        return Trouble(Kind.QUEUE_EVICTED, is_final=True, texts=(said,))
+    said = hopeless(objects, workload)
+    return Trouble(Kind.QUEUE_NEVER, is_final=True, texts=(said,)) if said else None
 
 
 def devices_first(resource: str) -> tuple[bool, str]:
@@ -112,8 +101,7 @@ def place_in_queue(
         workload: As Kueue has left it.
         requests: What the pod requests: millicores of CPU, and whole units of everything else.
     """
-    local = objects.find(LocalQueue, workload.spec.queue_name, workload.metadata.namespace)
-    pool = objects.find(ClusterQueue, local.spec.cluster_queue) if local else None
+    local, pool = _queues(objects, workload)
     if local is None or pool is None:
         return None
     return PlaceInQueue(
@@ -123,6 +111,13 @@ def place_in_queue(
         *_use(pool, workload, requests),
         is_stopped(local, pool) or bool(inactive(pool)),
     )
+
+
+def _queues(
+    objects: KueueObjects, workload: Workload
+) -> tuple[LocalQueue | None, ClusterQueue | None]:
+    local = objects.find(LocalQueue, workload.spec.queue_name, workload.metadata.namespace)
+    return local, objects.find(ClusterQueue, local.spec.cluster_queue) if local else None
 
 
 def ahead(objects: KueueObjects, pool: ClusterQueue, place: Order | None = None) -> int | None:
@@ -151,17 +146,15 @@ def _use(
 ) -> tuple[str, int, int, bool]:
     """Return what Kueue says is short, and how much of it is used, nominal, and lent or not."""
     resource, flavors = short(workload)
-    try:
-        nominal = _nominal(pool, resource)
-        used = _used(pool, resource)
-    except QuantityError:
-        return "", 0, 0, False
-    told = flavors & nominal.keys()
-    if not told:
-        return "", 0, 0, False
-    unused = max(nominal[it] - used.get(it, 0) for it in told)
-    is_lent = 0 < requests.get(resource, 0) <= unused  # its own quota would do, but isn't there
-    return resource, sum(used.get(it, 0) for it in told), sum(nominal[it] for it in told), is_lent
+    with suppress(QuantityError):
+        nominal, used = _nominal(pool, resource), _used(pool, resource)
+        if told := flavors & nominal.keys():
+            unused = max(nominal[it] - used.get(it, 0) for it in told)
+            # Its own quota would do, but isn't there.
+            is_lent = 0 < requests.get(resource, 0) <= unused
+            taken, own = (sum(of.get(it, 0) for it in told) for of in (used, nominal))
+            return resource, taken, own, is_lent
+    return "", 0, 0, False
 
 
 def _nominal(pool: ClusterQueue, resource: str) -> dict[str, int]:

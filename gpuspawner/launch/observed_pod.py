@@ -194,7 +194,7 @@ class SeenWorkload:
             is_silent = self._objects.sees_all_workloads()
             silence = (Trouble(Kind.QUEUE_SILENT),) if is_silent else ()
             return replace(seen, troubles=(*seen.troubles, *silence))
-        if trouble := vain(workload, self._objects.groups_of(workload)):
+        if trouble := vain(self._objects, workload):
             return replace(seen, troubles=(trouble, *seen.troubles))
         if is_checked(workload):
             return seen

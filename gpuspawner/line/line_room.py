@@ -26,7 +26,7 @@ class LineRoom:
 
     Args:
         proposal: Returns what a ticket's server would be.
-        reserve: Reserves room on any node but these, and calls the ticket; says whether it could.
+        reserve: As `Room.promise`, and calls the ticket.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class LineRoom:
         self._reservations = reservations
         self._known_ends = known_ends
         self._proposal = proposal
-        self._reserve = reserve
+        self.promise = reserve
         self._possible = UntilChanged[tuple[Proposal, frozenset[str], frozenset[str]]](_KEPT)
         self._claims_in_use = UntilChanged[frozenset[str]]()
         self._reaches = UntilChanged[frozenset[str]](_KEPT)
@@ -138,7 +138,3 @@ class LineRoom:
         """As `Room.ends`."""
         info = self._state.nodes.get(node)
         return self._known_ends.ends(info) if info else ()
-
-    def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
-        """As `Room.promise`."""
-        return self._reserve(ticket, kept_off)

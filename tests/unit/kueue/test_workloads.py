@@ -178,7 +178,7 @@ def test_that_the_last_flavors_could_never_give_enough_says_nothing_of_the_first
 def said_hopeless(objects: KueueObjects) -> str:
     found = objects.workload_of("uid-w")
     assert isinstance(found, Workload)
-    return hopeless(found, objects.groups_of(found))
+    return hopeless(objects, found)
 
 
 CHANGES = st.lists(
