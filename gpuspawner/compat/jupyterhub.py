@@ -186,6 +186,11 @@ def _group_overrides(spawner: Spawner) -> Mapping[str, Any] | None:
     return None if any(map(callable, values)) else listed
 
 
+async def tell_auth_state(spawner: Spawner) -> None:
+    """Run the ``auth_state_hook``, as the hub does before it draws a form or starts a server."""
+    await spawner.run_auth_state_hook(await spawner.user.get_auth_state())
+
+
 def begins_start(spawner: Spawner) -> bool:
     """Whether the hub begins a start when it calls the ``auth_state_hook``.
 

@@ -36,15 +36,9 @@ class ByPolicies(Policing):
 
     has_policies = True
 
-    def __init__(
-        self, spawner: Host, runtime: Runtime, hub: HubPolicies, server: str | None = None
-    ) -> None:
-        super().__init__(spawner, runtime, server)
+    def __init__(self, spawner: Host, runtime: Runtime, hub: HubPolicies) -> None:
+        super().__init__(spawner, runtime)
         self._hub = hub
-
-    def of(self, server: str) -> "ByPolicies":
-        """As `Policing.of`."""
-        return ByPolicies(self._spawner, self._runtime, self._hub, server)
 
     async def examine(self, choice: Choice) -> Granted | None:
         """As `Policing.examine`."""
@@ -109,7 +103,7 @@ class ByPolicies(Policing):
     def _applying(self, policies: Policies) -> Applying:
         user, accounts = self._spawner.user, self._hub.accounts
         person = people.person(user)
-        owner = Owner(person.name, person.groups, person.roles, self._server)
+        owner = Owner(person.name, person.groups, person.roles, self.server)
         return Applying(
             owner,
             accounts.owners(user.db, person),

@@ -7,6 +7,7 @@ classes that judge, and a hub without policies doesn't load them.
 # ruff: noqa: ARG002, without policies, nothing depends on who asks for what
 
 from collections.abc import Container, Hashable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Self
 
@@ -103,27 +104,29 @@ class Entitlement:
 class Policing:
     """The gates' question whether an owner may have a server.
 
-    Args:
-        server: The server's name; by default the spawner's.
+    Attributes:
+        server: The server's name, which may be another one than the spawner's.
     """
 
     has_policies = False
     """Whether the administrator has set policies, whomever they are for."""
 
-    def __init__(self, spawner: Host, runtime: Runtime, server: str | None = None) -> None:
+    def __init__(self, spawner: Host, runtime: Runtime) -> None:
         self._spawner = spawner
         self._runtime = runtime
-        self._server = spawner.name if server is None else server
+        self.server = spawner.name
 
-    def of(self, server: str) -> "Policing":
+    def of(self, server: str) -> Self:
         """Return the same for another server of the owner, which needn't exist yet."""
-        return Policing(self._spawner, self._runtime, server)
+        other = copy(self)
+        other.server = server
+        return other
 
     @property
     def key(self) -> Key:
         """The key of the server's pod; that of no pod if the server doesn't exist yet."""
         namespace, name = self._spawner.namespace, self._spawner.pod_name
-        return namespace, name if self._server == self._spawner.name else f"{name}-"
+        return namespace, name if self.server == self._spawner.name else f"{name}-"
 
     async def examine(self, choice: Choice) -> Granted | None:
         """Return what the pod will say of its grant; take nothing yet. None without policies.

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import logging
+from typing import Any
 
 import pytest
 
@@ -332,3 +333,39 @@ async def test_only_a_refusal_that_the_form_s_answers_repeat_goes_at_the_first_o
     assert draft is not None
     assert draft.refused is not None
     assert draft.refused.is_foretold == is_foretold
+
+
+async def test_functions_find_in_a_form_what_the_auth_state_hook_sets_whichever_spawner_gets_it(
+    hub_with,
+) -> None:
+    """The hub has drawn the form with another one: before its restart, or before a failed start."""
+    ran = []
+
+    def tells(spawner: Any, state: object) -> None:
+        ran.append(state)
+        spawner.userdata = {"groups": ["cpu"], "gpus": 1}
+
+    def profiles(spawner: Any) -> list[dict[str, object]]:
+        return [{**CPU, "slug": it} for it in spawner.userdata["groups"]]
+
+    spawner = Course(hub_with(*NODES)).spawner(
+        lambda it: {"all": {"gpus_per_user": it.userdata["gpus"]}},
+        auth_state_hook=tells,
+        profile_list=profiles,
+    )
+
+    assert await spawner.run_options_from_form({"profile": ["cpu"]}) == {"profile": "cpu"}
+    assert ran == [None]
+
+
+async def test_a_form_runs_no_auth_state_hook_that_the_hub_has_run_for_the_spawner(
+    hub_with,
+) -> None:
+    ran: list[object] = []
+    spawner = hub_with(*NODES).spawner(auth_state_hook=lambda _, state: ran.append(state))
+    await spawner.run_auth_state_hook({"groups": []})
+
+    for _ in range(2):
+        await spawner.run_options_from_form({})
+
+    assert ran == [{"groups": []}]

@@ -124,9 +124,13 @@ class StillHub:
         """Make alice's spawner as KubeSpawner, without gpuspawner."""
         return self._make(KubeSpawner, traits)
 
+    async def _no_auth_state(self) -> None:
+        """Answer as for a user whose authenticator keeps nothing."""
+
     def _make(self, kind: type[KubeSpawner], traits: dict[str, Any]) -> Any:
         alice = SimpleNamespace(name="alice", id=1, url="/user/alice/", groups=[], spawners={})
         alice.allow_named_servers = False
+        alice.get_auth_state = self._no_auth_state
         config = Config({kind.__name__: traits})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("kubespawner.spawner.load_config", lambda **_: None)
