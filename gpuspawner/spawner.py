@@ -149,7 +149,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     async def run_auth_state_hook(self, auth_state: Any) -> None:
         """Run the administrator's hook, and note it if a start begins."""
         await super().run_auth_state_hook(auth_state)
-        self.gpuspawner_gates.form.knows_auth_state = True
+        self.gpuspawner_gates.sources.knows_auth_state = True
         self.gpuspawner_gates.server_state.begin()
 
     def run_pre_spawn_hook(self) -> Any:

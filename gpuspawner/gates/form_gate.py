@@ -11,7 +11,6 @@ from markupsafe import Markup
 from msgspec.structs import replace
 
 from gpuspawner import messages
-from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.alternative_button import INSTEAD, KEPT, pressed
 from gpuspawner.gates import administrators_form, wait_option
@@ -38,15 +37,7 @@ from gpuspawner.traits import ENFORCE
 
 
 class FormGate:
-    """Refuses options that can't start. It takes nothing: the second gate decides anew.
-
-    Attributes:
-        knows_auth_state: Whether the ``auth_state_hook`` has run for the spawner. The hub runs it
-            before it draws a form. But after its restart, or after a start that failed, another
-            spawner gets the form that is sent.
-    """
-
-    knows_auth_state = False
+    """Refuses options that can't start. It takes nothing: the second gate decides anew."""
 
     def __init__(
         self,
@@ -93,8 +84,7 @@ class FormGate:
     async def _check(self, read: Callable[[], object], wish: Wish) -> object:
         """Refuse options that can't start, or return them in the form that the hub stores."""
         with reporting(self._spawner):
-            if not self.knows_auth_state:  # functions of profiles and policies may need it
-                await jupyterhub.tell_auth_state(self._spawner)
+            await self._sources.know_auth_state()
             await administrators_form.run(self._spawner)
             raw = await maybe_future(read())
             await self._runtime.view.first_list(FORM_PATIENCE)

@@ -4,6 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpuspawner import messages
+from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.accelerators import Accelerators
@@ -28,7 +29,14 @@ class Sources:
 
     An administrator's function may set profiles at any page or start, so which of the two count is
     only known at that moment.
+
+    Attributes:
+        knows_auth_state: Whether the ``auth_state_hook`` has run. The hub runs it before it draws a
+            form, and for a start. But the spawner that gets the form and its questions may be
+            another one: after a restart of the hub, or after a start that failed.
     """
+
+    knows_auth_state = False
 
     def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
         self._spawner = spawner
@@ -64,6 +72,11 @@ class Sources:
         theirs = own or (running.offers_nothing and hooks.reads_options(spawner))
         return None if theirs else self._accelerators
 
+    async def know_auth_state(self) -> None:
+        """Run the ``auth_state_hook`` once: functions of profiles and policies may need it."""
+        if not self.knows_auth_state:
+            await jupyterhub.tell_auth_state(self._spawner)
+
     async def resolve(self, raw: object) -> Choice:
         """Read options as sent, by the source that counts.
 
@@ -81,6 +94,8 @@ class Sources:
 
         A spawner that has drawn no page yet lacks the profiles of an administrator's function.
         """
+        if not self._spawner.active:
+            await self.know_auth_state()
         if not (self.accelerators or self._spawner.profile_list):
             await administrators_form.run(self._spawner)
         return self.accelerators or (self._profiles if self._spawner.profile_list else None)

@@ -354,8 +354,20 @@ async def test_functions_find_in_a_form_what_the_auth_state_hook_sets_whichever_
         profile_list=profiles,
     )
 
+    form = await spawner.gpuspawner_gates.sources.offered()
+    assert [it["profile"] for it in await form.states()] == ["cpu"]
     assert await spawner.run_options_from_form({"profile": ["cpu"]}) == {"profile": "cpu"}
     assert ran == [None]
+
+
+async def test_a_form_s_question_runs_no_hook_while_the_server_starts_or_runs(hub_with) -> None:
+    ran: list[object] = []
+    spawner = hub_with(*NODES).spawner(auth_state_hook=lambda *_: ran.append(1))
+    spawner._spawn_pending = True
+
+    await spawner.gpuspawner_gates.sources.offered()
+
+    assert ran == []
 
 
 async def test_a_form_runs_no_auth_state_hook_that_the_hub_has_run_for_the_spawner(
