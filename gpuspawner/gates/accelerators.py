@@ -115,7 +115,10 @@ class Accelerators(ServerSource):
             sent = request_options.requested_options(self.spawner)
         except request_options.UnreadableError:
             raise invalid((messages.unreadable_body(),)) from None
-        return await self.stored() if sent is None else Stored(sent)
+        if sent is None:
+            return await self.stored()
+        # An administrator's code may have changed what the hub has read.
+        return Stored(self.spawner.user_options if stored_options.were_replaced() else sent)
 
     async def stored(self) -> Stored:
         """As `ServerSource.stored`."""

@@ -255,7 +255,7 @@ def limits(spawner: Host, attempt: Attempt) -> Mapping[StartPhase, float]:
         )
         scheduled = max(known, for_a_node)
     return {
-        StartPhase.QUEUED: _LONGEST if attempt.may_queue else 0.0,
+        StartPhase.QUEUED: _LONGEST if attempt.choice.proposal.queue else 0.0,
         StartPhase.SCHEDULED: scheduled,
         StartPhase.PREPARED: preparing_seconds(
             setting(spawner, "preparing_timeout"), attempt.starting

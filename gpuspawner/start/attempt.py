@@ -64,11 +64,6 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.decision == Start(self.decision.grant)
 
     @property
-    def may_queue(self) -> bool:
-        """Whether the pod may have to wait in a queue of Kueue, for as long as that takes."""
-        return bool(self.choice.proposal.queue)
-
-    @property
     def seconds_for_a_node(self) -> int:
         """How long the start may wait for a new node, in seconds; 0 if none can come.
 

@@ -43,8 +43,8 @@ class Sending:
                 self.may_exist = not await asyncio.shield(self._delete())
             raise
         except BaseException:
-            if self.may_exist:
-                await asyncio.shield(self._leave_no_pod())
+            if self.may_exist and not self._stock.stops_pod():  # else the hub stops it
+                await asyncio.shield(self._delete())
             raise
         finally:
             self._reservations.end(self._key)
@@ -77,11 +77,6 @@ class Sending:
         if not made:
             self._reservations.send_again(key)
         return made
-
-    async def _leave_no_pod(self) -> None:
-        """Delete a pod that the hub wouldn't stop."""
-        if not self._stock.stops_pod():
-            await self._delete()
 
     async def _delete(self) -> bool:
         """Delete the pod; return whether it is gone."""

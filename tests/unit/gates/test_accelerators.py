@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jupyterhub import orm
 from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
@@ -95,6 +96,20 @@ async def test_options_of_an_administrator_who_offers_nothing_of_ours_are_theirs
 
     assert (await sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
     assert await spawner.get_options_form() == ""
+
+
+async def test_options_that_a_hook_has_added_to_those_of_a_request_are_chosen_too(hub_with) -> None:
+    """As an ``auth_state_hook`` may, or an authenticator's ``pre_spawn_start``."""
+    spawner = of(hub_with(TWO_GPUS), "alice", pre_spawn_hook=mount_course)
+    spawner.orm_spawner = row = orm.Spawner(name="")
+    request = SimpleNamespace(body=b'{"accelerator": "a100"}')
+    spawner.handler = SimpleNamespace(request=request)
+    spawner.user_options = row.user_options = {"accelerator": "a100"}  # as the hub has read them
+
+    spawner.user_options["course"] = "ml"
+    requested = await spawner.gpuspawner_gates.sources.current.requested()
+
+    assert requested.options == {"accelerator": "a100", "course": "ml"}
 
 
 @pytest.mark.parametrize("traits", READING)
