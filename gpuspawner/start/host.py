@@ -26,7 +26,10 @@ class User(Protocol):
 
 
 class Host(Settings, StartLimits, Protocol):
-    """A spawner, with the attributes from JupyterHub, KubeSpawner and gpuspawner's traits."""
+    """A spawner, with the attributes from JupyterHub and KubeSpawner, and those of the whole hub.
+
+    `setting` reads our other traits: the class of an administrator's may use their names otherwise.
+    """
 
     name: str
     user: User
@@ -40,8 +43,6 @@ class Host(Settings, StartLimits, Protocol):
     pod_name: str
     gpuspawner_stock: Stock
     storage_pvc_ensure: bool
-    check_gpus: bool
-    do_not_disrupt: bool
     apply_user_options: Any
     pre_spawn_hook: Any
     modify_pod_hook: Any
@@ -50,11 +51,6 @@ class Host(Settings, StartLimits, Protocol):
     environment: dict[str, Any]
     options_form: Any
     options_from_form: Any
-    preflight: str
-    kueue_queue: str | None
-    kueue_priority_class: str
-    language: str
-    messages_url: str | Mapping[str, str]
     api: Any
 
     def get_pvc_manifest(self) -> Any:
