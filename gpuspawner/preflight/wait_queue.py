@@ -140,8 +140,8 @@ class Taking:
         covered = demand and held and held.covers(demand) and not reservation.unknown
         if demand and not covered:
             # Claims of its own reservation aren't asked for again: two would wait for each other.
-            promised = self._verdicts.demand_anywhere(reservation.subject).alone
-            more = structs.replace(demand, alone=demand.alone - promised)
+            promised = held or self._verdicts.demand_anywhere(reservation.subject)
+            more = structs.replace(demand, alone=demand.alone - promised.alone)
             if not self._reservations.has_room(proposal.key, more):
                 return None
         self._reservations.take(proposal.key, subject)

@@ -20,7 +20,8 @@ class Demand(msgspec.Struct, frozen=True):
         nodes: The names of the nodes it fits on now; None if that isn't known.
         simple: Whether its binding affects other pods only by the amounts it takes. Pods with host
             ports, pod affinity or topology spread aren't simple.
-        alone: Its ReadWriteOncePod claims, by namespace/name: one pod at a time can use each.
+        alone: The claims, by namespace/name, for which only one pod can get room at a time:
+            ReadWriteOncePod ones, and those whose volumes come to the nodes of the first.
         volumes: Each of its claims that takes one of the volumes that are there, by namespace/name,
             with the names of those that it can take. Pods with one claim take one volume.
         below: If it fits on no node before others end: the priority below which pods make way for
@@ -56,7 +57,7 @@ class Demand(msgspec.Struct, frozen=True):
         )
 
     def excludes(self, other: "Demand") -> bool:
-        """Whether only one of both can run, wherever they land."""
+        """Whether only one of both can be promised room, wherever they land."""
         return not self.alone.isdisjoint(other.alone)
 
     def outranks(self, other: "Demand") -> bool:

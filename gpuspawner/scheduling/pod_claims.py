@@ -69,8 +69,13 @@ class PodClaims(msgspec.Struct, frozen=True):
     def static(self, storage: StorageIndex) -> list[PersistentVolumeClaim]:
         """Return the waiting claims that take a volume that is there: nobody can make one."""
         classes = ((it, storage.get(StorageClass, class_of_claim(it))) for it in self.waiting)
-        nobody = ("", NO_PROVISIONER)
-        return [it for it, class_ in classes if class_ and class_.provisioner in nobody]
+        return [it for it, class_ in classes if not _provisions(class_)]
+
+    @property
+    def unplaced(self) -> list[PersistentVolumeClaim]:
+        """The waiting claims that other pods may have too, and that no node has been chosen for."""
+        shared = (it for it in self.waiting if it.metadata.name not in self.ephemeral)
+        return [it for it in shared if selected_node(it) is None]
 
     @property
     def being_made(self) -> list[str]:
@@ -154,9 +159,7 @@ def made_by_hand(
 ) -> list[PersistentVolumeClaim]:
     """Return the pod's claims that wait for the first consumer, and for who makes their volumes."""
     found = pod_claims(pod, storage, new)
-    waiting = found.waiting if isinstance(found, PodClaims) else ()
-    classes = ((it, storage.get(StorageClass, class_of_claim(it))) for it in waiting)
-    return [it for it, class_ in classes if not _provisions(class_)]
+    return found.static(storage) if isinstance(found, PodClaims) else []
 
 
 def _find(

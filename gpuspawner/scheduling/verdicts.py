@@ -27,7 +27,6 @@ from gpuspawner.scheduling.node_resources_fit import Asked, fits
 from gpuspawner.scheduling.pod_claims import (
     ONE_POD,
     PodClaims,
-    claim_name,
     pod_claims,
     with_default_class,
 )
@@ -152,6 +151,9 @@ class Verdicts:
         alike = self._alike.of(state.version, value, lambda: demand)
         claims = self._claims(subject)
         alone, volumes = claims.alone(pod), self._volumes(pod, claims, nodes)
+        if len(state.nodes) > 1:  # the first pod's node decides which of them reach such a volume
+            unplaced = (it for it in claims.unplaced if not candidates(it, state.storage).anywhere)
+            alone |= {pod_key(pod.metadata.namespace, it.metadata.name) for it in unplaced}
         return structs.replace(alike, alone=alone, volumes=volumes) if alone or volumes else alike
 
     def _claims(self, subject: Subject) -> PodClaims:
@@ -195,13 +197,10 @@ class Verdicts:
         return is_repelled or not is_simple(pod) or self._has_its_own(pod)
 
     def _has_its_own(self, pod: Pod) -> bool:
-        """Whether a node keeps room for the pod, or a claim of its ephemeral volumes exists."""
-        state, namespace = self._state, pod.metadata.namespace
-        mine = state.unbound_pods.get(pod_key(namespace, pod.metadata.name))
-        names = (claim_name(pod, it) for it in pod.spec.volumes or () if it.ephemeral)
-        return bool(mine and mine.status.nominated_node_name) or any(
-            state.storage.get(PersistentVolumeClaim, name, namespace) for name in names if name
-        )
+        """Whether a node keeps room for the pod, or it has claims of ephemeral volumes."""
+        mine = self._state.unbound_pods.get("/".join(pod.metadata.key))
+        ephemeral = any(it.ephemeral for it in pod.spec.volumes or ())
+        return ephemeral or bool(mine and mine.status.nominated_node_name)
 
     def places(self, subject: Subject) -> bytes:
         """Return a key that is equal for pods whose volumes new nodes reach in the same places.

@@ -83,6 +83,12 @@ class Candidates(msgspec.Struct, frozen=True):
                 return name
         return None
 
+    @property
+    def anywhere(self) -> bool:
+        """Whether the claim takes a volume that is there, and every node reaches any of them."""
+        free = [it for it in self.smallest_first.near({}) if it.terms is None]
+        return bool(self.reserved) or 0 < len(free) == len(self.smallest_first)
+
     def free_for(self, nodes: Iterable[Labels]) -> frozenset[str]:
         """Return the names of the volumes that no claim has reserved and one of the nodes reaches.
 

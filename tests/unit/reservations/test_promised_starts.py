@@ -326,6 +326,48 @@ async def test_a_start_whose_volume_is_promised_to_nobody_else_keeps_it() -> Non
     other.cancel()
 
 
+def with_one_home(name: str, class_: str) -> Proposal:
+    """A server whose new home directory its owner's other servers have, too."""
+    (made,) = alone(name, "shared").new_claims
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": class_}
+    return replace(alone(name, "shared"), new_claims=({**made, "spec": spec},))
+
+
+@pytest.mark.parametrize("class_", ["wait", "local"])
+async def test_a_new_home_is_where_one_server_is_before_another_with_it_is_promised_room(
+    class_: str,
+) -> None:
+    """The first may take it to a zone in which others take all that is left."""
+    world = with_volumes("a", None)
+    preflight = Preflight(world.view)
+    assert isinstance(await preflight.taking.take(with_one_home("one", class_)), Start)
+
+    two = await waiting(preflight.taking.take(with_one_home("two", class_)))
+    assert isinstance(await preflight.taking.take(alone("three", "home-three")), Start)
+    assert isinstance(await preflight.taking.move(with_one_home("one", class_)), Start)
+
+    (claim,) = with_one_home("one", class_).new_claims
+    metadata = {**claim["metadata"], "annotations": {"volume.kubernetes.io/selected-node": "n1"}}
+    world.view.put("PersistentVolumeClaim", {**claim, "metadata": metadata})
+    await settle()
+    assert isinstance(await two, Start)
+
+
+def with_scratch(name: str) -> Proposal:
+    """A server with a disk of its own node, which Kubernetes claims for it."""
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+    return proposal(name, volumes=[scratch])
+
+
+async def test_each_pod_takes_a_volume_for_its_own_ephemeral_claim() -> None:
+    preflight = Preflight(with_volumes(None).view)
+    assert isinstance(await preflight.taking.take(with_scratch("one")), Start)
+
+    two = await waiting(preflight.taking.take(with_scratch("two")))
+    two.cancel()
+
+
 async def test_two_servers_with_one_new_home_take_one_volume() -> None:
     preflight = Preflight(with_volumes(None).view)
 
