@@ -99,11 +99,18 @@ def is_certain(demand: Demand, others: Collection[Demand], nodes: Mapping[str, N
     """
     others = [other for other in others if not demand.outranks(other)]
     near = [other for other in others if demand.touches(other)]
+    # More may end than is taken, and then those that fit elsewhere now fit there too. Of what the
+    # pod itself ends, nominated as it is, only those of a higher priority take something.
+    ends, comes = any(it.below is not None for it in near), demand.below is not None
+    near += [
+        it
+        for it in others
+        if (ends or (comes and (it.priority is None or it.outranks(demand))))
+        and it.below is None
+        and not demand.touches(it)
+    ]
     if not near:
         return True
-    if any(other.below is not None for other in near):
-        # More may end there than they take, and then those that fit elsewhere now fit there too.
-        near += [it for it in others if it.below is None and not demand.touches(it)]
     if demand.nodes is None or not demand.simple or not all(other.simple for other in near):
         return False
     if not demand.has_volumes(near):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.scheduling.contention import Demand, is_certain, requests_with_pod
+from gpuspawner.scheduling.contention import Demand, all_keep_room, is_certain, requests_with_pod
 from gpuspawner.scheduling.node_info import NodeInfo, PodInfo
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -113,6 +113,20 @@ def test_a_certain_pod_has_a_place_whoever_else_ends_pods_of_lower_priority(
     known = [it for it in others if it]
     if demand and is_certain(demand, known, rooms_of(rooms)):
         assert all(has_place(demand, left) for left in preemptions(known, rooms))
+
+
+@pytest.mark.parametrize(("priority", "certain"), [(10, False), (None, False), (0, True)])
+def test_what_a_pod_ends_may_go_to_one_of_a_higher_priority_that_fits_elsewhere(
+    priority: int | None, certain: bool
+) -> None:
+    """The scheduler leaves nominated pods of a lower priority aside."""
+    nodes = rooms_of({"a": (1, 0), "b": (0, 2)})
+    user = Demand({GPU: 2, "pods": 1}, frozenset("b"), below=0, priority=0)
+    staff = Demand({GPU: 1, "pods": 1}, frozenset("a"), priority=priority)
+
+    assert is_certain(user, [staff], nodes) is certain
+    assert all_keep_room(staff, [user], [], nodes) is certain
+    assert all_keep_room(user, [staff], [], nodes) is certain
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.integers(1, 40))
