@@ -28,6 +28,9 @@ class Demand(msgspec.Struct, frozen=True):
             it, on each of its nodes. However many make way, it takes no more than it requests. Also
             of a nominated pod, for which others may still end.
         priority: Its priority, if it may end pods of a lower one; None if not, or nobody knows.
+        attachable: How many volumes each of its nodes can have, by node and CSI driver: drivers
+            without a limit there are left out. If a node has one, ``requests`` has the number of
+            the pod's volumes by the name of the driver, too.
     """
 
     requests: Amounts
@@ -37,6 +40,7 @@ class Demand(msgspec.Struct, frozen=True):
     volumes: tuple[tuple[str, frozenset[str]], ...] = ()
     below: int | None = None
     priority: int | None = None
+    attachable: Mapping[str, Mapping[str, int]] = {}
 
     def touches(self, other: "Demand") -> bool:
         """Whether there may be a node that both fit on, or a volume that both can take."""
@@ -117,10 +121,10 @@ def is_certain(demand: Demand, others: Collection[Demand], nodes: Mapping[str, N
         return False
     if len(near) < len(demand.nodes):
         return True
-    rooms = [_room(nodes[name], demand.below) for name in demand.nodes]
+    rooms = [_room(nodes[name], demand) for name in demand.nodes]
     filled = sum(
         _most_filled(
-            [room.get(resource, 0) - asked + 1 for room in rooms],
+            [room[resource] - asked + 1 for room in rooms if resource in room],
             sum(other.requests.get(resource, 0) for other in near),
         )
         for resource, asked in demand.requests.items()
@@ -146,8 +150,10 @@ def all_keep_room(
     )
 
 
-def _room(node: NodeInfo, below: int | None) -> Amounts:
-    return node.free if below is None else node.free_if(removed=node.below(below))
+def _room(node: NodeInfo, demand: Demand) -> Amounts:
+    below, volumes = demand.below, demand.attachable.get(node.name, {})
+    room = node.free if below is None else node.free_if(removed=node.below(below))
+    return {**room, **volumes} if volumes else room
 
 
 def all_but(one: Demand, demands: list[Demand]) -> list[Demand]:

@@ -109,8 +109,34 @@ class VolumeLimits:
         if not self._new:
             return False
         limits = self._storage.volume_limits(node.name)
-        numbers = _by_driver(self._new)
-        return any(number > limits.get(driver, number) for driver, number in numbers.items())
+        return any(number > limits.get(driver, number) for driver, number in self.asked.items())
+
+    def attached_to(self, node: NodeInfo) -> tuple[_Attached, Counter[str]]:
+        """Return the volumes of a node's pods, and how many of each driver it has attached."""
+        attached = self._attached(node.claimants.values())
+        return attached, _by_driver(attached | self._attachments(node.name))
+
+    def left(self, node: str, attached: _Attached, counts: Mapping[str, int]) -> dict[str, int]:
+        """Return how many volumes of the pod's drivers a node can have, of those with a limit.
+
+        At least as many as the pod has: others may make way for it.
+
+        Args:
+            node: Its name.
+            attached: As `attached_to` returns it.
+            counts: As `attached_to` returns it.
+        """
+        limits, own = self._storage.volume_limits(node), _by_driver(self._new & attached)
+        return {
+            driver: max(number, limits[driver] - counts[driver] + own[driver])
+            for driver, number in self.asked.items()
+            if driver in limits
+        }
+
+    @property
+    def asked(self) -> Mapping[str, int]:
+        """The number of the pod's volumes of each driver."""
+        return _by_driver(self._new)
 
     def _attached(self, pods: Iterable[PodInfo]) -> _Attached:
         attached: _Attached = set()

@@ -3,6 +3,7 @@
 A class that starts together sends many equal pods.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property, partial
 
@@ -24,6 +25,7 @@ from gpuspawner.scheduling.evaluate import (
 )
 from gpuspawner.scheduling.node_info import NodeInfo, host_ports, pod_key
 from gpuspawner.scheduling.node_resources_fit import Asked, fits
+from gpuspawner.scheduling.node_volume_limits import VolumeLimits
 from gpuspawner.scheduling.pod_claims import (
     ONE_POD,
     PodClaims,
@@ -39,6 +41,9 @@ from gpuspawner.scheduling.verdict import Outcome, Verdict
 from gpuspawner.scheduling.volume_candidates import candidates
 
 _encode = msgpack.Encoder().encode
+
+_FEW = 64
+"""On how many nodes volumes are counted. Of more, fewer starts than there are leave one."""
 
 PodShape = tuple[object, ...]
 """Equal for pods with equal verdicts."""
@@ -74,6 +79,7 @@ class Verdicts:
         self._demands = UntilChanged[Demand | None]()
         self._alike = UntilChanged[Demand]()
         self._roomy = UntilChanged[bool]()
+        self._attached = UntilChanged[tuple[set[tuple[str, str]], Counter[str]]]()
 
     def verdict(self, subject: Subject) -> Verdict:
         """Return what kube-scheduler would do with the pod at this moment."""
@@ -144,17 +150,30 @@ class Verdicts:
             helped = preempting_nodes(state, pod, new_claims(subject))
             nodes, below = frozenset(it.name for it in helped), own.value
             simple = simple and not any(uncertain(state, it) for it in helped)
-        requests = requests_with_pod(pod_requests(pod, state.rules))
+        requests, claims = requests_with_pod(pod_requests(pod, state.rules)), self._claims(subject)
+        limits = VolumeLimits(pod, claims, state.storage, state.rules)
+        left = self._attachable(limits, nodes)
+        if left:
+            requests = {**requests, **limits.asked}
         priority = own.value if own.known and own.preempts else None
-        demand = Demand(requests, nodes, simple, below=below, priority=priority)
-        value = (frozenset(requests.items()), nodes, simple, below, priority)
+        demand = Demand(requests, nodes, simple, below=below, priority=priority, attachable=left)
+        value = (frozenset(requests.items()), nodes, simple, below, priority, str(left))
         alike = self._alike.of(state.version, value, lambda: demand)
-        claims = self._claims(subject)
         alone, volumes = claims.alone(pod), self._volumes(pod, claims, nodes)
         if len(state.nodes) > 1:  # the first pod's node decides which of them reach such a volume
             unplaced = (it for it in claims.unplaced if not candidates(it, state.storage).anywhere)
             alone |= {pod_key(pod.metadata.namespace, it.metadata.name) for it in unplaced}
         return structs.replace(alike, alone=alone, volumes=volumes) if alone or volumes else alike
+
+    def _attachable(self, limits: VolumeLimits, nodes: frozenset[str]) -> dict[str, dict[str, int]]:
+        """Return how many volumes of the pod's drivers the nodes can have, those with a limit."""
+        state, found = self._state, dict[str, dict[str, int]]()
+        for name in sorted(nodes) if limits.needed and len(nodes) <= _FEW else ():
+            if state.storage.volume_limits(name):
+                count = partial(limits.attached_to, state.nodes[name])
+                left = limits.left(name, *self._attached.of(state.version, name, count))
+                found |= {name: left} if left else {}
+        return found
 
     def _claims(self, subject: Subject) -> PodClaims:
         """Return the claims that the pod can use."""
@@ -267,8 +286,7 @@ def _new_claim(subject: Subject, name: str) -> PersistentVolumeClaim | None:
 def is_simple(pod: Pod) -> bool:
     """Whether the pod's binding affects other pods only by the amounts it takes.
 
-    Limits on attached volumes don't count: drivers allow dozens a node, and a pod that hits
-    the limit only waits until another pod ends. Nor does the space in which a driver makes volumes.
+    The space in which a driver makes volumes doesn't count.
     """
     affinity = pod.spec.affinity or Affinity()
     return not (

@@ -18,12 +18,13 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scheduling import contention
 from gpuspawner.scheduling.contention import is_certain
 from gpuspawner.scheduling.verdicts import Subject
-from tests.unit.makers.storage import LOCAL, STORAGE_KINDS, WAIT, volume
+from tests.unit.makers.storage import HOME, LOCAL, STORAGE_KINDS, WAIT, claim, volume
 from tests.unit.makers.worlds import (
     NAMESPACE,
     Plain,
     World,
     is_unknown,
+    pod,
     proposal,
     settle,
     waiting,
@@ -351,6 +352,27 @@ async def test_a_new_home_is_where_one_server_is_before_another_with_it_is_promi
     world.view.put("PersistentVolumeClaim", {**claim, "metadata": metadata})
     await settle()
     assert isinstance(await two, Start)
+
+
+async def test_no_more_volumes_are_promised_than_the_nodes_can_attach() -> None:
+    """As a class starts on a large node: clouds attach about two dozen disks to a machine."""
+    world = with_storage()
+    world.view.put("Pod", pod("old", 1, on="n0", volumes=[HOME]))
+    world.view.put("PersistentVolumeClaim", claim("claim-a", namespace=NAMESPACE))
+    for name in ("n0", "n1"):
+        csi = {"name": "csi", "nodeID": name, "allocatable": {"count": 2}}
+        world.view.put("CSINode", {"metadata": {"name": name}, "spec": {"drivers": [csi]}})
+    preflight = Preflight(world.view)
+
+    for name in ("one", "two", "three"):
+        taken = preflight.taking.take(alone(name, f"home-{name}"))
+        assert isinstance(await taken, Start)
+    assert isinstance(await preflight.taking.take(proposal("without-home")), Start)
+    four = await waiting(preflight.taking.take(alone("four", "home-four")))
+
+    preflight.reservations.vacate((NAMESPACE, "one"))
+    await settle()
+    assert isinstance(await four, Start)
 
 
 def with_scratch(name: str) -> Proposal:
