@@ -56,12 +56,9 @@ def would_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
             return False
     if node.staying + 1 > allocatable.get(PODS, 0):
         return False
-    if filters.ports and node_ports.taken(filters.ports, _staying(node.ported)) is not None:
+    if filters.ports and node_ports.are_taken(filters.ports, _staying(node.ported)):
         return False
-    if (
-        filters.disks
-        and volume_restrictions.in_use(filters.disks, _staying(node.claimants)) is not None
-    ):
+    if filters.disks and volume_restrictions.in_use(filters.disks, _staying(node.claimants)):
         return False
     if filters.places_volumes and _never_reaches(filters, node):
         return False

@@ -59,8 +59,6 @@ class PortTaken(Failure, frozen=True):
 
     reason = "node(s) didn't have free ports for the requested pod ports"
     resolvable = True
-    protocol: str
-    port: int
 
 
 class Insufficient(Failure, frozen=True):
@@ -88,7 +86,6 @@ class DiskInUse(Failure, frozen=True):
 
     reason = "node(s) had no available disk"
     resolvable = True
-    volume: str
 
 
 class ClaimInUse(Failure, frozen=True):
@@ -99,7 +96,6 @@ class ClaimInUse(Failure, frozen=True):
         " already in-use by another pod"
     )
     resolvable = True
-    claims: tuple[str, ...]
 
 
 class TooManyVolumes(Failure, frozen=True):
@@ -149,16 +145,12 @@ class VolumeGone(Failure, frozen=True):
     """A claim is bound to a volume that doesn't exist."""
 
     reason = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-    claim: str
 
 
 class OtherZone(Failure, frozen=True):
     """The zone or region label of a volume differs from the node's."""
 
     reason = "node(s) had no available volume zone"
-    volume: str
-    label: str
-    zones: tuple[str, ...]
 
 
 class Uneven(Failure, frozen=True):
@@ -166,14 +158,12 @@ class Uneven(Failure, frozen=True):
 
     reason = "node(s) didn't match pod topology spread constraints"
     resolvable = True
-    topology_key: str
 
 
 class NoTopology(Failure, frozen=True):
     """The node lacks the label that a topology spread constraint names."""
 
     reason = "node(s) didn't match pod topology spread constraints (missing required label)"
-    topology_key: str
 
 
 class NotNear(Failure, frozen=True):

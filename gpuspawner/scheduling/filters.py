@@ -16,9 +16,11 @@ from . import node_ports, node_resources_fit, volume_restrictions
 from .failures import (
     ClaimInUse,
     Cordoned,
+    DiskInUse,
     Failure,
     Failures,
     OtherNode,
+    PortTaken,
     Rejected,
     Unselected,
 )
@@ -129,10 +131,8 @@ class Filters:
         return self._failures(node, (), removed)
 
     def _failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
-        if self.ports:
-            taken = node_ports.taken(self.ports, _pods(node.ported, added, removed))
-            if taken is not None:
-                return (taken,)
+        if self.ports and node_ports.are_taken(self.ports, _pods(node.ported, added, removed)):
+            return (PortTaken(),)
         free = node.free if not added and not removed else node.free_if(added, removed)
         if not node_resources_fit.fits(self.asked, free):
             return node_resources_fit.lacking(self.asked, free, node.allocatable)
@@ -151,14 +151,13 @@ class Filters:
         return () if failure is None else (failure,)
 
     def _volume_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
-        if self.disks:
-            in_use = volume_restrictions.in_use(self.disks, _pods(node.claimants, added, removed))
-            if in_use is not None:
-                return (in_use,)
+        others = _pods(node.claimants, added, removed) if self.disks else ()
+        if volume_restrictions.in_use(self.disks, others):
+            return (DiskInUse(),)
         # If no claim is in use and the pod has no disks, the scheduler skips the plugin even if
         # pods are nominated.
         if (self.in_use or self.disks) and self._one_pod_conflict(added, removed):
-            return (ClaimInUse(tuple(sorted(self.claims.one_pod))),)
+            return (ClaimInUse(),)
         if self.limits.needed:
             limit = self.limits.failure(node, added, frozenset(pod.key for pod in removed))
             if limit is not None:

@@ -108,12 +108,12 @@ class Spread:
         for index, constraint in enumerate(self._constraints):
             domain = node.labels.get(constraint.topology_key)
             if domain is None:
-                return NoTopology(constraint.topology_key)
+                return NoTopology()
             few = len(counts[index]) < constraint.min_domains
             lowest = 0 if few else least[index]
             skew = counts[index].get(domain, 0) + constraint.matches_itself - lowest
             if skew > constraint.max_skew:
-                return Uneven(constraint.topology_key)
+                return Uneven()
         return None
 
     def missing_label(self, node: NodeInfo) -> bool:

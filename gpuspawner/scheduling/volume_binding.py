@@ -57,12 +57,6 @@ _Places = tuple[tuple[Selector, ...] | None, ByLabel[Selector] | None]
 """The topologies that a class allows, and those with enough space; None for any."""
 
 
-class _Zone(msgspec.Struct, frozen=True):
-    volume: str
-    label: str
-    zones: frozenset[str]
-
-
 class Binding:
     """Checks whether a node can serve the claims of a pod."""
 
@@ -107,16 +101,15 @@ class Binding:
         failures = tuple(fact for fact in (bound, unserved) if fact is not None)
         if failures or node.name in self._reaching:
             return failures
-        zone = self._other_zone(node)
-        if zone is not None:
-            return (zone,)
+        if self._is_in_other_zone(node.labels):
+            return (OtherZone(),)
         self._reaching.add(node.name)
         return ()
 
     def _unreached(self, node: NodeInfo) -> Failure | None:
         for claim, reach in self._bound:
             if reach is None:
-                return VolumeGone(claim)
+                return VolumeGone()
             if not self._as_seen_by(node, reach).reaches(node.labels):
                 return VolumeElsewhere(claim, reach.volume.metadata.name)
         for claim, terms in self._made.items():
@@ -133,17 +126,13 @@ class Binding:
         """Names of in-tree volumes without a CSI form."""
         return [name for name, (_, reach) in self.migrating.items() if not translates(reach.volume)]
 
-    def _other_zone(self, node: NodeInfo) -> Failure | None:
-        labels = node.labels
-        if not self._zones or not any(label in labels for label in ZONE_LABELS):
-            return None
-        for zone in self._zones:
-            value = labels.get(zone.label)
-            if value is None:
-                value = labels.get(ZONE_LABELS[zone.label])
-            if value is None or value not in zone.zones:
-                return OtherZone(zone.volume, zone.label, tuple(sorted(zone.zones)))
-        return None
+    def _is_in_other_zone(self, labels: Labels) -> bool:
+        if not any(label in labels for label in ZONE_LABELS):
+            return False
+        return any(
+            labels.get(label, labels.get(ZONE_LABELS[label])) not in zones
+            for label, zones in self._zones
+        )
 
     def _unserved(self, node: NodeInfo) -> Failure | None:
         to_find: list[PersistentVolumeClaim] = []
@@ -213,10 +202,11 @@ def _zone_labels(volume: PersistentVolume) -> list[str | None]:
     return [labels.get(label) for label in ZONE_LABELS]
 
 
-def _zones(volume: PersistentVolume) -> Iterable[_Zone]:
+def _zones(volume: PersistentVolume) -> Iterable[tuple[str, list[str]]]:
+    """Yield each label of a volume that counts, with the zones or regions that it names."""
     for label, value in zip(ZONE_LABELS, _zone_labels(volume), strict=True):
         if value is None:
             continue
         zones = [zone.strip() for zone in value.split("__")]
         if all(zones):  # an empty zone makes the scheduler skip the label
-            yield _Zone(volume.metadata.name, label, frozenset(zones))
+            yield label, zones

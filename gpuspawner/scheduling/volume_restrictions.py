@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from gpuspawner.kube.pods import Volume
 
-from .failures import DiskInUse
 from .node_info import PodInfo
 
 
@@ -24,14 +23,11 @@ def restricted(volumes: Iterable[Volume] | None) -> tuple[Volume, ...]:
     )
 
 
-def in_use(volumes: tuple[Volume, ...], pods: Iterable[PodInfo]) -> DiskInUse | None:
-    """Return a disk that conflicts with one of the pods; None if none does."""
-    for pod in pods:
-        for other in pod.volumes:
-            for volume in volumes:
-                if _conflict(volume, other):
-                    return DiskInUse(volume.name)
-    return None
+def in_use(volumes: tuple[Volume, ...], pods: Iterable[PodInfo]) -> bool:
+    """Return whether one of the disks conflicts with one of the pods."""
+    return any(
+        _conflict(volume, other) for pod in pods for other in pod.volumes for volume in volumes
+    )
 
 
 def _conflict(one: Volume, other: Volume) -> bool:

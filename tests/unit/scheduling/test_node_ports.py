@@ -24,7 +24,7 @@ def test_a_host_port_conflicts_on_the_same_or_a_wildcard_address(ip, other, free
     there = with_port(80, other, name="old", node="a")
     verdict = judge(with_port(80, ip), node(), pods=[there])
     assert bool(verdict.feasible) is free
-    assert free or verdict.failures["a"] == (PortTaken("TCP", 80),)
+    assert free or verdict.failures["a"] == (PortTaken(),)
 
 
 def test_different_protocols_or_port_numbers_do_not_conflict():

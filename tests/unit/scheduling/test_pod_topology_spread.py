@@ -29,13 +29,13 @@ def old(name, place, **fields):
 def test_a_pod_fits_in_the_domain_with_fewer_pods():
     verdict = judge(asks(), *NODES, pods=[old("1", "a1"), old("2", "a2")])
     assert verdict.feasible == ("b1",)
-    assert verdict.failures["a1"] == (Uneven("zone"),)
+    assert verdict.failures["a1"] == (Uneven(),)
 
 
 def test_a_node_without_the_topology_label_is_excluded():
     bare = node("c")
     verdict = judge(asks(), *NODES, bare)
-    assert verdict.failures["c"] == (NoTopology("zone"),)
+    assert verdict.failures["c"] == (NoTopology(),)
 
 
 def test_of_two_like_nodes_the_one_that_the_pod_excludes_does_not_count():

@@ -30,7 +30,7 @@ def test_two_pods_on_a_node_share_a_disk_only_if_both_mount_it_read_only(one, ot
     old = pod("old", node="a", volumes=[{"name": "d", **other}])
     verdict = judge(pod(volumes=[{"name": "d", **one}]), node("a"), node("b"), pods=[old])
     assert verdict.feasible == (("b",) if conflict else ("a", "b"))
-    assert not conflict or verdict.failures["a"] == (DiskInUse("d"),)
+    assert not conflict or verdict.failures["a"] == (DiskInUse(),)
 
 
 def claims(mode):
@@ -44,7 +44,7 @@ def claims(mode):
 
 def test_a_read_write_once_pod_claim_in_use_excludes_every_node():
     verdict = judge(pod(**uses("home")), node("a"), node("b"), **claims("ReadWriteOncePod"))
-    assert verdict.failures["a"] == (ClaimInUse(("home",)),)
+    assert verdict.failures["a"] == (ClaimInUse(),)
     assert verdict.outcome is Outcome.BUSY
 
 
