@@ -39,6 +39,7 @@ class PendingPods:
         self._fitting_since: dict[_PodId, float] = {}
         self._fitting = UntilChanged[dict[_PodId, Demand]]()
         self._nominated = UntilChanged[dict[Key, Demand]]()
+        self._followers = UntilChanged[list[Demand]]()
         self._asked: dict[Key, tuple[Pod, Asked | None]] = {}
         """What each pod requests; None if nobody can read it."""
 
@@ -53,6 +54,24 @@ class PendingPods:
             *(fitting[it] for it, first in since.items() if now - first <= PATIENCE_SECONDS),
             *(it for key, it in nominated.items() if key not in known),
         ]
+
+    def followers(self) -> list[Demand]:
+        """Return what pods may take that end no others, of the room that others free.
+
+        The scheduler leaves the nominations of pods with a lower priority aside. Call this after
+        `demands`.
+        """
+        return self._followers.of(self._state.version, (), self._find_followers)
+
+    def _find_followers(self) -> list[Demand]:
+        found = (
+            self._verdicts.following(Subject(pod))
+            for pod, asked in self._asked.values()
+            if pod.spec.preemption_policy == "Never"
+            and asked is not None
+            and self._verdicts.may_fit(asked, pod.spec.priority)
+        )
+        return [it for it in found if it]
 
     def _find_nominated(self) -> dict[Key, Demand]:
         """Find the pods for which a scheduler keeps room on a node, perhaps until others end there.

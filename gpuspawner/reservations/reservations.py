@@ -311,7 +311,10 @@ class Reservations:
 
         The room that the pod itself already has doesn't count against it.
         """
-        return all_keep_room(demand, *self._others(key), self._state.nodes)
+        promised, pending = self._others(key)
+        if any(it.below is not None for it in (demand, *promised, *pending)):
+            pending += self._pending.followers()
+        return all_keep_room(demand, promised, pending, self._state.nodes)
 
     def has_volumes(self, key: Key, demand: Demand) -> bool:
         """Whether no other pod may soon have a claim or a volume that this one needs."""

@@ -31,6 +31,7 @@ class Demand(msgspec.Struct, frozen=True):
         attachable: How many volumes each of its nodes can have, by node and CSI driver: drivers
             without a limit there are left out. If a node has one, ``requests`` has the number of
             the pod's volumes by the name of the driver, too.
+        follows: Whether it fits on no node and may end no pods, but takes what others free.
     """
 
     requests: Amounts
@@ -41,6 +42,7 @@ class Demand(msgspec.Struct, frozen=True):
     below: int | None = None
     priority: int | None = None
     attachable: Mapping[str, Mapping[str, int]] = {}
+    follows: bool = False
 
     def touches(self, other: "Demand") -> bool:
         """Whether there may be a node that both fit on, or a volume that both can take."""
@@ -102,16 +104,17 @@ def is_certain(demand: Demand, others: Collection[Demand], nodes: Mapping[str, N
     even that doesn't fill all nodes, one is left. No real placement fills more.
     """
     others = [other for other in others if not demand.outranks(other)]
-    near = [other for other in others if demand.touches(other)]
-    # More may end than is taken, and then those that fit elsewhere now fit there too. Of what the
-    # pod itself ends, nominated as it is, only those of a higher priority take something.
+    near = [other for other in others if demand.touches(other) and not other.follows]
+    # More may end than is taken, and then those that fit elsewhere now fit there too, or those that
+    # follow. Of what the pod itself ends, nominated as it is, only those of a higher priority take
+    # something.
     ends, comes = any(it.below is not None for it in near), demand.below is not None
     near += [
         it
         for it in others
         if (ends or (comes and (it.priority is None or it.outranks(demand))))
         and it.below is None
-        and not demand.touches(it)
+        and demand.touches(it) is it.follows
     ]
     if not near:
         return True

@@ -125,6 +125,15 @@ class Verdicts:
         find = partial(any, map(is_roomy, nodes))
         return self._roomy.of(self._state.version, (asked, priority), find)
 
+    def following(self, subject: Subject) -> Demand | None:
+        """Return the room that a pod may take once others have ended pods; None if it may do so."""
+        able = subject.pod.with_spec(preemption_policy="PreemptLowerPriority")
+        found = None if able == subject.pod else self.demand(structs.replace(subject, pod=able))
+        if found is None or found.below is None:
+            return None
+        requests, nodes, simple = found.requests, found.nodes, found.simple
+        return Demand(requests, nodes, simple, priority=found.below, follows=True)
+
     def demand_anywhere(self, subject: Subject) -> Demand:
         """Return the room that a pod may take if nobody knows on which node."""
         try:

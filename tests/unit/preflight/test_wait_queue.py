@@ -196,6 +196,28 @@ async def test_as_many_start_at_once_as_pods_of_lower_priority_make_way(nominate
     assert refused(await preflight.taking.take(proposal("more"))) in (Reason.TRY_AGAIN, Reason.BUSY)
 
 
+@pytest.mark.parametrize(
+    ("job", "starts"),
+    [
+        (pod("job", 1, priority=7, preemptionPolicy="Never"), False),
+        (pod("job", 2, priority=7, preemptionPolicy="Never"), True),
+        (pod("job", 1, priority=0, preemptionPolicy="Never"), True),
+    ],
+    ids=["would take it", "too large", "no higher priority"],
+)
+async def test_who_ends_no_pods_may_take_what_a_start_of_a_lower_priority_frees(
+    job: dict[str, object], starts: bool
+) -> None:
+    """As the class `high-priority-nonpreempting` in the documentation of Kubernetes."""
+    view = StillView(("Node", node("n", 1)), *PLACEHOLDERS[:1], ("Pod", job))
+    taken = Preflight(view).taking.take(proposal("mine"))
+
+    if starts:
+        assert isinstance(await taken, Start)
+    else:
+        (await waiting(taken)).cancel()
+
+
 async def test_a_start_that_preempts_leaves_room_that_it_cannot_take_to_others() -> None:
     elsewhere = labelled(node("m", 1), {"gpu": "t4"})
     preflight = preflight_on(("Node", node("n", 1)), *PLACEHOLDERS[:1], ("Node", elsewhere))
