@@ -33,7 +33,11 @@ _MOST_SAID = 100
 
 # DefaultTolerationSeconds adds these to every pod; they let it stay on a node, not be placed there.
 _OF_EVERY_POD = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
-_AS_WRITTEN = ("nodeSelector", "affinity", "overhead", "priorityClassName", "runtimeClassName")
+# Gates, because Kueue puts pods into its default queue, if their namespace has one.
+_AS_WRITTEN = (
+    "nodeSelector", "affinity", "overhead", "priorityClassName", "runtimeClassName",
+    "resourceClaims", "schedulingGates",
+)  # fmt: skip
 
 Answer = Manifest | Rejection | None
 """The pod as admission leaves it, its rejection, or None if neither is known."""

@@ -195,6 +195,23 @@ async def test_admission_is_asked_only_until_it_has_shown_that_kueue_holds_pods_
     assert unmanaged.asked == 3
 
 
+class DefaultQueue(Kueue):
+    """Admission as Kueue's webhook puts pods that name no queue into a namespace's default one."""
+
+    async def admit(self, namespace: str, pod: Any) -> Any:
+        gated = await super().admit(namespace, pod)
+        return {**gated, "metadata": {**pod["metadata"], **LABELLED}}
+
+
+async def test_who_gets_the_default_queue_waits_there_however_full_the_nodes_are() -> None:
+    preflight = Preflight(viewed(NODES, quota(2, used=2), on=(FOUR, OTHER)))
+    admission = DefaultQueue(manages=True)
+
+    for user in ("ann", "bob"):
+        made = Proposal(NAMESPACE, f"jupyter-{user}", pod(f"jupyter-{user}"), Grant(A100, 1))
+        assert place_in_queue(await preflight.begin(made, admission))
+
+
 async def test_kueue_s_gates_leave_a_verdict() -> None:
     own = in_queue(schedulingGates=GATES)
 
