@@ -55,6 +55,22 @@ class PendingPods:
             *(it for key, it in nominated.items() if key not in known),
         ]
 
+    def _find_nominated(self) -> dict[Key, Demand]:
+        """Find the pods for which a scheduler keeps room on a node, perhaps until others end there.
+
+        The evaluation counts them for a pod of theirs and no lower priority; but one node's room
+        may be promised to two pods that fit beside them.
+        """
+        if not self._state.has_nominations:  # thousands of pods may be pending
+            return {}
+        return {
+            pod.metadata.key: self._verdicts.demand_on(Subject(pod), node)
+            for pod in self._state.unbound_pods.values()
+            if (node := pod.status.nominated_node_name)
+            and pod.metadata.deletion_timestamp is None
+            and (pod.spec.scheduler_name or DEFAULT_SCHEDULER) in self._state.rules.schedulers
+        }
+
     def followers(self) -> list[Demand]:
         """Return what pods may take that end no others, of the room that others free.
 
@@ -72,22 +88,6 @@ class PendingPods:
             and self._verdicts.may_fit(asked, pod.spec.priority)
         )
         return [it for it in found if it]
-
-    def _find_nominated(self) -> dict[Key, Demand]:
-        """Find the pods for which a scheduler keeps room on a node, perhaps until others end there.
-
-        The evaluation counts them for a pod of theirs and no lower priority; but one node's room
-        may be promised to two pods that fit beside them.
-        """
-        if not self._state.has_nominations:  # thousands of pods may be pending
-            return {}
-        return {
-            pod.metadata.key: self._verdicts.demand_on(Subject(pod), node)
-            for pod in self._state.unbound_pods.values()
-            if (node := pod.status.nominated_node_name)
-            and pod.metadata.deletion_timestamp is None
-            and (pod.spec.scheduler_name or DEFAULT_SCHEDULER) in self._state.rules.schedulers
-        }
 
     def _find(self) -> dict[_PodId, Demand]:
         """Find the pods that fit at this moment, or once the scheduler has ended others."""

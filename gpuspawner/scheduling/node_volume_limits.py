@@ -52,7 +52,9 @@ class VolumeLimits:
             self._count_claim(native, claim, {})
         for volume in pod.spec.volumes or ():
             _count_inline(self._new, volume)
-        self.drivers = frozenset(driver for driver, _ in self._new)
+        self.asked = _by_driver(self._new)
+        """The number of the pod's volumes of each driver."""
+        self.drivers = frozenset(self.asked)
         """The drivers of the pod's volumes."""
         self._migrated = self.drivers - _by_driver(native).keys()
         """Those of them that only in-tree disks need."""
@@ -106,8 +108,6 @@ class VolumeLimits:
 
     def beyond(self, node: NodeInfo) -> bool:
         """Return whether the pod's volumes alone exceed a limit of a node."""
-        if not self._new:
-            return False
         limits = self._storage.volume_limits(node.name)
         return any(number > limits.get(driver, number) for driver, number in self.asked.items())
 
@@ -132,11 +132,6 @@ class VolumeLimits:
             for driver, number in self.asked.items()
             if driver in limits
         }
-
-    @property
-    def asked(self) -> Mapping[str, int]:
-        """The number of the pod's volumes of each driver."""
-        return _by_driver(self._new)
 
     def _attached(self, pods: Iterable[PodInfo]) -> _Attached:
         attached: _Attached = set()
