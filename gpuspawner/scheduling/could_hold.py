@@ -104,8 +104,6 @@ def _selected(filters: Filters, node: NodeInfo) -> bool:
 
 def healthy(node: NodeInfo) -> Amounts:
     """Return the allocatable resources of a node as if all its devices were healthy."""
-    amounts = dict(node.allocatable)
-    for resource, amount in node.capacity.items():
-        if is_device(resource) and amount > amounts.get(resource, 0):
-            amounts[resource] = amount
-    return amounts
+    known = node.allocatable
+    devices = {resource: it for resource, it in node.capacity.items() if is_device(resource)}
+    return {**known, **{it: max(amount, known.get(it, 0)) for it, amount in devices.items()}}

@@ -85,12 +85,8 @@ class VolumeLimits:
         if all(limits.get(driver, most) >= most for driver in self.drivers):
             return None
         pods = [pod for key, pod in node.claimants.items() if key not in removed]
-        attached = self._attached((*pods, *more))
-        new = self._new - attached
-        if not new:
-            return None
-        counts = _by_driver(attached | self._attachments(node.name))
-        for driver, number in sorted(_by_driver(new).items()):
+        attached, counts = self.attached_to(node.name, (*pods, *more))
+        for driver, number in sorted(_by_driver(self._new - attached).items()):
             if driver in limits and counts[driver] + number > limits[driver]:
                 return TooManyVolumes(driver, limits[driver])
         return None
@@ -111,10 +107,10 @@ class VolumeLimits:
         limits = self._storage.volume_limits(node.name)
         return any(number > limits.get(driver, number) for driver, number in self.asked.items())
 
-    def attached_to(self, node: NodeInfo) -> tuple[_Attached, Counter[str]]:
+    def attached_to(self, node: str, pods: Iterable[PodInfo]) -> tuple[_Attached, Counter[str]]:
         """Return the volumes of a node's pods, and how many of each driver it has attached."""
-        attached = self._attached(node.claimants.values())
-        return attached, _by_driver(attached | self._attachments(node.name))
+        attached = self._attached(pods)
+        return attached, _by_driver(attached | self._attachments(node))
 
     def left(self, node: str, attached: _Attached, counts: Mapping[str, int]) -> dict[str, int]:
         """Return how many volumes of the pod's drivers a node can have, of those with a limit.

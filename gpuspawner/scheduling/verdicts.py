@@ -179,7 +179,8 @@ class Verdicts:
         state, found = self._state, dict[str, dict[str, int]]()
         for name in sorted(nodes) if limits.needed and len(nodes) <= _FEW else ():
             if state.storage.volume_limits(name):
-                count = partial(limits.attached_to, state.nodes[name])
+                pods = state.nodes[name].claimants.values()
+                count = partial(limits.attached_to, name, pods)
                 left = limits.left(name, *self._attached.of(state.version, name, count))
                 found |= {name: left} if left else {}
         return found
@@ -272,8 +273,9 @@ class Verdicts:
         storage, namespace = self._state.storage, subject.pod.metadata.namespace
         name = volume.persistent_volume_claim.claim_name
         claim = storage.get(PersistentVolumeClaim, name, namespace)
-        if claim is None and (new := _new_claim(subject, name)) is not None:
-            claim = with_default_class(new, storage)
+        if claim is None:
+            new = (it for it in new_claims(subject) if it.metadata.name == name)
+            claim = next((with_default_class(it, storage) for it in new), None)
         if claim is None:
             return None
         alone = name if ONE_POD in (claim.spec.access_modes or ()) else ""
@@ -286,10 +288,6 @@ class Verdicts:
 def new_claims(subject: Subject) -> list[PersistentVolumeClaim]:
     """Return the claims that will exist before the pod."""
     return [strict_convert(it, PersistentVolumeClaim) for it in subject.new_claims]
-
-
-def _new_claim(subject: Subject, name: str) -> PersistentVolumeClaim | None:
-    return next((it for it in new_claims(subject) if it.metadata.name == name), None)
 
 
 def is_simple(pod: Pod) -> bool:
