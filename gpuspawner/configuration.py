@@ -109,6 +109,9 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
             announcements.announce(JupyterHub.instance(), running, settings.language)
             _keep_record(JupyterHub.instance(), running, settings)
             if running.line is not None:
+                from gpuspawner.web import line  # only hubs with a line load it
+
+                line.serve(JupyterHub.instance())
                 running.run(running.line.resume(running.view))
         tornado_settings = c.JupyterHub.get("tornado_settings")
         startup_report.begin(running, settings, _schedulers(settings), tornado_settings)

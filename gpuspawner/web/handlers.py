@@ -19,7 +19,6 @@ from gpuspawner.compat.jupyterhub import add_handlers
 from gpuspawner.form.addresses import (
     DECISION,
     FILES,
-    LINE,
     SCHEMA,
     STATES,
     STOP,
@@ -39,8 +38,7 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.answers import decision, states
-from gpuspawner.web.base_handler import AboutAServer
-from gpuspawner.web.line import LineHandler, WaitingHandler
+from gpuspawner.web.base_handler import AboutAServer, Answering
 from gpuspawner.web.rate_limits import Questions, counted
 from gpuspawner.web.stream.handler import StreamHandler
 
@@ -168,6 +166,19 @@ class SchemaHandler(AboutAServer):
             self.answer(in_schema(options.schema(entitlement.offers), accelerators.runtime.line))
 
 
+class WaitingHandler(Answering):
+    """Serves how many servers wait in line; never whose."""
+
+    async def get(self) -> None:
+        """Send the numbers to everybody who has logged in, as the form does."""
+        if self.current_user is None:
+            raise web.HTTPError(403)
+        running = runtime.running()
+        waiting, offered = running.preflight.line, running.offers.accelerators
+        each = {key: count for key, count in waiting.waiting().items() if key in offered}
+        self.answer({"servers": len(waiting), "accelerators": each})
+
+
 class StaticHandler(web.StaticFileHandler):
     """Serves the script and the style sheet, to everybody."""
 
@@ -185,7 +196,6 @@ _HANDLERS = (
     (DECISION, DecisionHandler),
     (SCHEMA, SchemaHandler),
     (STOP, StopHandler),
-    (LINE, LineHandler),
     (WAITING, WaitingHandler),
     (FILES, StaticHandler, {"path": str(STATIC)}),
 )

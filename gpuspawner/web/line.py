@@ -1,4 +1,7 @@
-"""The page of somebody who waits in line: what is free instead, and a way to leave."""
+"""The page of somebody who waits in line: what is free instead, and a way to leave.
+
+Only hubs with a line load it.
+"""
 
 import time
 from asyncio import sleep
@@ -11,12 +14,12 @@ from tornado import web
 from tornado.httputil import url_concat
 
 from gpuspawner import runtime
-from gpuspawner.form.addresses import line, live, pending, spawn
+from gpuspawner.compat.jupyterhub import add_handlers, has_handler
+from gpuspawner.form.addresses import LINE, line, live, pending, spawn
 from gpuspawner.form.alternative_button import INSTEAD
 from gpuspawner.form.render import buttons_instead, render_line
 from gpuspawner.form.view_model import Button, LineView
 from gpuspawner.start.host import set_locale
-from gpuspawner.web.base_handler import Answering
 from gpuspawner.web.rate_limits import Questions, counted
 
 if TYPE_CHECKING:
@@ -34,19 +37,6 @@ _PAGE = """{% extends "page.html" %}
 """
 _PATIENCE = 5.0
 """How long the browser waits until the hub has ended the start, in seconds."""
-
-
-class WaitingHandler(Answering):
-    """Serves how many servers wait in line; never whose."""
-
-    async def get(self) -> None:
-        """Send the numbers to everybody who has logged in, as the form does."""
-        if self.current_user is None:
-            raise web.HTTPError(403)
-        running = runtime.running()
-        waiting, offered = running.preflight.line, running.offers.accelerators
-        each = {key: count for key, count in waiting.waiting().items() if key in offered}
-        self.answer({"servers": len(waiting), "accelerators": each})
 
 
 class LineHandler(BaseHandler):  # type: ignore[misc]
@@ -136,3 +126,12 @@ async def _until_ended(spawner: Any) -> None:
     deadline = time.monotonic() + _PATIENCE
     while spawner.pending and time.monotonic() < deadline:  # noqa: ASYNC110, see above
         await sleep(0.1)
+
+
+HANDLERS = ((LINE, LineHandler),)
+
+
+def serve(hub: Any) -> None:
+    """Add the page to a `JupyterHub`, once."""
+    if not has_handler(hub, LINE):
+        add_handlers(hub, HANDLERS)

@@ -28,6 +28,7 @@ MODULES = (
     "scaling.declared",
     "scaling.growing",
     "scaling.karpenter",
+    "web.line",
 )
 """What else a hub does without as long as its configuration and its cluster have no use for it."""
 MOST_LINES = 36_000

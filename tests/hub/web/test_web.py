@@ -17,6 +17,7 @@ c.JupyterHub.allow_named_servers = True
 c.GPUSpawner.accelerators = {"t4": {
     "display_name": "Tesla T4", "counts": [1, 2, 4], "node_selector": {"gpu": "web-t4"}}}
 c.GPUSpawner.memory_choices = ["1Gi", "16Gi", "64Gi"]
+c.GPUSpawner.queue = True
 """
 SCOPES = {
     "reader": "read:servers",

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from gpuspawner.use import gpus_page
-from gpuspawner.web import handlers
+from gpuspawner.web import handlers, line
 from gpuspawner.web.rate_limits import Questions
 
-SERVED = (*handlers._HANDLERS, *gpus_page.HANDLERS)
+SERVED = (*handlers._HANDLERS, *line.HANDLERS, *gpus_page.HANDLERS)
 
 
 def about_servers() -> Iterator[Any]:
