@@ -222,10 +222,15 @@ class AwaitedNode:
             case Coming() as coming:
                 clock.is_coming(coming)
             case Refused(source, said) as no if clock.coming_by in (None, source):
-                is_early = no.is_of_round and len(self._view.state.unbound_pods) > 1
+                is_early = no.is_of_round and self._is_one_of_several()
                 clock.is_refused(source, self._why(source, said), is_early=is_early)
             case Obstacle() as failed:
                 clock.failed = failed
+
+    def _is_one_of_several(self) -> bool:
+        """Whether other pods need nodes, too; not those that gates hold back, for example."""
+        pods, own = self._view.state.unbound_pods.items(), "/".join(self._proposal.key)
+        return any(key != own and is_unschedulable(pod) for key, pod in pods)
 
     def _why(self, source: Source, said: Obstacle) -> Obstacle:
         """Return why an autoscaler adds no node, also if it tried, and that failed.
@@ -307,8 +312,9 @@ class _Clock:
         self._refusals.clear()
 
     def is_refused(self, source: Source, why: Obstacle, *, is_early: bool) -> None:
-        """Note a no; an early one counts only if no yes comes within a trial."""
+        """Note a no; an early one counts only if no yes comes within a trial of the first."""
         at = time.monotonic() + (self._trial if is_early else 0.0)
+        at = min(at, self._refusals.get(source, (at,))[0])
         self.coming_by, self._refusals[source] = None, (at, why)
         self._deadline = max(self._deadline, at)
 
@@ -370,7 +376,8 @@ class _Clock:
     def why(self) -> Obstacle:
         """Return why no node came in time."""
         is_in_vain = self._is_known or self.pool or self.coming_by
-        return self.failed or Obstacle(WhyNoNode.IN_VAIN if is_in_vain else WhyNoNode.NO_ANSWER)
+        silence = Obstacle(WhyNoNode.IN_VAIN if is_in_vain else WhyNoNode.NO_ANSWER)
+        return self.failed or next((why for _, why in self._refusals.values()), silence)
 
 
 def _is_taken(refusal: Refuse) -> bool:

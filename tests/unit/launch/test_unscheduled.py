@@ -319,13 +319,21 @@ async def test_karpenters_no_after_a_nodeclaim_says_what_became_of_the_claim(
         assert whys(await world.refusal()) == [why]
 
 
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+def rival(reason: str = "Unschedulable") -> dict[str, object]:
+    """Another pod that waits."""
+    return {**pod("b"), "status": {"conditions": [{**UNSCHEDULABLE, "reason": reason}]}}
+
+
 @pytest.mark.parametrize("wait", [MayScaleUp(Source.KARPENTER), CanScaleUp(0, None, 5)])
 async def test_karpenters_no_counts_only_after_its_next_rounds_if_other_pods_wait_too(
     clock, wait
 ) -> None:
     async with World(wait, provider="") as world:
         world.grows()
-        world.view.put("Pod", pod("b"))
+        world.view.put("Pod", rival())
         began = clock.now
         await world.hears("FailedScheduling", OVER_LIMIT)
 
@@ -337,7 +345,7 @@ async def test_karpenters_no_counts_only_after_its_next_rounds_if_other_pods_wai
 async def test_karpenters_next_round_brings_a_node_after_a_no() -> None:
     async with World(MayScaleUp(Source.KARPENTER), provider="") as world:
         world.grows()
-        world.view.put("Pod", pod("b"))
+        world.view.put("Pod", rival())
         await world.hears("FailedScheduling", OVER_LIMIT)
         assert await world.still_waits(TRIAL_SECONDS / 2)
         await world.hears("Nominated", "Pod should schedule on: nodeclaim/a-x")
@@ -345,9 +353,37 @@ async def test_karpenters_next_round_brings_a_node_after_a_no() -> None:
         assert await world.still_waits(5 * TRIAL_SECONDS)
 
 
-async def test_without_other_pods_karpenters_no_counts_at_once(clock) -> None:
+async def test_karpenters_no_counts_in_the_end_if_it_says_so_again_and_again(clock) -> None:
+    """It does each five minutes; a trial may be longer."""
     async with World(MayScaleUp(Source.KARPENTER), provider="") as world:
         world.grows()
+        world.view.put("Pod", rival())
+        began = clock.now
+        for _ in range(4):
+            await world.hears("FailedScheduling", OVER_LIMIT)
+            await asyncio.sleep(TRIAL_SECONDS / 2)
+
+        assert whys(await world.refusal()) == [WhyNoNode.LIMIT]
+        assert clock.now - began <= 2 * TRIAL_SECONDS
+
+
+async def test_a_start_that_ends_before_karpenters_next_rounds_says_what_karpenter_said() -> None:
+    async with World(MayScaleUp(Source.KARPENTER), provider="") as world:
+        world.grows()
+        world.view.put("Pod", rival())
+        task = asyncio.create_task(world.in_vain(most=TRIAL_SECONDS / 2))
+        await settle()
+        await world.hears("FailedScheduling", OVER_LIMIT)
+
+        assert whys(await task) == [WhyNoNode.LIMIT]
+
+
+@pytest.mark.parametrize("others", [[], [rival("SchedulingGated")]])
+async def test_without_other_pods_karpenters_no_counts_at_once(clock, others) -> None:
+    async with World(MayScaleUp(Source.KARPENTER), provider="") as world:
+        world.grows()
+        for other in others:
+            world.view.put("Pod", other)
         began = clock.now
         await world.hears("FailedScheduling", OVER_LIMIT)
 
@@ -582,8 +618,6 @@ async def test_a_pod_that_kueue_sends_to_a_node_with_room_waits_for_no_other() -
 
 
 # Room that was promised
-
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 
 def pending(name, **status):
