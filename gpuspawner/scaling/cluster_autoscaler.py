@@ -15,6 +15,7 @@ import msgspec
 from gpuspawner.cluster.autoscaler_objects import AutoscalerObjects
 from gpuspawner.kube.caches import Recent, UntilChanged
 from gpuspawner.kube.nodes import Node
+from gpuspawner.offers.vendors import INSTANCE_TYPE
 from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.cluster_autoscaler_status import (
     NodeGroup,
@@ -124,7 +125,7 @@ class NodeGroups:
         there = max(counts.registered.total - counts.registered.being_deleted, its.count)
         missing = target - counts.long_unregistered - there
         joining = min(max(0, missing), _MOST_JOINING)
-        coming = [arriving(node, models[0]) for node in starting] if models else []
+        coming = [arriving(node, _model(node, models)) for node in starting] if models else []
         return Growth(
             source=Source.CLUSTER_AUTOSCALER,
             pool=group.name,
@@ -187,6 +188,12 @@ class NodeGroups:
             else:
                 of_group.settled[its.kind] = node
         return members
+
+
+def _model(node: NodeInfo, models: Sequence[NodeInfo]) -> NodeInfo:
+    """Return a model of the same type as a starting node, if there is one."""
+    its_type = node.labels.get(INSTANCE_TYPE)
+    return next((it for it in models if it.labels.get(INSTANCE_TYPE) == its_type), models[0])
 
 
 _STRANGERS = ""

@@ -176,11 +176,14 @@ def _lasting_labels(node: NodeInfo) -> frozenset[tuple[str, str]]:
 def arriving(present: NodeInfo, model: NodeInfo) -> NodeInfo:
     """Return a present node that is still starting, as it will be: with what *model* has.
 
-    Pods that are already bound to it keep their room.
+    Pods that are already bound to it keep their room. Another type may have other GPUs, so what is
+    discovered is then unknown.
     """
     node = new_node(present.name, present.labels, present.lasting_taints, model.allocatable)
-    discovered = {it: of for it, of in model.labels.items() if it.startswith(DISCOVERED)}
-    node.labels = {**discovered, **present.labels}
+    node.labels = dict(present.labels)
+    if model.labels.get(INSTANCE_TYPE) == present.labels.get(INSTANCE_TYPE):
+        discovered = {it: of for it, of in model.labels.items() if it.startswith(DISCOVERED)}
+        node.labels = {**discovered, **present.labels}
     bound = {**present.requested, PODS: len(present.pods)}
     staying = {**present.staying_requested, PODS: present.staying}
     for resource, amount in bound.items():

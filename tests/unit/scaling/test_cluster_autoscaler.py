@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from unittest.mock import Mock
 
 import msgspec
@@ -153,6 +154,27 @@ def test_a_node_whose_gpus_are_not_labelled_yet_is_on_its_way() -> None:
     first = look(group(target=1, most=1, registered=1), nodes=(young,), asked=asked)
 
     assert (short(found), first) == (CanScaleUp, SOON)
+
+
+@pytest.mark.parametrize("others", [("g4dn.xlarge", "g5.xlarge"), ("g5.xlarge", "g4dn.xlarge")])
+def test_a_node_whose_gpus_are_not_labelled_yet_is_like_the_others_of_its_type(others) -> None:
+    """A group of several types may make machines with different GPUs."""
+    products, kind = (
+        {"g4dn.xlarge": "Tesla-T4", "g5.xlarge": "A10G"},
+        "node.kubernetes.io/instance-type",
+    )
+    selectors = {it: {"nvidia.com/gpu.product": of} for it, of in products.items()}
+    settled = [member(it, labels={kind: it, **selectors[it]}) for it in others]
+    now = datetime.now(UTC).isoformat()
+    young = member("young", labels={kind: "g5.xlarge"}, created=now, unschedulable=False)
+
+    def found(wanted: str, *nodes: Any) -> object:
+        full = group(target=3, most=3, registered=3)
+        return short(look(full, nodes=(*nodes, young), asked=asks(selector=selectors[wanted])))
+
+    assert found("g5.xlarge", *settled) == CanScaleUp
+    assert found("g4dn.xlarge", *settled) == [WhyNoNode.AT_MAXIMUM]
+    assert found("g4dn.xlarge", settled[others.index("g4dn.xlarge")]) == [WhyNoNode.AT_MAXIMUM]
 
 
 def test_a_starting_node_of_no_known_group_may_be_the_one_that_is_expected() -> None:
