@@ -235,10 +235,11 @@ class Watcher:
         has_no_core = error.status == _ABSENT and not self._kind.api
         self._retries.fail(is_away=error.is_away or has_no_core)
         self._is_behind = True
-        if self._is_listed_in_doubt and error.status == _FORBIDDEN:
-            # It may be listed but not watched: each list would be followed by the next one.
-            error.retry_after = self._backoff.unhurried().last_if_refused
         if self._has_lost_history(error):
+            if self._is_listed_in_doubt and error.status == _FORBIDDEN:
+                # It may be listed but not watched: each list would be followed by the next one.
+                error.retry_after = self._backoff.unhurried().last_if_refused
+                self._is_listed_in_doubt = False
             self._version, self._is_absent = None, error.status == _ABSENT
             return Lost(error.alone(), gap=True)
         return Lost(error.alone(), gap=self._version is None and not self._is_absent)
@@ -306,7 +307,7 @@ class Watcher:
         if not version:
             raise RequestError("the list has no resourceVersion to watch from")
         self._version, self._is_behind = version, False
-        self._is_listed_in_doubt = self._doubt_since is not None
+        self._is_listed_in_doubt, self._doubt_since = self._doubt_since is not None, None
         yield ListEnd()
 
     async def _watch(self, version: str) -> AsyncGenerator[Signal, None]:

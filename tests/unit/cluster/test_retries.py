@@ -105,6 +105,28 @@ async def test_what_may_be_listed_but_not_watched_is_listed_seldom() -> None:
     assert [it.error.retry_after for it in lost] == [0, *[10 * FAST.last_retry] * 2]
 
 
+async def test_a_watch_that_is_forbidden_once_after_a_list_is_opened_again_soon() -> None:
+    """One of several API servers has just started, and forbids what the others allow."""
+    change = watch(event("ADDED", obj("b", "8")), hold=True)
+    server = ScriptedServer(things=[failure(403), page(version="7"), failure(403), change])
+
+    signals = await signals_of(server, 5)
+
+    lost = [it for it in signals if isinstance(it, Lost)]
+    assert [(it.gap, it.error.retry_after) for it in lost] == [(True, 0), (False, 0)]
+    assert server.queries[-1]["resourceVersion"] == "7"
+
+
+async def test_what_is_forbidden_after_a_list_that_led_to_no_watch_is_asked_for_as_ever() -> None:
+    refused = failure(403)
+    server = ScriptedServer(things=[page(), refused, page(), *[refused] * 3])
+
+    signals = await signals_of(server, 8, replace(FAST, doubt=0.0))
+
+    waits = [it.error.retry_after for it in signals if isinstance(it, Lost)]
+    assert waits == [0, 10 * FAST.last_retry, 0, 0]
+
+
 async def test_an_absent_api_is_not_asked_for_all_the_time(waits) -> None:
     await signals_of(ScriptedServer(things=[failure(404)] * 5), 5)
 
