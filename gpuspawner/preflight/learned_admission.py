@@ -34,21 +34,24 @@ class LearnedAdmission:
         self._supposed: set[str | None] = set()
         """The accelerators for which only samples were tried."""
         self._verifying: set[asyncio.Task[object]] = set()
-        self._held_back: set[str] = set()
-        """The namespaces in which Kueue has held the last pod back that named a queue."""
+        self._held_back: dict[str, bool] = {}
+        """By namespace, whether Kueue has held the last pod back that named a queue."""
 
     @property
     def version(self) -> object:
         """Changes with what decides whether admission is asked."""
-        return frozenset(self._changes.items()), frozenset(self._held_back)
+        return frozenset(self._changes.items()), frozenset(self._held_back.items())
 
     def may_change(self, grant: Grant) -> bool:
         """Whether admission may change a pod with this accelerator, as far as anybody knows."""
         return self._changes.get(_model(grant), True)
 
-    def holds_back(self, proposal: Proposal) -> bool:
-        """Whether Kueue has a queue for a pod, and has held the last one of its namespace back."""
-        return bool(proposal.queue) and proposal.namespace in self._held_back
+    def holds_back(self, proposal: Proposal) -> bool | None:
+        """Whether Kueue has a queue for a pod, and has held the last one of its namespace back.
+
+        None if the pod names a queue, and nobody knows yet.
+        """
+        return self._held_back.get(proposal.namespace) if proposal.queue else False
 
     async def admitted(
         self, proposal: Proposal, admission: Admission
@@ -113,8 +116,7 @@ class LearnedAdmission:
         changed = changes(proposal.pod, admitted.pod)
         self._changes[model] = self._changes.get(model, False) or changed
         if proposal.queue:
-            change = self._held_back.add if admitted.queue else self._held_back.discard
-            change(proposal.namespace)
+            self._held_back[proposal.namespace] = bool(admitted.queue)
         self.placements.admit(proposal.kind, added_tolerations(proposal.pod, admitted.pod))
 
 

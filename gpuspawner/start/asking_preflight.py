@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace as change
 
 from kubernetes_asyncio.client.rest import ApiException
@@ -25,6 +25,7 @@ from gpuspawner.preflight.decision import (
 from gpuspawner.preflight.dry_runs import Admission, TooManyDryRunsError
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Of, read
+from gpuspawner.start import connection
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import policing
 from gpuspawner.start.refusal import Refusal, is_to_pass
@@ -148,10 +149,16 @@ async def may_wait(spawner: Host, choice: Choice) -> bool:
 
 
 async def _may_wait(spawner: Host, choice: Choice) -> bool:
-    current = runtime.current(spawner)
-    if current.line is None or current.preflight.learned.holds_back(choice.proposal):
+    current, proposal = runtime.current(spawner), choice.proposal
+    if current.line is None:
+        return False
+    learned = current.preflight.learned
+    if learned.holds_back(proposal) is None:  # the hub has just started, for example
+        with suppress(TooManyDryRunsError):
+            await learned.admitted(proposal, connection.admission(spawner, current.dry_runs))
+    if learned.holds_back(proposal):
         return False  # Kueue's line is enough
-    accelerator, rules = choice.proposal.grant.accelerator, current.line.rules
+    accelerator, rules = proposal.grant.accelerator, current.line.rules
     if not rules.allow(accelerator.key if accelerator else None, choice.profile):
         return False
     return rules.policies is None or await policing(spawner, current).applies(rules.policies)

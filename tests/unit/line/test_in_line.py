@@ -222,11 +222,15 @@ async def test_who_doesnt_wish_to_wait_is_refused(hub_with) -> None:
 
 
 def beside_kueue(hub: StillHub) -> Waiting:
-    """The namespace has Kueue's default queue: the one for Jobs, for example."""
     alice = Waiting(hub, True)
-    default = local_queue("default", alice.spawner.namespace, "team-a")
-    known(default, pool("team-a", {"nominalQuota": "2"}), flavor(), store=hub.view.queues)
+    name_queue(hub, alice.spawner)
     return alice
+
+
+def name_queue(hub: StillHub, spawner: GPUSpawner) -> None:
+    """The namespace has Kueue's default queue: the one for Jobs, for example."""
+    default = local_queue("default", spawner.namespace, "team-a")
+    known(default, pool("team-a", {"nominalQuota": "2"}), flavor(), store=hub.view.queues)
 
 
 async def test_the_line_is_also_for_pods_with_a_queue_that_kueue_leaves_alone(hub_with) -> None:
@@ -253,6 +257,30 @@ async def test_kueue_s_queue_is_enough_for_pods_that_it_holds_back(hub_with) -> 
 
     await alice.starts()
     assert not alice.place.has_waited
+
+
+@pytest.mark.parametrize("is_held", [True, False], ids=["held back", "left alone"])
+async def test_who_waits_for_a_limit_is_in_one_line_also_before_the_hub_knows_of_kueue(
+    hub_with, is_held
+) -> None:
+    """Nothing is learned when the hub has just started."""
+    hub = hub_with(*FULL)
+    gates = {"schedulingGates": [{"name": ADMISSION}]} if is_held else {}
+    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], **gates}}
+    course = Course(hub)
+    alice = course.spawner({"course": {"gpus_per_user": 1}}, queue=True)
+    name_queue(hub, alice)
+    course.put(alice, "alice", "train", 1)
+    alice.user_options = {"accelerator": "t4", "gpus": 1, "wait": True}
+    start = asyncio.ensure_future(alice.run_pre_spawn_hook())
+    await asyncio.sleep(60)
+
+    assert alice.gpuspawner_gates.turn.is_on != is_held
+    start.cancel()
+    if is_held:
+        with pytest.raises(Refusal) as refusal:
+            await start
+        assert (refusal.value.slug, refusal.value.on_form.place) == (LIMIT, 0)
 
 
 async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(
