@@ -309,7 +309,7 @@ class _Clock:
         self.pool, self.coming_by = coming.pool, coming.source
         self.claim, self._claimed_at, self.failed = coming.claim, time.monotonic(), None
         self._deadline = self._last
-        self._refusals.clear()
+        self._refusals.pop(coming.source, None)
 
     def is_refused(self, source: Source, why: Obstacle, *, is_early: bool) -> None:
         """Note a no; an early one counts only if no yes comes within a trial of the first."""
@@ -319,8 +319,8 @@ class _Clock:
         self._deadline = max(self._deadline, at)
 
     def take_refusals(self) -> list[tuple[Source, Obstacle]]:
-        """Return what counts as a no from now on."""
-        now = time.monotonic()
+        """Return what counts as a no from now on; nothing while another autoscaler's node comes."""
+        now = time.monotonic() if self.coming_by is None else -math.inf
         due = [(source, why) for source, (at, why) in self._refusals.items() if now >= at]
         for source, _ in due:
             del self._refusals[source]
@@ -377,7 +377,8 @@ class _Clock:
         """Return why no node came in time."""
         is_in_vain = self._is_known or self.pool or self.coming_by
         silence = Obstacle(WhyNoNode.IN_VAIN if is_in_vain else WhyNoNode.NO_ANSWER)
-        return self.failed or next((why for _, why in self._refusals.values()), silence)
+        said = () if self.coming_by else self._refusals.values()
+        return self.failed or next((why for _, why in said), silence)
 
 
 def _is_taken(refusal: Refuse) -> bool:

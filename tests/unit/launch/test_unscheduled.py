@@ -342,6 +342,20 @@ async def test_karpenters_no_counts_only_after_its_next_rounds_if_other_pods_wai
         assert whys(world.preflight.decider.check(proposal("c"))) == [WhyNoNode.LIMIT]
 
 
+async def test_another_autoscalers_yes_leaves_karpenters_no_for_when_that_one_fails(clock) -> None:
+    async with World(MayScaleUp(Source.KARPENTER), provider="") as world:
+        world.grows()
+        world.view.put("Pod", rival())
+        await world.hears("FailedScheduling", OVER_LIMIT)
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+        assert await world.still_waits(5 * TRIAL_SECONDS)
+        began = clock.now
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+
+        assert WhyNoNode.LIMIT in whys(await world.refusal())
+        assert clock.now - began <= 2
+
+
 async def test_karpenters_next_round_brings_a_node_after_a_no() -> None:
     async with World(MayScaleUp(Source.KARPENTER), provider="") as world:
         world.grows()
