@@ -1,5 +1,6 @@
 """What one server is chosen from, and the form that shows it."""
 
+import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -8,13 +9,13 @@ from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.accelerators import Accelerators
-from gpuspawner.gates.administrators_form import PLACE
+from gpuspawner.gates.administrators_form import PATIENCE, PLACE
 from gpuspawner.launch.announcements import last_server
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks, request_options, submitted_form
-from gpuspawner.start.host import Host, set_locale
+from gpuspawner.start.host import Host, log_name, set_locale
 from gpuspawner.start.policing import Policing
-from gpuspawner.start.refusal import invalid, reporting
+from gpuspawner.start.refusal import invalid, is_to_pass, reporting
 from gpuspawner.start.source import Choice, ServerSource
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Sources:
         self._runtime = runtime
         self._policing = policing
         self._accelerators = Accelerators(spawner, stock, runtime, policing)
+        self._learning = asyncio.Lock()  # hooks need not stand to run twice at once
 
     @property
     def current(self) -> ServerSource:
@@ -73,9 +75,23 @@ class Sources:
         return None if theirs else self._accelerators
 
     async def know_auth_state(self) -> None:
-        """Run the ``auth_state_hook`` once: functions of profiles and policies may need it."""
-        if not self.knows_auth_state:
-            await jupyterhub.tell_auth_state(self._spawner)
+        """Run the ``auth_state_hook`` once: functions of profiles and policies may need it.
+
+        If it fails or hangs, KubeSpawner's behaviour stays: it runs again for the start. It may
+        read the spawner's handler, which the hub sets for a page and a start only.
+
+        Raises:
+            HTTPError: The hook answers so, and would for the start.
+        """
+        try:
+            async with asyncio.timeout(PATIENCE), self._learning:
+                if not self.knows_auth_state:
+                    await jupyterhub.tell_auth_state(self._spawner)
+        except Exception as error:
+            if is_to_pass(error):
+                raise
+            told = "The auth_state_hook failed for the form of %s: %r"
+            self._spawner.log.warning(told, log_name(self._spawner), error)
 
     async def resolve(self, raw: object) -> Choice:
         """Read options as sent, by the source that counts.

@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 import pytest
+from tornado import web
 
 from gpuspawner.form.alternative_button import KEPT
 from gpuspawner.gates import form_gate
@@ -381,3 +382,43 @@ async def test_a_form_runs_no_auth_state_hook_that_the_hub_has_run_for_the_spawn
         await spawner.run_options_from_form({})
 
     assert ran == [{"groups": []}]
+
+
+@pytest.mark.parametrize("reads", [lambda it: it.handler.request, lambda _: asyncio.sleep(9)])
+async def test_an_auth_state_hook_that_needs_a_page_or_hangs_keeps_nobody_from_a_start(
+    hub_with, caplog, monkeypatch, reads
+) -> None:
+    """The hub runs it again for the start; only then, and for a page, it sets the handler."""
+    monkeypatch.setattr("gpuspawner.gates.sources.PATIENCE", 0.01)
+    spawner = hub_with(*NODES).spawner(auth_state_hook=lambda it, _: reads(it))
+
+    with caplog.at_level(logging.WARNING):
+        assert await spawner.gpuspawner_gates.sources.offered() is not None
+        assert await spawner.run_options_from_form({}) is not None
+    assert "The auth_state_hook failed for the form of alice" in caplog.text
+
+
+async def test_an_answer_by_http_of_an_auth_state_hook_reaches_who_sends_the_form(hub_with) -> None:
+    def forbids(*_: object) -> None:
+        raise web.HTTPError(403, "Not in the course")
+
+    spawner = hub_with(*NODES).spawner(auth_state_hook=forbids)
+
+    with pytest.raises(web.HTTPError, match="Not in the course"):
+        await spawner.run_options_from_form({})
+
+
+async def test_a_form_waits_for_the_auth_state_hook_that_its_question_runs(hub_with) -> None:
+    """A hook that has run twice at once may have left twice what it adds."""
+
+    async def mounts(spawner: Any, _: object) -> None:
+        spawner.volumes = [{"name": "home"}]
+        await asyncio.sleep(0)
+        spawner.volumes.append({"name": "course"})
+
+    spawner = hub_with(*NODES).spawner(auth_state_hook=mounts)
+    offered = spawner.gpuspawner_gates.sources.offered()
+
+    await asyncio.gather(offered, spawner.run_options_from_form({}))
+
+    assert [it["name"] for it in spawner.volumes] == ["home", "course"]
