@@ -45,7 +45,7 @@ class Sources:
         self._runtime = runtime
         self._policing = policing
         self._accelerators = Accelerators(spawner, stock, runtime, policing)
-        self._learning = asyncio.Lock()  # hooks need not stand to run twice at once
+        self._learning = asyncio.Lock()  # a hook may not stand to run twice at once
 
     @property
     def current(self) -> ServerSource:
@@ -77,15 +77,16 @@ class Sources:
     async def know_auth_state(self) -> None:
         """Run the ``auth_state_hook`` once: functions of profiles and policies may need it.
 
-        If it fails or hangs, KubeSpawner's behaviour stays: it runs again for the start. It may
-        read the spawner's handler, which the hub sets for a page and a start only.
+        Not while the server starts or runs: that has no form. If it fails or hangs, KubeSpawner's
+        behaviour stays: the start runs it again. It may read the spawner's handler, which the hub
+        sets for a page and a start only.
 
         Raises:
             HTTPError: The hook answers so, and would for the start.
         """
         try:
             async with asyncio.timeout(PATIENCE), self._learning:
-                if not self.knows_auth_state:
+                if not (self.knows_auth_state or self._spawner.active):
                     await jupyterhub.tell_auth_state(self._spawner)
         except Exception as error:
             if is_to_pass(error):
@@ -110,8 +111,7 @@ class Sources:
 
         A spawner that has drawn no page yet lacks the profiles of an administrator's function.
         """
-        if not self._spawner.active:
-            await self.know_auth_state()
+        await self.know_auth_state()
         if not (self.accelerators or self._spawner.profile_list):
             await administrators_form.run(self._spawner)
         return self.accelerators or (self._profiles if self._spawner.profile_list else None)

@@ -137,10 +137,10 @@ class DecisionHandler(AboutAServer):
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
         async with counted(self._questions, user_name):
-            accelerators, sent = self.sources(user_name, server_name).accelerators, self._options()
-            if accelerators is None:
+            offered, sent = await self.sources(user_name, server_name).offered(), self._options()
+            if not isinstance(offered, Accelerators):
                 raise web.HTTPError(404, "This hub offers profiles, not accelerators")
-            found, offers = await preview(accelerators, sent, server_name)
+            found, offers = await preview(offered, sent, server_name)
             self.answer(decision(found, offers))
 
     def _options(self) -> object:
@@ -159,11 +159,11 @@ class SchemaHandler(AboutAServer):
     async def get(self, user_name: str, server_name: str) -> None:
         """Send the schema."""
         async with counted(self._questions, user_name):
-            accelerators = self.sources(user_name, server_name).accelerators
-            if accelerators is None:
+            offered = await self.sources(user_name, server_name).offered()
+            if not isinstance(offered, Accelerators):
                 raise web.HTTPError(404, "This hub offers profiles, not accelerators")
-            entitlement = await accelerators.of(server_name).policing.entitlement()
-            self.answer(in_schema(options.schema(entitlement.offers), accelerators.runtime.line))
+            entitlement = await offered.of(server_name).policing.entitlement()
+            self.answer(in_schema(options.schema(entitlement.offers), offered.runtime.line))
 
 
 class WaitingHandler(Answering):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from gpuspawner.use import gpus_page
 from gpuspawner.web import handlers, line
 from gpuspawner.web.rate_limits import Questions
+from tests.unit.makers.courses import Course
 
 SERVED = (*handlers._HANDLERS, *line.HANDLERS, *gpus_page.HANDLERS)
 
@@ -36,3 +38,30 @@ def test_no_two_addresses_share_their_limit() -> None:
     limits = [it._questions for _, it, *_ in SERVED if hasattr(it, "_questions")]
 
     assert len(limits) == len(set(map(id, limits))) == 10
+
+
+@pytest.mark.parametrize("handler", [handlers.DecisionHandler, handlers.SchemaHandler])
+async def test_a_script_s_question_has_policies_that_read_what_the_auth_state_hook_sets(
+    handler: Any, course: Course
+) -> None:
+    """The hub has run no hook for a spawner that is new, as after its restart."""
+
+    def tells(spawner: Any, _: object) -> None:
+        spawner.userdata = {"gpus": 1}
+
+    spawner = course.spawner(
+        lambda it: {"all": {"gpus_per_user": it.userdata["gpus"]}}, auth_state_hook=tells
+    )
+    answers: list[Any] = []
+    asked: Any = SimpleNamespace(
+        _questions=Questions(),
+        _options=dict,
+        request=SimpleNamespace(body=b"{}"),
+        sources=lambda *_: spawner.gpuspawner_gates.sources,
+        answer=answers.append,
+    )
+    method = vars(handler).get("post") or vars(handler)["get"]
+
+    await inspect.unwrap(method)(asked, "alice", "")
+
+    assert len(answers) == 1
