@@ -125,14 +125,18 @@ def is_certain(demand: Demand, others: Collection[Demand], nodes: Mapping[str, N
     if len(near) < len(demand.nodes):
         return True
     rooms = [_room(nodes[name], demand) for name in demand.nodes]
+    prices = [
+        {it: room[it] - asked + 1 for it, asked in demand.requests.items() if it in room}
+        for room in rooms
+    ]
+    taken = {it: [other.requests.get(it, 0) for other in near] for it in demand.requests}
     filled = sum(
-        _most_filled(
-            [room[resource] - asked + 1 for room in rooms if resource in room],
-            sum(other.requests.get(resource, 0) for other in near),
-        )
-        for resource, asked in demand.requests.items()
+        _most_filled([its[it] for its in prices if it in its], sum(amounts))
+        for it, amounts in taken.items()
     )
-    return filled < len(demand.nodes)
+    most = {it: max(*amounts, 1) for it, amounts in taken.items()}
+    pods = [min(-(-price // most[it]) for it, price in its.items()) for its in prices]
+    return min(filled, _most_filled(pods, len(near))) < len(rooms)
 
 
 def all_keep_room(

@@ -165,3 +165,16 @@ def test_a_pod_with_unknown_nodes_counts_on_every_node() -> None:
 
 def test_a_request_of_zero_needs_no_room() -> None:
     assert requests_with_pod({"cpu": 0, "memory": 5}) == {"pods": 1, "memory": 5}
+
+
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=6), st.integers(1, 25))
+def test_several_scarce_resources_make_no_fewer_equal_pods_certain(sizes, people) -> None:
+    """As many CPUs and volumes as GPUs are left on each node, for example."""
+    free = {str(i): {GPU: n, "cpu": 2 * n, "pods": 110} for i, n in enumerate(sizes)}
+    attachable = {str(i): {"csi": n} for i, n in enumerate(sizes)}
+    asked = {GPU: 1, "cpu": 2, "pods": 1, "csi": 1}
+    demand = Demand(asked, frozenset(free), attachable=attachable)
+
+    certain = is_certain(demand, [demand] * (people - 1), nodes_of(free))
+
+    assert certain == (people <= sum(sizes))
