@@ -29,6 +29,7 @@ from gpuspawner.scheduling.node_volume_limits import VolumeLimits
 from gpuspawner.scheduling.pod_claims import (
     ONE_POD,
     PodClaims,
+    claim_name,
     pod_claims,
     with_default_class,
 )
@@ -108,8 +109,11 @@ class Verdicts:
 
         Demands that differ at most in their claims have the same object as their requests.
         """
-        version, shape = self._state.version, self.shape(subject)
-        return self._demands.of(version, shape, lambda: self._demand(subject))
+        version, pod = self._state.version, subject.pod
+        # Claims of ephemeral volumes have the pod's name, though the verdict is that of all alike.
+        has_own = any(it.ephemeral for it in pod.spec.volumes or ())
+        key = (*self.shape(subject), pod.metadata.name if has_own else "")
+        return self._demands.of(version, key, lambda: self._demand(subject))
 
     def may_fit(self, asked: Asked, priority: int | None) -> bool:
         """Whether a pod may have a `demand` by its requests alone: all other rules exclude nodes.
@@ -226,10 +230,13 @@ class Verdicts:
         return is_repelled or not is_simple(pod) or self._has_its_own(pod)
 
     def _has_its_own(self, pod: Pod) -> bool:
-        """Whether a node keeps room for the pod, or it has claims of ephemeral volumes."""
-        mine = self._state.unbound_pods.get("/".join(pod.metadata.key))
-        ephemeral = any(it.ephemeral for it in pod.spec.volumes or ())
-        return ephemeral or bool(mine and mine.status.nominated_node_name)
+        """Whether a node keeps room for the pod, or a claim of its ephemeral volumes exists."""
+        state, namespace = self._state, pod.metadata.namespace
+        mine = state.unbound_pods.get(pod_key(namespace, pod.metadata.name))
+        names = (claim_name(pod, it) for it in pod.spec.volumes or () if it.ephemeral)
+        return bool(mine and mine.status.nominated_node_name) or any(
+            state.storage.get(PersistentVolumeClaim, name, namespace) for name in names if name
+        )
 
     def places(self, subject: Subject) -> bytes:
         """Return a key that is equal for pods whose volumes new nodes reach in the same places.

@@ -87,6 +87,17 @@ def test_generated_volume_names_make_no_difference(evaluations) -> None:
     assert evaluations == ["a"]
 
 
+def test_names_of_pods_make_no_difference_for_ephemeral_volumes_without_claims(evaluations) -> None:
+    """Hundreds of servers may have a scratch disk each, and each change asks about all of them."""
+    verdicts = Verdicts(StillView(("Node", node("n", 2))).state)
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+
+    for name in ("a", "b"):
+        verdicts.verdict(subject(name, volumes=[scratch]))
+
+    assert evaluations == ["a"]
+
+
 @pytest.mark.parametrize(("mode", "alike"), [("ReadWriteOnce", True), ("ReadWriteOncePod", False)])
 def test_servers_with_homes_need_the_same_unless_a_home_is_for_one_pod_at_a_time(
     mode: str, alike: bool
