@@ -151,6 +151,11 @@ class Placements:
         made = {**pod, "spec": {**pod["spec"], "tolerations": tolerations}}
         return made if before == last else None
 
+    def tolerant(self, kind: MadeFor, pod: Manifest) -> Manifest:
+        """Return a pod with the most tolerations that admission adds, as far as anybody knows."""
+        known = self.admitted(kind, pod) if self.knows_admission(kind) else None
+        return known or {**pod, "spec": {**pod["spec"], "tolerations": [{"operator": "Exists"}]}}
+
 
 class Later(msgspec.Struct, frozen=True):
     """What becomes of the pods of one server after the gate that judges them.

@@ -56,7 +56,8 @@ _Question = Callable[[Proposal], Awaitable[Decision]]
 
 # Each round asks about at most three alternatives; the next round replaces those it rejects.
 _ROUNDS = 4
-_NOT_ASKED = UnknownRules(("nobody knows whether Kueue holds the pod back",))
+_MAY_BE_LEFT_ALONE = UnknownRules(("nobody knows whether Kueue holds the pod back",))
+_MAY_TOLERATE = UnknownRules(("nobody knows which tolerations admission adds to the pod",))
 _OUTDATED = UnknownRules(("contact with the API server is lost, and pods may have ended since",))
 
 
@@ -224,9 +225,23 @@ class Preflight:
         if not isinstance(decision, Refuse):
             return decision
         if admitted is None:
-            is_guess = decision.queue is not None
-            return Start(proposal.grant, (_NOT_ASKED,)) if is_guess else decision
+            return self.unless_guessed(proposal, decision)
         return msgspec.structs.replace(decision, after_admission=True)
+
+    def unless_guessed(self, proposal: Proposal, refusal: Refuse) -> Decision:
+        """Return what a refusal is worth if nobody has said what admission makes of the pod.
+
+        It is a guess if the pod could start with the tolerations that admission has last added to
+        one of its kind, or with any, if admission has never answered for one.
+        """
+        if refusal.queue is not None:
+            return Start(proposal.grant, (_MAY_BE_LEFT_ALONE,))
+        if refusal.reason is Reason.TRY_AGAIN or proposal.is_admitted:
+            return refusal
+        tolerant = self.learned.placements.tolerant(proposal.kind, proposal.pod)
+        if isinstance(self.decider.check(replace(proposal, pod=tolerant)), Refuse):
+            return refusal
+        return Start(proposal.grant, (_MAY_TOLERATE,))
 
     async def _check(self, proposal: Proposal) -> Decision:
         """Decide at this moment; `begin` waits for contact before it says no."""

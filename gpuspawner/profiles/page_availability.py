@@ -305,10 +305,10 @@ class Looking:
                 answer = await self._preflight.learned.admitted(whole, admission)
             except TooManyDryRunsError:
                 return decision if isinstance(decision, Wait) else not_asked, proposal
+            if answer is None and isinstance(decision, Refuse):  # as at the start
+                return self._preflight.unless_guessed(whole, decision), proposal
             if answer is None:
-                # As at the start: nobody knows whether Kueue leaves the pod alone.
-                is_guess = isinstance(decision, Refuse) and decision.queue is not None
-                return not_asked if is_guess else decision, proposal
+                return decision, proposal
             # A quota's or webhook's rejection concerns the user, not the state of the nodes.
             read = None if isinstance(answer, Rejection) else sample(answer)
             kept = read or proposal

@@ -44,13 +44,13 @@ class Script(DryRun):
 
     Attributes:
         asked: The namespaces and pods of the questions.
-        answer: Its answer about a pod; None by default.
+        answer: Its answer about a pod; by default, the pod as it is.
     """
 
     def __init__(self) -> None:
         super().__init__(Client(), 60)
         self.asked: list[tuple[str, Manifest]] = []
-        self.answer: Callable[[Manifest], Answer] = lambda _: None
+        self.answer: Callable[[Manifest], Answer] = lambda pod: pod
 
     async def admit(self, namespace: str, pod: Manifest) -> Answer:
         await asyncio.sleep(0)  # as for an answer of the API server

@@ -95,6 +95,35 @@ async def test_a_toleration_that_admission_adds_turns_a_wait_for_a_node_into_a_s
     assert isinstance(await preflight.confirm(what, admission), Start)
 
 
+async def test_without_an_answer_a_no_that_tolerations_could_prevent_is_unknown() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT]))
+    what, admission = proposal("a"), NoAnswer()
+
+    for asked in (preflight.foretell, preflight.examine, preflight.begin, preflight.confirm):
+        decision = await asked(what, admission)
+        assert isinstance(decision, Start)
+        assert decision.notes
+
+
+async def test_without_an_answer_a_no_that_no_toleration_prevents_stays() -> None:
+    preflight = preflight_on(node("n", 1, taints=[TAINT]))
+
+    assert refused(await preflight.begin(choosing(2), NoAnswer()))
+
+
+async def test_without_an_answer_admission_is_supposed_to_do_what_it_did_last() -> None:
+    other = {"key": "team", "effect": "NoSchedule"}
+    preflight = preflight_on(node("a", 1, taints=[TAINT]), node("b", 2, taints=[other]))
+    known = Scripted(tolerations=[{"key": TAINT["key"], "operator": "Exists"}])
+    assert isinstance(await preflight.examine(choosing(1), known), Start)
+
+    decision = await preflight.begin(choosing(1), NoAnswer())
+
+    assert isinstance(decision, Start)
+    assert decision.notes
+    assert refused(await preflight.begin(choosing(2), NoAnswer()))
+
+
 async def test_a_wait_for_a_node_that_admission_rejects_keeps_no_reservation() -> None:
     preflight = preflight_on(node("n", 1, taints=[TAINT], **ON_A_CLOUD))
     what = proposal("a")

@@ -35,6 +35,7 @@ async def test_admission_is_asked_as_long_as_it_answers() -> None:
 
 async def test_after_a_missing_answer_admission_is_not_asked_again() -> None:
     admission = Script()
+    admission.answer = lambda _: None
     giving_up = GivingUp(admission)
     assert await giving_up.admit("jhub", POD) is None
 
@@ -46,6 +47,7 @@ async def test_after_a_missing_answer_admission_is_not_asked_again() -> None:
 
 async def test_a_pod_that_cannot_be_made_yet_does_not_count_as_a_missing_answer() -> None:
     admission = Script()
+    admission.answer = lambda _: None
     giving_up = GivingUp(admission)
     assert await giving_up.admit("jhub", NO_POD_YET) is None
 

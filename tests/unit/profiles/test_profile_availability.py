@@ -46,8 +46,9 @@ async def states(spawner: Any) -> dict[str, tuple[str | None, str]]:
 async def test_what_kueue_says_of_a_pod_that_it_may_leave_alone_is_unknown_as_for_a_start(
     hub_with,
 ) -> None:
-    """Admission isn't to be asked here, so nobody knows whether Kueue holds the pod back."""
+    """Admission doesn't answer here, so nobody knows whether Kueue holds the pod back."""
     hub = hub_with(TWO_GPUS)
+    hub.admission.answer = lambda _: None
     spawner = hub.spawner(profile_list=[CPU, GPU], kueue_queue="gpus")
     stopped = local_queue("gpus", spawner.namespace, "team-a", stopPolicy="Hold")
     known(stopped, pool("team-a", {"nominalQuota": "2"}), flavor(), store=hub.view.queues)
