@@ -222,25 +222,27 @@ class Preflight:
         if isinstance(admitted, Rejection):
             return rejected(proposal.grant, admitted)
         decision = await question(admitted or proposal)
-        if not isinstance(decision, Refuse):
-            return decision
         if admitted is None:
             return self.unless_guessed(proposal, decision)
-        return msgspec.structs.replace(decision, after_admission=True)
+        if isinstance(decision, Refuse):
+            return msgspec.structs.replace(decision, after_admission=True)
+        return decision
 
-    def unless_guessed(self, proposal: Proposal, refusal: Refuse) -> Decision:
-        """Return what a refusal is worth if nobody has said what admission makes of the pod.
+    def unless_guessed(self, proposal: Proposal, decision: Decision) -> Decision:
+        """Return what a decision is worth if nobody has said what admission makes of the pod.
 
-        It is a guess if the pod could start with the tolerations that admission has last added to
-        one of its kind, or with any, if admission has never answered for one.
+        A refusal is a guess if the pod could start with the tolerations that admission has last
+        added to one of its kind, or with any, if admission has never answered for one.
         """
-        if refusal.queue is not None:
+        if not isinstance(decision, Refuse):
+            return decision
+        if decision.queue is not None:
             return Start(proposal.grant, (_MAY_BE_LEFT_ALONE,))
-        if refusal.reason is Reason.TRY_AGAIN or proposal.is_admitted:
-            return refusal
+        if decision.reason is Reason.TRY_AGAIN or proposal.is_admitted:
+            return decision
         tolerant = self.learned.placements.tolerant(proposal.kind, proposal.pod)
         if isinstance(self.decider.check(replace(proposal, pod=tolerant)), Refuse):
-            return refusal
+            return decision
         return Start(proposal.grant, (_MAY_TOLERATE,))
 
     async def _check(self, proposal: Proposal) -> Decision:

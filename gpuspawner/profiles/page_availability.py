@@ -305,10 +305,8 @@ class Looking:
                 answer = await self._preflight.learned.admitted(whole, admission)
             except TooManyDryRunsError:
                 return decision if isinstance(decision, Wait) else not_asked, proposal
-            if answer is None and isinstance(decision, Refuse):  # as at the start
+            if answer is None:  # as at the start
                 return self._preflight.unless_guessed(whole, decision), proposal
-            if answer is None:
-                return decision, proposal
             # A quota's or webhook's rejection concerns the user, not the state of the nodes.
             read = None if isinstance(answer, Rejection) else sample(answer)
             kept = read or proposal

@@ -108,14 +108,15 @@ def is_certain(demand: Demand, others: Collection[Demand], nodes: Mapping[str, N
     # More may end than is taken, and then those that fit elsewhere now fit there too, or those that
     # follow. Of what the pod itself ends, nominated as it is, only those of a higher priority take
     # something.
-    ends, comes = any(it.below is not None for it in near), demand.below is not None
-    near += [
-        it
-        for it in others
-        if (ends or (comes and (it.priority is None or it.outranks(demand))))
-        and it.below is None
-        and demand.touches(it) is it.follows
-    ]
+    ends = any(it.below is not None for it in near)
+    if ends or demand.below is not None:
+        near += [
+            it
+            for it in others
+            if it.below is None
+            and demand.touches(it) is it.follows
+            and (ends or it.priority is None or it.outranks(demand))
+        ]
     if not near:
         return True
     if demand.nodes is None or not demand.simple or not all(other.simple for other in near):

@@ -164,7 +164,7 @@ class OpenFigures:
         """As `OpenForm.renew`."""
 
     def question(self) -> Hashable:
-        """As `OpenForm.question`: all who see the same are told the same."""
+        """As `OpenForm.question`: pages that show the same figures have the same question."""
         return OpenFigures, self._sees_names
 
     async def answer(self) -> Shown:

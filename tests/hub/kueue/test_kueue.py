@@ -44,6 +44,14 @@ def queues(cluster: LocalCluster, hub: RunningHub) -> Queues:
     return Queues(cluster, hub.pods.namespace)
 
 
+def let_bob_wait_for_alice(hub: RunningHub, queues: Queues) -> None:
+    """Let Alice's server have the only GPU of the team's quota, and Bob's ask for it."""
+    queues.add("team-a", 1)
+    queues.lead("team-a")
+    hub.start_until_ready("alice", ONE)
+    hub.start("bob", ONE)
+
+
 def test_who_comes_after_the_quota_is_used_reads_the_place_and_starts_in_turn(
     hub: RunningHub, queues: Queues
 ) -> None:
@@ -126,10 +134,7 @@ def test_a_server_that_kueue_itself_says_it_can_never_admit_ends_with_its_words(
 def test_a_server_that_kueue_considers_no_more_ends_instead_of_being_the_next_for_ever(
     hub: RunningHub, queues: Queues
 ) -> None:
-    queues.add("team-a", 1)
-    queues.lead("team-a")
-    hub.start_until_ready("alice", ONE)
-    hub.start("bob", ONE)
+    let_bob_wait_for_alice(hub, queues)
     until_told(hub, "bob", "Your server is next in the queue default. team-a uses 1 of its 1 GPU.")
 
     queues.deactivate("jupyter-bob")
@@ -246,10 +251,7 @@ def test_an_open_form_follows_who_waits_in_its_queue_and_whether_that_is_stopped
 def test_a_stopped_queue_says_so_to_those_in_it_and_to_those_who_come(
     hub: RunningHub, queues: Queues
 ) -> None:
-    queues.add("team-a", 1)
-    queues.lead("team-a")
-    hub.start_until_ready("alice", ONE)
-    hub.start("bob", ONE)
+    let_bob_wait_for_alice(hub, queues)
     wait_for(lambda: queues.is_gated("jupyter-bob"))
 
     queues.change("team-a", stopPolicy="HoldAndDrain")
@@ -272,10 +274,7 @@ def test_a_stopped_queue_says_so_to_those_in_it_and_to_those_who_come(
 def test_while_kueue_is_away_those_in_line_stay_and_others_read_that_checks_don_t_respond(
     hub: RunningHub, queues: Queues, kueue: RunningKueue
 ) -> None:
-    queues.add("team-a", 1)
-    queues.lead("team-a")
-    hub.start_until_ready("alice", ONE)
-    hub.start("bob", ONE)
+    let_bob_wait_for_alice(hub, queues)
     uses = "team-a uses 1 of its 1 GPU."
     until_told(hub, "bob", f"Your server is next in the queue default. {uses}")
 
