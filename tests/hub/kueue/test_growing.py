@@ -1,16 +1,9 @@
 """A pool at zero nodes grows for a server that the real Kueue has admitted."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-
 import pytest
 
-from localcluster import ClusterAutoscaler, Fleet, LocalCluster, NodeGroup, Scaling
-from localcluster.kueue.running import RunningKueue
-from tests.fixtures.cluster import GrowingCluster
+from localcluster import ClusterAutoscaler, Fleet, NodeGroup, Scaling
 from tests.hub.configurations import ANSWER_AT_ONCE, T4
-from tests.hub.conftest import StartGPUHub
 from tests.hub.queues import Queues, end_of
 from tests.waiting import wait_for
 
@@ -27,20 +20,15 @@ FLEET = Fleet(
 
 
 @pytest.fixture
-def kueue(
-    cluster: LocalCluster, queueing: Callable[[LocalCluster], RunningKueue]
-) -> Iterator[RunningKueue]:
+def kueue(cluster, queueing):
     running = queueing(cluster)
     yield running
     running.remove_objects()
 
 
 def test_a_node_comes_for_a_server_that_kueue_admits_and_the_next_one_is_refused(
-    start_gpu_hub: StartGPUHub,
-    cluster: LocalCluster,
-    growing_cluster: GrowingCluster,
-    kueue: RunningKueue,
-) -> None:
+    start_gpu_hub, cluster, growing_cluster, kueue
+):
     kueue.process.check()
     growing_cluster(FLEET)
     limit = "c.GPUSpawner.scheduling_timeout = 5\n"

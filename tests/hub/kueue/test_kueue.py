@@ -1,18 +1,9 @@
 """Servers wait in the queues of the real Kueue, and their owners read what happens."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-
 import pytest
 
-from localcluster import LocalCluster
-from localcluster.kueue.running import RunningKueue
-from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
-from tests.hub.kept import LendHub
 from tests.hub.queues import Queues, end_of, until_told
-from tests.hub.running import RunningHub
 from tests.hub.streams import following
 from tests.waiting import wait_for
 
@@ -23,16 +14,14 @@ LOOK_OFTEN = "c.Spawner.poll_interval = 1\n"
 
 
 @pytest.fixture
-def kueue(
-    cluster: LocalCluster, queueing: Callable[[LocalCluster], RunningKueue]
-) -> Iterator[RunningKueue]:
+def kueue(cluster, queueing):
     running = queueing(cluster)
     yield running
     running.remove_objects()
 
 
 @pytest.fixture
-def hub(kueue: RunningKueue, kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+def hub(kueue, kept_hub, add_nodes):
     """A hub with four GPUs on two nodes, beside Kueue."""
     kueue.process.check()
     add_nodes(t4_nodes(2, 2))
@@ -40,11 +29,11 @@ def hub(kueue: RunningKueue, kept_hub: LendHub, add_nodes: AddNodes) -> RunningH
 
 
 @pytest.fixture
-def queues(cluster: LocalCluster, hub: RunningHub) -> Queues:
+def queues(cluster, hub):
     return Queues(cluster, hub.pods.namespace)
 
 
-def let_bob_wait_for_alice(hub: RunningHub, queues: Queues) -> None:
+def let_bob_wait_for_alice(hub, queues):
     """Let Alice's server have the only GPU of the team's quota, and Bob's ask for it."""
     queues.add("team-a", 1)
     queues.lead("team-a")
@@ -52,9 +41,7 @@ def let_bob_wait_for_alice(hub: RunningHub, queues: Queues) -> None:
     hub.start("bob", ONE)
 
 
-def test_who_comes_after_the_quota_is_used_reads_the_place_and_starts_in_turn(
-    hub: RunningHub, queues: Queues
-) -> None:
+def test_who_comes_after_the_quota_is_used_reads_the_place_and_starts_in_turn(hub, queues):
     queues.add("team-a", 1)
     queues.lead("team-a")
     hub.start_until_ready("alice", ONE)
@@ -83,7 +70,7 @@ THESIS = {
 }
 
 
-def test_a_profile_can_name_its_own_queue(hub: RunningHub, queues: Queues) -> None:
+def test_a_profile_can_name_its_own_queue(hub, queues):
     profiles = f"c.KubeSpawner.profile_list = [{THESIS!r}]"
     hub.reconfigure("c.GPUSpawner.accelerators = {}", profiles)
     queues.add("team-a", 8)
@@ -98,9 +85,7 @@ def test_a_profile_can_name_its_own_queue(hub: RunningHub, queues: Queues) -> No
     until_told(hub, "bob", f"Your server is next in the queue thesis. {uses}")
 
 
-def test_a_server_that_asks_for_more_than_the_queue_could_ever_give_is_refused_at_once(
-    hub: RunningHub, queues: Queues
-) -> None:
+def test_a_server_that_asks_for_more_than_the_queue_could_ever_give_is_refused_at_once(hub, queues):
     queues.add("team-a", 1)
     queues.lead("team-a")
 
@@ -116,9 +101,7 @@ def test_a_server_that_asks_for_more_than_the_queue_could_ever_give_is_refused_a
     assert not hub.pods.names()
 
 
-def test_a_server_that_kueue_itself_says_it_can_never_admit_ends_with_its_words(
-    hub: RunningHub, queues: Queues
-) -> None:
+def test_a_server_that_kueue_itself_says_it_can_never_admit_ends_with_its_words(hub, queues):
     queues.add("team-a", 1, {"other": 8})
     queues.lead("team-a")
 
@@ -131,9 +114,7 @@ def test_a_server_that_kueue_itself_says_it_can_never_admit_ends_with_its_words(
     assert "insufficient quota for nvidia.com/gpu in flavor t4" in hub.log
 
 
-def test_a_server_that_kueue_considers_no_more_ends_instead_of_being_the_next_for_ever(
-    hub: RunningHub, queues: Queues
-) -> None:
+def test_a_server_that_kueue_considers_no_more_ends_instead_of_being_the_next_for_ever(hub, queues):
     let_bob_wait_for_alice(hub, queues)
     until_told(hub, "bob", "Your server is next in the queue default. team-a uses 1 of its 1 GPU.")
 
@@ -147,9 +128,7 @@ def test_a_server_that_kueue_considers_no_more_ends_instead_of_being_the_next_fo
     wait_for(lambda: "jupyter-bob" not in hub.pods.names())
 
 
-def test_a_server_that_kueue_admits_waits_for_room_and_is_refused_only_if_none_comes(
-    hub: RunningHub, queues: Queues
-) -> None:
+def test_a_server_that_kueue_admits_waits_for_room_and_is_refused_only_if_none_comes(hub, queues):
     hub.reconfigure("c.GPUSpawner.scheduling_timeout = 10")
     queues.add("team-a", 8)
     queues.lead("team-a")
@@ -169,9 +148,7 @@ def test_a_server_that_kueue_admits_waits_for_room_and_is_refused_only_if_none_c
     hub.until_ready("carol")
 
 
-def test_a_team_borrows_what_another_one_doesn_t_use_until_that_is_used_too(
-    hub: RunningHub, queues: Queues
-) -> None:
+def test_a_team_borrows_what_another_one_doesn_t_use_until_that_is_used_too(hub, queues):
     queues.add("team-a", 1, cohortName="all")
     queues.add("team-b", 1, cohortName="all")
     queues.lead("team-a")
@@ -187,7 +164,7 @@ def test_a_team_borrows_what_another_one_doesn_t_use_until_that_is_used_too(
     hub.until_ready("carol")
 
 
-def test_whose_borrowed_gpu_is_wanted_back_reads_so(hub: RunningHub, queues: Queues) -> None:
+def test_whose_borrowed_gpu_is_wanted_back_reads_so(hub, queues):
     queues.add("team-a", 1, cohortName="all")
     queues.add("team-b", 1, cohortName="all", preemption={"reclaimWithinCohort": "Any"})
     queues.lead("team-a")
@@ -207,9 +184,7 @@ def test_whose_borrowed_gpu_is_wanted_back_reads_so(hub: RunningHub, queues: Que
     )
 
 
-def test_a_server_that_is_preempted_while_it_starts_says_so_and_can_wait_again(
-    hub: RunningHub, queues: Queues
-) -> None:
+def test_a_server_that_is_preempted_while_it_starts_says_so_and_can_wait_again(hub, queues):
     hub.reconfigure('c.KubeSpawner.cmd = ["sleep", "600"]')
     queues.add("team-a", 1, preemption={"withinClusterQueue": "LowerPriority"})
     queues.lead("team-a")
@@ -228,9 +203,7 @@ def test_a_server_that_is_preempted_while_it_starts_says_so_and_can_wait_again(
     until_told(hub, "alice", f"Your server is next in the queue default. {uses}")
 
 
-def test_an_open_form_follows_who_waits_in_its_queue_and_whether_that_is_stopped(
-    hub: RunningHub, queues: Queues
-) -> None:
+def test_an_open_form_follows_who_waits_in_its_queue_and_whether_that_is_stopped(hub, queues):
     queues.add("team-a", 1)
     queues.lead("team-a")
     hub.start_until_ready("bob", ONE)
@@ -238,7 +211,7 @@ def test_an_open_form_follows_who_waits_in_its_queue_and_whether_that_is_stopped
 
     with following(hub.person("alice")) as form:
 
-        def until_form_says(text: str) -> None:
+        def until_form_says(text):
             form.until(lambda it: it["queue"]["message"] == text)
 
         until_form_says(f"{decides} Nobody is waiting there right now.")
@@ -248,9 +221,7 @@ def test_an_open_form_follows_who_waits_in_its_queue_and_whether_that_is_stopped
         until_form_says("The queue default is stopped right now.")
 
 
-def test_a_stopped_queue_says_so_to_those_in_it_and_to_those_who_come(
-    hub: RunningHub, queues: Queues
-) -> None:
+def test_a_stopped_queue_says_so_to_those_in_it_and_to_those_who_come(hub, queues):
     let_bob_wait_for_alice(hub, queues)
     wait_for(lambda: queues.is_gated("jupyter-bob"))
 
@@ -272,8 +243,8 @@ def test_a_stopped_queue_says_so_to_those_in_it_and_to_those_who_come(
 
 
 def test_while_kueue_is_away_those_in_line_stay_and_others_read_that_checks_don_t_respond(
-    hub: RunningHub, queues: Queues, kueue: RunningKueue
-) -> None:
+    hub, queues, kueue
+):
     let_bob_wait_for_alice(hub, queues)
     uses = "team-a uses 1 of its 1 GPU."
     until_told(hub, "bob", f"Your server is next in the queue default. {uses}")
@@ -295,9 +266,7 @@ def test_while_kueue_is_away_those_in_line_stay_and_others_read_that_checks_don_
     wait_for(lambda: not hub.server("alice"))
 
 
-def test_without_kueue_s_webhooks_a_server_starts_as_any_other(
-    hub: RunningHub, queues: Queues, kueue: RunningKueue
-) -> None:
+def test_without_kueue_s_webhooks_a_server_starts_as_any_other(hub, queues, kueue):
     queues.add("team-a", 0)
     queues.lead("team-a")
     with kueue.without_webhooks():

@@ -1,13 +1,9 @@
 """People wait in line for one of KubeSpawner's profiles."""
 
-from __future__ import annotations
-
 import pytest
 import requests
 
-from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, t4_nodes
-from tests.hub.conftest import StartGPUHub
 from tests.hub.lines import told
 from tests.hub.policies.test_policy_attempts_by_rest import own_token
 
@@ -19,9 +15,7 @@ PROFILES = f"c.KubeSpawner.profile_list = {[PROFILE]!r}\n"
 @pytest.mark.parametrize(
     ("queue", "status"), [(True, 202), ({"profiles": ["gpu"]}, 202), ({"profiles": ["x"]}, 409)]
 )
-def test_a_profile_is_waited_for_if_the_rules_allow_it(
-    start_gpu_hub: StartGPUHub, add_nodes: AddNodes, queue: object, status: int
-) -> None:
+def test_a_profile_is_waited_for_if_the_rules_allow_it(start_gpu_hub, add_nodes, queue, status):
     add_nodes(t4_nodes(1, 1))
     line = f"c.GPUSpawner.queue = {queue!r}\n"
     with start_gpu_hub(PROFILES + ANSWER_AT_ONCE + line) as hub:

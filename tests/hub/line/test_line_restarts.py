@@ -1,28 +1,23 @@
 """Places in line outlast the hub, if the server can still be started."""
 
-from __future__ import annotations
-
 import pytest
 
-from tests.fixtures.cluster import AddNodes
-from tests.hub.kept import LendHub
 from tests.hub.lines import LIMITS, NEXT, SECOND, WAITING, a_hub_in_use, behind, told, wait_in_line
-from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
 
 @pytest.fixture
-def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+def hub(kept_hub, add_nodes):
     return a_hub_in_use(kept_hub, add_nodes)
 
 
-def is_back(hub: RunningHub, user: str) -> bool:
+def is_back(hub, user):
     return bool(hub.server(user).get("pending") == "spawn")
 
 
 @pytest.mark.each_hub
 @pytest.mark.parametrize("end", ["end", "kill"])
-def test_places_outlast_the_hub(hub: RunningHub, end: str) -> None:
+def test_places_outlast_the_hub(hub, end):
     wait_in_line(hub, "bob", NEXT)
     wait_in_line(hub, "carol", SECOND)
 
@@ -39,9 +34,7 @@ def test_places_outlast_the_hub(hub: RunningHub, end: str) -> None:
     assert "jupyter-carol" not in hub.pods.names()
 
 
-def test_places_outlast_a_hub_that_is_killed_again_before_everybody_is_back(
-    hub: RunningHub,
-) -> None:
+def test_places_outlast_a_hub_that_is_killed_again_before_everybody_is_back(hub):
     people = [f"p{number:02}" for number in range(12)]
     for user in people:
         assert hub.start(user, WAITING).status_code == 202
@@ -56,9 +49,7 @@ def test_places_outlast_a_hub_that_is_killed_again_before_everybody_is_back(
     assert told(hub, people[-1]) == behind(11)
 
 
-def test_a_hub_at_its_limit_takes_those_back_who_were_in_line(
-    kept_hub: LendHub, add_nodes: AddNodes
-) -> None:
+def test_a_hub_at_its_limit_takes_those_back_who_were_in_line(kept_hub, add_nodes):
     hub = a_hub_in_use(kept_hub, add_nodes, LIMITS)
     wait_in_line(hub, "bob", NEXT)
     wait_in_line(hub, "carol", SECOND)
@@ -74,9 +65,7 @@ def test_a_hub_at_its_limit_takes_those_back_who_were_in_line(
     assert told(hub, "carol") == SECOND
 
 
-def test_whose_choice_is_gone_after_a_restart_keep_nobody_waiting_and_start_at_no_later_one(
-    hub: RunningHub,
-) -> None:
+def test_whose_choice_is_gone_after_a_restart_keep_nobody_waiting_and_start_at_no_later_one(hub):
     wait_in_line(hub, "bob", NEXT)
     same = 'c.GPUSpawner.accelerators["other"] = c.GPUSpawner.accelerators'
 
@@ -93,7 +82,7 @@ def test_whose_choice_is_gone_after_a_restart_keep_nobody_waiting_and_start_at_n
 
 
 @pytest.mark.each_hub
-def test_who_leaves_after_a_restart_starts_next_with_what_was_granted_last(hub: RunningHub) -> None:
+def test_who_leaves_after_a_restart_starts_next_with_what_was_granted_last(hub):
     hub.start_until_ready("bob", {"accelerator": None})
     hub.stop("bob")
     wait_in_line(hub, "bob", NEXT)

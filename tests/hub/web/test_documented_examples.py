@@ -1,7 +1,5 @@
 """The documentation's examples, run unchanged."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -11,21 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
-from tests.hub.kept import LendHub
-from tests.hub.running import API_TOKEN, RunningHub
+from tests.hub.running import API_TOKEN
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-def examples(page: str, language: str) -> list[str]:
+def examples(page, language):
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
 
 
-def run(
-    language: str, example: str, hub: RunningHub, name: str
-) -> subprocess.CompletedProcess[str]:
+def run(language, example, hub, name):
     """Run an example as the user *name*."""
     hub.api("POST", f"/users/{name}")
     command = {"python": [sys.executable, "-c"], "bash": ["bash", "-c"]}[language]
@@ -41,9 +35,7 @@ def run(
 
 
 @pytest.mark.parametrize("answers", ["", ANSWER_AT_ONCE], ids=["when it knows", "at once"])
-def test_the_examples_start_a_server_and_explain_the_next_refusal(
-    kept_hub: LendHub, add_nodes: AddNodes, answers: str
-) -> None:
+def test_the_examples_start_a_server_and_explain_the_next_refusal(kept_hub, add_nodes, answers):
     add_nodes(t4_nodes(1, 1))
     [by_python] = examples("how-to/start-by-rest.md", "python")
     [by_curl] = examples("how-to/start-by-rest.md", "bash")
@@ -61,9 +53,7 @@ def test_the_examples_start_a_server_and_explain_the_next_refusal(
     assert '"ready": true' in run("bash", by_curl, hub, "carol").stdout
 
 
-def test_the_examples_ask_for_the_availability_a_decision_and_the_line(
-    kept_hub: LendHub, add_nodes: AddNodes
-) -> None:
+def test_the_examples_ask_for_the_availability_a_decision_and_the_line(kept_hub, add_nodes):
     add_nodes(t4_nodes(1, 1))
     states, stream, decision, line = examples("reference/http.md", "bash")
     hub = kept_hub(T4)

@@ -1,16 +1,9 @@
 """A stream ends soon after its caller has lost the right to it, and not before."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 import requests
 
-from tests.hub.kept import LendHub
-from tests.hub.people import Person
-from tests.hub.running import RunningHub
-from tests.hub.streams import OpenForm, following, following_at
+from tests.hub.streams import following, following_at
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.each_hub
@@ -29,12 +22,12 @@ c.JupyterHub.load_roles = [
 
 
 @pytest.fixture
-def hub(kept_hub: LendHub) -> RunningHub:
+def hub(kept_hub):
     return kept_hub(CONFIGURATION)
 
 
 @pytest.fixture
-def bystander(hub: RunningHub) -> Iterator[OpenForm]:
+def bystander(hub):
     """A form of somebody who keeps her rights; it is still open in the end."""
     with following(hub.person("ann")) as form:
         until_it_shows(form)
@@ -42,11 +35,11 @@ def bystander(hub: RunningHub) -> Iterator[OpenForm]:
         assert not form.is_over
 
 
-def until_it_shows(form: OpenForm) -> None:
+def until_it_shows(form):
     form.until(lambda states: bool(states["accelerators"]))
 
 
-def status(person: Person, of: str) -> int:
+def status(person, of):
     """The status of the next request of the person's page."""
     sent = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": person.xsrf}
     url = f"{person.hub.url}/hub/gpuspawner/stream/{of}/"
@@ -55,7 +48,7 @@ def status(person: Person, of: str) -> int:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_the_stream_of_a_revoked_token_ends(hub: RunningHub) -> None:
+def test_the_stream_of_a_revoked_token_ends(hub):
     bob = hub.person("bob")
     bob.open("/hub/home")
     asking = {"X-XSRFToken": bob.xsrf, "Sec-Fetch-Mode": "cors"}
@@ -74,7 +67,7 @@ def test_the_stream_of_a_revoked_token_ends(hub: RunningHub) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_the_streams_of_a_deleted_user_end_also_the_administrators(hub: RunningHub) -> None:
+def test_the_streams_of_a_deleted_user_end_also_the_administrators(hub):
     cat, admin = hub.person("cat"), hub.person("admin")
     url = f"{hub.url}/hub/gpuspawner/stream/cat/"
     admin.open("/hub/home")
@@ -90,7 +83,7 @@ def test_the_streams_of_a_deleted_user_end_also_the_administrators(hub: RunningH
 
 
 @pytest.mark.usefixtures("bystander")
-def test_the_stream_of_somebody_who_has_lost_a_role_ends(hub: RunningHub) -> None:
+def test_the_stream_of_somebody_who_has_lost_a_role_ends(hub):
     teacher = hub.person("teacher")
     teacher.open("/hub/home")
     headers = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": teacher.xsrf}

@@ -1,15 +1,9 @@
 """The hub's additional endpoints and who may use them, and the form's alternative buttons."""
 
-from __future__ import annotations
-
 import pytest
-import requests
 
 from localcluster import Fleet, NodeGroup
-from tests.fixtures.cluster import AddNodes
-from tests.hub.kept import LendHub
 from tests.hub.people import Person
-from tests.hub.running import RunningHub
 from tests.waiting import wait_for
 
 OFFERED = """
@@ -57,23 +51,23 @@ T4 = NodeGroup(
 
 
 @pytest.fixture
-def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
+def hub(kept_hub, add_nodes):
     add_nodes(Fleet((T4,)))
     return kept_hub(OFFERED + ROLES)
 
 
 @pytest.fixture
-def ann(hub: RunningHub) -> Person:
+def ann(hub):
     return hub.person("ann")
 
 
 @pytest.fixture
-def others(hub: RunningHub, ann: Person) -> list[Person]:  # noqa: ARG001, the server is hers
+def others(hub, ann):  # noqa: ARG001, the server is hers
     """People with rights to Ann's server, and Bob, who has none."""
     return [hub.person(name) for name in (*SCOPES, "bob")]
 
 
-def ask(person: Person, path: str, body: object = None, **headers: str) -> requests.Response:
+def ask(person, path, body=None, **headers):
     """Ask as the form's script does."""
     person.open("/hub/home")
     sent = {"Sec-Fetch-Mode": "cors", "X-XSRFToken": person.xsrf, **headers}
@@ -83,7 +77,7 @@ def ask(person: Person, path: str, body: object = None, **headers: str) -> reque
     return person.session.post(url, json=body, headers=sent)
 
 
-def test_an_open_form_can_ask_for_the_availability(ann: Person) -> None:
+def test_an_open_form_can_ask_for_the_availability(ann):
     answer = ask(ann, "states/ann/")
 
     assert answer.headers["Cache-Control"] == "no-store"
@@ -94,15 +88,13 @@ def test_an_open_form_can_ask_for_the_availability(ann: Person) -> None:
     assert none["accelerator"] is None
 
 
-def test_no_browser_takes_data_for_a_page_or_a_script(ann: Person) -> None:
+def test_no_browser_takes_data_for_a_page_or_a_script(ann):
     answers = [ask(ann, it) for it in ("states/ann/", "schema/ann/", "line", "states/nobody/")]
 
     assert {it.headers["X-Content-Type-Options"] for it in answers} == {"nosniff"}
 
 
-def test_a_choice_can_be_checked_before_it_is_sent_without_a_reservation(
-    hub: RunningHub, ann: Person
-) -> None:
+def test_a_choice_can_be_checked_before_it_is_sent_without_a_reservation(hub, ann):
     before = len(hub.log)
     for _ in range(2):
         fits = ask(ann, "decision/ann/", {"accelerator": "t4", "gpus": 2}).json()
@@ -121,9 +113,7 @@ def test_a_choice_can_be_checked_before_it_is_sent_without_a_reservation(
     assert not hub.pods.all()
 
 
-def test_a_server_s_gpus_are_free_for_itself_but_not_for_a_new_server(
-    hub: RunningHub, ann: Person
-) -> None:
+def test_a_server_s_gpus_are_free_for_itself_but_not_for_a_new_server(hub, ann):
     both = {"accelerator": "t4", "gpus": 2}
     hub.start_until_ready("ann", both)
 
@@ -132,8 +122,8 @@ def test_a_server_s_gpus_are_free_for_itself_but_not_for_a_new_server(
     assert (refused["decision"], refused["reason"]) == ("refuse", "busy")
 
 
-def test_invalid_choices_are_refused_with_errors(ann: Person) -> None:
-    bodies: list[object] = [[], "x", {"gpus": "many"}, {"nodeName": "a"}]
+def test_invalid_choices_are_refused_with_errors(ann):
+    bodies = [[], "x", {"gpus": "many"}, {"nodeName": "a"}]
     for body in bodies:
         answer = ask(ann, "decision/ann/", body).json()
 
@@ -141,7 +131,7 @@ def test_invalid_choices_are_refused_with_errors(ann: Person) -> None:
         assert answer["errors"], body
 
 
-def test_a_body_that_is_not_json_or_too_long_is_refused(hub: RunningHub, ann: Person) -> None:
+def test_a_body_that_is_not_json_or_too_long_is_refused(hub, ann):
     hub.expect_errors("Couldn't parse JSON")
     url = f"{ann.hub.url}/hub/gpuspawner/decision/ann/"
     ann.open("/hub/home")
@@ -152,7 +142,7 @@ def test_a_body_that_is_not_json_or_too_long_is_refused(hub: RunningHub, ann: Pe
     assert ann.session.post(url, data="1" * 70_000, headers=headers).status_code == 413
 
 
-def status(person: Person, method: str, path: str, token: str | None = None) -> int:
+def status(person, method, path, token=None):
     """The status of an answer to a page's request; *token* instead of the page's own."""
     url = f"{person.hub.url}/hub/gpuspawner/{path}"
     sent = {
@@ -168,9 +158,7 @@ def status(person: Person, method: str, path: str, token: str | None = None) -> 
 
 
 @pytest.mark.each_hub
-def test_an_endpoint_answers_only_those_who_have_its_scope(
-    others: list[Person], subtests: pytest.Subtests
-) -> None:
+def test_an_endpoint_answers_only_those_who_have_its_scope(others, subtests):
     for method, path, whom in ENDPOINTS:
         with subtests.test(f"{method} {path}"):
             statuses = {person.name: status(person, method, path) for person in others}
@@ -179,9 +167,7 @@ def test_an_endpoint_answers_only_those_who_have_its_scope(
             assert {it for name, it in statuses.items() if name not in whom} == {404}
 
 
-def test_an_endpoint_answers_nobody_who_has_not_logged_in(
-    hub: RunningHub, subtests: pytest.Subtests
-) -> None:
+def test_an_endpoint_answers_nobody_who_has_not_logged_in(hub, subtests):
     stranger = Person(hub, "")
     stranger.session.trust_env = False
     assert stranger.open("/hub/login").status == 200
@@ -191,9 +177,7 @@ def test_an_endpoint_answers_nobody_who_has_not_logged_in(
             assert status(stranger, method, path) == 403
 
 
-def test_an_endpoint_answers_no_page_of_another_site(
-    ann: Person, subtests: pytest.Subtests
-) -> None:
+def test_an_endpoint_answers_no_page_of_another_site(ann, subtests):
     ann.open("/hub/home")
 
     for method, path in WITH_A_TOKEN:
@@ -202,9 +186,7 @@ def test_an_endpoint_answers_no_page_of_another_site(
 
 
 @pytest.mark.usefixtures("ann")
-def test_an_endpoint_answers_administrators_but_finds_nobody_who_is_not_there(
-    hub: RunningHub, subtests: pytest.Subtests
-) -> None:
+def test_an_endpoint_answers_administrators_but_finds_nobody_who_is_not_there(hub, subtests):
     admin = hub.person("admin")
 
     for method, path in [*WITH_A_TOKEN, PAGE]:
@@ -213,7 +195,7 @@ def test_an_endpoint_answers_administrators_but_finds_nobody_who_is_not_there(
             assert status(admin, method, path.replace("ann", "nobody")) == 404
 
 
-def stop(person: Person, form: str, **fields: str) -> str:
+def stop(person, form, **fields):
     """Press the form's button that stops the default server; return where it redirects."""
     person.open("/hub/home")
     answer = person.session.post(
@@ -226,7 +208,7 @@ def stop(person: Person, form: str, **fields: str) -> str:
     return answer.headers["Location"]
 
 
-def test_a_button_of_the_form_stops_a_server_and_comes_back(hub: RunningHub, ann: Person) -> None:
+def test_a_button_of_the_form_stops_a_server_and_comes_back(hub, ann):
     hub.start_until_ready("ann", {"accelerator": "t4", "gpus": 2})
 
     kept = "opt-gpuspawner-chosen=accelerator%3Dt4%26gpus--t4%3D4"
@@ -236,9 +218,7 @@ def test_a_button_of_the_form_stops_a_server_and_comes_back(hub: RunningHub, ann
     wait_for(lambda: not hub.server("ann"))
 
 
-def test_a_button_that_stops_a_server_comes_back_to_a_form_of_its_owner_whatever_is_asked(
-    ann: Person,
-) -> None:
+def test_a_button_that_stops_a_server_comes_back_to_a_form_of_its_owner_whatever_is_asked(ann):
     asked = ("", "a b", "../../admin", "x?next=//example.org")
     paths = ("ann", "ann/a%20b", "ann/..%2F..%2Fadmin", "ann/x%3Fnext%3D%2F%2Fexample.org")
 
@@ -248,14 +228,14 @@ def test_a_button_that_stops_a_server_comes_back_to_a_form_of_its_owner_whatever
 
 
 @pytest.mark.each_hub
-def test_a_script_may_ask_with_a_token(hub: RunningHub) -> None:
+def test_a_script_may_ask_with_a_token(hub):
     hub.api("POST", "/users/ann")
     url = "/../gpuspawner/states/ann/"
 
     assert hub.api("GET", url).status_code == 200
 
 
-def test_browsers_keep_script_and_styles_by_version(ann: Person) -> None:
+def test_browsers_keep_script_and_styles_by_version(ann):
     page = ann.open("/hub/spawn").html
     for name in ("form.js", "form.css"):
         path = next(part for part in page.split('"') if f"static/{name}?v=" in part)
@@ -276,7 +256,7 @@ def test_browsers_keep_script_and_styles_by_version(ann: Person) -> None:
 
 
 @pytest.mark.each_hub
-def test_the_hub_logs_no_warning(hub: RunningHub, ann: Person) -> None:
+def test_the_hub_logs_no_warning(hub, ann):
     assert ann.open("/hub/spawn").status == 200
     assert ask(ann, "states/ann/").status_code == 200
     assert ask(ann, "decision/ann/", {}).status_code == 200
@@ -286,9 +266,7 @@ def test_the_hub_logs_no_warning(hub: RunningHub, ann: Person) -> None:
 
 @pytest.mark.each_hub
 @pytest.mark.parametrize("server", ["", "work"])
-def test_an_alternative_s_button_starts_that_alternative(
-    hub: RunningHub, ann: Person, server: str
-) -> None:
+def test_an_alternative_s_button_starts_that_alternative(hub, ann, server):
     refused = ann.submit({"accelerator": "t4", "gpus--t4": "4", "memory": "1Gi"}, server=server)
 
     assert refused.status == 409
@@ -305,7 +283,7 @@ def test_an_alternative_s_button_starts_that_alternative(
     hub.api("DELETE", f"/users/ann/servers/{server}" if server else "/users/ann/server")
 
 
-def test_an_alternative_s_button_passes_the_same_gates(ann: Person) -> None:
+def test_an_alternative_s_button_passes_the_same_gates(ann):
     forged = ann.submit({"accelerator": "t4", "instead": "accelerator=t4&gpus=4&memory=1Gi"})
 
     assert forged.status == 409

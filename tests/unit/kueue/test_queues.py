@@ -1,7 +1,5 @@
 """What a queue says of a pod before the pod exists."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
@@ -11,7 +9,6 @@ from gpuspawner.scheduling.state import ClusterState
 from localcluster.kueue.objects import cluster_queue
 from tests.unit.makers.kueue_worlds import (
     GPU,
-    Plain,
     flavor,
     inactive,
     known,
@@ -26,34 +23,28 @@ T4 = flavor("t4", nodeLabels={"gpu": "t4"})
 A100 = flavor("a100", nodeLabels={"gpu": "a100"})
 
 
-def queues(*objects: Plain, store: KueueObjects | None = None) -> Queues:
+def queues(*objects, store=None):
     return Queues(
         known(*objects) if store is None else store, ClusterState.from_objects(nodes=[], pods=[])
     )
 
 
-def answer(*objects: Plain, gpus: int = 1, **spec: object) -> object:
+def answer(*objects, gpus=1, **spec):
     return queues(*objects).ask("gpus", pod(gpus, **spec))
 
 
-def requesting(resource: str, amount: str) -> object:
+def requesting(resource, amount):
     return [{"name": "notebook", "resources": {"requests": {resource: amount}}}]
 
 
 @pytest.mark.parametrize("used", [0, 2, 8])
-def test_whatever_is_in_use_the_queue_says_only_who_waits_already(used: int) -> None:
+def test_whatever_is_in_use_the_queue_says_only_who_waits_already(used):
     found = answer(queue(), pool("team-a", QUOTA, used=used), T4, workload("a"), workload("b"))
 
     assert found == PlaceInQueue("gpus", "team-a", 2)
 
 
-def test_a_pod_that_asks_for_more_than_there_could_be_is_never_admitted() -> None:
-    found = answer(queue(), pool("team-a", QUOTA), T4, gpus=3)
-
-    assert found == Never("gpus", GPU, asked=3, most=2)
-
-
-def test_a_pod_may_have_as_much_as_the_largest_flavor_could_give() -> None:
+def test_a_pod_may_have_as_much_as_the_largest_flavor_could_give():
     objects = queue(), pool("team-a", QUOTA, {"nominalQuota": "4"}), T4, A100
 
     assert answer(*objects, gpus=4) == PlaceInQueue("gpus", "team-a", 0)
@@ -62,22 +53,23 @@ def test_a_pod_may_have_as_much_as_the_largest_flavor_could_give() -> None:
 
 @pytest.mark.parametrize(
     ("resource", "enough", "more", "most"),
-    [("cpu", "1500m", "1501m", 1500), ("memory", "2Gi", "2147483649", 2**31), ("pods", "", "", 0)],
+    [("cpu", "1500m", "1501m", 1500), ("memory", "2Gi", "2147483649", 2**31)],
 )
-def test_quotas_count_in_the_units_of_requests(
-    resource: str, enough: str, more: str, most: int
-) -> None:
+def test_quotas_count_in_the_units_of_requests(resource, enough, more, most):
     quotas = {"cpu": {"nominalQuota": "1500m"}, "memory": {"nominalQuota": "2Gi"}}
-    if resource == "pods":
-        quotas = {"pods": {"nominalQuota": "0"}}
-    asking = queues(queue(), cluster_queue("team-a", {"t4": quotas}), T4)
+    objects = queue(), cluster_queue("team-a", {"t4": quotas}), T4
+    found = [answer(*objects, gpus=0, containers=requesting(resource, it)) for it in (enough, more)]
 
-    if enough:
-        fitting = asking.ask("gpus", pod(0, containers=requesting(resource, enough)))
-        assert isinstance(fitting, PlaceInQueue)
-    containers = requesting(resource, more) if more else [{"name": "notebook"}]
-    found = asking.ask("gpus", pod(0, containers=containers))
-    assert found == Never("gpus", resource, asked=most + 1, most=most)
+    assert found == [
+        PlaceInQueue("gpus", "team-a", 0),
+        Never("gpus", resource, asked=most + 1, most=most),
+    ]
+
+
+def test_the_pod_itself_counts_toward_a_quota_of_pods():
+    none = cluster_queue("team-a", {"t4": {"pods": {"nominalQuota": "0"}}})
+
+    assert answer(queue(), none, T4, gpus=0) == Never("gpus", "pods", asked=1, most=0)
 
 
 @pytest.mark.parametrize(
@@ -89,19 +81,17 @@ def test_quotas_count_in_the_units_of_requests(
         ((queue(), pool("team-a", QUOTA, stopPolicy="HoldAndDrain"), T4), WhyClosed.STOPPED),
     ],
 )
-def test_a_missing_or_stopped_queue_takes_nobody(
-    objects: tuple[Plain, ...], why: WhyClosed
-) -> None:
+def test_a_missing_or_stopped_queue_takes_nobody(objects, why):
     assert answer(*objects) == Closed("gpus", why)
 
 
-def test_a_queue_that_kueue_calls_inactive_takes_nobody_even_if_there_is_quota() -> None:
+def test_a_queue_that_kueue_calls_inactive_takes_nobody_even_if_there_is_quota():
     lacks = inactive(pool("team-a", QUOTA), "no check")
 
     assert answer(queue(), lacks, T4) == Closed("gpus", WhyClosed.INACTIVE, "no check")
 
 
-def test_a_resource_without_quota_is_no_reason_for_a_no() -> None:
+def test_a_resource_without_quota_is_no_reason_for_a_no():
     containers = requesting("memory", "64Gi")
 
     assert isinstance(
@@ -109,7 +99,7 @@ def test_a_resource_without_quota_is_no_reason_for_a_no() -> None:
     )
 
 
-def test_what_can_t_be_read_is_never_a_no() -> None:
+def test_what_can_t_be_read_is_never_a_no():
     unlisted = KueueObjects()
     unreadable = known(queue(), T4, {**pool("team-a", QUOTA), "spec": {"resourceGroups": 5}})
     no_amount = known(queue(), T4, pool("team-a", {"nominalQuota": "many"}))
@@ -121,7 +111,7 @@ def test_what_can_t_be_read_is_never_a_no() -> None:
     assert queues(store=unlisted).ask("gpus", pod()) == PlaceInQueue("gpus")
 
 
-def test_each_toleration_of_a_flavor_may_come_to_a_pod() -> None:
+def test_each_toleration_of_a_flavor_may_come_to_a_pod():
     [t4, a100] = ({"key": it, "operator": "Exists"} for it in ("t4", "a100"))
     two = flavor("t4", tolerations=[t4]), flavor("a100", tolerations=[a100, t4])
     asking = queues(queue(), pool("team-a", QUOTA, QUOTA), *two)
@@ -136,7 +126,7 @@ def test_each_toleration_of_a_flavor_may_come_to_a_pod() -> None:
         {"admissionChecks": ["nodes"]},
     ],
 )
-def test_nobody_knows_what_an_admission_check_makes_of_a_pod(spec) -> None:
+def test_nobody_knows_what_an_admission_check_makes_of_a_pod(spec):
     assert queues(queue(), pool("team-a", QUOTA, **spec), T4).tolerant("gpus", pod()) is None
     assert queues(store=KueueObjects()).tolerant("gpus", pod()) is None
     assert queues().tolerant("gpus", pod()) is None

@@ -1,20 +1,16 @@
 """The place of a workload in its queue."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import Workload, order
 from gpuspawner.kube.objects import Undecodable, decode
 from gpuspawner.kueue.workloads import hopeless, place_in_queue
 from gpuspawner.preflight.kueue import PlaceInQueue
 from tests.unit.makers.kueue_worlds import (
     GPU,
-    Plain,
     flavor,
     inactive,
     known,
@@ -40,18 +36,18 @@ MISFIT = "flavor a100 doesn't match node affinity"
 TAINTED = "untolerated taint {gpu  NoSchedule <nil>} in flavor a100"
 
 
-def place(objects: KueueObjects, name: str, gpus: int = 1) -> PlaceInQueue | None:
+def place(objects, name, gpus=1):
     found = objects.workload_of(f"uid-{name}")
     assert found is not None
     return place_in_queue(objects, found, {GPU: gpus})
 
 
-def waiting(said: str = PENDING) -> Plain:
+def waiting(said=PENDING):
     """A workload of which Kueue has said why it waits."""
     return workload("w", QuotaReserved=said)
 
 
-def test_those_of_higher_priority_and_those_who_came_earlier_are_ahead() -> None:
+def test_those_of_higher_priority_and_those_who_came_earlier_are_ahead():
     objects = known(
         queue(),
         queue("other"),
@@ -73,62 +69,51 @@ def test_those_of_higher_priority_and_those_who_came_earlier_are_ahead() -> None
     assert found["early"] == PlaceInQueue("gpus", "team-a", 1)
 
 
-def test_what_kueue_says_is_short_is_told_with_its_use() -> None:
-    objects = known(queue(), pool("team-a", QUOTA, used=2), flavor(), waiting())
-
-    assert place(objects, "w") == PlaceInQueue("gpus", "team-a", 0, GPU, used=2, nominal=2)
+ONE = {"nominalQuota": "1"}
+SIX = {"nominalQuota": "6"}
+TWO_IN_USE = pool("team-a", QUOTA, used=2)
+CPU_TOO = f"{ASSIGN}insufficient unused quota for cpu in flavor t4, 1 more needed, {NO_MORE}"
 
 
 @pytest.mark.parametrize(
-    ("team", "said"),
+    ("team", "said", "gpus", "told"),
     [
-        (pool("team-a", QUOTA, used=2), "it waits for its turn"),
-        (pool("team-a", QUOTA, used=2), PENDING.replace("t4", "gone")),
-        (pool("team-a", {"nominalQuota": "many"}), PENDING),
-        (pool("team-a", QUOTA), PENDING.replace(GPU, "example.com/other")),
+        (TWO_IN_USE, PENDING, 1, (GPU, 2, 2, False)),
+        (TWO_IN_USE, CPU_TOO, 1, (GPU, 2, 2, False)),
+        (pool("team-a", QUOTA, used=1), PENDING, 1, (GPU, 1, 2, True)),
+        (pool("team-a", QUOTA, SIX, used=2), f"{PENDING}, {MISFIT}", 1, (GPU, 2, 2, False)),
+        (pool("team-a", QUOTA, ONE, used=1), f"{PENDING}, {NO_A100}", 2, (GPU, 1, 3, False)),
+        (TWO_IN_USE, "it waits for its turn", 1, ()),
+        (TWO_IN_USE, PENDING.replace("t4", "gone"), 1, ()),
+        (pool("team-a", {"nominalQuota": "many"}), PENDING, 1, ()),
+        (pool("team-a", QUOTA), PENDING.replace(GPU, "example.com/other"), 1, ()),
+    ],
+    ids=[
+        "in-use",
+        "devices-first",
+        "lent",
+        "only-tried-flavors",
+        "neither-flavor-has-enough",
+        "nothing-said",
+        "unknown-flavor",
+        "unreadable-quota",
+        "no-quota",
     ],
 )
-def test_without_its_figures_only_the_place_is_told(team: Plain, said: str) -> None:
-    assert place(known(queue(), team, waiting(said)), "w") == PlaceInQueue("gpus", "team-a", 0)
+def test_what_kueue_says_is_short_is_told_with_its_use(team, said, gpus, told):
+    objects = known(queue(), team, waiting(said))
+
+    assert place(objects, "w", gpus) == PlaceInQueue("gpus", "team-a", 0, *told)
 
 
-def test_of_several_resources_that_are_short_a_device_is_told() -> None:
-    said = f"{ASSIGN}insufficient unused quota for cpu in flavor t4, 1 more needed, {NO_MORE}"
-    objects = known(queue(), pool("team-a", QUOTA, used=2), waiting(said))
-
-    assert place(objects, "w") == PlaceInQueue("gpus", "team-a", 0, GPU, used=2, nominal=2)
-
-
-def test_while_workloads_are_read_again_no_place_is_told() -> None:
-    objects = known(queue(), pool("team-a", QUOTA, used=2), flavor(), waiting())
+def test_while_workloads_are_read_again_no_place_is_told():
+    objects = known(queue(), TWO_IN_USE, waiting())
     objects.mark_unknown("Workload")
 
     assert place(objects, "w") == PlaceInQueue("gpus", "team-a", None, GPU, used=2, nominal=2)
 
 
-def test_what_others_have_borrowed_is_told() -> None:
-    objects = known(queue(), pool("team-a", QUOTA, used=1), waiting())
-
-    found = place(objects, "w")
-
-    assert found == PlaceInQueue("gpus", "team-a", 0, GPU, used=1, nominal=2, is_lent=True)
-
-
-def test_only_the_use_of_the_flavors_that_kueue_has_tried_is_told() -> None:
-    both = pool("team-a", QUOTA, {"nominalQuota": "6"}, used=2)
-    objects = known(queue(), both, waiting(f"{PENDING}, {MISFIT}"))
-
-    assert place(objects, "w") == PlaceInQueue("gpus", "team-a", 0, GPU, used=2, nominal=2)
-
-
-def test_what_is_left_of_two_flavors_isnt_lent_if_neither_has_enough_of_its_own() -> None:
-    both = pool("team-a", QUOTA, {"nominalQuota": "1"}, used=1)
-    objects = known(queue(), both, waiting(f"{PENDING}, {NO_A100}"))
-
-    assert place(objects, "w", gpus=2) == PlaceInQueue("gpus", "team-a", 0, GPU, used=1, nominal=3)
-
-
-def test_a_queue_that_admits_nobody_is_told() -> None:
+def test_a_queue_that_admits_nobody_is_told():
     for local, team in (
         (queue(stopPolicy="Hold"), pool("team-a", QUOTA)),
         (queue(), inactive(pool("team-a", QUOTA), "no check")),
@@ -139,7 +124,7 @@ def test_a_queue_that_admits_nobody_is_told() -> None:
         assert found.is_stopped
 
 
-def test_without_its_queue_a_workload_has_no_place() -> None:
+def test_without_its_queue_a_workload_has_no_place():
     assert place(known(workload("w")), "w") is None
 
 
@@ -160,22 +145,22 @@ def test_without_its_queue_a_workload_has_no_place() -> None:
         ("Workload no longer fits", False),
     ],
 )
-def test_only_what_kueue_could_never_give_is_hopeless(said, is_hopeless) -> None:
-    objects = known(queue(), pool("team-a", QUOTA, QUOTA), workload("w", QuotaReserved=said))
+def test_only_what_kueue_could_never_give_is_hopeless(said, is_hopeless):
+    objects = known(queue(), pool("team-a", QUOTA, QUOTA), waiting(said))
 
     assert said_hopeless(objects) == (said if is_hopeless else "")
 
 
-def test_that_the_last_flavors_could_never_give_enough_says_nothing_of_the_first_ones() -> None:
+def test_that_the_last_flavors_could_never_give_enough_says_nothing_of_the_first_ones():
     of_the_second = TOO_MUCH.replace("t4", "a100")
     both = pool("team-a", {"nominalQuota": "4"}, {"nominalQuota": "1"})
     longer_name = pool("team-a", QUOTA, QUOTA, names=("t4", "t4-large"))
 
     for team, said in ((both, of_the_second), (longer_name, TOO_MUCH.replace("t4", "t4-large"))):
-        assert said_hopeless(known(queue(), team, workload("w", QuotaReserved=said))) == ""
+        assert said_hopeless(known(queue(), team, waiting(said))) == ""
 
 
-def said_hopeless(objects: KueueObjects) -> str:
+def said_hopeless(objects):
     found = objects.workload_of("uid-w")
     assert isinstance(found, Workload)
     return hopeless(objects, found)
@@ -194,9 +179,9 @@ CHANGES = st.lists(
 
 
 @given(CHANGES)
-def test_whatever_changes_each_place_is_that_among_those_who_wait_now(changes) -> None:
+def test_whatever_changes_each_place_is_that_among_those_who_wait_now(changes):
     objects = known(queue(), queue("other"), queue("elsewhere", pool="team-b"))
-    waiting: dict[str, Workload] = {}
+    waiting = {}
     for name, change, local, priority, second in changes:
         waiting.pop(name, None)
         quota = {"QuotaReserved": ""} if change == "has quota" else {}

@@ -1,7 +1,5 @@
 """Whatever happens in whatever order, nobody is lost, served twice, or passed over for good."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,10 +12,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gpuspawner.kube.meta import Key
 from gpuspawner.line.kept_nodes import PASSED_SECONDS
 from gpuspawner.line.order import Serving
-from gpuspawner.line.tickets import Line, Ticket
+from gpuspawner.line.tickets import Line
 from tests.simulation.cluster import Cluster, ticket
 from tests.unit.makers.machines import Machines, asks
 from tests.unit.makers.witness import Witness
@@ -37,20 +34,20 @@ class Played(RuleBasedStateMachine):
             st.tuples(st.sampled_from(MODELS), st.sampled_from(SIZES)), min_size=1, max_size=5
         )
     )
-    def set_up(self, nodes: list[tuple[str, int]]) -> None:
+    def set_up(self, nodes):
         self.cluster = Witness((f"n{i}", model, gpus) for i, (model, gpus) in enumerate(nodes))
         self.line, self.serving = self.cluster.line, self.cluster.serving
         self.number = 0
-        self.called: list[Ticket] = []
-        self.left: set[Key] = set()
-        self.joined: set[Key] = set()
-        self.front: tuple[Ticket | None, str | None] = None, None
+        self.called = []
+        self.left = set()
+        self.joined = set()
+        self.front = None, None
         """The first in line, and the node on which it collects."""
-        self.before: set[Key] = set()
+        self.before = set()
         """Those that may run on that node: since it became the first or began to collect there, or
         from ahead of it."""
 
-    def teardown(self) -> None:
+    def teardown(self):
         if not hasattr(self, "cluster"):
             return
         for it in list(self.line):
@@ -61,7 +58,7 @@ class Played(RuleBasedStateMachine):
             self.serve()
         assert len(self.line) == 0, "somebody is never served"
 
-    def serve(self) -> None:
+    def serve(self):
         before = {it.key for it in self.line}
         called = self.serving.serve(self.cluster, self.cluster.now)
         assert len({it.key for it in called}) == len(called)
@@ -74,21 +71,21 @@ class Played(RuleBasedStateMachine):
             place = first.precedence(now)
             self.before |= {it.key for it in called if it.precedence(now) < place}
 
-    def _watch_the_front(self) -> None:
+    def _watch_the_front(self):
         here = [it for it in self.line if not self.line.is_held_back(it.key)]
         first = min(here, key=lambda it: it.precedence(self.cluster.now), default=None)
         front = first, self.serving.collects_on(first) if first else None
         if front != self.front:
             self.front, self.before = front, self.on_its_node(front[1])
 
-    def on_its_node(self, node: str | None) -> set[Key]:
+    def on_its_node(self, node):
         return set() if node is None else set(self.cluster.nodes[node].servers)
 
-    def waiting(self) -> list[Ticket]:
+    def waiting(self):
         return sorted(self.line, key=lambda it: it.key)
 
     @rule(data=st.data(), size=st.sampled_from(SIZES), model=st.sampled_from(("", *MODELS)))
-    def join(self, data: st.DataObject, size: int, model: str) -> None:
+    def join(self, data, size, model):
         self.number += 1
         made = ticket(
             f"p{self.number:03}",
@@ -106,7 +103,7 @@ class Played(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.line) > 0)
     @rule(data=st.data())
-    def leave(self, data: st.DataObject) -> None:
+    def leave(self, data):
         it = data.draw(st.sampled_from(self.waiting()))
         self.serving.leave(it)
         self.left.add(it.key)
@@ -114,7 +111,7 @@ class Played(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.line) > 0)
     @rule(data=st.data())
-    def go_away_or_come_back(self, data: st.DataObject) -> None:
+    def go_away_or_come_back(self, data):
         it = data.draw(st.sampled_from(self.waiting()))
         if self.line.is_held_back(it.key):
             self.serving.let_back(it)
@@ -124,12 +121,12 @@ class Played(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.cluster.servers) > 0)
     @rule(data=st.data())
-    def end(self, data: st.DataObject) -> None:
+    def end(self, data):
         self.cluster.end(data.draw(st.sampled_from(sorted(self.cluster.servers))))
         self.serve()
 
     @rule(seconds=st.sampled_from((1.0, 60.0, 600.0, PASSED_SECONDS)))
-    def time_passes(self, seconds: float) -> None:
+    def time_passes(self, seconds):
         self.cluster.now += seconds
         for it in list(self.cluster.servers.values()):
             if it.ends is not None and it.ends <= self.cluster.now:
@@ -137,7 +134,7 @@ class Played(RuleBasedStateMachine):
         self.serve()
 
     @invariant()
-    def nobody_is_lost_or_served_twice(self) -> None:
+    def nobody_is_lost_or_served_twice(self):
         called = [it.key for it in self.called]
         waiting = {it.key for it in self.line}
         assert len(set(called)) == len(called)
@@ -145,13 +142,13 @@ class Played(RuleBasedStateMachine):
         assert len(called) + len(waiting) + len(self.left) == len(self.joined)
 
     @invariant()
-    def the_first_is_never_kept_waiting_while_there_is_room(self) -> None:
+    def the_first_is_never_kept_waiting_while_there_is_room(self):
         first, _ = self.front
         if first is not None:
             assert not self.cluster.fitting(first)
 
     @invariant()
-    def who_fits_but_waits_fits_only_where_somebody_ahead_collects(self) -> None:
+    def who_fits_but_waits_fits_only_where_somebody_ahead_collects(self):
         now, them = self.cluster.now, self.cluster.who_collects()
         for it in self.line:
             if not self.line.is_held_back(it.key):
@@ -163,7 +160,7 @@ class WithoutLifetimes(Played):
     """Nobody knows when a server ends."""
 
     @invariant()
-    def nobody_takes_what_the_first_collects(self) -> None:
+    def nobody_takes_what_the_first_collects(self):
         _, node = self.front
         assert self.on_its_node(node) <= self.before
 
@@ -172,18 +169,18 @@ class InOrder(WithoutLifetimes):
     """Everybody wants the same: the order is that of arrival."""
 
     @rule()
-    def join(self) -> None:  # type: ignore[override]
+    def join(self):
         self.number += 1
         made = ticket(f"p{self.number:03}", 1, float(self.number))
         self.joined.add(made.key)
         self.serving.join(made)
         self.serve()
 
-    def go_away_or_come_back(self, data: st.DataObject) -> None:
+    def go_away_or_come_back(self, data):
         """Nobody goes away."""
 
     @invariant()
-    def the_order_is_that_of_arrival(self) -> None:
+    def the_order_is_that_of_arrival(self):
         order = [it.since for it in self.called]
         assert order == sorted(order)
 
@@ -199,11 +196,11 @@ class WhileNodesGo(WithLifetimesAndWeights):
     """Nodes go away and come back, for example because somebody cordons them."""
 
     @rule(data=st.data())
-    def a_node_goes_or_comes_back(self, data: st.DataObject) -> None:
+    def a_node_goes_or_comes_back(self, data):
         self.cluster.away ^= {data.draw(st.sampled_from(sorted(self.cluster.nodes)))}
         self.serve()
 
-    def teardown(self) -> None:
+    def teardown(self):
         if hasattr(self, "cluster"):
             self.cluster.away.clear()
         super().teardown()
@@ -213,13 +210,13 @@ MACHINES = (WithoutLifetimes, InOrder, WithLifetimesAndWeights, WhileNodesGo)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_whatever_happens_everybody_is_served_in_turn(machine: type[Played]) -> None:
+def test_whatever_happens_everybody_is_served_in_turn(machine):
     run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=40))
 
 
 @pytest.mark.nightly(why="it takes minutes, and finds the faults of the short form more surely")
 @pytest.mark.parametrize("machine", MACHINES)
-def test_whatever_happens_for_long_everybody_is_served_in_turn(machine: type[Played]) -> None:
+def test_whatever_happens_for_long_everybody_is_served_in_turn(machine):
     run_state_machine_as_test(machine, settings=settings(max_examples=1000, stateful_step_count=60))
 
 
@@ -234,11 +231,11 @@ STEP, STEPS = 600.0, 12
     nodes=st.integers(1, 5),
 )
 @settings(max_examples=60, deadline=None)
-def test_nobody_is_passed_for_ever_whatever_they_need(gpus, memory, crowd, nodes) -> None:
+def test_nobody_is_passed_for_ever_whatever_they_need(gpus, memory, crowd, nodes):
     """A crowd of small servers comes without end, and fills each gap at once."""
     room, line = Machines(nodes), Line()
     serving = Serving(line)
-    ends: dict[Key, int] = {}
+    ends = {}
     steps = int(PASSED_SECONDS / STEP) + STEPS
     for step in range(STEPS + steps + 1):
         for key in [it for it, end in ends.items() if end == step]:
@@ -266,10 +263,10 @@ def test_nobody_is_passed_for_ever_whatever_they_need(gpus, memory, crowd, nodes
     ),
     running=st.lists(st.integers(1, 8), min_size=1, max_size=4),
 )
-def test_weights_only_scale_the_time_waited(people, running) -> None:
+def test_weights_only_scale_the_time_waited(people, running):
     """Who waits with a weight of 2 is treated as if they had waited for twice as long."""
 
-    def called(*, weighted: bool) -> tuple[list[str], list[str | None]]:
+    def called(*, weighted):
         cluster = Cluster((f"n{it}", "t4", 8) for it in range(len(running)))
         for node, gpus in zip(cluster.nodes, running, strict=True):
             cluster.start(ticket(f"on-{node}", gpus), node)

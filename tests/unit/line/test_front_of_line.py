@@ -1,17 +1,13 @@
 """Who at the front of the line needs no place any more."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 
 import pytest
 
-from gpuspawner.kube.meta import Key
 from gpuspawner.line.front_of_line import GONE_SECONDS, UNSURE_SECONDS, Fronts
 from gpuspawner.line.tickets import Line, Ticket
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, UnknownRules, Wait
+from gpuspawner.preflight.decision import Reason, Refuse, Start, UnknownRules, Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -19,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("clock")
 GRANT = Grant(None, 0)
 
 
-def line_of(*names: str) -> Line:
+def line_of(*names):
     """A line in which each waits for something else."""
     line = Line()
     for since, name in enumerate(names):
@@ -27,15 +23,15 @@ def line_of(*names: str) -> Line:
     return line
 
 
-def refused(reason: Reason) -> Refuse:
+def refused(reason):
     return Refuse(GRANT, reason)
 
 
-def done(decide: Callable[[Key], Decision], *names: str, until: float = math.inf) -> list[str]:
+def done(decide, *names, until=math.inf):
     return persons(Fronts(line_of(*names), decide), until)
 
 
-def persons(fronts: Fronts, until: float = math.inf) -> list[str]:
+def persons(fronts, until=math.inf):
     """Let go whom no place helps, as the line does."""
     found = []
     for ticket, _ in fronts.done(until):
@@ -44,7 +40,7 @@ def persons(fronts: Fronts, until: float = math.inf) -> list[str]:
     return found
 
 
-def test_those_stay_who_are_refused_as_busy_or_whom_the_line_calls_itself() -> None:
+def test_those_stay_who_are_refused_as_busy_or_whom_the_line_calls_itself():
     decisions = {
         "busy": refused(Reason.BUSY),
         "away": refused(Reason.AWAY),
@@ -54,7 +50,7 @@ def test_those_stay_who_are_refused_as_busy_or_whom_the_line_calls_itself() -> N
     assert done(lambda key: decisions[key[1]], *decisions) == []
 
 
-def test_who_fits_for_all_anybody_knows_goes_on_only_if_that_lasts(clock) -> None:
+def test_who_fits_for_all_anybody_knows_goes_on_only_if_that_lasts(clock):
     unknown = Start(GRANT, (UnknownRules(("PriorityClasses are read again",)),))
     decisions = {"ann": unknown, "bob": refused(Reason.BUSY)}
     them = Fronts(line_of(*decisions), lambda key: decisions[key[1]])
@@ -69,10 +65,10 @@ def test_who_fits_for_all_anybody_knows_goes_on_only_if_that_lasts(clock) -> Non
     assert persons(them) == ["ann"]
 
 
-def test_whom_no_node_can_hold_any_more_stays_until_that_has_lasted(clock) -> None:
+def test_whom_no_node_can_hold_any_more_stays_until_that_has_lasted(clock):
     """A node that is maintained comes back, or the cloud sends another one."""
     gone, unknown = refused(Reason.IMPOSSIBLE), Start(GRANT, (UnknownRules(("?",)),))
-    decisions: dict[str, Decision] = {"ann": gone, "bob": refused(Reason.BUSY)}
+    decisions = {"ann": gone, "bob": refused(Reason.BUSY)}
     line = line_of(*decisions)
     ann, bob = line
     them = Fronts(line, lambda key: decisions[key[1]])
@@ -92,7 +88,7 @@ def test_whom_no_node_can_hold_any_more_stays_until_that_has_lasted(clock) -> No
     assert persons(them) == ["ann"]
 
 
-def test_nodes_that_went_before_somebody_was_away_cost_nobody_the_place_at_once(clock) -> None:
+def test_nodes_that_went_before_somebody_was_away_cost_nobody_the_place_at_once(clock):
     """While nobody of a lane may be called, nobody looks whether its node has come back."""
     gone = refused(Reason.IMPOSSIBLE)
     line = line_of("ann")
@@ -110,11 +106,6 @@ def test_nodes_that_went_before_somebody_was_away_cost_nobody_the_place_at_once(
     assert them.seconds_left(ann) == GONE_SECONDS
 
 
-def test_those_go_on_whom_no_place_helps() -> None:
-    decisions = {"soon": Wait(GRANT, CanScaleUp(0, 1, None)), "busy": refused(Reason.BUSY)}
-    assert done(lambda key: decisions[key[1]], *decisions) == ["soon"]
-
-
 @pytest.mark.parametrize(
     ("scale_up", "stays"),
     [
@@ -124,15 +115,13 @@ def test_those_go_on_whom_no_place_helps() -> None:
         (CanScaleUp(0, 1, None), False),
     ],
 )
-def test_of_those_who_want_the_same_one_at_a_time_shows_whether_a_node_comes(
-    scale_up, stays
-) -> None:
+def test_of_those_who_want_the_same_one_at_a_time_shows_whether_a_node_comes(scale_up, stays):
     them = Fronts(line_of("ann"), lambda _: Wait(GRANT, scale_up), lambda _: True)
 
     assert persons(them) == ([] if stays else ["ann"])
 
 
-def test_only_those_are_looked_at_who_joined_before_a_time() -> None:
+def test_only_those_are_looked_at_who_joined_before_a_time():
     found = done(lambda _: Wait(GRANT, CanScaleUp(0, 1, None)), "one", "two", "three", until=1.5)
     assert found == ["one", "two"]
 
@@ -140,16 +129,16 @@ def test_only_those_are_looked_at_who_joined_before_a_time() -> None:
 class Odd:
     """Decides about all but some."""
 
-    def __init__(self, *odd: str) -> None:
+    def __init__(self, *odd):
         self.odd = odd
 
-    def __call__(self, key: Key) -> Decision:
+    def __call__(self, key):
         if key[1] in self.odd:
             raise RuntimeError("a fault")
         return refused(Reason.BUSY)
 
 
-def test_one_about_whom_nothing_can_be_decided_goes_on_and_keeps_nobody_up(caplog) -> None:
+def test_one_about_whom_nothing_can_be_decided_goes_on_and_keeps_nobody_up(caplog):
     them = Fronts(line_of("odd", "one", "two"), Odd("odd"))
 
     assert persons(them) == []
@@ -157,7 +146,7 @@ def test_one_about_whom_nothing_can_be_decided_goes_on_and_keeps_nobody_up(caplo
     assert "No decision about jhub/odd in line" in caplog.text
 
 
-def test_if_nothing_can_be_decided_about_anybody_all_keep_their_places() -> None:
+def test_if_nothing_can_be_decided_about_anybody_all_keep_their_places():
     decide = Odd("one", "two", "three")
     them = Fronts(line_of("one", "two", "three"), decide)
     assert [persons(them) for _ in range(5)] == [[]] * 5
@@ -166,7 +155,7 @@ def test_if_nothing_can_be_decided_about_anybody_all_keep_their_places() -> None
     assert [persons(them) for _ in range(5)] == [[]] * 5
 
 
-def test_if_there_are_many_they_take_turns_whoever_comes_and_goes(clock) -> None:
+def test_if_there_are_many_they_take_turns_whoever_comes_and_goes(clock):
     asked = []
 
     def slowly(key):

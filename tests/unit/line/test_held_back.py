@@ -1,7 +1,5 @@
 """Who is in line, but isn't called for now."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import ExitStack, suppress
 from itertools import pairwise
@@ -22,7 +20,7 @@ async def always():
     return True
 
 
-async def test_who_is_away_is_passed_and_keeps_the_place(stage) -> None:
+async def test_who_is_away_is_passed_and_keeps_the_place(stage):
     with stage.joining("ann") as ann, stage.joining("bob") as bob:
         stage.line.owner_away(stage.tickets["ann"])
         await stage.ends("x")
@@ -35,7 +33,7 @@ async def test_who_is_away_is_passed_and_keeps_the_place(stage) -> None:
         assert ann.done()
 
 
-async def test_a_limit_keeps_the_place_until_policies_allow_the_server(stage) -> None:
+async def test_a_limit_keeps_the_place_until_policies_allow_the_server(stage):
     allowed = []
 
     async def allows():
@@ -53,7 +51,7 @@ async def test_a_limit_keeps_the_place_until_policies_allow_the_server(stage) ->
         assert ann.done()
 
 
-async def test_a_question_that_fails_ends_nobody_else_s_wait(stage) -> None:
+async def test_a_question_that_fails_ends_nobody_else_s_wait(stage):
     """An administrator's function of policies may raise anything; a start tells its owner so."""
 
     async def fails():
@@ -74,11 +72,11 @@ class Slow:
         asked, under_way: How often they were asked, and how many questions have no answer yet.
     """
 
-    def __init__(self, seconds: float = 1e6) -> None:
+    def __init__(self, seconds=1000000.0):
         self._seconds = seconds
         self.asked = self.under_way = 0
 
-    async def __call__(self) -> bool:
+    async def __call__(self):
         self.asked += 1
         self.under_way += 1
         try:
@@ -88,7 +86,7 @@ class Slow:
         return True
 
 
-async def test_a_question_without_an_answer_holds_nobody_up(stage) -> None:
+async def test_a_question_without_an_answer_holds_nobody_up(stage):
     with (
         stage.joining("ann", allows=Slow()),
         stage.joining("bob", allows=always) as bob,
@@ -102,7 +100,7 @@ async def test_a_question_without_an_answer_holds_nobody_up(stage) -> None:
         assert bob.done()
 
 
-async def test_a_late_answer_is_taken_when_it_comes(stage) -> None:
+async def test_a_late_answer_is_taken_when_it_comes(stage):
     slow = Slow(20)
     with stage.joining("ann", allows=slow) as ann:
         await stage.ends("x")
@@ -114,7 +112,7 @@ async def test_a_late_answer_is_taken_when_it_comes(stage) -> None:
         assert ann.done()
 
 
-async def test_a_question_ends_when_its_ticket_leaves(stage) -> None:
+async def test_a_question_ends_when_its_ticket_leaves(stage):
     slow = Slow()
     with stage.joining("ann", allows=slow):
         await stage.wakes()
@@ -125,7 +123,7 @@ async def test_a_question_ends_when_its_ticket_leaves(stage) -> None:
     assert slow.under_way == 0
 
 
-async def test_an_answer_that_never_comes_is_asked_for_anew(stage) -> None:
+async def test_an_answer_that_never_comes_is_asked_for_anew(stage):
     slow = Slow()
     with stage.joining("ann", allows=slow):
         await asyncio.sleep(65)
@@ -133,7 +131,7 @@ async def test_an_answer_that_never_comes_is_asked_for_anew(stage) -> None:
         assert (slow.asked, slow.under_way) == (2, 1)
 
 
-async def test_whom_policies_allow_promptly_come_back_in_order(stage) -> None:
+async def test_whom_policies_allow_promptly_come_back_in_order(stage):
     with (
         stage.joining("bob", since=2.0, allows=always) as bob,
         stage.joining("ann", since=1.0, allows=Slow(0.1)) as ann,
@@ -144,9 +142,7 @@ async def test_whom_policies_allow_promptly_come_back_in_order(stage) -> None:
         assert (ann.done(), bob.done()) == (True, False)
 
 
-async def test_after_a_question_the_hub_does_something_else_for_nine_times_as_long(
-    stage, clock
-) -> None:
+async def test_after_a_question_the_hub_does_something_else_for_nine_times_as_long(stage, clock):
     """A function that isn't async holds the hub's loop while it answers."""
     asked = []
 
@@ -164,11 +160,8 @@ async def test_after_a_question_the_hub_does_something_else_for_nine_times_as_lo
     assert all(after - before >= 5 for before, after in pairwise(asked))
 
 
-async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage) -> None:
-    async def allows():
-        return True
-
-    with stage.joining("ann", allows=allows) as ann:
+async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage):
+    with stage.joining("ann", allows=always) as ann:
         stage.line.owner_away(stage.tickets["ann"])  # the owner has closed the page
         await stage.ends("x")
         assert not ann.done()
@@ -178,7 +171,7 @@ async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage) -> 
         assert ann.done()
 
 
-async def test_who_has_left_comes_back_without_the_limit_of_then(stage) -> None:
+async def test_who_has_left_comes_back_without_the_limit_of_then(stage):
     with stage.joining("ann", allows=never):
         await stage.wakes()
 
@@ -189,26 +182,18 @@ async def test_who_has_left_comes_back_without_the_limit_of_then(stage) -> None:
         assert ann.done()
 
 
-async def test_who_left_while_away_comes_back_as_one_who_is_here(stage) -> None:
+async def test_who_left_while_away_comes_back_as_one_who_is_here(stage):
     """Else the place would stay in line for ever, although policies allow the server."""
-    allowed = []
-
-    async def allows():
-        return bool(allowed)
-
     with stage.joining("ann"):
         stage.line.owner_away(stage.tickets["ann"])
 
-    with stage.joining("ann", allows=allows) as ann:
-        allowed.append(True)
+    with stage.joining("ann", allows=always) as ann:
         await stage.ends("x")
 
         assert ann.done()
 
 
-async def test_a_start_that_joins_again_before_the_last_has_left_keeps_its_place_and_limit(
-    stage,
-) -> None:
+async def test_a_start_that_joins_again_before_the_last_has_left_keeps_its_place_and_limit(stage):
     first = ExitStack()
     first.enter_context(stage.joining("ann"))
     with stage.joining("ann", allows=never) as ann:
@@ -220,7 +205,7 @@ async def test_a_start_that_joins_again_before_the_last_has_left_keeps_its_place
         assert not ann.done()
 
 
-async def test_what_policies_say_of_a_start_that_has_left_lets_no_later_one_in(stage) -> None:
+async def test_what_policies_say_of_a_start_that_has_left_lets_no_later_one_in(stage):
     """Not even if an administrator's function goes on although it is cancelled."""
     asked = asyncio.Event()
 

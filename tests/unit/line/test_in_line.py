@@ -3,12 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from jupyterhub import orm
@@ -20,25 +18,23 @@ from gpuspawner import GPUSpawner, language
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.kube.kueue import ADMISSION
 from gpuspawner.launch import failed_starts
-from gpuspawner.launch.server_state import place_of
 from gpuspawner.line import in_line
 from gpuspawner.line.in_line import lets_join, lets_stay
 from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decider import Decider
-from gpuspawner.preflight.decision import AfterPreemption, Decision, Reason, Refuse, Start
+from gpuspawner.preflight.decision import AfterPreemption, Reason, Refuse, Start
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.reservations.reservations import LIFETIME_SECONDS
-from gpuspawner.start.admitting import Admitted, Admitting
+from gpuspawner.start.admitting import Admitting
 from gpuspawner.start.asking_preflight import offers_line
 from gpuspawner.start.policing import LIMIT, UNCOUNTED
 from gpuspawner.start.refusal import Refusal
-from gpuspawner.start.source import Choice
 from gpuspawner.use.record import Record
 from localcluster.kueue.objects import local_queue
 from tests.unit.makers.courses import Course, Train
-from tests.unit.makers.hubs import TAINT, TOLERATION, StillHub, tolerating
+from tests.unit.makers.hubs import TAINT, TOLERATION, tolerating
 from tests.unit.makers.kueue_worlds import flavor, known, pool
 from tests.unit.makers.waiters import FULL, Waiting
 from tests.unit.makers.worlds import NAMESPACE, labelled, named_node, node, pod, proposal, settle
@@ -47,49 +43,35 @@ GRANT = Grant()
 BUSY = Refuse(GRANT, Reason.BUSY)
 
 
-def refusal(slug: str, place: int = 0) -> Refusal:
+def refusal(slug, place=0):
     text = Message.of("no")
     return Refusal(text, reason=slug, on_form=OnForm(text, place=place))
 
 
-def nobody() -> Decision:
+def nobody():
     raise AssertionError("the refusal alone says it")
 
 
-async def may() -> bool:
-    return True
+WHO_JOINS = [("busy", 3, True), (LIMIT, 0, True), (UNCOUNTED, 0, False)]
+WHO_JOINS += [(slug, 0, False) for slug in ("busy", "away", "impossible", "quota")]
 
 
-async def may_not() -> bool:
-    return False
+@pytest.mark.parametrize(("slug", "place", "joins"), WHO_JOINS)
+def test_who_finds_everything_in_use_or_has_used_up_a_limit_may_join(slug, place, joins):
+    assert lets_join(refusal(slug, place), nobody) is joins
 
 
-async def test_who_finds_everything_in_use_may_wait() -> None:
-    busy = refusal("busy", place=3)
-
-    assert await offers_line(busy, may_not)
-    assert lets_join(busy, nobody)
-    assert lets_stay(busy)
-
-
-def test_who_has_used_up_a_limit_may_wait_for_it() -> None:
-    assert lets_join(refusal(LIMIT), nobody)
-    assert lets_stay(refusal(LIMIT))
-
-
-def test_nobody_joins_while_servers_cant_be_counted() -> None:
-    assert not lets_join(refusal(UNCOUNTED), nobody)
-
-
-@pytest.mark.parametrize("slug", ["busy", "away", "try-again", "uncounted"])
-def test_who_has_a_place_keeps_it_while_that_may_pass(slug) -> None:
+@pytest.mark.parametrize("slug", ["busy", "away", "try-again", "uncounted", LIMIT])
+def test_who_has_a_place_keeps_it_while_that_may_pass(slug):
     assert lets_stay(refusal(slug))
 
 
-@pytest.mark.parametrize("slug", ["busy", "away", "impossible", "quota"])
-async def test_without_a_place_in_a_line_nobody_joins(slug) -> None:
-    assert not await offers_line(refusal(slug), may)
-    assert not lets_join(refusal(slug), nobody)
+@pytest.mark.parametrize("place", [0, 3])
+async def test_a_form_lets_those_on_who_have_a_place_in_a_line(place):
+    async def may_wait():
+        raise AssertionError("the refusal alone says it")
+
+    assert await offers_line(refusal("busy", place), may_wait) is bool(place)
 
 
 @pytest.mark.parametrize(
@@ -102,20 +84,15 @@ async def test_without_a_place_in_a_line_nobody_joins(slug) -> None:
     ],
     ids=["busy", "room that others may take", "impossible", "after preemption"],
 )
-def test_if_nobody_can_tell_in_time_only_those_wait_whom_the_line_keeps(decision, may_wait) -> None:
+def test_if_nobody_can_tell_in_time_only_those_wait_whom_the_line_keeps(decision, may_wait):
     """The line lets others go at once, and they would come back for ever."""
     assert lets_join(refusal("try-again"), lambda: decision) is may_wait
-
-
-async def test_if_nobody_can_tell_in_time_only_who_may_wait_is_let_on_by_a_form() -> None:
-    assert await offers_line(refusal("try-again"), may)
-    assert not await offers_line(refusal("try-again"), may_not)
 
 
 pytestmark = pytest.mark.usefixtures("clock")
 
 
-async def test_a_start_waits_and_goes_on_with_its_options_alone(waiting) -> None:
+async def test_a_start_waits_and_goes_on_with_its_options_alone(waiting):
     alice = await waiting()
     assert alice.place.said.text == "You are next in line. You are waiting for 1 × A100."
 
@@ -127,40 +104,38 @@ async def test_a_start_waits_and_goes_on_with_its_options_alone(waiting) -> None
     assert alice.spawner.gpuspawner_gates.attempt is not None
 
 
-async def test_the_time_in_line_is_no_time_of_the_server(waiting) -> None:
+async def test_the_time_in_line_is_no_time_of_the_server(waiting):
     """The hub notes both times before the wait; the idle culler stops servers by them."""
     alice = await waiting()
     before = utcnow(with_tz=False)
     hours_ago = before - timedelta(hours=3)
-    row = alice.row(started=hours_ago, last_activity=hours_ago)
+    alice.store(started=hours_ago, last_activity=hours_ago)
 
     alice.hub.view.remove_pod("x")
     await alice.starts()
 
-    assert row.started >= before
-    assert row.last_activity >= before
+    assert alice.row.started >= before
+    assert alice.row.last_activity >= before
 
 
 @pytest.mark.parametrize("reads", [(Admitting, "admit"), (in_line.InLine, "_tell")])
 @pytest.mark.usefixtures("no_threads")
 async def test_who_waits_keeps_the_place_if_the_database_cannot_be_read(
-    hub_with, monkeypatch, reads
-) -> None:
+    waiting, monkeypatch, reads
+):
     """After a rollback, each row is read anew."""
-    alice = Waiting(hub_with(*FULL), True)
-    row = alice.row()
-    await alice.begin()
-    since = place_of(row.state).since
+    alice = await waiting()
+    place = alice.stored
     does, faults = getattr(*reads), ["of_what"] * 3
 
-    def fails(*given: object) -> object:
+    def fails(*given):
         if faults:
-            inspect(row).session.execute(text(f"SELECT {faults.pop()}"))
+            inspect(alice.row).session.execute(text(f"SELECT {faults.pop()}"))
         return does(*given)
 
     monkeypatch.setattr(*reads, fails)
     await asyncio.sleep(60)
-    assert place_of(row.state).since == since
+    assert alice.stored == place
 
     alice.hub.view.remove_pod("x")
     await alice.starts()
@@ -170,11 +145,11 @@ async def test_who_waits_keeps_the_place_if_the_database_cannot_be_read(
 
 
 @pytest.fixture
-def takes_changes(monkeypatch) -> asyncio.Event:
+def takes_changes(monkeypatch):
     """Whether the hub's database takes changes, without which no start goes on."""
     event = asyncio.Event()
 
-    async def begin_now(_: object) -> None:
+    async def begin_now(_):
         await event.wait()
 
     monkeypatch.setattr(in_line.waiting, "begin_now", begin_now)
@@ -183,7 +158,7 @@ def takes_changes(monkeypatch) -> asyncio.Event:
 
 async def test_who_leaves_while_the_database_keeps_the_start_from_going_on_does_not_start(
     waiting, takes_changes
-) -> None:
+):
     alice = await waiting()
     alice.hub.view.remove_pod("x")
     await settle()
@@ -195,14 +170,19 @@ async def test_who_leaves_while_the_database_keeps_the_start_from_going_on_does_
     assert len(alice.hub.runtime(alice.spawner).preflight.reservations) == 0
 
 
+def bob_joins(alice, gpus, since=1.0):
+    """Let Bob wait for so many GPUs while the context is open."""
+    line, wanted = alice.hub.runtime(alice.spawner).preflight.line, proposal("bob", gpus)
+    ticket = line.ticket(wanted, "bob", since)
+    assert ticket is not None
+    return line.join(ticket, wanted)
+
+
 async def test_who_is_called_keeps_the_room_for_as_long_as_the_database_fails(
     waiting, takes_changes
-) -> None:
+):
     alice = await waiting()
-    line, one = alice.hub.runtime(alice.spawner).preflight.line, proposal("one")
-    ticket = line.ticket(one, "bob", time.time())
-    assert ticket is not None
-    with line.join(ticket, one) as called:
+    with bob_joins(alice, 1, time.time()) as called:
         alice.hub.view.remove_pod("x")
         await asyncio.sleep(2 * LIFETIME_SECONDS)
 
@@ -211,7 +191,7 @@ async def test_who_is_called_keeps_the_room_for_as_long_as_the_database_fails(
     await alice.starts()
 
 
-async def test_who_doesnt_wish_to_wait_is_refused(hub_with) -> None:
+async def test_who_doesnt_wish_to_wait_is_refused(hub_with):
     alice = Waiting(hub_with(*FULL), None)
     await alice.begin()
 
@@ -221,19 +201,19 @@ async def test_who_doesnt_wish_to_wait_is_refused(hub_with) -> None:
     assert refusal.on_form.place == 1
 
 
-def beside_kueue(hub: StillHub) -> Waiting:
+def beside_kueue(hub):
     alice = Waiting(hub, True)
     name_queue(hub, alice.spawner)
     return alice
 
 
-def name_queue(hub: StillHub, spawner: GPUSpawner) -> None:
+def name_queue(hub, spawner):
     """The namespace has Kueue's default queue: the one for Jobs, for example."""
     default = local_queue("default", spawner.namespace, "team-a")
     known(default, pool("team-a", {"nominalQuota": "2"}), flavor(), store=hub.view.queues)
 
 
-async def test_the_line_is_also_for_pods_with_a_queue_that_kueue_leaves_alone(hub_with) -> None:
+async def test_the_line_is_also_for_pods_with_a_queue_that_kueue_leaves_alone(hub_with):
     hub = hub_with(*FULL)
     hub.admission.answer = lambda pod: pod
     alice = beside_kueue(hub)
@@ -248,7 +228,7 @@ async def test_the_line_is_also_for_pods_with_a_queue_that_kueue_leaves_alone(hu
     assert asked < 10
 
 
-async def test_kueue_s_queue_is_enough_for_pods_that_it_holds_back(hub_with) -> None:
+async def test_kueue_s_queue_is_enough_for_pods_that_it_holds_back(hub_with):
     hub = hub_with(*FULL)
     gates = {"schedulingGates": [{"name": ADMISSION}]}
     hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], **gates}}
@@ -262,7 +242,7 @@ async def test_kueue_s_queue_is_enough_for_pods_that_it_holds_back(hub_with) -> 
 @pytest.mark.parametrize("is_held", [True, False], ids=["held back", "left alone"])
 async def test_who_waits_for_a_limit_is_in_one_line_also_before_the_hub_knows_of_kueue(
     hub_with, is_held
-) -> None:
+):
     """Nothing is learned when the hub has just started."""
     hub = hub_with(*FULL)
     gates = {"schedulingGates": [{"name": ADMISSION}]} if is_held else {}
@@ -283,13 +263,11 @@ async def test_who_waits_for_a_limit_is_in_one_line_also_before_the_hub_knows_of
         assert (refusal.value.slug, refusal.value.on_form.place) == (LIMIT, 0)
 
 
-async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(
-    hub_with, monkeypatch
-) -> None:
+async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(hub_with, monkeypatch):
     """Many start together, say, and the API server is slow: who asks to wait isn't sent away."""
     admit = Admitting.admit
 
-    async def too_busy(_self: Admitting, _choice: Choice) -> Admitted:
+    async def too_busy(_self, _choice):
         monkeypatch.setattr(Admitting, "admit", admit)
         raise Refusal(Message.of("Please try again."), reason=Reason.TRY_AGAIN.value)
 
@@ -304,11 +282,11 @@ async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(
 
 async def test_a_fault_of_ours_shows_who_wishes_to_wait_why_the_start_was_refused(
     hub_with, monkeypatch
-) -> None:
-    async def too_busy(_self: Admitting, _choice: Choice) -> Admitted:
+):
+    async def too_busy(_self, _choice):
         raise Refusal(Message.of("Please try again."), reason=Reason.TRY_AGAIN.value)
 
-    def fail(*_: object) -> Decision:
+    def fail(*_):
         raise LookupError("a fault of ours")
 
     monkeypatch.setattr(Admitting, "admit", too_busy)
@@ -320,7 +298,7 @@ async def test_a_fault_of_ours_shows_who_wishes_to_wait_why_the_start_was_refuse
     assert refused.value.slug == "try-again"
 
 
-async def test_who_leaves_is_refused_once_and_the_next_form_says_so(waiting) -> None:
+async def test_who_leaves_is_refused_once_and_the_next_form_says_so(waiting):
     alice = await waiting()
 
     assert alice.place.leave()
@@ -332,118 +310,84 @@ async def test_who_leaves_is_refused_once_and_the_next_form_says_so(waiting) -> 
 
 
 @pytest.mark.each_python
-@pytest.mark.parametrize("is_hub_s_end", [False, True])
-async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting, is_hub_s_end) -> None:
+async def test_who_has_left_is_not_put_in_line_again_by_the_next_hub(waiting):
     """Even if this one ends before it has stored that the server has stopped."""
     alice = await waiting()
-    row = alice.row(user_options={})
-    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
+    assert alice.stored is not None
 
-    if is_hub_s_end:
-        ended = cancelled_by_the_end_of_the_hub(alice)
-        await asyncio.wait(ended)
-        assert alice.start in ended
-    else:
-        alice.place.leave()
-        await alice.refused()
+    alice.place.leave()
+    await alice.refused()
 
-    assert (place_of(row.state) is not None) is is_hub_s_end
+    assert alice.stored is None
 
 
-@pytest.mark.each_python
-async def test_whose_start_is_stopped_by_rest_has_no_stored_place_before_the_hub_has_cleaned_up(
-    waiting,
-) -> None:
-    """The hub answers 500, and stops nothing, if a cancelled start takes more than a second."""
-    alice = await waiting()
-    row = alice.row(user_options={})
-    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
-    assert place_of(row.state) is not None
-
-    alice.start.cancel()
-    await asyncio.wait({alice.start})
-
-    assert place_of(row.state) is None
+async def while_it_waits(alice):
+    return alice.start
 
 
-@pytest.mark.each_python
-@pytest.mark.parametrize("is_hub_s_end", [False, True])
-async def test_whose_start_is_stopped_in_a_hook_after_the_turn_has_no_stored_place(
-    waiting, is_hub_s_end
-) -> None:
-    alice = await waiting()
+async def in_a_hook_after_the_turn(alice):
     alice.spawner.pre_spawn_hook = lambda _: asyncio.sleep(3600)
-    row = alice.row(user_options={})
-    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
     alice.hub.view.remove_pod("x")
-    await asyncio.sleep(60)  # nobody is in line any more
+    await asyncio.sleep(60)
     assert not alice.place.is_on
-    assert not alice.start.done()
-
-    if is_hub_s_end:
-        cancelled_by_the_end_of_the_hub(alice)
-    else:
-        alice.start.cancel()
-    await asyncio.wait({alice.start})
-
-    assert (place_of(row.state) is not None) is is_hub_s_end
+    return alice.start
 
 
-@pytest.mark.each_python
-@pytest.mark.parametrize("is_hub_s_end", [False, True])
-async def test_whose_start_is_stopped_while_kubespawner_runs_it_has_no_stored_place(
-    waiting, is_hub_s_end
-) -> None:
-    alice = await waiting()
+async def while_kubespawner_runs_it(alice):
     alice.spawner.gpuspawner_stock.kubespawner = SimpleNamespace(start=lambda: asyncio.sleep(3600))
-    row = alice.row(user_options={})
-    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
-    started = alice.spawner.start()
-
-    if is_hub_s_end:
-        cancelled_by_the_end_of_the_hub(alice)
-    else:
-        started.cancel()
-    await asyncio.wait({started})
-    await settle()
-
-    assert (place_of(row.state) is not None) is is_hub_s_end
+    return alice.spawner.start()
 
 
-def cancelled_by_the_end_of_the_hub(waiting: Waiting) -> set[asyncio.Task[Any]]:
-    """Cancel all tasks as the hub's ``shutdown_cancel_tasks`` does, and return them."""
+def by_rest(_, start):
+    start.cancel()
+
+
+def by_the_end_of_the_hub(alice, start):
+    """Cancel all tasks as the hub's ``shutdown_cancel_tasks`` does."""
     lasting = asyncio.ensure_future(asyncio.Event().wait())  # those of a hub that reads a cluster
-    waiting.hub.runtime(waiting.spawner)._closing = lasting
+    alice.hub.runtime(alice.spawner)._closing = lasting
     others = asyncio.all_tasks() - {asyncio.current_task()}
+    assert start in others
     for task in others:
         task.cancel()
-    return others
 
 
-async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_hub(
-    waiting,
-) -> None:
+@pytest.mark.each_python
+@pytest.mark.parametrize(
+    "until", [while_it_waits, in_a_hook_after_the_turn, while_kubespawner_runs_it]
+)
+@pytest.mark.parametrize(("end", "stays"), [(by_rest, False), (by_the_end_of_the_hub, True)])
+async def test_whose_start_is_stopped_has_no_stored_place_unless_the_hub_itself_ends(
+    waiting, until, end, stays
+):
+    """The hub answers 500, and stops nothing, if a cancelled start takes more than a second."""
     alice = await waiting()
-    row = alice.row()
-    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
+    start = await until(alice)
+    assert alice.stored is not None
+
+    end(alice, start)
+    await asyncio.wait({start})
+
+    assert (alice.stored is not None) is stays
+
+
+async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_hub(waiting):
+    alice = await waiting()
     alice.hub.view.remove_pod("x")
     await alice.starts()
+    assert alice.stored is not None
 
     with pytest.raises(Refusal), alice.place.kept_if_taken():
         raise Refusal(Message.of("It fails."), reason="bad-image")
 
-    assert place_of(row.state) is None
+    assert alice.stored is None
 
 
-async def test_who_was_called_keeps_the_place_if_servers_can_not_be_counted(
-    waiting, monkeypatch
-) -> None:
-    resumed: list[object] = []
+async def test_who_was_called_keeps_the_place_if_servers_can_not_be_counted(waiting, monkeypatch):
+    resumed = []
     monkeypatch.setattr("gpuspawner.line.in_line.resume", lambda _, server: server)
     alice = await waiting()
     monkeypatch.setattr(alice.hub.runtime(alice.spawner), "run", resumed.append, raising=False)
-    row = alice.row()
-    alice.spawner.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
     alice.hub.view.remove_pod("x")
     await alice.starts()
 
@@ -451,32 +395,32 @@ async def test_who_was_called_keeps_the_place_if_servers_can_not_be_counted(
         raise Refusal(Message.of("Nobody can count."), reason=UNCOUNTED)
 
     assert refused.value.text.startswith("Nobody can count. You are back at your place in line.")
-    assert place_of(row.state) is not None
+    assert alice.stored is not None
     assert resumed == [alice.server]
 
 
-async def by_course(spawner: Any) -> None:
+async def by_course(spawner):
     if spawner.user_options.get("course"):
         spawner.priority_class_name = "teachers"
 
 
-async def test_who_is_back_in_line_waits_whatever_priority_a_hook_may_give(hub_with) -> None:
+async def test_who_is_back_in_line_waits_whatever_priority_a_hook_may_give(hub_with):
     """As long as it isn't learned what the hook does, the third gate would send them back."""
     teachers = {"metadata": {"name": "teachers"}, "value": 1000}
     alice = Waiting(hub_with(*FULL, ("PriorityClass", teachers)), True)
     alice.hub.view.state.mark_known("PriorityClass")
     alice.spawner.pre_spawn_hook = by_course
-    alice.place._kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
+    alice.keep()
 
     await alice.begin()
 
     assert alice.place.is_on
 
 
-async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monkeypatch) -> None:
+async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monkeypatch):
     alice = await waiting()
 
-    async def fail(*_: object) -> None:
+    async def fail(*_):
         raise ValueError("x")
 
     monkeypatch.setattr("gpuspawner.gates.accelerators.AcceleratorChoice.explain", fail)
@@ -487,7 +431,7 @@ async def test_one_can_leave_even_if_nothing_can_be_found_instead(waiting, monke
 
 
 @pytest.mark.each_python
-async def test_a_start_that_is_cancelled_leaves_no_place_and_no_server(waiting) -> None:
+async def test_a_start_that_is_cancelled_leaves_no_place_and_no_server(waiting):
     """The hub would call a server ready whose start was cancelled."""
     alice = await waiting()
     alice.spawner.server = Server()
@@ -499,7 +443,7 @@ async def test_a_start_that_is_cancelled_leaves_no_place_and_no_server(waiting) 
     assert len(alice.hub.runtime(alice.spawner).preflight.line) == 0
 
 
-async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(hub_with) -> None:
+async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(hub_with):
     hub = hub_with(*FULL)
     servers = [Waiting(hub, True) for _ in range(3)]
     for number, server in enumerate(servers):
@@ -514,7 +458,7 @@ async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(hub_w
     await servers[0].refused()
 
 
-async def test_who_is_renamed_gets_no_more_places(hub_with) -> None:
+async def test_who_is_renamed_gets_no_more_places(hub_with):
     hub = hub_with(*FULL)
     first, second = Waiting(hub, True), Waiting(hub, True)
     await first.begin()
@@ -529,13 +473,10 @@ async def test_who_is_renamed_gets_no_more_places(hub_with) -> None:
 
 
 @pytest.mark.parametrize("options", [{"accelerator": "h100"}, {"gpus": "x"}, {"wait": "soon"}])
-async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer(
-    hub_with, options
-) -> None:
+async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer(hub_with, options):
     alice = Waiting(hub_with(*FULL), True)
     alice.spawner.user_options |= options
-    kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
+    kept = alice.keep()
 
     with pytest.raises(Refusal):
         alice.spawner.run_pre_spawn_hook()
@@ -543,13 +484,10 @@ async def test_whose_stored_options_arent_on_offer_any_more_is_awaited_no_longer
     assert not kept.are_awaited
 
 
-async def test_who_is_admitted_at_once_is_awaited_no_longer(
-    hub_with,
-) -> None:
+async def test_who_is_admitted_at_once_is_awaited_no_longer(hub_with):
     """Else nobody in line would be called for a minute."""
     alice = Waiting(hub_with(FULL[0]), True)
-    kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
+    kept = alice.keep()
 
     alice.spawner.run_pre_spawn_hook()
 
@@ -557,68 +495,49 @@ async def test_who_is_admitted_at_once_is_awaited_no_longer(
     assert not kept.are_awaited
 
 
-async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(
-    hub_with,
-) -> None:
-    alice = Waiting(hub_with(*FULL), True)
-    runtime = alice.hub.runtime(alice.spawner)
-    runtime.line.kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
+async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(hub_with):
+    """And waits as wished last."""
+    alice = Waiting(hub_with(*FULL), "here")
+    kept = alice.keep()
 
     await alice.begin()
 
     assert alice.place.is_on
-    assert not runtime.line.kept.are_awaited
-    assert [it.since for it in runtime.preflight.line._line] == [1.0]
+    assert not kept.are_awaited
+    assert (alice.stored.since, alice.stored.wish) == (1.0, Wish.HERE)
     alice.start.cancel()
 
 
-async def test_who_has_the_name_of_a_deleted_user_does_not_get_their_place(hub_with) -> None:
+async def test_who_has_the_name_of_a_deleted_user_does_not_get_their_place(hub_with):
     alice = Waiting(hub_with(*FULL), True)
-    runtime = alice.hub.runtime(alice.spawner)
-    runtime.line.kept.keep((*alice.server[:2], orm.Spawner(name="")), KeptPlace(1.0, Wish.ANYWAY))
-    alice.row()
+    kept = alice.hub.runtime(alice.spawner).line.kept
+    kept.keep((*alice.server[:2], orm.Spawner(name="")), KeptPlace(1.0, Wish.ANYWAY))
     alice.spawner.clear_state()
 
     await alice.begin()
 
-    assert [it.since > 1.0 for it in runtime.preflight.line._line] == [True]
-    assert runtime.line.kept.are_awaited
+    assert alice.stored.since > 1.0
+    assert kept.are_awaited
     alice.start.cancel()
 
 
-async def test_who_joins_again_waits_as_wished_last(hub_with) -> None:
-    alice = Waiting(hub_with(*FULL), "here")
-    kept = alice.hub.runtime(alice.spawner).line.kept
-    row = alice.row()
-    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
-
-    await alice.begin()
-
-    found = place_of(row.state)
-    assert found is not None
-    assert (found.since, found.wish) == (1.0, Wish.HERE)
-    alice.start.cancel()
-
-
-async def test_who_waits_leaves_a_later_start_the_options_that_were_granted_last(hub_with) -> None:
+async def test_who_waits_leaves_a_later_start_the_options_that_were_granted_last(hub_with):
     alice, granted = Waiting(hub_with(*FULL), True), {"accelerator": "t4"}
-    row = copy_context().run(partial(alice.row, user_options=granted))
-    row.user_options = sent = alice.spawner.user_options  # as the hub does at a request
-    alice.spawner.user.db.commit()
+    sent, row = alice.spawner.user_options, alice.row
+    copy_context().run(partial(alice.store, user_options=granted))
+    alice.store(user_options=sent)  # as the hub does at a request
 
     await alice.begin()
 
-    found = place_of(row.state)
     assert row.user_options == granted
     assert alice.spawner.user_options == sent
-    assert found is not None
-    assert found.options["accelerator"] == "a100"
+    assert alice.stored.options["accelerator"] == "a100"
     assert alice.place.leave()
     assert (await alice.refused()).slug == "left-line"
     assert row.user_options == alice.spawner.user_options == granted
 
 
-async def test_who_leaves_is_noted_as_such_and_not_as_refused(hub_with) -> None:
+async def test_who_leaves_is_noted_as_such_and_not_as_refused(hub_with):
     alice, record = Waiting(hub_with(*FULL), True), Record()
     alice.hub.runtime(alice.spawner).record = record.note
     await alice.begin()
@@ -630,28 +549,23 @@ async def test_who_leaves_is_noted_as_such_and_not_as_refused(hub_with) -> None:
     assert not record.refusals.by_reason(time.time())
 
 
-async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_next_hub(
-    hub_with,
-) -> None:
+async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_next_hub(hub_with):
     alice = Waiting(hub_with(FULL[0]), None)
-    kept = alice.hub.runtime(alice.spawner).line.kept
-    row = alice.row()
-    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
+    alice.keep()
     alice.spawner.clear_state()
 
     alice.spawner.run_pre_spawn_hook()
 
-    assert row.state["gpuspawner"].keys() == {"began"}
+    assert alice.row.state["gpuspawner"].keys() == {"began"}
 
 
 @pytest.mark.parametrize("slug", ["unreachable", "uncounted"])
-async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, slug) -> None:
-    def fails(*_: object) -> bool:
+async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, slug):
+    def fails(*_):
         raise Refusal(Message.of("Later."), reason=slug)
 
     alice = Waiting(hub_with(*FULL), True)
-    kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY))
+    kept = alice.keep()
     monkeypatch.setattr("gpuspawner.compat.kubespawner.connect", fails)
 
     with pytest.raises(Refusal):
@@ -660,7 +574,7 @@ async def test_a_place_is_kept_while_nobody_can_decide(hub_with, monkeypatch, sl
     assert kept.are_awaited
 
 
-async def node_goes(hub: StillHub) -> None:
+async def node_goes(hub):
     """Let the only node with an A100 go, as autoscalers and spot reclaims do."""
     hub.view.state.remove("Pod", NAMESPACE, "x")
     hub.view.state.remove("Node", "", "a")
@@ -668,7 +582,7 @@ async def node_goes(hub: StillHub) -> None:
     await asyncio.sleep(10)
 
 
-async def test_a_place_is_kept_until_the_only_node_is_replaced(waiting) -> None:
+async def test_a_place_is_kept_until_the_only_node_is_replaced(waiting):
     alice = await waiting()
     await node_goes(alice.hub)
     assert alice.place.said.text == (
@@ -681,9 +595,7 @@ async def test_a_place_is_kept_until_the_only_node_is_replaced(waiting) -> None:
     await alice.starts()
 
 
-async def test_who_loses_the_place_because_no_node_comes_back_reads_so_without_old_news(
-    hub_with,
-) -> None:
+async def test_who_loses_the_place_because_no_node_comes_back_reads_so_without_old_news(hub_with):
     t4 = "Node", labelled(node("t", 1), {"gpu": "t4"})
     alice = Waiting(hub_with(*FULL, t4), True)
     await alice.begin()
@@ -702,15 +614,11 @@ async def test_who_loses_the_place_because_no_node_comes_back_reads_so_without_o
 
 
 async def test_a_place_of_an_earlier_hub_is_kept_too_while_the_only_node_is_replaced(
-    hub_with,
-) -> None:
-    before = Waiting(hub_with(*FULL), True)
-    row = before.row()
-    await before.begin()
-    place = place_of(row.state)
+    hub_with, waiting
+):
+    place = (await waiting()).stored
     alice = Waiting(hub_with(), True)
-    kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(alice.server, place)
+    alice.keep(place.since, **place.options)
 
     await alice.begin()
 
@@ -719,12 +627,9 @@ async def test_a_place_of_an_earlier_hub_is_kept_too_while_the_only_node_is_repl
     assert not alice.place.is_on
 
 
-async def test_a_place_of_an_earlier_hub_keeps_no_impossible_start_of_something_else(
-    hub_with,
-) -> None:
+async def test_a_place_of_an_earlier_hub_keeps_no_impossible_start_of_something_else(hub_with):
     alice = Waiting(hub_with(), True)
-    kept = alice.hub.runtime(alice.spawner).line.kept
-    kept.keep(alice.server, KeptPlace(1.0, Wish.ANYWAY, {"accelerator": "t4", "gpus": 1}))
+    alice.keep(accelerator="t4", gpus=1)
 
     await alice.begin()
 
@@ -732,7 +637,7 @@ async def test_a_place_of_an_earlier_hub_keeps_no_impossible_start_of_something_
     assert not alice.place.has_waited
 
 
-async def test_a_pod_waits_in_line_as_admission_makes_it(hub_with) -> None:
+async def test_a_pod_waits_in_line_as_admission_makes_it(hub_with):
     hub = hub_with(
         ("Node", node("a", 1, taints=[TAINT])),
         ("Pod", pod("x", 1, on="a", tolerations=[TOLERATION])),
@@ -750,16 +655,13 @@ async def test_a_pod_waits_in_line_as_admission_makes_it(hub_with) -> None:
     await alice.starts()
 
 
-async def test_the_pod_that_is_sent_is_kept_off_a_node_that_somebody_ahead_holds(hub_with) -> None:
+async def test_the_pod_that_is_sent_is_kept_off_a_node_that_somebody_ahead_holds(hub_with):
     hub = hub_with(
         *(named_node("large", 4), ("Pod", pod("x", 3, on="large"))),
         *(named_node("small", 1), ("Pod", pod("y", 1, on="small"))),
     )
     alice = Waiting(hub, True)
-    line, four = hub.runtime(alice.spawner).preflight.line, proposal("four", 4)
-    ticket = line.ticket(four, "bob", 1.0)
-    assert ticket is not None
-    with line.join(ticket, four):
+    with bob_joins(alice, 4):
         await alice.begin()
         hub.view.remove_pod("y")
         await alice.starts()
@@ -773,7 +675,7 @@ async def test_the_pod_that_is_sent_is_kept_off_a_node_that_somebody_ahead_holds
 @pytest.mark.parametrize("is_deleted", [False, True])
 async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the_call(
     waiting, is_deleted
-) -> None:
+):
     alice = await waiting()
     reservations = alice.hub.runtime(alice.spawner).preflight.reservations
     alice.hub.view.remove_pod("x")
@@ -794,14 +696,11 @@ async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the
     await alice.starts()
 
 
-async def test_no_alternative_is_offered_that_others_in_line_wait_for(hub_with) -> None:
+async def test_no_alternative_is_offered_that_others_in_line_wait_for(hub_with):
     hub = hub_with(("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")))
     alice = Waiting(hub, None)
     alice.spawner.user_options = {"accelerator": "a100", "gpus": 2}
-    line, two = hub.runtime(alice.spawner).preflight.line, proposal("two", 2)
-    ticket = line.ticket(two, "bob", 1.0)
-    assert ticket is not None
-    with line.join(ticket, two):
+    with bob_joins(alice, 2):
         await alice.begin()
         offered = (await alice.refused()).on_form.alternatives
 
@@ -811,13 +710,13 @@ async def test_no_alternative_is_offered_that_others_in_line_wait_for(hub_with) 
 class Gate:
     """Holds a start between its call and its admission, as a dry run does."""
 
-    def __init__(self, alice: Waiting, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, alice, monkeypatch):
         admitting = alice.place._admitting
         self._admit, self._opens = admitting.admit, asyncio.Event()
         self.alice, self._is_full, self._reached = alice, False, asyncio.Event()
         monkeypatch.setattr(admitting, "admit", self._hold)
 
-    async def _hold(self, choice: Any) -> Any:
+    async def _hold(self, choice):
         self._reached.set()
         await self._opens.wait()
         if self._is_full:
@@ -826,32 +725,32 @@ class Gate:
             preflight.reservations.release(choice.proposal.key)
         return await self._admit(choice)
 
-    async def reach(self) -> None:
+    async def reach(self):
         """Call the start."""
         self.alice.hub.view.remove_pod("x")
         await self._reached.wait()
 
-    def open(self, *, is_full: bool = False) -> None:
+    def open(self, *, is_full=False):
         self._is_full = is_full
         self._opens.set()
 
 
 @pytest.fixture
-async def gate(waiting: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Gate:
+async def gate(waiting, monkeypatch):
     """A start of Alice's that has been called."""
     made = Gate(await waiting(), monkeypatch)
     await made.reach()
     return made
 
 
-async def test_who_is_called_cant_leave_any_more(waiting: Callable[..., Any]) -> None:
+async def test_who_is_called_cant_leave_any_more(waiting):
     alice = await waiting()
     alice.hub.view.remove_pod("x")
     await alice.starts()
     assert not alice.place.leave()
 
 
-async def test_a_page_opened_between_the_call_and_the_start_tells_of_both(gate: Gate) -> None:
+async def test_a_page_opened_between_the_call_and_the_start_tells_of_both(gate):
     event = await anext(gate.alice.spawner.progress())
 
     assert "You are next in line." in event["message"]
@@ -860,7 +759,7 @@ async def test_a_page_opened_between_the_call_and_the_start_tells_of_both(gate: 
     await gate.alice.starts()
 
 
-async def test_who_leaves_after_the_call_does_not_join_again(gate: Gate) -> None:
+async def test_who_leaves_after_the_call_does_not_join_again(gate):
     assert gate.alice.place.leave()
     gate.open(is_full=True)
 
@@ -868,7 +767,7 @@ async def test_who_leaves_after_the_call_does_not_join_again(gate: Gate) -> None
     assert "You have left the line." in await gate.alice.spawner.get_options_form()
 
 
-async def test_who_leaves_after_the_call_starts_if_that_is_too_late(gate: Gate) -> None:
+async def test_who_leaves_after_the_call_starts_if_that_is_too_late(gate):
     assert gate.alice.place.leave()
     gate.open()
 
@@ -879,85 +778,78 @@ async def test_who_leaves_after_the_call_starts_if_that_is_too_late(gate: Gate) 
 # Policies hold in line, too
 
 
-@pytest.fixture
-async def limited(hub_with: Callable[..., Any]) -> tuple[Course, Any, asyncio.Task[None]]:
+class Limited:
     """Alice, who waits for the only GPU, and whose policy lets her have one at a time."""
-    course = Course(hub_with(*FULL))
-    spawner = course.spawner({"course": {"gpus_per_user": 1}}, queue=True)
-    spawner.user_options = {"accelerator": "t4", "gpus": 1, "wait": True}
-    start = asyncio.ensure_future(spawner.run_pre_spawn_hook())
+
+    def __init__(self, hub):
+        self.course = Course(hub)
+        self.spawner = self.course.spawner({"course": {"gpus_per_user": 1}}, queue=True)
+        self.spawner.user_options = {"accelerator": "t4", "gpus": 1, "wait": True}
+        self.start = asyncio.ensure_future(self.spawner.run_pre_spawn_hook())
+
+    @property
+    def turn(self):
+        return self.spawner.gpuspawner_gates.turn
+
+    async def reaches_the_limit(self):
+        """Start another server of hers, and free the GPU that she waits for."""
+        self.course.put(self.spawner, "alice", "train", 1)
+        self.course.hub.view.remove_pod("x")
+        await asyncio.sleep(60)
+
+    async def counting(self, health):
+        """Let servers be counted, or not."""
+        self.course.health = health
+        await asyncio.sleep(60)
+
+
+@pytest.fixture
+async def limited(hub_with):
+    made = Limited(hub_with(*FULL))
     await settle()
-    return course, spawner, start
+    yield made
+    made.start.cancel()
 
 
-async def test_a_place_is_kept_while_servers_cant_be_counted(limited) -> None:
-    course, spawner, start = limited
-    turn = spawner.gpuspawner_gates.turn
-    course.health = Stale(40.0, "no answer")
-
-    course.hub.view.remove_pod("x")
-    await asyncio.sleep(60)
-
-    assert turn.is_on
-    assert turn.said.text.startswith("You are next in line.")
-
-    course.health = Live(0.0)
-    await asyncio.wait_for(start, 60)
+UNKNOWN = Stale(40.0, "no answer")
 
 
-async def test_who_reaches_a_limit_while_servers_cant_be_counted_reads_of_it(limited) -> None:
-    course, spawner, start = limited
-    turn = spawner.gpuspawner_gates.turn
-    course.health = Stale(40.0, "no answer")
-    course.hub.view.remove_pod("x")
-    await asyncio.sleep(60)
+async def test_a_place_is_kept_while_servers_cant_be_counted(limited):
+    limited.course.hub.view.remove_pod("x")
+    await limited.counting(UNKNOWN)
 
-    course.put(spawner, "alice", "train", 1)
-    course.health = Live(0.0)
-    await asyncio.sleep(60)
+    assert limited.turn.is_on
+    assert limited.turn.said.text.startswith("You are next in line.")
 
-    assert "You can have 1 GPU at a time" in turn.said.text
-    start.cancel()
+    await limited.counting(Live(0.0))
+    assert limited.start.done()
 
 
-async def test_who_waits_for_a_limit_reads_what_is_in_use_at_this_moment(limited) -> None:
-    course, spawner, start = limited
-    turn = spawner.gpuspawner_gates.turn
-    course.put(spawner, "alice", "train", 1)
-    course.hub.view.remove_pod("x")
-    await asyncio.sleep(60)
-    assert "you're using 1: train." in turn.said.text
+async def test_who_reaches_a_limit_while_servers_cant_be_counted_reads_of_it(limited):
+    limited.course.health = UNKNOWN
+    await limited.reaches_the_limit()
 
-    course.put(spawner, "alice", "lab", 1)
-    await asyncio.sleep(60)
+    await limited.counting(Live(0.0))
 
-    assert "you're using 2: lab and train." in turn.said.text
-    start.cancel()
+    assert "You can have 1 GPU at a time" in limited.turn.said.text
 
 
-async def test_who_waits_for_a_limit_reads_the_place_and_is_offered_what_the_limit_leaves(
-    limited,
-) -> None:
-    course, spawner, start = limited
-    turn = spawner.gpuspawner_gates.turn
-    course.put(spawner, "alice", "train", 1)
-    course.hub.view.remove_pod("x")
-    await asyncio.sleep(60)
+async def test_who_waits_for_a_limit_reads_the_place_and_is_offered_what_the_limit_leaves(limited):
+    await limited.reaches_the_limit()
 
-    instead = (await turn.instead()).alternatives
+    instead = (await limited.turn.instead()).alternatives
 
-    assert turn.said.text.endswith(
+    assert limited.turn.said.text.endswith(
         "You are next in line. You are waiting for 1 × T4. "
         "Your place in line is kept until the limit allows your server."
     )
     assert [it.grant.accelerator for it in instead] == [None]
-    start.cancel()
 
 
-async def test_who_waits_for_a_limit_reads_of_it_in_the_own_language(hub_with) -> None:
+async def test_who_waits_for_a_limit_reads_in_the_own_language_what_is_in_use_now(hub_with):
     """The line asks the policies in a task that somebody else's start has begun."""
 
-    async def begin(spawner: Any, tag: str) -> None:
+    async def begin(spawner, tag):
         spawner.user_options = {"accelerator": "t4", "gpus": 1, "wait": True}
         language.set_locale(tag)
         await spawner.run_pre_spawn_hook()
@@ -981,22 +873,15 @@ async def test_who_waits_for_a_limit_reads_of_it_in_the_own_language(hub_with) -
         start.cancel()
 
 
-async def test_who_waits_for_a_limit_is_not_called_while_servers_cant_be_counted(
-    limited, caplog
-) -> None:
+async def test_who_waits_for_a_limit_is_not_called_while_servers_cant_be_counted(limited, caplog):
     caplog.set_level(logging.INFO)
-    course, spawner, start = limited
-    course.put(spawner, "alice", "train", 1)
-    course.hub.view.remove_pod("x")
-    await asyncio.sleep(60)
+    await limited.reaches_the_limit()
     caplog.clear()
 
-    course.health = Stale(40.0, "no answer")
-    await asyncio.sleep(60)
+    await limited.counting(UNKNOWN)
 
-    assert spawner.gpuspawner_gates.turn.is_on
+    assert limited.turn.is_on
     assert "waits in line" not in caplog.text  # again, as it would after a call in vain
-    start.cancel()
 
 
 # Who waits with the page open, who is away, and who comes back
@@ -1006,12 +891,12 @@ AWAY = QueueRules().seconds_away
 """For how long a place is kept for somebody who has left the page."""
 
 
-async def test_who_is_away_for_too_long_loses_the_place(waiting) -> None:
+async def test_who_is_away_for_too_long_loses_the_place(waiting):
     alice = await waiting("here")
     assert (await alice.refused()).slug == "away-from-line"
 
 
-async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(waiting) -> None:
+async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(waiting):
     alice = await waiting("here")
     with alice.place.watched():
         await asyncio.sleep(1.1 * AWAY)
@@ -1024,7 +909,7 @@ async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(wai
     alice.start.cancel()
 
 
-async def test_who_comes_back_when_there_is_room_is_served(waiting) -> None:
+async def test_who_comes_back_when_there_is_room_is_served(waiting):
     alice = await waiting("here")
     await asyncio.sleep(in_line.RELOAD_SECONDS + 10)
     alice.hub.view.remove_pod("x")
@@ -1036,14 +921,14 @@ async def test_who_comes_back_when_there_is_room_is_served(waiting) -> None:
     await alice.starts()
 
 
-async def test_a_server_that_needs_no_page_waits_without_one(waiting) -> None:
+async def test_a_server_that_needs_no_page_waits_without_one(waiting):
     alice = await waiting(True)
     await asyncio.sleep(1.1 * AWAY)
     assert alice.place.is_on
     alice.start.cancel()
 
 
-async def test_the_page_says_whether_it_has_to_stay_open(waiting, monkeypatch) -> None:
+async def test_the_page_says_whether_it_has_to_stay_open(waiting, monkeypatch):
     monkeypatch.setattr(in_line, "line", lambda _: "/hub/line")
     for wish, says in (("here", "while this page is open"), (True, "You can close this page")):
         alice = await waiting(wish)
@@ -1056,11 +941,11 @@ async def test_the_page_says_whether_it_has_to_stay_open(waiting, monkeypatch) -
 class TellingItself(GPUSpawner):
     """An administrator's class that tells how far a start is."""
 
-    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+    async def progress(self):
         yield {"progress": 50, "message": "Half-way."}
 
 
-async def test_a_server_whose_pages_nobody_can_see_needs_none(hub_with) -> None:
+async def test_a_server_whose_pages_nobody_can_see_needs_none(hub_with):
     alice = Waiting(hub_with(*FULL), "here", TellingItself)
     await alice.begin()
     await asyncio.sleep(1.1 * AWAY)

@@ -1,53 +1,35 @@
 """Nodes on which servers in line collect what becomes free."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 import pytest
 
 from gpuspawner.line.kept_nodes import MARGIN_SECONDS, PASSED_SECONDS, KeptNodes
-from gpuspawner.line.tickets import Ticket
-from tests.simulation.cluster import GPU, Cluster, ticket
+from tests.simulation.cluster import Cluster, ticket
+from tests.unit.makers.machines import MEMORY, Machines, asks
 
 NOW = 100.0
-CPU = "cpu"
 
 
-def cluster(**nodes: int) -> Cluster:
+def cluster(**nodes):
     made = Cluster((name, "t4", gpus) for name, gpus in nodes.items())
     made.now = NOW
     return made
 
 
-def collecting(room: Cluster, *tickets: Ticket, part: float = 1.0) -> KeptNodes:
+def machine(gpus, memory):
+    """One node with 8 GPUs and 1024 GiB, so much of which is in use."""
+    made = Machines(1)
+    made.promise(asks("runs", gpus, memory), frozenset())
+    return made
+
+
+def collecting(room, *tickets, part=1.0):
     made = KeptNodes(part)
     for it in tickets:
         assert made.collects(it, room, NOW)
     return made
 
 
-class TwoResources(Cluster):
-    """One node with 8 GPUs and some CPUs."""
-
-    def __init__(self, free: Mapping[str, int]) -> None:
-        super().__init__([("n", "t4", 8)])
-        self._free = free
-
-    def possible(self, ticket: Ticket) -> frozenset[str]:
-        assert ticket.requests
-        return frozenset(self.nodes)
-
-    def free(self, node: str) -> Mapping[str, int]:
-        return {**super().free(node), **self._free}
-
-
-def asks(name: str, since: float, **requests: int) -> Ticket:
-    amounts = {GPU if it == "gpu" else it: amount for it, amount in requests.items()}
-    return Ticket(("hub", name), name, name, amounts, since)
-
-
-def test_a_server_collects_where_it_starts_first_by_known_ends() -> None:
+def test_a_server_collects_where_it_starts_first_by_known_ends():
     room = cluster(never=4, late=4, soon=4, now=4)
     for node, ends in (("never", None), ("late", 900.0), ("soon", 60.0)):
         room.start(ticket(f"on-{node}", 4, lifetime=ends), node)
@@ -57,7 +39,7 @@ def test_a_server_collects_where_it_starts_first_by_known_ends() -> None:
     assert [found.node(it.key) for it in them] == ["now", "soon", "late", "never"]
 
 
-def test_without_known_ends_it_collects_where_most_of_what_it_needs_is_free() -> None:
+def test_without_known_ends_it_collects_where_most_of_what_it_needs_is_free():
     room = cluster(a=4, b=4, c=4)
     for node, gpus in (("a", 1), ("b", 3), ("c", 2)):
         room.start(ticket(f"on-{node}", gpus), node)
@@ -68,7 +50,7 @@ def test_without_known_ends_it_collects_where_most_of_what_it_needs_is_free() ->
 
 
 @pytest.mark.parametrize(("part", "most"), [(0.0, 1), (0.25, 2), (0.5, 4), (1.0, 8)])
-def test_a_part_of_the_nodes_is_collected_on_at_a_time_or_one(part, most) -> None:
+def test_a_part_of_the_nodes_is_collected_on_at_a_time_or_one(part, most):
     room = cluster(**{f"n{it}": 4 for it in range(8)}, small=1)
     found = KeptNodes(part)
     them = [ticket(f"p{it}", 4) for it in range(9)]
@@ -78,7 +60,7 @@ def test_a_part_of_the_nodes_is_collected_on_at_a_time_or_one(part, most) -> Non
     assert found.collects(them[-1], room, NOW)
 
 
-def test_only_the_nodes_count_that_the_server_itself_could_use() -> None:
+def test_only_the_nodes_count_that_the_server_itself_could_use():
     room = cluster(large=8, small=2)
     found = collecting(room, ticket("two", 2), part=0.0)
     assert found.node(("hub", "two")) == "large"
@@ -88,7 +70,7 @@ def test_only_the_nodes_count_that_the_server_itself_could_use() -> None:
     assert not other.collects(ticket("two", 2), room, NOW)
 
 
-def test_who_needs_one_gpu_collects_only_after_others_have_passed_for_long() -> None:
+def test_who_needs_one_gpu_collects_only_after_others_have_passed_for_long():
     room, found = cluster(a=1), KeptNodes()
     one = ticket("one", since=NOW)
 
@@ -97,17 +79,17 @@ def test_who_needs_one_gpu_collects_only_after_others_have_passed_for_long() -> 
     assert not found.collects(ticket("new", since=NOW + PASSED_SECONDS), room, NOW)
 
 
-def test_whatever_a_server_needs_it_collects_after_that_time() -> None:
-    room = TwoResources({CPU: 0})
-    assert collecting(room, asks("no-gpu", NOW - PASSED_SECONDS, cpu=9)).node(("hub", "no-gpu"))
+def test_whatever_a_server_needs_it_collects_after_that_time():
+    one = asks("no-gpu", 0, 9, NOW - PASSED_SECONDS)
+    assert collecting(machine(0, 1024), one).node(one.key)
 
 
-def test_nobody_collects_who_can_start_nowhere() -> None:
+def test_nobody_collects_who_can_start_nowhere():
     room = cluster(a=2)
     assert not KeptNodes().collects(ticket("four", 4), room, NOW)
 
 
-def test_a_node_is_kept_until_its_server_is_gone_or_cant_use_it() -> None:
+def test_a_node_is_kept_until_its_server_is_gone_or_cant_use_it():
     room, one = cluster(a=4), ticket("x", 4, 1)
     found = collecting(room, one)
     found.look_anew(room)
@@ -122,13 +104,13 @@ def test_a_node_is_kept_until_its_server_is_gone_or_cant_use_it() -> None:
     assert found.node(one.key) is None
 
 
-def test_all_that_is_needed_has_to_be_free_not_most_of_one_resource() -> None:
-    room = TwoResources({GPU: 0, CPU: 64})
-    found = collecting(room, asks("a", 1, gpu=8, cpu=1))
-    assert not found.leaves_room(asks("b", 2, gpu=1), "n", room, NOW)
+def test_all_that_is_needed_has_to_be_free_not_most_of_one_resource():
+    room = machine(8, 0)
+    found = collecting(room, asks("a", 8, 1, 1))
+    assert not found.leaves_room(asks("b", 1, 0, 2), "n0", room, NOW)
 
 
-def test_a_server_fits_beside_one_that_collects_if_enough_is_left() -> None:
+def test_a_server_fits_beside_one_that_collects_if_enough_is_left():
     room = cluster(a=8)
     room.start(ticket("runs", 2), "a")
     found = collecting(room, ticket("x", 4, 1))
@@ -137,7 +119,7 @@ def test_a_server_fits_beside_one_that_collects_if_enough_is_left() -> None:
     assert not found.leaves_room(ticket("y", 4, 2), "a", room, NOW)
 
 
-def test_who_is_ahead_may_start_where_somebody_behind_collects() -> None:
+def test_who_is_ahead_may_start_where_somebody_behind_collects():
     room = cluster(a=4)
     found = collecting(room, ticket("x", 4, 2))
 
@@ -146,56 +128,41 @@ def test_who_is_ahead_may_start_where_somebody_behind_collects() -> None:
     assert not found.leaves_room(ticket("behind", 1, 3), "a", room, NOW)
 
 
-def test_what_a_newcomer_doesnt_request_doesnt_matter() -> None:
-    room = TwoResources({GPU: 0, CPU: 60})
-    found = collecting(room, asks("x", 1, gpu=8, cpu=32))
+def test_what_a_newcomer_doesnt_request_doesnt_matter():
+    room = machine(8, 0)
+    found = collecting(room, asks("x", 8, 1000, 1))
 
-    assert found.leaves_room(asks("y", 2, cpu=28), "n", room, NOW)
-    assert not found.leaves_room(asks("y", 2, cpu=29), "n", room, NOW)
-    assert not found.leaves_room(asks("y", 2, cpu=1, gpu=1), "n", room, NOW)
-    assert found.leaves_room(asks("y", 2, cpu=1, gpu=0), "n", room, NOW)
-
-
-def test_who_needs_nothing_of_a_resource_fits_where_more_than_all_is_in_use() -> None:
-    room = TwoResources({GPU: 8, CPU: -2})
-    found = collecting(room, asks("ahead", 1, gpu=2, cpu=0))
-    assert found.leaves_room(asks("behind", 2, gpu=1, cpu=0), "n", room, NOW)
-    assert not found.leaves_room(asks("behind", 2, gpu=1, cpu=1), "n", room, NOW)
+    assert found.leaves_room(asks("y", 0, 24, 2), "n0", room, NOW)
+    assert not found.leaves_room(asks("y", 0, 25, 2), "n0", room, NOW)
+    assert not found.leaves_room(asks("y", 1, 1, 2), "n0", room, NOW)
 
 
-def test_a_node_on_which_nobody_collects_has_room() -> None:
-    room = cluster(a=4, b=4)
-    found = collecting(room, ticket("x", 4, 1))
+def test_who_needs_nothing_of_a_resource_fits_where_more_than_all_is_in_use():
+    room = machine(0, 1024)
+    room.servers["hub", "host"] = "n0", {MEMORY: 2}
+    found = collecting(room, asks("ahead", 2, 0, 1))
 
-    assert found.node(("hub", "x")) == "a"
-    assert found.leaves_room(ticket("y", 4, 2), "b", room, NOW)
+    assert found.leaves_room(asks("behind", 1, 0, 2), "n0", room, NOW)
+    assert not found.leaves_room(asks("behind", 1, 1, 2), "n0", room, NOW)
 
 
 @pytest.mark.parametrize(
-    ("lifetime", "is_in_time"),
-    [(900 - MARGIN_SECONDS, True), (901 - MARGIN_SECONDS, False), (None, False)],
+    ("running", "lifetime", "is_in_time"),
+    [
+        ([(2, 900.0)], 900 - MARGIN_SECONDS, True),
+        ([(2, 900.0)], 901 - MARGIN_SECONDS, False),
+        ([(2, 900.0)], None, False),
+        ([(1, 600.0), (1, None)], 1.0, False),
+        ([], 1.0, False),
+    ],
+    ids=["just-in-time", "too-late", "no-end", "nobody-knows-the-start-ahead", "starts-now"],
 )
 def test_a_server_passes_if_it_ends_before_the_one_that_collects_can_start(
-    lifetime: float | None, is_in_time: bool
-) -> None:
+    running, lifetime, is_in_time
+):
     room = cluster(a=4)
-    room.start(ticket("runs", 2, lifetime=900.0), "a")
+    for number, (gpus, ends) in enumerate(running):
+        room.start(ticket(f"runs-{number}", gpus, lifetime=ends), "a")
     found = collecting(room, ticket("x", 4, 1))
 
     assert found.leaves_room(ticket("y", 2, 2, lifetime=lifetime), "a", room, NOW) is is_in_time
-
-
-def test_no_lifetime_is_short_enough_if_nobody_knows_when_the_one_ahead_can_start() -> None:
-    room = cluster(a=4)
-    room.start(ticket("ends", 1, lifetime=600.0), "a")
-    room.start(ticket("stays", 1), "a")
-    found = collecting(room, ticket("x", 4, 1))
-
-    assert not found.leaves_room(ticket("y", 1, 2, lifetime=1.0), "a", room, NOW)
-
-
-def test_one_that_could_start_now_has_no_time_to_give() -> None:
-    room = cluster(a=4)
-    found = collecting(room, ticket("x", 4, 1))
-
-    assert not found.leaves_room(ticket("y", 1, 2, lifetime=1.0), "a", room, NOW)

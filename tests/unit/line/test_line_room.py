@@ -1,9 +1,6 @@
 """What the line learns of nodes."""
 
-from __future__ import annotations
-
 from dataclasses import replace as change
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +8,6 @@ from msgspec.structs import replace
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.line.tickets import Ticket
-from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
 from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod, proposal
@@ -22,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("clock")
 class Stage:
     """Two nodes: one with a free GPU of two, one whose only GPU is in use."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.view = StillView(
             ("Node", node("half", 2)),
             ("Pod", pod("x", 1, on="half")),
@@ -31,43 +27,38 @@ class Stage:
         )
         self.verdicts = Verdicts(self.view.state)
         self.reservations = Reservations(self.view.state, self.verdicts, self.view.wake)
-        self.proposals: dict[tuple[str, str], Proposal] = {}
-        self.promised: list[tuple[Ticket, frozenset[str]]] = []
+        self.proposals = {}
         self.room = LineRoom(
             self.view.state,
             self.verdicts,
             self.reservations,
             KnownEnds(dict),
             lambda ticket: self.proposals[ticket.key],
-            self.promise,
+            lambda *_: True,
         )
 
-    def promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
-        self.promised.append((ticket, kept_off))
-        return True
-
-    def ticket(self, name: str, gpus: int = 1, pod: Any = None) -> Ticket:
+    def ticket(self, name, gpus=1, pod=None):
         wanted = proposal(name, gpus)
         self.proposals[wanted.key] = change(wanted, pod=pod) if pod else wanted
         return Ticket(wanted.key, name, name, {GPU: gpus}, 1.0)
 
-    def reserve(self, name: str) -> None:
+    def reserve(self, name):
         subject = proposal(name).subject
         assert isinstance(subject, Subject)
         self.reservations.take((NAMESPACE, name), subject)
 
 
 @pytest.fixture
-def stage() -> Stage:
+def stage():
     return Stage()
 
 
-def test_a_server_fits_where_it_could_start_now(stage) -> None:
+def test_a_server_fits_where_it_could_start_now(stage):
     assert set(stage.room.fitting(stage.ticket("ann"))) == {"half"}
     assert not stage.room.fitting(stage.ticket("two", 2))
 
 
-def test_a_server_that_requests_no_cpu_fits_where_more_than_all_is_in_use(stage) -> None:
+def test_a_server_that_requests_no_cpu_fits_where_more_than_all_is_in_use(stage):
     ann = stage.ticket("ann")
     none = replace(ann, requests={**ann.requests, "cpu": 0})
     requests = {"requests": {"cpu": "100"}}
@@ -77,13 +68,13 @@ def test_a_server_that_requests_no_cpu_fits_where_more_than_all_is_in_use(stage)
     assert set(stage.room.fitting(none)) == {"half"}
 
 
-def test_it_is_possible_where_it_fits_if_others_end(stage) -> None:
+def test_it_is_possible_where_it_fits_if_others_end(stage):
     assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
     assert stage.room.possible(stage.ticket("two", 2)) == {"half"}
     assert stage.room.possible(stage.ticket("four", 4)) == frozenset()
 
 
-def test_it_is_possible_where_a_driver_may_serve_what_it_asks_for(stage) -> None:
+def test_it_is_possible_where_a_driver_may_serve_what_it_asks_for(stage):
     class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": GPU}}
     stage.view.state.mark_known("DeviceClass")
     stage.view.put("Node", node("claims", 0))
@@ -92,7 +83,7 @@ def test_it_is_possible_where_a_driver_may_serve_what_it_asks_for(stage) -> None
     assert stage.room.possible(stage.ticket("four", 4)) == {"claims"}
 
 
-def test_room_that_is_promised_to_others_fits_nobody(stage) -> None:
+def test_room_that_is_promised_to_others_fits_nobody(stage):
     ann = stage.ticket("ann")
     assert not stage.room.is_promised(ann)
 
@@ -103,32 +94,19 @@ def test_room_that_is_promised_to_others_fits_nobody(stage) -> None:
     assert stage.room.possible(ann) == {"half", "full"}
 
 
-def test_a_pod_that_nobody_can_read_fits_nowhere(stage) -> None:
+def test_a_pod_that_nobody_can_read_fits_nowhere(stage):
     odd = stage.ticket("odd", pod={"spec": {"containers": "none"}})
     assert not stage.room.fitting(odd)
     assert not stage.room.possible(odd)
     assert not stage.room.is_promised(odd)
 
 
-def test_amounts_are_those_of_the_nodes(stage) -> None:
-    assert stage.room.free("half")[GPU] == 1
-    assert stage.room.free("full").get(GPU, 0) == 0
-
-
-def test_a_node_that_is_gone_has_nothing(stage) -> None:
-    assert stage.room.free("gone") == {}
+def test_a_node_that_is_gone_has_nothing(stage):
+    assert stage.room.unpromised("gone") == {}
     assert list(stage.room.ends("gone")) == []
 
 
-def test_a_promise_is_made_by_the_line(stage) -> None:
-    ann, off = stage.ticket("ann"), frozenset({"full"})
-    assert stage.room.promise(ann, off)
-    assert stage.promised == [(ann, off)]
-
-
-def test_what_is_possible_is_found_once_until_more_than_a_server_changes(
-    stage, monkeypatch
-) -> None:
+def test_what_is_possible_is_found_once_until_more_than_a_server_changes(stage, monkeypatch):
     ann = stage.ticket("ann")
     assert stage.room.possible(ann) == {"half", "full"}
     with monkeypatch.context() as patch:
@@ -141,8 +119,8 @@ def test_what_is_possible_is_found_once_until_more_than_a_server_changes(
     assert stage.room.possible(ann) == {"half"}
 
 
-def test_for_servers_with_equal_needs_what_is_possible_is_found_once(stage, monkeypatch) -> None:
-    def home(user: str) -> Any:
+def test_for_servers_with_equal_needs_what_is_possible_is_found_once(stage, monkeypatch):
+    def home(user):
         claim = {"persistentVolumeClaim": {"claimName": user}}
         return pod(user, 1, volumes=[{"name": "home", **claim}])
 
@@ -156,27 +134,21 @@ def test_for_servers_with_equal_needs_what_is_possible_is_found_once(stage, monk
     assert stage.room.possible(stage.ticket("bob", pod=home("bob"))) is found
 
 
-def test_a_promise_counts_on_each_node_to_which_it_may_lead(stage) -> None:
+def test_a_promise_counts_on_each_node_to_which_it_may_lead(stage):
+    assert stage.room.unpromised("half")[GPU] == 1
+
     stage.reserve("bob")
 
     assert stage.room.unpromised("half")[GPU] == 0
-    assert stage.room.free("half")[GPU] == 1
-    assert stage.room.unpromised("full") == stage.room.free("full")
+    assert stage.room.unpromised("full") == stage.view.state.nodes["full"].free
 
 
-def test_what_is_possible_is_asked_anew_for_another_pod_of_the_same_server(stage) -> None:
+def test_what_is_possible_is_asked_anew_for_another_pod_of_the_same_server(stage):
     assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
     assert stage.room.possible(stage.ticket("ann", 2)) == {"half"}
 
 
-def test_the_nodes_of_many_tickets_are_kept_not_those_of_all(monkeypatch) -> None:
-    monkeypatch.setattr("gpuspawner.line.line_room._KEPT", 2)
-    stage = Stage()
-    for name in ("ann", "bob", "cleo", "dora", "ann"):
-        assert stage.room.possible(stage.ticket(name)) == {"half", "full"}
-
-
-def test_two_meet_if_there_is_a_node_for_both(stage) -> None:
+def test_two_meet_if_there_is_a_node_for_both(stage):
     one, two, four = (stage.ticket(str(gpus), gpus) for gpus in (1, 2, 4))
     assert stage.room.meet(one, two)
     assert not stage.room.meet(one, four)

@@ -1,9 +1,5 @@
 """Who may wait in line, as administrators write it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from gpuspawner.line.queue_config import QueueRules, read_queue
@@ -11,26 +7,21 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
 from tests.unit.makers.configured import offers
 
-MISTAKES: list[tuple[Any, str]] = [
+MISTAKES = [
     ("on", ": 'on' is not a mapping"),
     (None, ": null is not a mapping"),
-    (1, ": 1 is not a mapping"),
     ({"place": 3}, ": unknown key 'place' (did you mean 'places'?)"),
-    ({"accelerators": "t4"}, ".accelerators: 't4' is not a list"),
     ({"accelerators": []}, ".accelerators: is empty; write at least one or leave it out"),
     ({"accelerators": ["T-4"]}, ".accelerators: there is no accelerator 'T-4'"),
     ({"accelerators": ["a10"]}, ".accelerators: there is no accelerator 'a10' (did you mean 'a1"),
     ({"profiles": [1]}, ".profiles[0]: 1 is not text; write it in quotes"),
-    ({"profiles": [" "]}, ".profiles[0]: ' ' is empty"),
     ({"weights": ["thesis"]}, ".weights: a list is not a mapping"),
     ({"weights": {"thesis": 0}}, ".weights['thesis']: 0 is not a number of at least 0.01"),
     ({"weights": {"thesis": 101}}, ".weights['thesis']: 101 is not a number of at most 100"),
-    ({"weights": {"thesis": "2"}}, ".weights['thesis']: '2' is not a number"),
     ({"weights": {"thesis": float("nan")}}, ".weights['thesis']: nan is not a number"),
     ({"weights": {2: 2}}, ".weights: the key 2 is not text; write it in quotes"),
     ({"places": 0}, ".places: 0 is not a whole number of at least 1"),
     ({"places": 100_001}, ".places: 100001 is not a whole number of at most 100000"),
-    ({"places": True}, ".places: true is not a whole number"),
     ({"places_per_user": 1.5}, ".places_per_user: 1.5 is not a whole number"),
     ({"places_per_user": 0}, ".places_per_user: 0 is not a whole number of at least 1"),
     ({"part_kept_free": -0.1}, ".part_kept_free: -0.1 is not a number of at least 0"),
@@ -42,14 +33,14 @@ MISTAKES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("given", "error"), MISTAKES)
-def test_a_mistake_is_named_with_its_key(given: object, error: str) -> None:
+def test_a_mistake_is_named_with_its_key(given, error):
     with pytest.raises(OfferError) as caught:
         read_queue(given, offers())
 
     assert str(caught.value).startswith(f"GPUSpawner.queue{error}")
 
 
-def test_people_may_wait_for_everything_unless_the_trait_says_otherwise() -> None:
+def test_people_may_wait_for_everything_unless_the_trait_says_otherwise():
     on = read_queue(True, offers())
 
     assert on.allow("t4", "")
@@ -57,13 +48,13 @@ def test_people_may_wait_for_everything_unless_the_trait_says_otherwise() -> Non
     assert on.allow(None, "large")
 
 
-def test_a_dictionary_turns_it_on_and_a_key_with_null_counts_as_left_out() -> None:
+def test_a_dictionary_turns_it_on_and_a_key_with_null_counts_as_left_out():
     assert read_queue({}, offers()) == QueueRules()
     written = {"profiles": None, "weights": {"thesis": None}}
     assert read_queue(written, offers()) == QueueRules()
 
 
-def test_every_key_is_read() -> None:
+def test_every_key_is_read():
     rules = read_queue(
         {
             "accelerators": ["A100"],
@@ -73,6 +64,7 @@ def test_every_key_is_read() -> None:
             "places_per_user": 3,
             "part_kept_free": 0.5,
             "minutes_away": 30,
+            "minutes_idle": 5,
         },
         offers(),
     )
@@ -85,10 +77,11 @@ def test_every_key_is_read() -> None:
         places_per_user=3,
         part_kept_free=0.5,
         seconds_away=1800,
+        seconds_idle=300,
     )
 
 
-def test_people_may_wait_only_for_what_is_listed() -> None:
+def test_people_may_wait_only_for_what_is_listed():
     rules = read_queue({"accelerators": ["a100"], "profiles": ["large"]}, offers())
 
     assert rules.allow("a100", "")
@@ -98,12 +91,12 @@ def test_people_may_wait_only_for_what_is_listed() -> None:
     assert not rules.allow("a100", "small")
 
 
-def test_accelerators_that_are_found_later_by_labels_may_be_listed() -> None:
+def test_accelerators_that_are_found_later_by_labels_may_be_listed():
     assert read_queue({"accelerators": ["l4"]}, Offers()).allow("l4", "")
     assert read_queue({"accelerators": ["Tesla_T4"]}, Offers()).allow("tesla-t4", "")
 
 
-def test_the_weight_of_a_person_is_the_most_of_their_groups() -> None:
+def test_the_weight_of_a_person_is_the_most_of_their_groups():
     rules = read_queue({"weights": {"thesis": 2, "guests": 0.5}}, offers())
 
     assert rules.weight(["guests", "thesis", "others"]) == 2
@@ -112,15 +105,10 @@ def test_the_weight_of_a_person_is_the_most_of_their_groups() -> None:
     assert rules.weight([]) == 1
 
 
-def test_the_policies_of_those_who_may_wait_have_to_exist() -> None:
+def test_the_policies_of_those_who_may_wait_have_to_exist():
     assert read_queue({"policies": ["thesis"]}, offers(), ["thesis"]).policies == {"thesis"}
     assert read_queue({"policies": ["any"]}, offers()).policies == {"any"}  # a function makes them
     with pytest.raises(OfferError, match=r"queue.policies: there is no policy 'thsis'.*'thesis'"):
         read_queue({"policies": ["thsis"]}, offers(), ["thesis"])
     with pytest.raises(OfferError, match=r"there is no policy 'thesis'"):
         read_queue({"policies": ["thesis"]}, offers(), [])
-
-
-def test_after_how_long_a_server_counts_as_idle_is_said_in_minutes() -> None:
-    assert read_queue(True, offers()).seconds_idle == 1800
-    assert read_queue({"minutes_idle": 5}, offers()).seconds_idle == 300

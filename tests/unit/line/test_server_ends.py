@@ -1,9 +1,6 @@
 """When servers end and which are idle, from their pods."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -11,7 +8,6 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line import server_ends as measured
 from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.line.tickets import Ticket
-from gpuspawner.scheduling.node_info import NodeInfo
 from tests.unit.makers.policy_pods import container, read
 from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod
 
@@ -23,9 +19,9 @@ NODES = frozenset({"n", "m"})
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
-def server(name: str, began: float | str, deadline: int | None = None) -> ServerPod:
+def server(name, began, deadline=None):
     """A server with a GPU that began at a minute since the start of the hub."""
-    spec: dict[str, Any] = {"containers": [container(gpu=1)]}
+    spec = {"containers": [container(gpu=1)]}
     if deadline is not None:
         spec["activeDeadlineSeconds"] = deadline
     if not isinstance(began, str):
@@ -34,7 +30,7 @@ def server(name: str, began: float | str, deadline: int | None = None) -> Server
     return read({"metadata": metadata, "spec": spec, "status": {"startTime": began}})
 
 
-def known(**pods: ServerPod) -> Pods:
+def known(**pods):
     return {(NAMESPACE, name): it for name, it in pods.items()}
 
 
@@ -42,21 +38,21 @@ class Calendar(datetime):
     """A calendar that shows the start of the hub."""
 
     @classmethod
-    def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+    def now(cls, tz=None):
         return START.astimezone(tz)
 
 
 @pytest.fixture(autouse=True)
-def calendar(monkeypatch: pytest.MonkeyPatch) -> None:
+def calendar(monkeypatch):
     monkeypatch.setattr(measured, "datetime", Calendar)
 
 
-def node_with(*pods: dict[str, object]) -> NodeInfo:
+def node_with(*pods):
     view = StillView(("Node", node("n", 8)), *(("Pod", it) for it in pods))
     return view.state.nodes["n"]
 
 
-def test_known_ends_come_in_order_and_count_the_time_that_a_pod_may_take_to_end() -> None:
+def test_known_ends_come_in_order_and_count_the_time_that_a_pod_may_take_to_end():
     pods = known(a=server("a", -10, 3600), b=server("b", -50, 3600), c=server("c", -10))
     place = node_with(
         *(pod(it, 1, on="n", terminationGracePeriodSeconds=60) for it in ("a", "b", "c"))
@@ -68,24 +64,24 @@ def test_known_ends_come_in_order_and_count_the_time_that_a_pod_may_take_to_end(
     assert ends[0].amounts[GPU] == 1
 
 
-def test_an_end_that_is_overdue_is_now() -> None:
+def test_an_end_that_is_overdue_is_now():
     pods = known(a=server("a", -90, 3600))
     place = node_with(pod("a", 1, on="n", terminationGracePeriodSeconds=0))
     assert [it.seconds for it in KnownEnds(lambda: pods).ends(place)] == [0]
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "", "9999-99-99T00:00:00Z"])
-def test_a_beginning_that_nobody_can_read_gives_no_end(moment: str) -> None:
+def test_a_beginning_that_nobody_can_read_gives_no_end(moment):
     pods = known(a=server("a", moment, 3600))
     assert KnownEnds(lambda: pods).ends(node_with(pod("a", 1, on="n"))) == []
 
 
-def ticket(gpus: int = 1) -> Ticket:
+def ticket(gpus=1):
     return Ticket((NAMESPACE, "t"), "ann", "any", {"memory": 1, GPU: gpus}, 0.0)
 
 
 @pytest.fixture
-def view() -> StillView:
+def view():
     return StillView(
         *(("Node", node(name, 2)) for name in ("n", "m")),
         *(("Pod", pod(name, on="n")) for name in ("a", "b")),
@@ -94,7 +90,7 @@ def view() -> StillView:
     )
 
 
-def test_idle_servers_count_if_they_have_what_is_waited_for_where_it_is(view: StillView) -> None:
+def test_idle_servers_count_if_they_have_what_is_waited_for_where_it_is(view):
     unused = {(NAMESPACE, it) for it in ("a", "c", "cpu", "elsewhere")}
     known_ends, nodes = KnownEnds(dict, lambda: unused), view.state.nodes
 
@@ -104,12 +100,10 @@ def test_idle_servers_count_if_they_have_what_is_waited_for_where_it_is(view: St
     assert KnownEnds(dict).idle(ticket(), NODES, nodes) == 0
 
 
-def test_idle_servers_are_counted_once_in_a_while_for_all_who_wait_for_the_same(
-    view: StillView, clock: Any
-) -> None:
+def test_idle_servers_are_counted_once_in_a_while_for_all_who_wait_for_the_same(view, clock):
     asked = []
 
-    def unused() -> frozenset[tuple[str, str]]:
+    def unused():
         asked.append(1)
         return frozenset()
 

@@ -1,7 +1,5 @@
 """Places that outlast the hub."""
 
-from __future__ import annotations
-
 from math import inf, nan
 
 import pytest
@@ -18,12 +16,12 @@ PLACE = {"since": 1.0, "wish": "here", "options": {}}
 ANN, BOB, EVE = ("ann", ""), ("bob", "large"), ("eve", "")
 
 
-def place(since: float) -> KeptPlace:
+def place(since):
     return KeptPlace(since, Wish.HERE)
 
 
 @given(st.floats(0, 1e9), st.sampled_from((Wish.HERE, Wish.ANYWAY)))
-def test_a_place_is_read_as_it_was_written(since, wish) -> None:
+def test_a_place_is_read_as_it_was_written(since, wish):
     written = KeptPlace(since, wish, {"gpus": 1}).written()
 
     found = KeptPlace.read(written)
@@ -40,18 +38,18 @@ def test_a_place_is_read_as_it_was_written(since, wish) -> None:
         *({**PLACE, "options": it} for it in (None, "gpus", [1])),
     ],
 )
-def test_what_is_no_place_isnt_one(stored) -> None:
+def test_what_is_no_place_isnt_one(stored):
     assert KeptPlace.read(stored) is None
 
 
-def test_no_place_lies_in_the_future_beyond_what_clocks_differ_by(monkeypatch) -> None:
+def test_no_place_lies_in_the_future_beyond_what_clocks_differ_by(monkeypatch):
     monkeypatch.setattr(stored_places.time, "time", lambda: 1e9)
 
     assert KeptPlace.read({**PLACE, "since": 1e9 + 60})
     assert KeptPlace.read({**PLACE, "since": 1e9 + 61}) is None
 
 
-def test_a_stored_place_isnt_kept_for_who_has_come_since_the_hub_started() -> None:
+def test_a_stored_place_isnt_kept_for_who_has_come_since_the_hub_started():
     places = StoredPlaces()
     places.take(BOB)
 
@@ -60,7 +58,7 @@ def test_a_stored_place_isnt_kept_for_who_has_come_since_the_hub_started() -> No
     assert places.servers() == (ANN,)
 
 
-def test_servers_come_back_in_the_order_of_their_places() -> None:
+def test_servers_come_back_in_the_order_of_their_places():
     places = StoredPlaces()
     for server, since in ((BOB, 2.0), (EVE, 3.0), (ANN, 1.0)):
         places.keep(server, place(since))
@@ -71,7 +69,7 @@ def test_servers_come_back_in_the_order_of_their_places() -> None:
     assert [places.before(it) for it in (1.0, 2.5, 9.0)] == [0, 2, 3]
 
 
-def test_a_place_is_taken_once() -> None:
+def test_a_place_is_taken_once():
     places = StoredPlaces()
     places.keep(ANN, place(1.0))
 
@@ -82,7 +80,7 @@ def test_a_place_is_taken_once() -> None:
     assert not places.are_awaited
 
 
-def test_nobody_waits_for_those_who_havent_come_back_after_a_minute(clock) -> None:
+def test_nobody_waits_for_those_who_havent_come_back_after_a_minute(clock):
     places = StoredPlaces()
     places.keep(ANN, place(1.0))
 
@@ -96,12 +94,7 @@ def test_nobody_waits_for_those_who_havent_come_back_after_a_minute(clock) -> No
     assert places.take(ANN) == place(1.0)  # who comes later still has the place
 
 
-def test_without_kept_places_nobody_is_awaited() -> None:
-    assert not StoredPlaces().are_awaited
-    assert StoredPlaces().servers() == ()
-
-
-def test_the_first_who_is_awaited_holds_up_those_who_came_later() -> None:
+def test_the_first_who_is_awaited_holds_up_those_who_came_later():
     places = StoredPlaces()
     assert places.first == inf
     places.keep(BOB, place(20.0))

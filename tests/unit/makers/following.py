@@ -86,8 +86,14 @@ class Hub:
         runtime: Any = SimpleNamespace(view=self.view, accounts=SimpleNamespace(usage=self.usage))
         self.broadcast = Broadcast(runtime)
 
+    def shows(self, found: object, question: str = "") -> None:
+        """Let forms show something else from now on."""
+        Form.shows[question] = found
+        self.view.wake()
+
     @asynccontextmanager
     async def following(self, *clients: Client) -> AsyncIterator[None]:
+        """Let clients follow while the block runs."""
         tasks = [asyncio.create_task(self.broadcast.follow(it.stream)) for it in clients]
         try:
             yield
@@ -95,3 +101,11 @@ class Hub:
             for client in clients:
                 client.stream.end()
             await asyncio.gather(*tasks)
+
+    @asynccontextmanager
+    async def showing(self, *clients: Client) -> AsyncIterator[None]:
+        """As `following`, once all clients show something."""
+        async with self.following(*clients):
+            for client in clients:
+                await client.until("0")
+            yield

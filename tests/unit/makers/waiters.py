@@ -7,6 +7,9 @@ import pytest
 from jupyterhub import orm
 
 from gpuspawner import GPUSpawner
+from gpuspawner.launch.server_state import place_of
+from gpuspawner.line.stored_places import StoredPlaces
+from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import A100, StillHub
@@ -17,7 +20,11 @@ FULL = ("Node", node("a", 1)), ("Pod", pod("x", 1, on="a"))
 
 
 class Waiting:
-    """Alice, who asks for an A100 while the only one is in use."""
+    """Alice, who asks for an A100 while the only one is in use.
+
+    Attributes:
+        row: Her server in the hub's database.
+    """
 
     def __init__(
         self, hub: StillHub, wish: object, of: type[GPUSpawner] = GPUSpawner, queue: object = True
@@ -27,20 +34,34 @@ class Waiting:
         database = HubDatabase()
         row, user = database.user("alice"), self.spawner.user
         user.groups, user.roles, user.db = row.groups, row.roles, database.session
-        self._owner = row
+        self.row: Any = orm.Spawner(name="", user=row)
+        self.spawner.orm_spawner = self.row
+        self.store()
         self.spawner.user_options = {"accelerator": "a100", "gpus": 1, "wait": wish}
         self.start: asyncio.Task[object] | None = None
 
-    def row(self, **columns: object) -> Any:
-        """Let the hub's database have her server, with these columns."""
-        row = self.spawner.orm_spawner = orm.Spawner(name="", user=self._owner, **columns)
-        self.spawner.user.db.add(row)
+    def store(self, **columns: object) -> None:
+        """Let her server have these columns in the hub's database."""
+        for name, value in columns.items():
+            setattr(self.row, name, value)
+        self.spawner.user.db.add(self.row)
         self.spawner.user.db.commit()
-        return row
 
     async def begin(self) -> None:
         self.start = asyncio.ensure_future(self.spawner.run_pre_spawn_hook())
         await settle()
+
+    @property
+    def stored(self) -> KeptPlace | None:
+        """Her place, as the next hub reads it."""
+        return place_of(self.row.state)
+
+    def keep(self, since: float = 1.0, **options: object) -> StoredPlaces:
+        """Let the hub await her, as after a restart, and return the places that it keeps."""
+        line: Any = self.hub.runtime(self.spawner).line
+        kept: StoredPlaces = line.kept
+        kept.keep(self.server, KeptPlace(since, Wish.ANYWAY, options))
+        return kept
 
     @property
     def server(self) -> Any:

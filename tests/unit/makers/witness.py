@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import inf
 
-from gpuspawner.line.kept_nodes import MARGIN_SECONDS, PASSED_SECONDS
+from gpuspawner.line.kept_nodes import MARGIN_SECONDS, PART, PASSED_SECONDS
 from gpuspawner.line.order import Serving
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import GPU, Cluster
@@ -14,10 +14,10 @@ from tests.simulation.cluster import GPU, Cluster
 class Witness(Cluster):
     """Checks that no start takes what somebody ahead collects, and who collects."""
 
-    def __init__(self, nodes: Iterable[tuple[str, str, int]]) -> None:
+    def __init__(self, nodes: Iterable[tuple[str, str, int]], part: float = PART) -> None:
         super().__init__(nodes)
         self.line = Line()
-        self.serving = Serving(self.line)
+        self.serving = Serving(self.line, part)
         self.away: set[str] = set()
         """The nodes on which nothing can start now."""
 

@@ -1,7 +1,5 @@
 """The endpoints' answers."""
 
-from typing import Any
-
 import pytest
 
 from gpuspawner.gates.preview import preview
@@ -9,14 +7,14 @@ from gpuspawner.preflight.decision import Refuse, Start, Wait
 from gpuspawner.scheduling import evaluate
 from gpuspawner.web.answers import states
 from tests.unit.makers.hubs import A100, TAINT, TOLERATION
-from tests.unit.makers.kueue_worlds import Plain, known, pool, queue, workload
+from tests.unit.makers.kueue_worlds import known, pool, queue, workload
 from tests.unit.makers.worlds import labelled, node, pod
 
 SMALL = ("Node", labelled(node("a", 1), {"gpu": "a100"}))
 TAINTED = ("Node", labelled(node("b", 2, taints=[TAINT]), {"gpu": "a100"}))
 
 
-def tolerating(_: Any, pod: Any) -> Any:
+def tolerating(_, pod):
     """What an administrator's hook does, nobody knows before the first start."""
     pod.spec.tolerations = [*(pod.spec.tolerations or ()), TOLERATION]
     return pod
@@ -32,8 +30,8 @@ def tolerating(_: Any, pod: Any) -> Any:
     ids=["none", "one-can-come", "a-hook-may-allow-one"],
 )
 async def test_no_choice_is_ruled_out_that_a_larger_node_may_hold(
-    pool: dict[str, Any], traits: dict[str, Any], decision: type[object], known: Any, hub_with
-) -> None:
+    pool, traits, decision, known, hub_with
+):
     """The smallest server would start now, so the state is free."""
     hub, offered = hub_with(SMALL, TAINTED), {"a100": {**A100, **pool}}
     spawner = hub.spawner(accelerators=offered, autoscaling="none", **traits)
@@ -49,9 +47,7 @@ async def test_no_choice_is_ruled_out_that_a_larger_node_may_hold(
     assert (row["state"], machines) == ("free", known)
 
 
-async def test_states_judge_no_pods_that_wait_as_long_as_there_is_room(
-    hub_with, monkeypatch
-) -> None:
+async def test_states_judge_no_pods_that_wait_as_long_as_there_is_room(hub_with, monkeypatch):
     """A batch system may have thousands, and each change of the cluster makes new states."""
     pending = ("Pod", pod("batch", 2, nodeSelector={"gpu": "a100"}))
     hub, judged = hub_with(SMALL, pending), []
@@ -67,18 +63,16 @@ async def test_states_judge_no_pods_that_wait_as_long_as_there_is_room(
     assert "batch" not in {it.metadata.name for it in judged}
 
 
-async def test_what_a_queue_says_is_told_and_its_version_changes_only_with_decisions(
-    hub_with,
-) -> None:
+async def test_what_a_queue_says_is_told_and_its_version_changes_only_with_decisions(hub_with):
     hub = hub_with(SMALL)
     spawner = hub.spawner(
         accelerators={"a100": A100}, autoscaling="none", kueue_queue="gpus", namespace="jhub"
     )
     team, decides = pool("team-a", {"nominalQuota": "2"}), "The queue gpus decides when your"
 
-    async def told(*objects: Plain) -> tuple[str, str]:
+    async def told(*objects):
         known(*objects, store=hub.view.queues)
-        found: Any = (await states(spawner.gpuspawner_gates.sources.accelerators))["queue"]
+        found = (await states(spawner.gpuspawner_gates.sources.accelerators))["queue"]
         assert found["name"] == "gpus"
         return found["message"], found["version"]
 
@@ -94,7 +88,7 @@ async def test_what_a_queue_says_is_told_and_its_version_changes_only_with_decis
     assert (await told(queue(), changed))[1] not in (version, other)
 
 
-async def test_without_a_queue_none_is_told(hub_with) -> None:
+async def test_without_a_queue_none_is_told(hub_with):
     spawner = hub_with(SMALL).spawner(accelerators={"a100": A100}, autoscaling="none")
 
     assert (await states(spawner.gpuspawner_gates.sources.accelerators))["queue"] is None

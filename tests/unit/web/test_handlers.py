@@ -1,23 +1,18 @@
 """The hub's handlers that tell or change something about one user's servers."""
 
-from __future__ import annotations
-
 import inspect
-from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from gpuspawner.use import gpus_page
 from gpuspawner.web import handlers, line
 from gpuspawner.web.rate_limits import Questions
-from tests.unit.makers.courses import Course
 
 SERVED = (*handlers._HANDLERS, *line.HANDLERS, *gpus_page.HANDLERS)
 
 
-def about_servers() -> Iterator[Any]:
+def about_servers():
     """Yield each method of ours that takes a user's name, with its handler."""
     for _, handler, *_ in SERVED:
         for verb in ("get", "post"):
@@ -27,14 +22,12 @@ def about_servers() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("handler", "method"), about_servers())
-def test_each_address_about_one_users_servers_has_the_limit_per_user(
-    handler: Any, method: Any
-) -> None:
+def test_each_address_about_one_users_servers_has_the_limit_per_user(handler, method):
     assert isinstance(handler._questions, Questions)
     assert {"counted", "_questions"} <= set(method.__code__.co_names)
 
 
-def test_no_two_addresses_share_their_limit() -> None:
+def test_no_two_addresses_share_their_limit():
     limits = [it._questions for _, it, *_ in SERVED if hasattr(it, "_questions")]
 
     assert len(limits) == len(set(map(id, limits))) == 10
@@ -42,18 +35,18 @@ def test_no_two_addresses_share_their_limit() -> None:
 
 @pytest.mark.parametrize("handler", [handlers.DecisionHandler, handlers.SchemaHandler])
 async def test_a_script_s_question_has_policies_that_read_what_the_auth_state_hook_sets(
-    handler: Any, course: Course
-) -> None:
+    handler, course
+):
     """The hub has run no hook for a spawner that is new, as after its restart."""
 
-    def tells(spawner: Any, _: object) -> None:
+    def tells(spawner, _):
         spawner.userdata = {"gpus": 1}
 
     spawner = course.spawner(
         lambda it: {"all": {"gpus_per_user": it.userdata["gpus"]}}, auth_state_hook=tells
     )
-    answers: list[Any] = []
-    asked: Any = SimpleNamespace(
+    answers = []
+    asked = SimpleNamespace(
         _questions=Questions(),
         _options=dict,
         request=SimpleNamespace(body=b"{}"),

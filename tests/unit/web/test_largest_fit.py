@@ -32,23 +32,10 @@ def found(nodes, pods=(), stock=STOCK, rules=EVERYWHERE, accelerator=T4_OFFERED)
     return largest_fits(state, Trials(OFFERS, stock, rules, LATER), accelerator)
 
 
-def test_gpus_memory_and_cpu_must_be_free_on_the_same_node():
-    there = found([node("a", 4), node("b", 2, memory="32Gi")], [pod("x", "a", 3, "10Gi")])
-
-    assert there.free == (Fit(2, 32 * GI, 8000),)
-    assert there.whole == (Fit(4, 16 * GI, 8000), Fit(2, 32 * GI, 8000))
-
-
 def test_requests_of_other_containers_reduce_the_largest_choice():
     there = found([node("a", 1)], stock=with_more(SIDECAR, init=[INIT]))
 
     assert there.free == (Fit(1, 15 * GI, 7750),)
-
-
-def test_a_smaller_requested_share_increases_the_largest_choice():
-    there = found([node("a", 1)], rules=PodRules(memory_requested=0.5, cpu_requested=0.1))
-
-    assert there.free == (Fit(1, 32 * GI, 80000),)
 
 
 def test_whole_includes_away_nodes():

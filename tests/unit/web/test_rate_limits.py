@@ -8,7 +8,7 @@ from gpuspawner.web.rate_limits import A_SECOND, MOST_AT_ONCE, SAVED_UP, Questio
 from tests.unit.makers.clocks import Clock
 
 
-def may_ask(questions: Questions, person: str) -> bool:
+def may_ask(questions, person):
     try:
         with questions.counted(person):
             return True
@@ -16,7 +16,7 @@ def may_ask(questions: Questions, person: str) -> bool:
         return False
 
 
-def test_a_user_s_questions_at_once_are_limited() -> None:
+def test_a_user_s_questions_at_once_are_limited():
     questions = Questions(Clock(0.0))
 
     with ExitStack() as under_way:
@@ -29,7 +29,7 @@ def test_a_user_s_questions_at_once_are_limited() -> None:
     assert may_ask(questions, "ann")
 
 
-def test_a_user_s_questions_per_second_are_limited() -> None:
+def test_a_user_s_questions_per_second_are_limited():
     clock = Clock(0.0)
     questions = Questions(clock)
 
@@ -40,7 +40,7 @@ def test_a_user_s_questions_per_second_are_limited() -> None:
     assert sum(may_ask(questions, "ann") for _ in range(1000)) == A_SECOND
 
 
-def test_a_failed_question_no_longer_counts() -> None:
+def test_a_failed_question_no_longer_counts():
     questions = Questions(Clock(0.0))
 
     for _ in range(MOST_AT_ONCE + 1):
@@ -48,7 +48,7 @@ def test_a_failed_question_no_longer_counts() -> None:
             _ = 1 / 0
 
 
-def test_a_user_who_stops_asking_is_forgotten() -> None:
+def test_a_user_who_stops_asking_is_forgotten():
     clock = Clock(0.0)
     questions = Questions(clock)
     for number in range(100):

@@ -1,12 +1,11 @@
 """Which open forms share an answer: those that surely show the same, and no others."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from gpuspawner import language
-from gpuspawner.web.stream.open_form import Allowed, OpenForm, opened
+from gpuspawner.web.stream.open_form import Allowed, opened
 from tests.unit.makers.courses import NODES, Course
 from tests.unit.makers.hubs import A100, StillHub, named
 from tests.unit.makers.policy_pods import GPU
@@ -21,32 +20,32 @@ HOME = {
     "storage_pvc_ensure": True,
     "storage_capacity": "1Gi",
 }
-ACCELERATORS: dict[str, Any] = {"accelerators": {"a100": A100}}
-PROFILES: dict[str, Any] = {"profile_list": [CPU, GPU_PROFILE]}
+ACCELERATORS = {"accelerators": {"a100": A100}}
+PROFILES = {"profile_list": [CPU, GPU_PROFILE]}
 EACH = pytest.mark.parametrize("offers", [ACCELERATORS, PROFILES], ids=["accelerators", "profiles"])
 
 
-async def form_of(spawner: Any, name: str = "", server: str = "") -> OpenForm:
+async def form_of(spawner, name="", server=""):
     form = await opened(named(spawner, name or spawner.user.name).gpuspawner_gates.sources, server)
     assert form is not None
     return form
 
 
-async def ann_and_bob(hub: StillHub, **traits: Any) -> list[OpenForm]:
+async def ann_and_bob(hub, **traits):
     return [await form_of(hub.spawner(**traits), name) for name in ("ann", "bob")]
 
 
 @pytest.fixture
-def course(monkeypatch) -> Course:
+def course(monkeypatch):
     return Course(hub_with(monkeypatch, *NODES))
 
 
 @pytest.fixture
-def hub(monkeypatch) -> StillHub:
+def hub(monkeypatch):
     return hub_with(monkeypatch, TWO_GPUS)
 
 
-def hub_with(monkeypatch: pytest.MonkeyPatch, *objects: tuple[str, Any]) -> StillHub:
+def hub_with(monkeypatch, *objects):
     hub = StillHub(monkeypatch, *objects)
     for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass"):
         hub.view.state.mark_known(kind)
@@ -54,7 +53,7 @@ def hub_with(monkeypatch: pytest.MonkeyPatch, *objects: tuple[str, Any]) -> Stil
 
 
 @EACH
-async def test_users_whose_pods_differ_only_in_names_ask_the_same(hub, offers) -> None:
+async def test_users_whose_pods_differ_only_in_names_ask_the_same(hub, offers):
     ann, bob = await ann_and_bob(hub, **offers, **HOME)
 
     assert ann.question() == bob.question()
@@ -63,7 +62,7 @@ async def test_users_whose_pods_differ_only_in_names_ask_the_same(hub, offers) -
     assert answers[0].for_all
 
 
-async def test_users_with_namespaces_of_their_own_ask_the_same_about_accelerators(hub) -> None:
+async def test_users_with_namespaces_of_their_own_ask_the_same_about_accelerators(hub):
     ann, bob = [
         await form_of(hub.spawner(**ACCELERATORS, namespace=f"of-{name}"), name)
         for name in ("ann", "bob")
@@ -74,22 +73,40 @@ async def test_users_with_namespaces_of_their_own_ask_the_same_about_accelerator
     assert ann.question() != bob.question()
 
 
+QUEUED = {**ACCELERATORS, "kueue_queue": "gpus"}
+SMALL = {**CPU, "kubespawner_override": {"mem_guarantee": "1G"}}
+ELSEWHERE = {"node_selector": {"zone": "b"}}
+
+
 @pytest.mark.parametrize(
-    ("trait", "its"),
-    [("namespace", ("of-ann", "of-bob")), ("kueue_queue", ("of-ann", "of-bob"))],
+    ("anns", "bobs"),
+    [
+        ({**QUEUED, "namespace": "of-ann"}, {**QUEUED, "namespace": "of-bob"}),
+        (QUEUED, {**QUEUED, "kueue_queue": "of-bob"}),
+        (ACCELERATORS, {**ACCELERATORS, **ELSEWHERE}),
+        (PROFILES, {**PROFILES, **ELSEWHERE}),
+        (
+            {"profile_list": [SMALL, GPU_PROFILE], "mem_guarantee": "100T"},
+            {"profile_list": [SMALL, GPU_PROFILE], "mem_guarantee": "1G"},
+        ),
+    ],
+    ids=[
+        "queues-of-namespaces",
+        "queues",
+        "nodes",
+        "nodes-of-profiles",
+        "default-profile-hides-it",
+    ],
 )
-async def test_users_who_wait_in_different_queues_ask_for_themselves(hub, trait, its) -> None:
-    queued = {**ACCELERATORS, "kueue_queue": "gpus"}
-    ann, bob = [await form_of(hub.spawner(**{**queued, trait: it}), "ann") for it in its]
+async def test_users_whose_pods_differ_ask_for_themselves(hub, anns, bobs):
+    ann, bob = await form_of(hub.spawner(**anns), "ann"), await form_of(hub.spawner(**bobs), "ann")
 
     assert ann.question() != bob.question()
 
 
-async def test_users_with_namespaces_ask_for_themselves_if_a_hook_may_have_rules_about_these(
-    hub,
-) -> None:
+async def test_users_with_namespaces_ask_for_themselves_if_a_hook_may_have_rules_about_these(hub):
     """A form expects its pods to be as the hook has last made them."""
-    own: dict[str, Any] = {**ACCELERATORS, "modify_pod_hook": alone}
+    own = {**ACCELERATORS, "modify_pod_hook": alone}
     ann, bob = [
         await form_of(hub.spawner(**own, namespace=f"of-{name}"), name) for name in ("ann", "bob")
     ]
@@ -98,7 +115,7 @@ async def test_users_with_namespaces_ask_for_themselves_if_a_hook_may_have_rules
         made = (await source.resolve(options)).proposal
         sent = {**made.pod, "spec": {**made.pod["spec"], "affinity": APART}}
         source.later.learn(made.kind, made.pod, sent)
-    other: Any = pod("other", 0, on="a")
+    other = pod("other", 0, on="a")
     other["metadata"]["namespace"] = "of-ann"
 
     hub.view.put("Pod", other)
@@ -111,40 +128,20 @@ BESIDE = {"labelSelector": {}, "topologyKey": "gpu"}
 APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [BESIDE]}}
 
 
-def alone(_: Any, pod: Any) -> Any:
+def alone(_, pod):
     """Let no server be beside another pod of its namespace."""
     pod.spec.affinity = APART
     return pod
 
 
-def about_others_in(namespace: str) -> dict[str, Any]:
+def about_others_in(namespace):
     """Return an anti-affinity to each pod of a namespace."""
     term = {"labelSelector": {}, "namespaces": [namespace], "topologyKey": "gpu"}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 @EACH
-async def test_users_whose_pods_go_to_other_nodes_do_not(hub, offers) -> None:
-    ann = await form_of(hub.spawner(**offers), "ann")
-    bob = await form_of(hub.spawner(**offers, node_selector={"zone": "b"}), "bob")
-
-    assert ann.question() != bob.question()
-
-
-async def test_users_do_not_ask_the_same_if_the_default_profile_hides_that_pods_differ(hub) -> None:
-    small = {**CPU, "kubespawner_override": {"mem_guarantee": "1G"}}
-    ann, bob = [
-        await form_of(hub.spawner(profile_list=[small, GPU_PROFILE], mem_guarantee=memory), name)
-        for name, memory in (("ann", "100T"), ("bob", "1G"))
-    ]
-
-    assert ann.question() != bob.question()
-
-
-@EACH
-async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(
-    hub, offers
-) -> None:
+async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(hub, offers):
     ann, bob = await ann_and_bob(hub, **offers, **HOME, namespace=NAMESPACE)
     selector = {"matchLabels": {"owner": "ann"}}
     term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
@@ -157,9 +154,7 @@ async def test_users_do_not_ask_the_same_while_pods_select_each_other_by_labels(
 
 
 @EACH
-async def test_a_form_in_another_language_does_not_share_its_words(
-    hub, monkeypatch, offers
-) -> None:
+async def test_a_form_in_another_language_does_not_share_its_words(hub, monkeypatch, offers):
     ann = await form_of(hub.spawner(**offers), "ann")
     monkeypatch.setattr(language, "_known", lambda: ("de",))
     monkeypatch.setattr(language, "_catalogue", lambda tag: (tag, language.NullTranslations()))
@@ -170,9 +165,7 @@ async def test_a_form_in_another_language_does_not_share_its_words(
     assert ann.question() != bob.question()
 
 
-async def test_a_form_of_profiles_whose_home_can_be_reached_from_elsewhere_is_alone(
-    hub,
-) -> None:
+async def test_a_form_of_profiles_whose_home_can_be_reached_from_elsewhere_is_alone(hub):
     ann, bob = await ann_and_bob(hub, **PROFILES, **HOME)
     assert ann.question() == bob.question()
     namespace = hub.spawner(**PROFILES).namespace
@@ -188,7 +181,7 @@ async def test_a_form_of_profiles_whose_home_can_be_reached_from_elsewhere_is_al
     assert ann.question() != bob.question()
 
 
-async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(hub) -> None:
+async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(hub):
     ann, bob = await ann_and_bob(hub, **PROFILES)
     older = pod("jupyter-ann", 1, on="a")
     older["metadata"]["namespace"] = hub.spawner(**PROFILES).namespace
@@ -197,14 +190,14 @@ async def test_a_form_of_profiles_whose_user_has_an_older_pod_is_alone(hub) -> N
     assert ann.question() != bob.question()
 
 
-async def test_what_a_function_in_the_list_gives_one_user_is_shown_to_no_other(hub) -> None:
+async def test_what_a_function_in_the_list_gives_one_user_is_shown_to_no_other(hub):
     gpu = {**GPU_PROFILE, "kubespawner_override": {"node_selector": lambda _: {"gpu": "a100"}}}
     form = await form_of(hub.spawner(profile_list=[CPU, gpu]), "ann")
 
     assert not (await form.answer()).for_all
 
 
-async def test_what_admission_does_to_one_user_s_pod_is_shown_to_no_other(monkeypatch) -> None:
+async def test_what_admission_does_to_one_user_s_pod_is_shown_to_no_other(monkeypatch):
     hub = hub_with(monkeypatch, TWO_GPUS, ONE_TAKEN, TAKEN_TOO)
     hub.admission.answer = lambda sent: sent
     form = await form_of(hub.spawner(**PROFILES), "ann")
@@ -215,7 +208,7 @@ async def test_what_admission_does_to_one_user_s_pod_is_shown_to_no_other(monkey
     assert not answer.for_all
 
 
-async def test_what_limits_leave_to_one_user_is_shown_to_no_other(course) -> None:
+async def test_what_limits_leave_to_one_user_is_shown_to_no_other(course):
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
     own = await form_of(spawner)
     before = own.question()
@@ -230,7 +223,7 @@ async def test_what_limits_leave_to_one_user_is_shown_to_no_other(course) -> Non
     assert (await own.answer()).found["accelerators"][0]["state"] == "limited"
 
 
-async def test_another_user_s_servers_do_not_change_the_question_of_a_user(course) -> None:
+async def test_another_user_s_servers_do_not_change_the_question_of_a_user(course):
     course.database.user("bob")
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
     form = await form_of(spawner)
@@ -241,7 +234,7 @@ async def test_another_user_s_servers_do_not_change_the_question_of_a_user(cours
     assert form.question() == before
 
 
-async def test_another_user_s_servers_change_what_a_group_s_limit_leaves(course) -> None:
+async def test_another_user_s_servers_change_what_a_group_s_limit_leaves(course):
     course.database.user("bob", "course")
     spawner = course.spawner({"ours": {"groups": ["course"], "gpus_per_group": {GPU: 2}}})
     form = await form_of(spawner)
@@ -252,8 +245,8 @@ async def test_another_user_s_servers_change_what_a_group_s_limit_leaves(course)
     assert (await form.answer()).found["accelerators"][0]["left"] == 1
 
 
-async def test_other_policies_are_found_out_when_the_form_is_renewed(course) -> None:
-    given: list[dict[str, Any]] = [{}]
+async def test_other_policies_are_found_out_when_the_form_is_renewed(course):
+    given = [{}]
     spawner = course.spawner(lambda _: given[0])
     form = await form_of(spawner)
     before = form.question()
@@ -265,7 +258,7 @@ async def test_other_policies_are_found_out_when_the_form_is_renewed(course) -> 
     assert form.question() != before
 
 
-async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(course) -> None:
+async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(course):
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
     allowed = await Allowed.of(spawner.gpuspawner_gates.sources.accelerators.policing)
     token, entitlement = allowed.token(), allowed.entitlement
@@ -276,7 +269,7 @@ async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(cour
     assert allowed.entitlement is entitlement
 
 
-async def test_lists_of_functions_are_never_taken_for_each_other(hub) -> None:
+async def test_lists_of_functions_are_never_taken_for_each_other(hub):
     """Each owner's function returns a list of its own; the lists of closed forms are freed."""
     questions = []
     for number in range(100):
@@ -287,7 +280,7 @@ async def test_lists_of_functions_are_never_taken_for_each_other(hub) -> None:
     assert len(set(questions)) == 100
 
 
-async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(hub) -> None:
+async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(hub):
     starting = hub.spawner(**PROFILES)
     ann, bob = await form_of(starting, "ann"), await form_of(hub.spawner(**PROFILES), "bob")
     assert ann.question() == bob.question()
@@ -300,13 +293,11 @@ async def test_what_a_start_loads_into_a_spawner_is_not_shown_to_others(hub) -> 
     assert answers[1].for_all
 
 
-async def test_a_start_that_loads_a_profile_changes_nothing_on_forms_that_are_open(
-    hub,
-) -> None:
-    spawner: Any = hub.spawner(**PROFILES)
+async def test_a_start_that_loads_a_profile_changes_nothing_on_forms_that_are_open(hub):
+    spawner = hub.spawner(**PROFILES)
     form = await form_of(spawner)
     before = (await form.answer()).found
-    started: asyncio.Future[object] = asyncio.Future()
+    started = asyncio.Future()
     source = spawner.gpuspawner_gates.sources.current
 
     source.begin()

@@ -17,40 +17,40 @@ class Client:
         is_lost: Whether the outlet has given it up.
     """
 
-    def __init__(self, reads: bool = True) -> None:
-        self.got: list[bytes] = []
+    def __init__(self, reads=True):
+        self.got = []
         self.is_lost = False
         self.clock = Clock(0.0)
         self._reads = reads
-        self._unread: list[asyncio.Future[None]] = []
+        self._unread = []
         self.outlet = Outlet(self._send, self._lose, self.clock)
 
-    def _send(self, sent: bytes) -> asyncio.Future[None]:
+    def _send(self, sent):
         self.got.append(sent)
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future = asyncio.get_running_loop().create_future()
         if self._reads:
             future.set_result(None)
         else:
             self._unread.append(future)
         return future
 
-    def _lose(self) -> None:
+    def _lose(self):
         self.is_lost = True
 
-    async def read(self) -> None:
+    async def read(self):
         """Read all that was sent until now."""
         unread, self._unread = self._unread, []
         for future in unread:
             future.set_result(None)
         await asyncio.sleep(0)
 
-    async def break_off(self) -> None:
+    async def break_off(self):
         """Close the connection."""
         self._unread.pop().set_exception(OSError("gone"))
         await asyncio.sleep(0)
 
 
-async def test_what_the_client_has_got_is_not_sent_again() -> None:
+async def test_what_the_client_has_got_is_not_sent_again():
     client = Client()
 
     for message in (b"a", b"a", b"b", b"b", b"a"):
@@ -59,7 +59,7 @@ async def test_what_the_client_has_got_is_not_sent_again() -> None:
     assert client.got == [b"a", b"b", b"a"]
 
 
-async def test_what_goes_ahead_of_a_message_does_not_make_it_another() -> None:
+async def test_what_goes_ahead_of_a_message_does_not_make_it_another():
     client = Client()
 
     client.outlet.show(b"a", b"retry: 1\n")
@@ -68,7 +68,7 @@ async def test_what_goes_ahead_of_a_message_does_not_make_it_another() -> None:
     assert client.got == [b"retry: 1\na"]
 
 
-async def test_a_client_that_does_not_read_gets_only_the_latest_later() -> None:
+async def test_a_client_that_does_not_read_gets_only_the_latest_later():
     client = Client(reads=False)
 
     for number in range(1000):
@@ -81,7 +81,7 @@ async def test_a_client_that_does_not_read_gets_only_the_latest_later() -> None:
     assert client.got == [b"0", b"999"]
 
 
-async def test_a_client_that_does_not_read_gets_no_comment() -> None:
+async def test_a_client_that_does_not_read_gets_no_comment():
     client = Client(reads=False)
     client.outlet.show(b"a")
 
@@ -92,7 +92,7 @@ async def test_a_client_that_does_not_read_gets_no_comment() -> None:
     assert client.outlet.waited() == 100
 
 
-async def test_a_comment_is_sent_only_after_silence() -> None:
+async def test_a_comment_is_sent_only_after_silence():
     client = Client()
     client.outlet.show(b"a")
 
@@ -104,7 +104,7 @@ async def test_a_comment_is_sent_only_after_silence() -> None:
     assert client.outlet.waited() == 0
 
 
-async def test_a_client_that_is_gone_is_lost() -> None:
+async def test_a_client_that_is_gone_is_lost():
     client = Client(reads=False)
     client.outlet.show(b"a")
 
@@ -114,7 +114,7 @@ async def test_a_client_that_is_gone_is_lost() -> None:
 
 
 @pytest.mark.each_python
-def test_a_client_s_newest_streams_stay() -> None:
+def test_a_client_s_newest_streams_stay():
     crowd, ended = Crowd(most=10, most_of_one=2), list[int]()
 
     with ExitStack() as streams:
@@ -126,7 +126,7 @@ def test_a_client_s_newest_streams_stay() -> None:
 
 
 @pytest.mark.each_python
-def test_nobody_is_sent_away_in_favour_of_others() -> None:
+def test_nobody_is_sent_away_in_favour_of_others():
     crowd, ended = Crowd(most=2, most_of_one=2), list[str]()
 
     with crowd.place("ann", lambda: ended.append("ann")), crowd.place("bob", lambda: None):
@@ -138,7 +138,7 @@ def test_nobody_is_sent_away_in_favour_of_others() -> None:
 
 
 @pytest.mark.each_python
-def test_nothing_is_kept_of_clients_that_are_gone() -> None:
+def test_nothing_is_kept_of_clients_that_are_gone():
     crowd = Crowd(most_of_one=2)
     for person in range(100):
         with ExitStack() as streams:
