@@ -46,12 +46,6 @@ def test_a_wish_that_is_neither_yes_nor_no_is_an_error_that_names_it(hub, subtes
             assert not hub.server("bob")
 
 
-def test_who_doesnt_want_to_wait_is_refused_as_without_a_line(hub):
-    for wait in (False, None):
-        assert hub.start("bob", {**WAITING, "wait": wait}).status_code == 409
-        assert not hub.server("bob")
-
-
 def test_two_requests_at_once_take_one_place(hub):
     hub.api("POST", "/users/bob")
     with ThreadPoolExecutor(8) as pool:

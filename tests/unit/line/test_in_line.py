@@ -201,22 +201,26 @@ async def test_who_doesnt_wish_to_wait_is_refused(hub_with):
     assert refusal.on_form.place == 1
 
 
-def beside_kueue(hub):
-    alice = Waiting(hub, True)
-    name_queue(hub, alice.spawner)
-    return alice
-
-
 def name_queue(hub, spawner):
     """The namespace has Kueue's default queue: the one for Jobs, for example."""
     default = local_queue("default", spawner.namespace, "team-a")
     known(default, pool("team-a", {"nominalQuota": "2"}), flavor(), store=hub.view.queues)
 
 
+def left_alone(pod):
+    return pod
+
+
+def held_back(pod):
+    """Return a pod that waits for Kueue."""
+    return {**pod, "spec": {**pod["spec"], "schedulingGates": [{"name": ADMISSION}]}}
+
+
 async def test_the_line_is_also_for_pods_with_a_queue_that_kueue_leaves_alone(hub_with):
     hub = hub_with(*FULL)
-    hub.admission.answer = lambda pod: pod
-    alice = beside_kueue(hub)
+    hub.admission.answer = left_alone
+    alice = Waiting(hub, True)
+    name_queue(hub, alice.spawner)
     await alice.begin()
     assert alice.place.said.text == "You are next in line. You are waiting for 1 × A100."
     await asyncio.sleep(60)
@@ -230,9 +234,9 @@ async def test_the_line_is_also_for_pods_with_a_queue_that_kueue_leaves_alone(hu
 
 async def test_kueue_s_queue_is_enough_for_pods_that_it_holds_back(hub_with):
     hub = hub_with(*FULL)
-    gates = {"schedulingGates": [{"name": ADMISSION}]}
-    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], **gates}}
-    alice = beside_kueue(hub)
+    hub.admission.answer = held_back
+    alice = Waiting(hub, True)
+    name_queue(hub, alice.spawner)
     await alice.begin()
 
     await alice.starts()
@@ -245,8 +249,7 @@ async def test_who_waits_for_a_limit_is_in_one_line_also_before_the_hub_knows_of
 ):
     """Nothing is learned when the hub has just started."""
     hub = hub_with(*FULL)
-    gates = {"schedulingGates": [{"name": ADMISSION}]} if is_held else {}
-    hub.admission.answer = lambda pod: {**pod, "spec": {**pod["spec"], **gates}}
+    hub.admission.answer = held_back if is_held else left_alone
     course = Course(hub)
     alice = course.spawner({"course": {"gpus_per_user": 1}}, queue=True)
     name_queue(hub, alice)
@@ -454,8 +457,6 @@ async def test_servers_that_ask_at_once_get_no_more_places_than_one_by_one(hub_w
     assert len(hub.runtime(servers[0].spawner).preflight.line) == 1
     for server in servers[1:]:
         assert (await server.refused()).slug == "in-line"
-    assert servers[0].place.leave()
-    await servers[0].refused()
 
 
 async def test_who_is_renamed_gets_no_more_places(hub_with):
@@ -468,8 +469,6 @@ async def test_who_is_renamed_gets_no_more_places(hub_with):
         await second.begin()
 
     assert refusal.value.slug == "in-line"
-    assert first.place.leave()
-    await first.refused()
 
 
 @pytest.mark.parametrize("options", [{"accelerator": "h100"}, {"gpus": "x"}, {"wait": "soon"}])
@@ -505,7 +504,6 @@ async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(hub_w
     assert alice.place.is_on
     assert not kept.are_awaited
     assert (alice.stored.since, alice.stored.wish) == (1.0, Wish.HERE)
-    alice.start.cancel()
 
 
 async def test_who_has_the_name_of_a_deleted_user_does_not_get_their_place(hub_with):
@@ -518,7 +516,6 @@ async def test_who_has_the_name_of_a_deleted_user_does_not_get_their_place(hub_w
 
     assert alice.stored.since > 1.0
     assert kept.are_awaited
-    alice.start.cancel()
 
 
 async def test_who_waits_leaves_a_later_start_the_options_that_were_granted_last(hub_with):
@@ -807,8 +804,7 @@ class Limited:
 async def limited(hub_with):
     made = Limited(hub_with(*FULL))
     await settle()
-    yield made
-    made.start.cancel()
+    return made
 
 
 UNKNOWN = Stale(40.0, "no answer")
@@ -906,7 +902,6 @@ async def test_an_open_page_keeps_the_place_and_a_visit_begins_the_time_anew(wai
     alice.place.see()
     await asyncio.sleep(0.9 * AWAY)
     assert alice.place.is_on
-    alice.start.cancel()
 
 
 async def test_who_comes_back_when_there_is_room_is_served(waiting):
@@ -925,7 +920,6 @@ async def test_a_server_that_needs_no_page_waits_without_one(waiting):
     alice = await waiting(True)
     await asyncio.sleep(1.1 * AWAY)
     assert alice.place.is_on
-    alice.start.cancel()
 
 
 async def test_the_page_says_whether_it_has_to_stay_open(waiting, monkeypatch):

@@ -373,8 +373,6 @@ async def test_who_waits_is_offered_instead_what_they_get_when_they_have_left(or
         [1] if got == Start(one.grant) else []
     )
     assert isinstance(got, Start) is (order == ("alice",))
-    for it in places.values():
-        it.close()
 
 
 async def test_those_ahead_of_another_choice_of_somebody_in_line_wait_for_the_same_nodes():
