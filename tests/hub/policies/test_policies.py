@@ -24,16 +24,6 @@ NODES = Fleet(
         ),
     )
 )
-LABELLED = Fleet(
-    (
-        NodeGroup(
-            "labelled",
-            1,
-            {"cpu": "32", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "16"},
-            {"gpu": "t4", "nvidia.com/gpu.product": "Tesla-T4"},
-        ),
-    )
-)
 OFFERS = """
 c.GPUSpawner.accelerators = {"t4": {
     "display_name": "Tesla T4", "counts": [1, 2, 4], "node_selector": {"gpu": "t4"},
@@ -94,30 +84,6 @@ def test_limits_of_server_user_and_group_hold_for_all_servers(hub: RunningHub) -
     assert hub.api("DELETE", "/users/ann/server").status_code in (202, 204)
     wait_for(lambda: "" not in hub.api("GET", "/users/ann").json()["servers"])
     assert start("bob", 1, "more")[0] in (201, 202)
-
-
-FOR_ALL = 'c.GPUSpawner.policies = {"all": {"gpus_per_user": 4}}\n'
-WITHOUT_A_DEFAULT = {
-    "configured": f'{OFFERS}c.GPUSpawner.default_accelerator = ""\n',
-    "discovered": "",
-}
-
-
-@pytest.mark.each_hub
-@pytest.mark.parametrize("offers", WITHOUT_A_DEFAULT.values(), ids=WITHOUT_A_DEFAULT.keys())
-def test_a_policy_gives_nobody_a_gpu_who_asks_for_none(
-    kept_hub: LendHub, add_nodes: AddNodes, offers: str
-) -> None:
-    add_nodes(LABELLED)
-    hub = kept_hub(offers + FOR_ALL)
-
-    for user, options in (("ann", {}), ("bob", None)):  # None: as the admin page does
-        server = hub.start_until_ready(user, options)
-
-        assert server["user_options"]["accelerator"] is None
-        limits = hub.pods.bound(user)["spec"]["containers"][0]["resources"].get("limits") or {}
-        assert "nvidia.com/gpu" not in limits
-    assert hub.person("cleo").open("/hub/spawn").chosen["accelerator"] == ""
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from tests.hub.conftest import StartGPUHub
 from tests.hub.kept import LendHub
 from tests.hub.policies.test_policies import NODES, OFFERS
 from tests.hub.running import RunningHub
-from tests.waiting import wait_for
 
 LIMITED = """
 c.JupyterHub.cleanup_servers = False
@@ -76,39 +75,6 @@ def test_saved_options_are_judged_at_the_start(hub: RunningHub) -> None:
 
     assert start(hub, "dora", "b", None) == 409
     assert held(hub) == 1
-
-
-def test_edited_annotations_lower_no_count(hub: RunningHub) -> None:
-    hub.api("POST", "/users/dora")
-    assert start(hub, "dora", "a", {**GPU, "gpus": 2}) in (201, 202)
-    wait_for(hub.pods.all)
-    [pod] = hub.pods.all()
-    edited = {
-        "gpuspawner/grant": '{"accelerator": "other", "groups": ["nobody"]}',
-        "hub.jupyter.org/username": "somebody-else",
-    }
-    path = f"{hub.pods.path}/{pod['metadata']['name']}"
-    hub.pods.cluster.api.patch(path, {"metadata": {"annotations": edited}})
-
-    assert start(hub, "dora", "b") == 409
-
-
-def test_a_restarted_hub_counts_the_servers_that_still_run(hub: RunningHub) -> None:
-    hub.api("POST", "/users/dora")
-    assert start(hub, "dora", "a", {**GPU, "gpus": 2}) in (201, 202)
-    wait_for(lambda: hub.api("GET", "/users/dora").json()["servers"].get("a", {}).get("ready"))
-    hub.end()
-    hub.begin()
-    hub.until_it_serves()
-
-    assert start(hub, "dora", "b") == 409
-
-
-def test_whoever_leaves_the_exception_is_judged_again_at_the_start(hub: RunningHub) -> None:
-    assert start(hub, "cleo", "a", {**GPU, "gpus": 2}) in (201, 202)
-    assert hub.api("DELETE", "/groups/staff/users", {"users": ["cleo"]}).status_code == 200
-
-    assert start(hub, "cleo", "b") == 409
 
 
 def test_nobody_reads_the_names_of_others(hub: RunningHub) -> None:

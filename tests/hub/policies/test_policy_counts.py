@@ -154,15 +154,6 @@ def test_a_renamed_user_has_the_limits_of_before(hub: RunningHub) -> None:
 
 
 @pytest.mark.each_hub
-def test_a_user_who_is_deleted_and_created_anew_has_no_servers(hub: RunningHub) -> None:
-    hub.start_until_ready("dora", TWO)
-    wait_for(lambda: hub.api("DELETE", "/users/dora").status_code == 204)
-    hub.api("POST", "/users/dora")
-
-    assert start(hub, "dora", "b", TWO) in (201, 202)
-
-
-@pytest.mark.each_hub
 def test_forged_pods_use_up_nobody_s_limit(hub: RunningHub) -> None:
     hub.start_until_ready("dora", GPU)
     grant = '{"policies": ["two", "course"], "groups": ["course"]}'
