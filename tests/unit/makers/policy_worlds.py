@@ -57,6 +57,9 @@ amounts = st.fixed_dictionaries(
 
 
 servers = st.lists(st.tuples(owners, amounts), max_size=10)
+Changes = list[tuple[Owner, dict[Measure, Any] | None, bool]]
+changes = st.lists(st.tuples(owners, st.none() | amounts, st.booleans()), max_size=30)
+"""What servers take from then on, None for nothing, and whether a pod or a reservation says so."""
 
 
 def key(owner: Owner) -> tuple[str, str]:
@@ -74,6 +77,18 @@ def usage_of(servers: Iterable[tuple[Owner, dict[Measure, Any]]]) -> Usage:
     for owner, taken in servers:
         usage.put(key(owner), charge(owner, taken))
     return usage
+
+
+def change(usage: Usage, events: Changes) -> None:
+    """Let these changes happen one after another."""
+    for owner, taken, is_pod in events:
+        charged = None if taken is None else charge(owner, taken)
+        if not is_pod:
+            usage.reserve(key(owner), charged)
+        elif charged is None:
+            usage.remove(key(owner))
+        else:
+            usage.put(key(owner), charged)
 
 
 def members(policy: Policy, group: str) -> frozenset[str]:

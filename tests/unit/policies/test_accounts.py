@@ -13,30 +13,27 @@ from gpuspawner.cluster.health import Reading, Stale
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.policies.accounts import Accounts
-from gpuspawner.policies.charges import Charge, Meter
+from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.pod_owners import AsAnnotated, Claims
-from gpuspawner.policies.policies import Measure, What
 from gpuspawner.reservations.reservations import COUNTED_SECONDS
-from gpuspawner.scheduling import Rules
 from tests.unit.makers.clocks import Clock
+from tests.unit.makers.policy_accounts import accounts_of
 from tests.unit.makers.policy_pods import container, plain
+from tests.unit.makers.policy_worlds import GPUS
 from tests.unit.makers.scripted import ScriptedServer, Step, event, failure, page, watch
-from tests.unit.makers.worlds import no_promises
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
-GPUS = Measure(What.GPUS)
 KEY = ("jhub", "jupyter-ann")
-METER = Meter(Rules.of_version("1.36"))
 
 
 @asynccontextmanager
-async def reading(*script: Step, namespace: str = "jhub") -> AsyncIterator[Accounts]:
+async def reading(
+    *script: Step, namespace: str = "jhub", contact: Contact | None = None
+) -> AsyncIterator[Accounts]:
     """Accounts that read the servers of a scripted API server."""
     server = ScriptedServer(pods=list(script))
     async with server.serving():
-        accounts = Accounts(
-            server.configuration, namespace, lambda: METER, Contact(), no_promises()
-        )
+        accounts = accounts_of(server, namespace, contact=contact)
         accounts.ledger.claims = AsAnnotated(namespace)
         accounts.following.start()
         try:
@@ -58,29 +55,16 @@ def gpus(accounts: Accounts) -> object:
     return sum(charge.of(GPUS) for charges in found for charge in charges)
 
 
-async def test_a_namespace_whose_pods_are_watched_can_be_counted() -> None:
-    async with reading(page(plain()), watch(hold=True)) as accounts:
-        assert accounts.trouble() == ""
-        assert gpus(accounts) == 1
-
-
 async def test_pods_are_read_again_as_soon_as_the_server_is_back_for_others(monkeypatch) -> None:
     monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
-    server = ScriptedServer(pods=[failure(503), page(plain()), watch(hold=True)])
-    async with server.serving():
-        contact = Contact()
-        accounts = Accounts(server.configuration, "jhub", lambda: METER, contact, no_promises())
-        accounts.following.start()
-        try:
+    contact = Contact()
+    async with reading(failure(503), page(plain()), watch(hold=True), contact=contact) as accounts:
+        assert "503" in accounts.trouble()
+
+        contact.wake()
+
+        while accounts.trouble():
             assert await accounts.following.changed(PATIENCE)
-            assert "503" in accounts.trouble()
-
-            contact.wake()
-
-            while accounts.trouble():
-                assert await accounts.following.changed(PATIENCE)
-        finally:
-            await accounts.following.stop()
 
 
 async def test_changes_that_the_watch_shows_count() -> None:
@@ -89,14 +73,6 @@ async def test_changes_that_the_watch_shows_count() -> None:
         while gpus(accounts) != 2:
             assert await accounts.following.changed(PATIENCE)
         assert accounts.trouble() == ""
-
-
-async def test_a_charge_whose_pod_the_watch_shows_ends() -> None:
-    pod = plain(name="jupyter-ann")
-    async with reading(page(), watch(event("ADDED", pod), hold=True)) as accounts:
-        start(accounts)
-        while gpus_of(accounts, KEY) != [1]:
-            assert await accounts.following.changed(PATIENCE)
 
 
 def gpus_of(accounts: Accounts, key: tuple[str, str]) -> list[object]:
@@ -164,18 +140,10 @@ async def test_pods_that_cannot_be_read_cannot_be_counted(status, why) -> None:
     ],
 )
 def test_pods_that_may_have_changed_cannot_be_counted(health, why) -> None:
-    configuration = ScriptedServer().configuration
-    accounts = Accounts(configuration, "jhub", lambda: METER, Contact(), no_promises())
+    accounts = accounts_of()
     accounts.following.health = lambda: health  # type: ignore[method-assign]
 
     assert accounts.trouble() == f"the servers' pods can't be read: {why}"
-
-
-async def test_nothing_can_be_counted_before_reading_begins() -> None:
-    server = ScriptedServer()
-    accounts = Accounts(server.configuration, "jhub", lambda: METER, Contact(), no_promises())
-
-    assert "nothing is read yet" in accounts.trouble()
 
 
 @pytest.mark.parametrize(

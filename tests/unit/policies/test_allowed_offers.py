@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpuspawner.offers.grant import Grant, decide
@@ -49,26 +49,6 @@ def asked(of: Offers, **options: Any) -> GPURequest:
     request = parse(options, of)
     assert isinstance(request, GPURequest)
     return request
-
-
-NOTHING_OF_THE_DEFAULT = (
-    {"gpus_per_user": 4},
-    {"groups": ["course"], "gpus_per_group": 8},
-    {"accelerators": ["a100", "t4"]},
-    {"images": ["base", "torch"]},
-    {"memory_per_server": "64Gi", "cpu_per_user": 16},
-    {"lifetime": "8h"},
-    {"explanation": "We like short jobs."},
-)
-
-
-@pytest.mark.parametrize("policy", NOTHING_OF_THE_DEFAULT, ids=str)
-@pytest.mark.parametrize("default", ["", "t4", "a100", None])
-@pytest.mark.parametrize("options", [{}, {"accelerator": "a100"}, {"accelerator": None}], ids=str)
-def test_a_policy_that_allows_the_defaults_changes_none(policy, default, options) -> None:
-    hub = offers(default_accelerator=default)
-
-    assert asked(left(hub, policy), **options) == asked(hub, **options)
 
 
 def test_discovered_accelerators_are_no_default_because_of_a_policy() -> None:
@@ -140,9 +120,7 @@ def test_only_sizes_within_the_limit_can_be_entered() -> None:
 def test_an_accelerator_stays_on_offer_if_an_allowed_size_can_be_entered() -> None:
     hub = offers(unlisted_memory={"min": "2Gi", "max": "64Gi", "step": "2Gi"})
 
-    eight = left(hub, {"memory_per_server": "8Gi"})
-    assert asked(eight, accelerator="a100", memory="6Gi").memory == "6Gi"
-    assert asked(eight, accelerator="a100").memory == "2Gi"
+    assert "a100" in left(hub, {"memory_per_server": "8Gi"}).accelerators
     assert list(left(hub, {"memory_per_server": "1Gi"}).accelerators) == []
 
 
@@ -166,6 +144,7 @@ written = st.fixed_dictionaries(
         "accelerators": st.lists(st.sampled_from(["t4", "a100"]), unique=True),
         "images": st.lists(st.sampled_from(["base", "torch"]), unique=True),
         "gpus_per_server": st.integers(0, 4),
+        "lifetime": st.just("8h"),
         "gpu_servers_per_user": st.integers(0, 1),
         "memory_per_user": st.sampled_from(["1Gi", "4Gi", "8Gi", "16Gi", "32Gi"]),
         "cpu_per_server": st.sampled_from([0.5, 1, 2, 4, 8]),
@@ -176,13 +155,14 @@ written = st.fixed_dictionaries(
 @given(
     st.lists(written, min_size=1, max_size=3),
     st.sampled_from([None, "", "t4", "a100"]),
-    st.sampled_from([{}, {"accelerator": None}]),
+    st.sampled_from([{}, {"accelerator": None}, {"accelerator": "a100"}]),
 )
 def test_what_is_left_is_never_more_and_has_the_same_defaults_if_they_are_left(
     policies, default, options
 ) -> None:
     hub = offers(default_accelerator=default)
     narrowed = left(hub, *policies)
+    assume(options.get("accelerator") in {None, *narrowed.accelerators})
     grant = decide(asked(hub, **options), narrowed)
 
     found = asked(narrowed, **options)

@@ -64,6 +64,7 @@ async def test_somebody_without_gpus_reads_why_and_no_figures_of_gpus(
 
     assert form.index("No GPU is offered to you.") < form.index("GPUs are for members.")
     assert "You can use 8 GiB of memory at a time." in form
+    assert "to choose from" not in form
     for figure in ("3 GPUs", "0 GPUs", "2 servers with a GPU", "A server with a GPU ends"):
         assert figure not in form
 
@@ -171,59 +172,60 @@ async def test_a_size_that_can_be_entered_is_a_choice_too(course) -> None:
     assert (await surveyed(spawner))[""] == ("free", None)
 
 
+GPU_OR_NONE = pytest.mark.parametrize("accelerator", ["t4", None])
+
+
+@GPU_OR_NONE
 @pytest.mark.parametrize(
-    ("policy", "traits", "states"),
+    ("policy", "own"),
     [
-        ({"memory_per_server": "1Gi"}, {"mem_guarantee": "2G"}, ("withheld", "withheld")),
-        ({"memory_per_user": "1Gi"}, {"mem_limit": "2G"}, ("withheld", "withheld")),
-        ({"cpu_per_server": 1}, {"cpu_guarantee": 1.5}, ("withheld", "withheld")),
-        (
-            {"memory_per_server": "2Gi", "cpu_per_user": 2},
-            {"mem_guarantee": "2G"},
-            ("free", "free"),
-        ),
+        ({"memory_per_server": "1Gi"}, {"mem_guarantee": "2G"}),
+        ({"memory_per_user": "1Gi"}, {"mem_limit": "2G"}),
+        ({"cpu_per_server": 1}, {"cpu_guarantee": 1.5}),
     ],
     ids=str,
 )
 async def test_without_sizes_to_choose_from_kubespawner_s_own_count(
-    course, policy, traits, states
+    course, accelerator, policy, own
 ) -> None:
-    spawner = course.spawner({"small": policy}, **traits)
+    spawner = course.spawner({"small": policy}, **own)
 
-    rows = await rows_of(spawner.gpuspawner_gates.sources.accelerators)
-
-    found = {row.accelerator.key if row.accelerator else "": row.state.value for row in rows}
-    assert (found["t4"], found[""]) == states
-    for options in ({"accelerator": "t4", "gpus": 1}, {"accelerator": None}):
-        if states == ("free", "free"):
-            await begin(spawner, **options)
-            spawner.clear_state()
-        else:
-            assert (await refused(spawner, **options)).status_code == 403
+    assert (await surveyed(spawner))[accelerator or ""] == ("withheld", 0)
+    assert (await refused(spawner, accelerator=accelerator)).status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("least", "state"), [("512Mi", ("free", None)), ("1536Mi", ("withheld", 0))]
-)
-@pytest.mark.parametrize("accelerator", ["t4", None])
-async def test_a_size_that_can_be_entered_counts_if_it_is_below_kubespawner_s_own(
-    course, accelerator, least, state
-) -> None:
+def entering(course: Course, least: str) -> Any:
+    """A spawner whose owner may have 1 GiB, and can enter sizes from the least one on."""
     entered = {"min": least, "max": "4Gi", "step": "512Mi"}
     policies = {"small": {"memory_per_server": "1Gi"}}
-    spawner = course.spawner(policies, mem_guarantee="2G", unlisted_memory=entered)
+    return course.spawner(policies, mem_guarantee="2G", unlisted_memory=entered)
 
-    assert (await surveyed(spawner))[accelerator or ""] == state
-    if state == ("free", None):
-        await begin(spawner, accelerator=accelerator, memory=least)
-    else:
-        options = {"accelerator": accelerator, "memory": least}
-        assert (await refused(spawner, **options)).status_code == 403
+
+@GPU_OR_NONE
+async def test_a_size_that_can_be_entered_counts_if_it_is_below_kubespawner_s_own(
+    course, accelerator
+) -> None:
+    spawner = entering(course, "512Mi")
+
+    assert (await surveyed(spawner))[accelerator or ""] == ("free", None)
+    await begin(spawner, accelerator=accelerator, memory="512Mi")
+
+
+@GPU_OR_NONE
+async def test_a_size_that_can_be_entered_is_too_large_if_a_policy_denies_it(
+    course, accelerator
+) -> None:
+    spawner = entering(course, "1536Mi")
+
+    assert (await surveyed(spawner))[accelerator or ""] == ("withheld", 0)
+    refusal = await refused(spawner, accelerator=accelerator, memory="1536Mi")
+    assert refusal.status_code == 403
 
 
 async def test_kubespawner_s_own_sizes_count_beside_other_servers(course) -> None:
     spawner = course.spawner({"small": {"memory_per_user": "3Gi"}}, mem_guarantee="2G")
-    assert (await surveyed(spawner))["t4"] == ("free", None)
+    before = await surveyed(spawner)
+    assert (before["t4"], before[""]) == (("free", None), ("free", None))
 
     running = server_pod("alice", "train", containers=[container(memory="2Gi")])
     course.put_pod(spawner, "alice", "train", running)

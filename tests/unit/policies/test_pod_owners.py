@@ -8,21 +8,18 @@ import pytest
 from sqlalchemy import text
 
 from gpuspawner.cluster.health import Health, Live, Reading
-from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.compat.people import Person, person
 from gpuspawner.kube.servers import GRANT, SERVER, USER
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Charge, Meter
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.reservations.granted import STORED, Granted
 from gpuspawner.scheduling import Rules
 from tests.unit.makers.hub_database import HubDatabase
+from tests.unit.makers.policy_accounts import accounts_of
 from tests.unit.makers.policy_pods import GPU, annotations_of, container, labels_of, server_pod
-from tests.unit.makers.scripted import ScriptedServer
-from tests.unit.makers.worlds import no_promises
+from tests.unit.makers.policy_worlds import GPUS
 
-GPUS = Measure(What.GPUS)
 SMALL, LARGE = (Accelerator(key, key, GPU) for key in ("small", "large"))
 METER = Meter(Rules.of_version("1.36"), (SMALL, LARGE))
 PLACE = {"pod_name": "jupyter-ann", "namespace": "jhub"}
@@ -38,8 +35,7 @@ class Hub:
 
     def __init__(self, database: HubDatabase) -> None:
         self.database = database
-        configuration, promises = ScriptedServer().configuration, no_promises()
-        self.accounts = Accounts(configuration, "jhub", lambda: METER, Contact(), promises)
+        self.accounts = accounts_of(meter=METER)
         self.health: Health = Reading(0.1)
         self.accounts.following.health = lambda: self.health  # type: ignore[method-assign]
         self.usage, self.ledger = self.accounts.usage, self.accounts.ledger
@@ -85,8 +81,12 @@ def hub() -> Hub:
     return Hub(HubDatabase())
 
 
-def test_what_anybody_writes_into_a_pod_uses_up_nobody_s_limit(hub) -> None:
-    ann = hub.database.user("ann", "course")
+@pytest.fixture
+def ann(hub: Hub) -> Any:
+    return hub.database.user("ann", "course")
+
+
+def test_what_anybody_writes_into_a_pod_uses_up_nobody_s_limit(hub, ann) -> None:
     hub.database.server(ann, **PLACE)
     forged = annotations_of("ann", grant={"policies": ["course"], "groups": ["course"]})
     hub.show("miner", annotations=forged)
@@ -99,9 +99,8 @@ def test_what_anybody_writes_into_a_pod_uses_up_nobody_s_limit(hub) -> None:
     assert hub.counted(ann) == 2
 
 
-def test_nothing_that_is_written_into_a_server_s_pod_changes_what_counts(hub) -> None:
+def test_nothing_that_is_written_into_a_server_s_pod_changes_what_counts(hub, ann) -> None:
     granted = Granted("large", ("course",), ("course",))
-    ann = hub.database.user("ann")
     hub.database.server(ann, "train", **PLACE, gpuspawner={STORED: granted.written()})
     hub.begin()
     hub.show()
@@ -135,9 +134,8 @@ def test_nothing_that_is_written_into_a_server_s_pod_changes_what_counts(hub) ->
     ids=["of KubeSpawner 7", "elsewhere", "of KubeSpawner 4", "of another version", "broken"],
 )
 def test_a_server_that_kubespawner_has_started_is_known_by_what_it_has_stored(
-    hub, name, state, namespace
+    hub, ann, name, state, namespace
 ) -> None:
-    ann = hub.database.user("ann")
     hub.database.server(ann, name, **state)
     hub.show(namespace=namespace)
     hub.begin()
@@ -146,8 +144,7 @@ def test_a_server_that_kubespawner_has_started_is_known_by_what_it_has_stored(
     assert (charge.server, charge.of(GPUS), charge.groups) == (name, 2, frozenset())
 
 
-def test_a_renamed_user_has_the_same_servers_and_whoever_has_the_name_now_has_none(hub) -> None:
-    ann = hub.database.user("ann")
+def test_a_renamed_user_has_the_same_servers_and_who_has_the_name_now_has_none(hub, ann) -> None:
     hub.database.server(ann, **PLACE)
     hub.begin()
     hub.show()
@@ -163,8 +160,7 @@ def test_a_renamed_user_has_the_same_servers_and_whoever_has_the_name_now_has_no
     assert [it.counted(other) for it in (hub, again)] == [0, 0]
 
 
-def test_a_user_who_is_created_anew_has_nothing_of_the_one_who_was_deleted(hub) -> None:
-    ann = hub.database.user("ann")
+def test_a_user_who_is_created_anew_has_nothing_of_the_one_who_was_deleted(hub, ann) -> None:
     hub.database.user("bob")  # SQLite uses the last id again
     hub.database.server(ann, **PLACE)
     hub.begin()
@@ -175,8 +171,9 @@ def test_a_user_who_is_created_anew_has_nothing_of_the_one_who_was_deleted(hub) 
     assert hub.counted(hub.database.user("ann")) == 0
 
 
-def test_a_pod_that_has_outlived_its_server_is_known_by_its_uid_and_not_by_its_name(hub) -> None:
-    ann = hub.database.user("ann")
+def test_a_pod_that_has_outlived_its_server_is_known_by_its_uid_and_not_by_its_name(
+    hub, ann
+) -> None:
     noted = {STORED: Granted(pod="1").written()}
     hub.database.server(ann, runs=False, **PLACE, gpuspawner=noted)
     hub.database.server(ann, "b", runs=False, pod_name="jupyter-ann--b", namespace="jhub")
@@ -189,8 +186,7 @@ def test_a_pod_that_has_outlived_its_server_is_known_by_its_uid_and_not_by_its_n
     assert hub.counted(ann) == 2
 
 
-def test_what_the_hub_sends_counts_for_whom_it_was_sent_until_it_is_gone(hub) -> None:
-    ann = hub.database.user("ann")
+def test_what_the_hub_sends_counts_for_whom_it_was_sent_until_it_is_gone(hub, ann) -> None:
     hub.begin()
     hub.send(ann, server="train", policies=frozenset("p"), groups=frozenset({"course"}))
     hub.show(annotations={}, labels={})
@@ -205,8 +201,7 @@ def test_what_the_hub_sends_counts_for_whom_it_was_sent_until_it_is_gone(hub) ->
     assert hub.counted(ann) == 0
 
 
-def test_a_pod_that_was_replaced_while_no_watch_told_is_forgotten(hub) -> None:
-    ann = hub.database.user("ann")
+def test_a_pod_that_was_replaced_while_no_watch_told_is_forgotten(hub, ann) -> None:
     hub.begin()
     for uid in ("1", "2"):
         hub.send(ann)
@@ -219,10 +214,9 @@ def test_a_pod_that_was_replaced_while_no_watch_told_is_forgotten(hub) -> None:
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_an_older_pod_that_goes_late_takes_nothing_from_the_one_that_was_sent(
-    hub, is_known
+    hub, ann, is_known
 ) -> None:
     """The hub may know nothing of the older one: some hub has stored nothing of it."""
-    ann = hub.database.user("ann")
     if is_known:
         hub.database.server(ann, **PLACE)
     hub.begin()
@@ -237,9 +231,8 @@ def test_an_older_pod_that_goes_late_takes_nothing_from_the_one_that_was_sent(
     assert hub.counted(ann) == 2
 
 
-def test_each_pod_that_a_start_sends_counts(hub) -> None:
+def test_each_pod_that_a_start_sends_counts(hub, ann) -> None:
     """Created, but answered too late: KubeSpawner deletes it, and sends it again."""
-    ann = hub.database.user("ann")
     hub.begin()
     hub.send(ann)
     hub.show(uid="1")
@@ -271,9 +264,8 @@ def test_a_start_that_has_sent_no_pod_takes_no_pod_over(hub) -> None:
 
 
 @pytest.mark.parametrize("noted", [Granted(), Granted(pod="1")], ids=["no uid", "a uid"])
-def test_a_server_whose_pod_has_gone_with_the_last_hub_claims_no_later_one(hub, noted) -> None:
+def test_a_server_whose_pod_has_gone_with_the_last_hub_claims_no_later_one(hub, ann, noted) -> None:
     hub.health = Reading(0.1) if noted.pod else Live(0.1)
-    ann = hub.database.user("ann")
     hub.database.server(ann, **PLACE, gpuspawner={STORED: noted.written()})
     hub.begin()
     hub.show(uid="2", annotations=annotations_of("ann"))
@@ -281,8 +273,9 @@ def test_a_server_whose_pod_has_gone_with_the_last_hub_claims_no_later_one(hub, 
     assert hub.counted(ann) == 0
 
 
-def test_what_an_earlier_hub_has_left_counts_when_a_list_shows_it_after_the_database(hub) -> None:
-    ann = hub.database.user("ann")
+def test_what_an_earlier_hub_has_left_counts_if_a_list_shows_it_after_the_database(
+    hub, ann
+) -> None:
     hub.database.server(ann, **PLACE)
     hub.begin()
     hub.judge(ann)  # its next start comes first, and is refused
@@ -296,9 +289,9 @@ def test_what_an_earlier_hub_has_left_counts_when_a_list_shows_it_after_the_data
 
 def test_a_server_that_started_while_the_hub_was_upgraded_counts_once_the_hub_sees_its_pod(
     hub,
+    ann,
 ) -> None:
     """KubeSpawner without gpuspawner stores a state only once the server is up."""
-    ann = hub.database.user("ann")
     hub.database.server(ann)
     hub.begin()
     hub.show(uid="1")
@@ -311,8 +304,8 @@ def test_a_server_that_started_while_the_hub_was_upgraded_counts_once_the_hub_se
 @pytest.mark.parametrize(
     "stored", ["", "null", "{", "[]", '"x"', '{"pod_name": 7}', "[" * 100_000, '{"gpuspawner":']
 )
-def test_a_state_that_cannot_be_read_hides_no_other_server(hub, stored) -> None:
-    ann, bob = hub.database.user("ann"), hub.database.user("bob")
+def test_a_state_that_cannot_be_read_hides_no_other_server(hub, ann, stored) -> None:
+    bob = hub.database.user("bob")
     hub.database.server(bob, pod_name="jupyter-bob")
     hub.database.server(ann, **PLACE)
     change = text("UPDATE spawners SET state = :stored WHERE user_id = :bob")

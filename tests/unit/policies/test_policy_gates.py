@@ -9,24 +9,14 @@ from typing import Any
 import pytest
 from tornado import web
 
-from gpuspawner.cluster.health import Forbidden, Health, Live, Stale
+from gpuspawner.cluster.health import Forbidden, Live, Stale
 from gpuspawner.kube.servers import GRANT, SERVER, USER
-from gpuspawner.policies.memberships import Memberships
-from gpuspawner.policies.policies import Limit, Measure, Per, Policies, Policy, What
-from gpuspawner.policies.policy_gates import RETRY_SECONDS, ByPolicies
+from gpuspawner.policies.policy_gates import RETRY_SECONDS
 from gpuspawner.start.refusal import Refusal
-from tests.unit.makers.courses import (
-    NODES,
-    OFFERS,
-    Course,
-    Train,
-    begin,
-    refused,
-    refused_query,
-)
-from tests.unit.makers.policy_pods import container, server_pod
+from tests.unit.makers.courses import NODES, OFFERS, Course, Train, begin, refused, refused_query
 from tests.unit.makers.profile_lists import CPU
 from tests.unit.makers.profile_lists import GPU as GPU_PROFILE
+from tests.waiting import UNIT_PATIENCE
 
 # What policies deny, at each gate
 
@@ -112,15 +102,6 @@ async def test_a_new_server_replaces_the_pod_of_its_own_name(course) -> None:
     course.show(spawner, 4)
 
     await begin(spawner, gpus=4)
-
-
-async def test_a_policy_for_named_servers_is_none_for_the_default_one(course) -> None:
-    named = {"named": {"servers": ["?*"], "gpu_servers_per_user": 0}}
-
-    await begin(course.spawner(named))
-    train = course.spawner(named, Train)
-
-    assert (await refused(train)).status_code == 403
 
 
 @pytest.mark.parametrize("preflight", ["warn", "off"])
@@ -222,18 +203,6 @@ async def test_what_cannot_be_counted_is_refused_with_503_at_each_gate(
     assert course.counted(spawner) == 0
 
 
-async def test_one_pod_that_nobody_can_read_makes_the_count_unknown(course) -> None:
-    spawner = course.spawner({"course": {"gpus_per_user": 4}})
-    course.database.server(course.row, "odd", pod_name="odd", namespace="jhub")
-    for name in ("odd", "of somebody else"):
-        unread = server_pod(name=name, containers=[container(gpu="x")])
-        course.of(spawner).accounts.ledger.put(unread)
-
-    assert (await refused(spawner)).status_code == 503
-    course.of(spawner).accounts.ledger.remove("ServerPod", "jhub", "odd")
-    await begin(spawner)
-
-
 async def test_a_server_that_takes_nothing_of_a_limit_starts_although_it_cannot_be_counted(
     course,
 ) -> None:
@@ -243,12 +212,36 @@ async def test_a_server_that_takes_nothing_of_a_limit_starts_although_it_cannot_
     await begin(spawner, accelerator=None)
 
 
-@pytest.mark.parametrize("policy", [{"gpus_per_server": 2}, {"accelerators": ["t4"]}])
-async def test_what_needs_no_count_is_judged_without_one(policy, course) -> None:
-    spawner = course.spawner({"course": policy})
-    course.health = Forbidden(("pods",), "no")
+async def test_a_start_waits_until_servers_can_be_counted_and_then_reads_the_owner_again(
+    course,
+) -> None:
+    spawner = course.spawner(
+        {"all": {"gpus_per_user": 8}, "staff": {"groups": ["staff"], "gpus_per_server": 1}}
+    )
+    course.health = Stale(12.0, "connection reset by peer")
 
-    await begin(spawner, gpus=2)
+    async def joins_meanwhile(_: float) -> bool:
+        course.row.groups.append(course.database.group("staff"))
+        course.health = Live(0.0)
+        return True
+
+    course.accounts(spawner).following.live = joins_meanwhile
+
+    assert (await refused(spawner, gpus=2)).status_code == 403
+
+
+@pytest.mark.parametrize("policies", [{}, {"gpus_per_server": 2}, {"accelerators": ["t4"]}])
+async def test_what_needs_no_count_is_judged_at_once_without_one(policies, course) -> None:
+    spawner = course.spawner({"course": policies})
+    course.health = Stale(12.0, "connection reset by peer")
+
+    async def forever(_: float) -> bool:
+        return await asyncio.Event().wait()
+
+    course.accounts(spawner).following.live = forever
+
+    async with asyncio.timeout(UNIT_PATIENCE):
+        await begin(spawner, gpus=2)
 
 
 # Whom policies judge
@@ -282,61 +275,6 @@ async def test_groups_are_those_of_the_moment_of_each_gate(course) -> None:
     assert (await refused(spawner, gpus=4)).status_code == 403
 
 
-# Which policies apply to a server, and what is waited for before it is judged
-
-
-OF_USER = Policy("of user", limits=(Limit(Per.USER, Measure(What.GPUS), 2),))
-OF_SERVER = Policy("of server", limits=(Limit(Per.SERVER, Measure(What.GPUS), 2),))
-
-
-class Pods:
-    """Lost contact until somebody waits for it; meanwhile the user joins a group."""
-
-    def __init__(self, user: Any) -> None:
-        self.waits: list[float] = []
-        self._user = user
-        self._health: Health = Stale(12.0, "connection reset by peer")
-
-    def health(self) -> Health:
-        return self._health
-
-    async def live(self, patience: float) -> bool:
-        self.waits.append(patience)
-        self._health = Live(0.0)
-        self._user.groups.append(SimpleNamespace(name="course", roles=[]))
-        return True
-
-
-def policing(*policies: Policy) -> tuple[ByPolicies, Pods]:
-    user = SimpleNamespace(id=1, name="ann", groups=[], roles=[], db=None)
-    pods = Pods(user)
-    accounts = SimpleNamespace(
-        following=pods, memberships=Memberships(), owners=lambda *_: frozenset({1})
-    )
-    hub: Any = SimpleNamespace(given=Policies(policies), accounts=accounts)
-    spawner: Any = SimpleNamespace(user=user, name="")
-    runtime: Any = None
-    return ByPolicies(spawner, runtime, hub), pods
-
-
-async def test_it_waits_until_servers_can_be_counted_and_then_reads_the_owner_again() -> None:
-    judging, pods = policing(OF_USER)
-
-    applying = await judging.applying(patience=7)
-
-    assert pods.waits == [7]
-    assert applying.owner.groups == {"course"}
-
-
-@pytest.mark.parametrize("policies", [(), (OF_SERVER,)], ids=["no policies", "no counts"])
-async def test_it_waits_for_nothing_that_it_doesn_t_need(policies: tuple[Policy, ...]) -> None:
-    judging, pods = policing(*policies)
-
-    await judging.applying(patience=7)
-
-    assert pods.waits == []
-
-
 # Policies that a function of the administrator returns for each server
 
 
@@ -353,34 +291,18 @@ async def test_a_function_makes_the_policies_for_each_server(course) -> None:
     assert set(asked) == {spawner}
 
 
-@pytest.mark.parametrize("waits", [False, True])
-async def test_a_function_may_be_asynchronous(waits, course) -> None:
+async def test_a_function_may_be_asynchronous(course) -> None:
     async def policies(_: Any) -> dict[str, Any]:
-        if waits:
-            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.001)
+        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.001)
         return {"course": {"gpus_per_user": 2}}
 
     spawner = course.spawner(policies)
 
     assert (await refused(spawner, gpus=4)).status_code == 403
     assert (await refused_query(spawner, accelerator="t4", gpus="4")).status_code == 403
-    await begin(spawner, gpus=2)
-    assert course.counted(spawner) == 2
 
 
-@pytest.mark.parametrize(
-    "returned",
-    [
-        None,
-        7,
-        [],
-        "course",
-        {"course": {"gpu_per_user": 1}},
-        {"course": {"gpus_per_user": "many"}},
-        {"course": 1},
-        {1: {}},
-    ],
-)
+@pytest.mark.parametrize("returned", [None, [], "course", {"course": {"gpu_per_user": 1}}, {1: {}}])
 async def test_nonsense_from_a_function_opens_nothing_and_is_a_misconfiguration(
     returned, course, caplog
 ) -> None:

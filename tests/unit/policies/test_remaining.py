@@ -49,16 +49,6 @@ def left(
     return OneMore(offers, accelerator, policies, ANN, counts(usage, ANN), sizes).remaining()
 
 
-def test_nothing_is_too_much_without_other_servers():
-    assert left(running(), limited(GPUS, 4), limited(MEMORY, 2 * GIB)) == Remaining()
-
-
-def test_the_largest_choice_within_the_limit_is_left():
-    assert left(running((TRAIN, {GPUS: 2})), limited(GPUS, 4)) == Remaining(2)
-    assert left(running((TRAIN, {GPUS: 1})), limited(GPUS, 4)) == Remaining(2)
-    assert left(running((TRAIN, {GPUS: 3})), limited(GPUS, 4)) == Remaining(1)
-
-
 def test_a_limit_that_leaves_nothing_is_named_with_its_figures():
     policy = limited(GPUS, 2)
     found = left(running((TRAIN, {GPUS: 1}), (DEMO, {GPUS: 1})), policy)
@@ -92,13 +82,6 @@ def test_nobody_is_counted_to_find_that_no_limit_forbids_a_server_for_ever(monke
     assert not forbids(share)
     assert not counted
     assert forbids(limited(GPUS, 0, Per.GROUP))
-
-
-def test_a_limit_on_one_accelerator_leaves_the_others():
-    usage, policy = running((TRAIN, {GPUS: 2, T4S: 2})), limited(T4S, 2)
-
-    assert left(usage, policy).gpus == 0
-    assert left(usage, policy, of="a100") == Remaining()
 
 
 def test_a_limit_on_servers_with_gpus_leaves_those_without():

@@ -15,9 +15,11 @@ from tests.unit.makers.writing import EVERY_KEY, MIG, OFFERS, error, policy
 
 NO_AMOUNT = "is not an amount; write it as Kubernetes does, such as 2 or 8Gi"
 NO_HOURS = "is not days and hours, such as Mon-Fri 08:00-18:00"
+NO_WEIGHT = "isn't counted; give it a weight in GPUSpawner.gpu_weights"
 NO_TIME = "is not a time such as 90m, 8h or 2d12h"
 PATTERNS = "users", "groups", "roles", "servers", "hours"
 SUBSETS = "accelerators", "profiles", "images"
+GPUS_OF = ".gpus_per_user"
 GPU_LIMITS = "gpus_per_server", "gpus_per_user", "gpus_per_group"
 OTHER_LIMITS = tuple(
     f"{what}_per_{per}" for what in ("memory", "cpu") for per in ("server", "user", "group")
@@ -25,7 +27,6 @@ OTHER_LIMITS = tuple(
 SERVER_LIMITS = "gpu_servers_per_user", "gpu_servers_per_group"
 MISTAKES: list[tuple[str, object, str]] = [
     *((key, "ml", f".{key}: 'ml' is not a list") for key in (*PATTERNS, *SUBSETS)),
-    *((key, {"a": 1}, f".{key}: an object is not a list") for key in (*PATTERNS, *SUBSETS)),
     *((key, [], f".{key}: is empty; write at least one or leave it out") for key in PATTERNS),
     *((key, [7], f".{key}[0]: 7 is not text; write it in quotes") for key in (*PATTERNS, *SUBSETS)),
     *(
@@ -33,57 +34,24 @@ MISTAKES: list[tuple[str, object, str]] = [
         for key in ("users", "groups", "roles", "hours", *SUBSETS)
     ),
     *((key, True, f".{key}: true {NO_AMOUNT}") for key in GPU_LIMITS),
-    *((key, ["t4"], f".{key}: a list {NO_AMOUNT}") for key in GPU_LIMITS),
     *((key, -1, f".{key}: -1 is less than 0") for key in (*GPU_LIMITS, *OTHER_LIMITS)),
     *((key, "8GB", f".{key}: '8GB' {NO_AMOUNT}") for key in (*GPU_LIMITS, *OTHER_LIMITS)),
     *((key, "1/7", f".{key}: '1/7' {NO_AMOUNT}") for key in GPU_LIMITS),
-    *((key, float("nan"), f".{key}: nan {NO_AMOUNT}") for key in GPU_LIMITS),
-    *(
-        (key, {"all": 10**5000}, f".{key}['all']: a very large number {NO_AMOUNT}")
-        for key in GPU_LIMITS
-    ),
-    *((key, {"t4": True}, f".{key}['t4']: true {NO_AMOUNT}") for key in GPU_LIMITS),
-    *((key, {"t4": [1]}, f".{key}['t4']: a list {NO_AMOUNT}") for key in GPU_LIMITS),
-    *((key, {"all": -2}, f".{key}['all']: -2 is less than 0") for key in GPU_LIMITS),
-    *((key, {1: 2}, f".{key}: the key 1 is not text; write it in quotes") for key in GPU_LIMITS),
-    *(
-        (key, {"t44": 1}, f".{key}['t44']: there is no 't44' (did you mean 't4'?)")
-        for key in GPU_LIMITS
-    ),
-    *(
-        (
-            key,
-            {"nvidia.com/gpux": 1},
-            (
-                f".{key}['nvidia.com/gpux']: 'nvidia.com/gpux' isn't counted; "
-                "give it a weight in GPUSpawner.gpu_weights"
-            ),
-        )
-        for key in GPU_LIMITS
-    ),
-    *(
-        (key, {"all": 1}, f".{key}: an object is not a quantity, such as 2, 500m or 16Gi")
-        for key in OTHER_LIMITS
-    ),
-    *((key, True, f".{key}: true is not a quantity") for key in OTHER_LIMITS),
+    ("gpus_per_user", {"all": 10**5000}, f"{GPUS_OF}['all']: a very large number {NO_AMOUNT}"),
+    ("gpus_per_user", {"t4": True}, f"{GPUS_OF}['t4']: true {NO_AMOUNT}"),
+    ("gpus_per_user", {1: 2}, f"{GPUS_OF}: the key 1 is not text; write it in quotes"),
+    ("gpus_per_user", {"t44": 1}, f"{GPUS_OF}['t44']: there is no 't44' (did you mean 't4'?)"),
+    ("gpus_per_user", {"x.y/z": 1}, f"{GPUS_OF}['x.y/z']: 'x.y/z' {NO_WEIGHT}"),
+    *((key, {"all": 1}, f".{key}: an object is not a quantity, such as 2") for key in OTHER_LIMITS),
     *((key, 1.5, f".{key}: 1.5 is not a whole number") for key in SERVER_LIMITS),
-    *((key, "1", f".{key}: '1' is not a whole number") for key in SERVER_LIMITS),
     *((key, -1, f".{key}: -1 is not a whole number of at least 0") for key in SERVER_LIMITS),
-    *(
-        (key, 10**30, f".{key}: a very large number is not a whole number of at most 100000")
-        for key in SERVER_LIMITS
-    ),
-    ("except", ["staff"], ".except: a list is not a mapping"),
-    ("except", {"group": ["x"]}, ".except: unknown key 'group' (did you mean 'groups'?)"),
+    *((key, 10**30, f".{key}: a very large number is not a whole") for key in SERVER_LIMITS),
     ("except", [], ".except: a list is not a mapping"),
     ("except", {"servers": "x"}, ".except.servers: 'x' is not a list"),
     ("except", {"hours": ["Sat"]}, ".except: unknown key 'hours' (did you mean 'users'?)"),
     ("except", {"x": 1}, ".except: unknown key 'x'; allowed are users, groups, roles, servers"),
-    ("except", {"users": "ann"}, ".except.users: 'ann' is not a list"),
     ("except", {"users": [1]}, ".except.users[0]: 1 is not text; write it in quotes"),
-    ("accelerators", ["t44"], ".accelerators[0]: there is no 't44' (did you mean 't4'?)"),
     ("accelerators", ["t4", "x"], ".accelerators[1]: there is no 'x'; there are A100_80 or t4"),
-    ("images", ["pytorsh"], ".images[0]: there is no 'pytorsh' (did you mean 'pytorch'?)"),
     ("images", ["pytorch:1"], ".images[0]: there is no 'pytorch:1' (did you mean 'pytorch'?)"),
     ("hours", ["8-18"], f".hours[0]: '8-18' {NO_HOURS}"),
     ("hours", ["Sat", "25:00-26:00"], f".hours[1]: '25:00-26:00' {NO_HOURS}"),
@@ -108,10 +76,8 @@ MISTAKES: list[tuple[str, object, str]] = [
         ".idle.after_if_others_wait: is longer than 'after'",
     ),
     ("explanation", " ", ".explanation: ' ' is empty; write a text or leave it out"),
-    ("explanation", ["a"], ".explanation: a list is not text; write it in quotes"),
     ("show_withheld", "yes", ".show_withheld: 'yes' is not true or false"),
     ("gpu_per_user", 1, ": unknown key 'gpu_per_user' (did you mean 'gpus_per_user'?)"),
-    ("gpu_per_user", None, ": unknown key 'gpu_per_user' (did you mean 'gpus_per_user'?)"),
     ("excepted", {}, ": unknown key 'excepted' (did you mean 'except'?)"),
 ]
 
@@ -148,12 +114,10 @@ def test_images_cannot_be_left_on_offer_if_there_are_none() -> None:
     ("policies", "message"),
     [
         (None, ": null is not a mapping"),
-        ([], ": a list is not a mapping"),
         ({"course": []}, "['course']: a list is not a mapping"),
         ({7: {}}, ": the key 7 is not text; write it in quotes"),
         ({"one at a time": {}}, ": 'one at a time' cannot be a key; use up to 63 letters"),
         ({"A_b": {}, "a-B": {}}, ": 'A_b' and 'a-B' are one key; rename one of them"),
-        ({"course": {1: 2}}, "['course']: the key 1 is not text; write it in quotes"),
         ({"course": {"users": {1, 2}}}, "['course'].users: a set is not plain data"),
     ],
 )
@@ -169,14 +133,11 @@ def test_a_mistake_in_the_names_of_policies_is_named(policies, message) -> None:
     ("weights", "message"),
     [
         (None, ": null is not a mapping"),
-        (["x"], ": a list is not a mapping"),
         ({"t4": 1}, ": 't4' is not the name of an extended resource, such as nvidia.com/gpu"),
         ({1: 1}, ": the key 1 is not text; write it in quotes"),
         ({MIG: "x"}, f"['{MIG}']: 'x' is not a number such as 0.5 or 1/7"),
         ({MIG: "1/0"}, f"['{MIG}']: '1/0' is not a number such as 0.5 or 1/7"),
-        ({MIG: "500m"}, f"['{MIG}']: '500m' is not a number such as 0.5 or 1/7"),
         ({MIG: True}, f"['{MIG}']: true is not a number such as 0.5 or 1/7"),
-        ({MIG: [1]}, f"['{MIG}']: a list is not a number such as 0.5 or 1/7"),
         ({MIG: float("inf")}, f"['{MIG}']: inf is not a number such as 0.5 or 1/7"),
         ({MIG: 10**5000}, f"['{MIG}']: a very large number is not a number such as 0.5 or 1/7"),
         ({MIG: "-1/7"}, f"['{MIG}']: '-1/7' is less than 0"),
