@@ -44,51 +44,22 @@ def test_keys_of_a_newer_version_are_passed_over() -> None:
     assert read('{"accelerator":"t4","until":"2027"}') == Granted("t4")
 
 
-@given(st.text() | st.binary().map(str))
-def test_no_text_that_is_no_grant_says_anything_or_raises(written: str) -> None:
-    if not written.lstrip().startswith("{"):
-        assert read(written) == Granted()
+UNREADABLE = [
+    *("", "null", "[]", '"x"', "{", "[" * 10_000, "\ud800", "\x00"),
+    *('{"policies": "p"}', '{"policies": [1]}', '{"groups": {"a": 1}}', '{"lifetime": "1"}'),
+    *('{"accelerator": null}', '{"groups": ' + "[" * 5_000, '{"x":' * 3000 + "1" + "}" * 3000),
+    '{"groups":["a"]}'.ljust(LONGEST + 1),
+]
 
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=5,
-)
+@pytest.mark.parametrize("written", UNREADABLE, ids=range(len(UNREADABLE)))
+def test_an_annotation_that_cannot_be_read_or_is_too_long_says_nothing(written: str) -> None:
+    assert read(written) == Granted()
 
 
-@given(
-    st.dictionaries(st.sampled_from(["accelerator", "policies", "groups", "lifetime", "x"]), values)
-)
-def test_whatever_is_in_the_annotation_it_is_read_without_an_error(body: object) -> None:
-    found = read(json.dumps(body))
-
-    assert all(isinstance(it, str) for it in (found.accelerator, *found.policies, *found.groups))
-
-
-def test_a_user_in_a_thousand_groups_is_charged_to_each() -> None:
-    groups = tuple(f"cn=project-{n},ou=groups,dc=cluster,dc=example,dc=org" for n in range(1000))
-    granted = Granted("t4", ("each-group",), groups)
-
-    assert read(granted.written()) == granted
-
-
-def test_an_annotation_that_is_too_long_is_not_read() -> None:
-    def padded(length: int) -> str:
-        body = json.dumps({"groups": ["a"]})
-        return body + " " * (length - len(body))
-
-    assert read(padded(LONGEST)).groups == ("a",)
-    assert read(padded(LONGEST + 1)) == Granted()
-
-
-def test_nesting_does_not_exhaust_the_stack() -> None:
-    assert read('{"x":' * 3000 + "1" + "}" * 3000) == Granted()
-    assert read('{"groups":' + "[" * 8000) == Granted()
-
-
-def test_a_text_that_is_no_unicode_says_nothing() -> None:
-    assert read("\ud800") == Granted()
+def test_the_longest_annotation_that_a_pod_can_have_is_read() -> None:
+    """A user may be in a thousand groups, and is charged to each."""
+    assert read('{"groups":["a"]}'.ljust(LONGEST)).groups == ("a",)
 
 
 def test_a_deadline_that_is_no_number_ends_nothing() -> None:

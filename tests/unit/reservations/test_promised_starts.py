@@ -173,14 +173,39 @@ TestPromises = Promises.TestCase
 TestPromises.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
+class Desk(Preflight):
+    """What a hub promises in a world, step by step."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.view)
+
+    async def promises(self, *asked: Proposal) -> None:
+        """Promise room to each of these starts at once."""
+        for it in asked:
+            assert isinstance(await self.taking.take(it), Start)
+
+    async def keeps(self, *asked: Proposal) -> None:
+        """Let these starts, which have room, send their pods as they are now."""
+        for it in asked:
+            assert isinstance(await self.taking.move(it), Start)
+
+    async def lets_wait(self, asked: Proposal) -> asyncio.Task[Decision]:
+        return await waiting(self.taking.take(asked))
+
+    async def promises_then(self, other: asyncio.Task[Decision], ended: str) -> None:
+        """Promise room to a start that has waited, once one has ended."""
+        self.reservations.vacate((NAMESPACE, ended))
+        assert isinstance(await other, Start)
+
+
 async def test_a_pod_that_could_take_promised_room_waits() -> None:
     """One GPU fits on both nodes, two only on one: the view must first show where two GPUs go."""
     world = World([2, 1])
-    preflight = Preflight(world.view)
-    assert isinstance(await preflight.taking.take(proposal("two", 2)), Start)
-    newcomer = await waiting(preflight.taking.take(proposal("one", 1)))
+    desk = Desk(world)
+    await desk.promises(proposal("two", 2))
+    newcomer = await desk.lets_wait(proposal("one", 1))
 
-    preflight.reservations.send((NAMESPACE, "two"))
+    desk.reservations.send((NAMESPACE, "two"))
     world.create("two", 2, on="n0")
     world.see()
     assert isinstance(await newcomer, Start)
@@ -188,28 +213,48 @@ async def test_a_pod_that_could_take_promised_room_waits() -> None:
 
 async def test_room_of_a_stopped_pod_is_promised_only_after_the_view_has_shown_the_pod() -> None:
     world = World([4])
-    preflight = Preflight(world.view)
-    assert isinstance(await preflight.taking.take(proposal("old", 2)), Start)
-    preflight.reservations.send((NAMESPACE, "old"))
+    desk = Desk(world)
+    await desk.promises(proposal("old", 2))
+    desk.reservations.send((NAMESPACE, "old"))
     world.create("old", 2)
     world.bind("old", "n0")
     world.delete("old")
-    preflight.reservations.end((NAMESPACE, "old"))
-    preflight.reservations.see_out((NAMESPACE, "old"))
+    desk.reservations.end((NAMESPACE, "old"))
+    desk.reservations.see_out((NAMESPACE, "old"))
 
-    newcomer = await waiting(preflight.taking.take(proposal("new", 3)))
+    newcomer = await desk.lets_wait(proposal("new", 3))
 
     world.see()
     assert isinstance(await newcomer, Start)
-    assert isinstance(await preflight.taking.move(proposal("new", 3)), Start)
+    await desk.keeps(proposal("new", 3))
 
 
-def alone(name: str, home: str) -> Proposal:
-    """A server whose home directory, which will be made for it, only one pod may use at a time."""
+# Claims and volumes
+
+
+def claims(name: str, home: str, mode: str, class_: str) -> Proposal:
+    """A server whose home directory will be made for it, or takes a volume that is there."""
     volume = {"name": "home", "persistentVolumeClaim": {"claimName": home}}
-    spec = {"accessModes": ["ReadWriteOncePod"], "storageClassName": "wait"}
+    spec = {"accessModes": [mode], "storageClassName": class_}
     made: Plain = {"metadata": {"name": home, "namespace": NAMESPACE}, "spec": spec}
     return replace(proposal(name, volumes=[volume]), new_claims=(made,))
+
+
+def alone(name: str, home: str = "") -> Proposal:
+    """A server whose home directory, which will be made for it, only one pod may use at a time."""
+    return claims(name, home or f"home-{name}", "ReadWriteOncePod", "wait")
+
+
+def on_a_volume_that_is_there(name: str, home: str = "") -> Proposal:
+    """A server whose new home directory takes a volume that an administrator has made."""
+    return claims(name, home or f"home-{name}", "ReadWriteOnce", "local")
+
+
+def unknown(name: str, home: str) -> Proposal:
+    """As `alone`, but nobody knows the rules of its scheduler."""
+    known = alone(name, home)
+    spec: Any = known.pod["spec"]
+    return replace(known, pod={**known.pod, "spec": {**spec, "schedulerName": "theirs"}})
 
 
 def with_storage(gpus: int = 16) -> World:
@@ -221,73 +266,6 @@ def with_storage(gpus: int = 16) -> World:
     return world
 
 
-async def test_of_two_servers_whose_home_only_one_pod_may_use_only_one_is_promised_room() -> None:
-    preflight = Preflight(with_storage().view)
-
-    assert isinstance(await preflight.taking.take(alone("one", "shared")), Start)
-    other = await waiting(preflight.taking.take(alone("two", "shared")))
-
-    preflight.reservations.vacate((NAMESPACE, "one"))
-    await settle()
-    assert isinstance(await other, Start)
-
-
-async def test_a_pending_pod_with_the_same_home_is_waited_for_too() -> None:
-    world = with_storage()
-    world.view.put("Pod", alone("one", "shared").pod)
-    (claim,) = alone("one", "shared").new_claims
-    world.view.put("PersistentVolumeClaim", claim)
-
-    other = await waiting(Preflight(world.view).taking.take(alone("two", "shared")))
-    other.cancel()
-
-
-async def test_who_waits_for_a_home_keeps_nobody_else_from_free_room() -> None:
-    preflight = Preflight(with_storage().view)
-    assert isinstance(await preflight.taking.take(alone("one", "shared")), Start)
-    other = await waiting(preflight.taking.take(alone("two", "shared")))
-
-    stranger = asyncio.create_task(preflight.taking.take(alone("three", "home-three")))
-    await settle()
-
-    assert stranger.done()
-    assert isinstance(stranger.result(), Start)
-    other.cancel()
-
-
-def unknown(name: str, home: str) -> Proposal:
-    """As `alone`, but nobody knows the rules of its scheduler."""
-    known = alone(name, home)
-    spec: Any = known.pod["spec"]
-    return replace(known, pod={**known.pod, "spec": {**spec, "schedulerName": "theirs"}})
-
-
-async def test_a_home_is_promised_to_one_server_also_if_its_verdict_is_unknown() -> None:
-    preflight = Preflight(with_storage().view)
-    assert is_unknown(await preflight.taking.take(unknown("one", "shared")))
-
-    other = await waiting(preflight.taking.take(alone("two", "shared")))
-    assert isinstance(await preflight.taking.take(alone("three", "home-three")), Start)
-    other.cancel()
-
-
-async def test_servers_that_have_started_with_one_home_do_not_wait_for_each_other() -> None:
-    preflight = Preflight(with_storage().view)
-    for name in ("one", "two"):
-        assert is_unknown(await preflight.taking.take(unknown(name, "shared")))
-
-    # Admission names a scheduler that is known.
-    assert isinstance(await preflight.taking.move(alone("one", "shared")), Start)
-    assert isinstance(await preflight.taking.move(alone("two", "shared")), Start)
-
-
-def on_a_volume_that_is_there(name: str, home: str = "") -> Proposal:
-    """A server whose new home directory takes a volume that an administrator has made."""
-    (made,) = alone(name, home or f"home-{name}").new_claims
-    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
-    return replace(alone(name, home or f"home-{name}"), new_claims=({**made, "spec": spec},))
-
-
 def with_volumes(*zones: str | None) -> World:
     """Two nodes with room for many servers, the first in zone a, and volumes in some zones."""
     world = with_storage()
@@ -297,41 +275,68 @@ def with_volumes(*zones: str | None) -> World:
     return world
 
 
+async def test_of_two_servers_whose_home_only_one_pod_may_use_only_one_is_promised_room() -> None:
+    desk = Desk(with_storage())
+    await desk.promises(alone("one", "shared"))
+
+    other = await desk.lets_wait(alone("two", "shared"))
+
+    await desk.promises_then(other, ended="one")
+
+
+async def test_a_pending_pod_with_the_same_home_is_waited_for_too() -> None:
+    world, one = with_storage(), alone("one", "shared")
+    world.view.put("Pod", one.pod)
+    world.view.put("PersistentVolumeClaim", one.new_claims[0])
+
+    await Desk(world).lets_wait(alone("two", "shared"))
+
+
+async def test_who_waits_for_a_home_keeps_nobody_else_from_free_room() -> None:
+    desk = Desk(with_storage())
+    await desk.promises(alone("one", "shared"))
+    await desk.lets_wait(alone("two", "shared"))
+
+    await desk.promises(alone("three"))
+
+
+async def test_a_home_is_promised_to_one_server_also_if_its_verdict_is_unknown() -> None:
+    desk = Desk(with_storage())
+    assert is_unknown(await desk.taking.take(unknown("one", "shared")))
+
+    await desk.lets_wait(alone("two", "shared"))
+
+
+async def test_servers_that_have_started_with_one_home_do_not_wait_for_each_other() -> None:
+    desk = Desk(with_storage())
+    for name in ("one", "two"):
+        assert is_unknown(await desk.taking.take(unknown(name, "shared")))
+
+    # Admission names a scheduler that is known.
+    await desk.keeps(alone("one", "shared"), alone("two", "shared"))
+
+
 @pytest.mark.parametrize("zones", [(None, None), (None, "b", None)])
 async def test_as_many_new_homes_are_promised_as_there_are_volumes_that_nobody_can_make(
     zones: tuple[str | None, ...],
 ) -> None:
     """A volume that none of the nodes reaches doesn't count."""
-    preflight = Preflight(with_volumes(*zones).view)
+    desk = Desk(with_volumes(*zones))
+    await desk.promises(on_a_volume_that_is_there("one"), on_a_volume_that_is_there("two"))
 
-    assert isinstance(await preflight.taking.take(on_a_volume_that_is_there("one")), Start)
-    assert isinstance(await preflight.taking.take(on_a_volume_that_is_there("two")), Start)
-    third = await waiting(preflight.taking.take(on_a_volume_that_is_there("three")))
+    third = await desk.lets_wait(on_a_volume_that_is_there("three"))
 
-    stranger = asyncio.create_task(preflight.taking.take(alone("other", "made-for-it")))
-    await settle()
-    assert stranger.done()  # it waits for no volume, and takes free room
-
-    preflight.reservations.vacate((NAMESPACE, "one"))
-    await settle()
-    assert isinstance(await third, Start)
+    await desk.promises(alone("other"))  # it waits for no volume, and takes free room
+    await desk.promises_then(third, ended="one")
 
 
 async def test_a_start_whose_volume_is_promised_to_nobody_else_keeps_it() -> None:
     """A later one with room elsewhere could take it as well."""
-    preflight = Preflight(with_volumes(None).view)
-    assert isinstance(await preflight.taking.take(on_a_volume_that_is_there("one")), Start)
+    desk = Desk(with_volumes(None))
+    await desk.promises(on_a_volume_that_is_there("one"))
 
-    assert isinstance(await preflight.taking.move(on_a_volume_that_is_there("one")), Start)
-    other = await waiting(preflight.taking.take(on_a_volume_that_is_there("two")))
-    other.cancel()
-
-
-def with_one_home(name: str, class_: str) -> Proposal:
-    """A server whose new home directory its owner's other servers have, too."""
-    (made,) = alone(name, "shared").new_claims
-    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": class_}
-    return replace(alone(name, "shared"), new_claims=({**made, "spec": spec},))
+    await desk.keeps(on_a_volume_that_is_there("one"))
+    await desk.lets_wait(on_a_volume_that_is_there("two"))
 
 
 @pytest.mark.parametrize("class_", ["wait", "local"])
@@ -340,18 +345,18 @@ async def test_a_new_home_is_where_one_server_is_before_another_with_it_is_promi
 ) -> None:
     """The first may take it to a zone in which others take all that is left."""
     world = with_volumes("a", None)
-    preflight = Preflight(world.view)
-    assert isinstance(await preflight.taking.take(with_one_home("one", class_)), Start)
+    desk = Desk(world)
+    one, two = (claims(it, "shared", "ReadWriteOnce", class_) for it in ("one", "two"))
+    await desk.promises(one)
 
-    two = await waiting(preflight.taking.take(with_one_home("two", class_)))
-    assert isinstance(await preflight.taking.take(alone("three", "home-three")), Start)
-    assert isinstance(await preflight.taking.move(with_one_home("one", class_)), Start)
+    other = await desk.lets_wait(two)
+    await desk.promises(alone("three"))
+    await desk.keeps(one)
 
-    (claim,) = with_one_home("one", class_).new_claims
+    (claim,) = one.new_claims
     metadata = {**claim["metadata"], "annotations": {"volume.kubernetes.io/selected-node": "n1"}}
     world.view.put("PersistentVolumeClaim", {**claim, "metadata": metadata})
-    await settle()
-    assert isinstance(await two, Start)
+    assert isinstance(await other, Start)
 
 
 async def test_no_more_volumes_are_promised_than_the_nodes_can_attach() -> None:
@@ -362,76 +367,52 @@ async def test_no_more_volumes_are_promised_than_the_nodes_can_attach() -> None:
     for name in ("n0", "n1"):
         csi = {"name": "csi", "nodeID": name, "allocatable": {"count": 2}}
         world.view.put("CSINode", {"metadata": {"name": name}, "spec": {"drivers": [csi]}})
-    preflight = Preflight(world.view)
+    desk = Desk(world)
 
-    for name in ("one", "two", "three"):
-        taken = preflight.taking.take(alone(name, f"home-{name}"))
-        assert isinstance(await taken, Start)
-    assert isinstance(await preflight.taking.take(proposal("without-home")), Start)
-    four = await waiting(preflight.taking.take(alone("four", "home-four")))
+    await desk.promises(alone("one"), alone("two"), alone("three"), proposal("without-home"))
+    four = await desk.lets_wait(alone("four"))
 
-    preflight.reservations.vacate((NAMESPACE, "one"))
-    await settle()
-    assert isinstance(await four, Start)
-
-
-def with_scratch(name: str) -> Proposal:
-    """A server with a disk of its own node, which Kubernetes claims for it."""
-    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
-    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
-    return proposal(name, volumes=[scratch])
+    await desk.promises_then(four, ended="one")
 
 
 async def test_each_pod_takes_a_volume_for_its_own_ephemeral_claim() -> None:
-    preflight = Preflight(with_volumes(None).view)
-    assert isinstance(await preflight.taking.take(with_scratch("one")), Start)
+    """Kubernetes claims it for the pod, as a disk of its own node."""
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+    desk = Desk(with_volumes(None))
+    await desk.promises(proposal("one", volumes=[scratch]))
 
-    two = await waiting(preflight.taking.take(with_scratch("two")))
-    two.cancel()
+    await desk.lets_wait(proposal("two", volumes=[scratch]))
 
 
 async def test_two_servers_with_one_new_home_take_one_volume() -> None:
-    preflight = Preflight(with_volumes(None).view)
+    desk = Desk(with_volumes(None))
+    await desk.promises(*(on_a_volume_that_is_there(it, "shared") for it in ("one", "two")))
 
-    for name in ("one", "two"):
-        asked = preflight.taking.take(on_a_volume_that_is_there(name, "shared"))
-        assert isinstance(await asked, Start)
-    other = await waiting(preflight.taking.take(on_a_volume_that_is_there("three")))
-    other.cancel()
+    await desk.lets_wait(on_a_volume_that_is_there("three"))
 
 
 async def test_a_nominated_pod_keeps_a_volume_while_others_end_on_its_node() -> None:
-    world = with_volumes(None)
-    there = on_a_volume_that_is_there("one")
+    world, there = with_volumes(None), on_a_volume_that_is_there("one")
     world.view.put("PersistentVolumeClaim", there.new_claims[0])
     world.view.put("Pod", {**there.pod, "status": {"nominatedNodeName": "n1"}})
 
-    two = await waiting(Preflight(world.view).taking.take(on_a_volume_that_is_there("two")))
-    two.cancel()
+    await Desk(world).lets_wait(on_a_volume_that_is_there("two"))
 
 
 async def test_claims_that_nobody_can_read_are_in_nobody_s_way() -> None:
-    preflight = Preflight(with_storage().view)
     claim: Plain = {"metadata": {"name": "shared"}, "spec": {"accessModes": 5}}
     unread = replace(alone("one", "shared"), new_claims=(claim,))
 
-    assert isinstance(await preflight.taking.take(unread), Start)
-    assert isinstance(await preflight.taking.take(alone("two", "shared")), Start)
-
-
-async def test_servers_with_homes_of_their_own_for_one_pod_all_start_at_once() -> None:
-    preflight = Preflight(with_storage().view)
-
-    for name in "abcdefghijklmnop":
-        assert isinstance(await preflight.taking.take(alone(name, f"home-{name}")), Start)
+    await Desk(with_storage()).promises(unread, alone("two", "shared"))
 
 
 async def test_a_hundred_homes_for_one_pod_each_cost_one_look_at_the_others(monkeypatch) -> None:
-    preflight, looks = Preflight(with_storage(100).view), []
-    people = [alone(f"u{number}", f"home-{number}") for number in range(100)]
+    desk, looks = Desk(with_storage(100)), []
+    people = [alone(f"u{number}") for number in range(100)]
     for one in people[1:]:
         assert isinstance(one.subject, Subject)
-        preflight.reservations.take(one.key, one.subject)
+        desk.reservations.take(one.key, one.subject)
 
     def counted(*about: Any) -> bool:
         looks.append(about)
@@ -439,7 +420,7 @@ async def test_a_hundred_homes_for_one_pod_each_cost_one_look_at_the_others(monk
 
     monkeypatch.setattr(contention, "is_certain", counted)
 
-    assert isinstance(await preflight.taking.take(people[0]), Start)
+    await desk.promises(people[0])
     assert len(looks) == 1
 
 
