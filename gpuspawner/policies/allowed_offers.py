@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from types import MappingProxyType
 
 import msgspec
@@ -51,11 +52,7 @@ def narrow(offers: Offers, policies: Iterable[Policy], sizes: Sizes) -> Offers:
         unlisted_memory=_unlisted(offers.unlisted_memory, ruled, sizes),
     )
     narrowed = (_accelerator(it, ruled, sizes) for it in offers.accelerators.values())
-    whole = [
-        _with_a_size(it, left, offers)
-        for it in narrowed
-        if it is not None and _is_whole(it, left, offers)
-    ]
+    whole = [it for one in narrowed if one and (it := _whole(one, left, offers))]
     if not any(it.suits(None) for it in images.values()):
         images |= {
             key: msgspec.structs.replace(it, accelerators=frozenset({None}))
@@ -75,19 +72,16 @@ def narrow(offers: Offers, policies: Iterable[Policy], sizes: Sizes) -> Offers:
     return replace(hub, accelerators=MappingProxyType(accelerators), default_accelerator=default)
 
 
-def _is_whole(narrowed: Accelerator, left: Offers, offers: Offers) -> bool:
-    """Whether something is left of each option that the hub offers with an accelerator."""
-    before, after = offers.choices(offers.accelerators[narrowed.key]), left.choices(narrowed)
-    options = (before.images, after.images), (before.memory, after.sizes), (before.cpu, after.cpu)
-    return all(kept or not offered for offered, kept in options)
+def _whole(narrowed: Accelerator, left: Offers, offers: Offers) -> Accelerator | None:
+    """Return an accelerator, unless nothing is left of an option that the hub offers with it.
 
-
-def _with_a_size(narrowed: Accelerator, left: Offers, offers: Offers) -> Accelerator:
-    """Return an accelerator that lists the smallest size to be entered if its list has none left.
-
-    Nobody would get KubeSpawner's own memory, nor that of the hub's list, which policies deny.
+    If its list has no memory left, it lists the smallest size to be entered. Nobody would get
+    KubeSpawner's own memory, nor that of the hub's list, which policies deny.
     """
     before, after = offers.choices(offers.accelerators[narrowed.key]), left.choices(narrowed)
+    options = (before.images, after.images), (before.memory, after.sizes), (before.cpu, after.cpu)
+    if any(offered and not kept for offered, kept in options):
+        return None
     if after.memory or not before.memory:
         return narrowed
     return replace(narrowed, memory_choices=after.sizes[:1])
@@ -139,15 +133,13 @@ def shown_withheld(
                 break
 
 
-def most(policies: Iterable[Policy], measure: Measure) -> Amount | None:
-    """Return the most of this that one server may have; None for no limit.
+def most(policies: Iterable[Policy], measure: Measure) -> Amount | float:
+    """Return the most of this that one server may have; infinite for no limit.
 
     A limit on several servers together is one on each of them, too.
     """
-    return min(
-        (it.most for policy in policies for it in policy.limits if it.measure == measure),
-        default=None,
-    )
+    limits = (it.most for policy in policies for it in policy.limits if it.measure == measure)
+    return min(limits, default=inf)
 
 
 def _accelerator(
@@ -159,14 +151,9 @@ def _accelerator(
         return None
     weight = sizes.weights.get(accelerator.resource, 1)
     kinds = ("", accelerator.key, accelerator.resource)
-    limits = [most(policies, Measure(What.GPUS, kind)) for kind in kinds]
-    servers = most(policies, Measure(What.GPU_SERVERS))
-    counts = tuple(
-        count
-        for count in accelerator.counts
-        if all(limit is None or count * weight <= limit for limit in limits)
-    )
-    if not counts or servers == 0:
+    limit = min(most(policies, Measure(What.GPUS, kind)) for kind in kinds)
+    counts = tuple(count for count in accelerator.counts if count * weight <= limit)
+    if not counts or most(policies, Measure(What.GPU_SERVERS)) == 0:
         return None
     memory, cpu = accelerator.memory_choices, accelerator.cpu_choices
     return replace(
@@ -181,7 +168,7 @@ def _memory(
     choices: tuple[Memory, ...], policies: tuple[Policy, ...], sizes: Sizes
 ) -> tuple[Memory, ...]:
     limit = most(policies, Measure(What.MEMORY))
-    return tuple(it for it in choices if limit is None or part_of(it.bytes, sizes.memory) <= limit)
+    return tuple(it for it in choices if part_of(it.bytes, sizes.memory) <= limit)
 
 
 def _unlisted(
@@ -193,4 +180,4 @@ def _unlisted(
 
 def _cpu(choices: tuple[int, ...], policies: tuple[Policy, ...], sizes: Sizes) -> tuple[int, ...]:
     limit = most(policies, Measure(What.CPU))
-    return tuple(it for it in choices if limit is None or part_of(it, sizes.cpu) <= limit)
+    return tuple(it for it in choices if part_of(it, sizes.cpu) <= limit)

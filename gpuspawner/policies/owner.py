@@ -43,15 +43,7 @@ class Names(msgspec.Struct, frozen=True):
         return bool(self.plain or self.patterns)
 
     def __contains__(self, name: str) -> bool:
-        if name in self.plain:
-            return True
-        return bool(self.patterns) and any(fnmatchcase(name, it) for it in self.patterns)
-
-    def has_any(self, names: frozenset[str]) -> bool:
-        """Whether one of the given names is among these."""
-        if not self.plain.isdisjoint(names):
-            return True
-        return bool(self.patterns) and any(it in self for it in names)
+        return name in self.plain or any(fnmatchcase(name, it) for it in self.patterns)
 
     def among(self, names: frozenset[str]) -> frozenset[str]:
         """Return those of the given names that are among these."""
@@ -76,8 +68,8 @@ class People(msgspec.Struct, frozen=True):
         """Whether the owner is among them."""
         return (
             owner.name in self.users
-            or self.groups.has_any(owner.groups)
-            or self.roles.has_any(owner.roles)
+            or bool(self.groups.among(owner.groups))
+            or bool(self.roles.among(owner.roles))
         )
 
 

@@ -40,7 +40,6 @@ def test_a_pattern_matches_the_whole_name_in_its_own_case(pattern, name, is_matc
     names = Names.of([pattern])
 
     assert (name in names) is is_match
-    assert names.has_any(frozenset({name})) is is_match
     assert names.among(frozenset({name})) == ({name} if is_match else set())
 
 
@@ -57,7 +56,6 @@ def test_one_of_several_patterns_is_enough(written, names) -> None:
 
     assert {name for name in names if name in found} == matching
     assert found.among(names) == matching
-    assert found.has_any(names) is bool(matching)
     assert bool(found) is bool(written)
 
 
