@@ -52,7 +52,6 @@ class HubPolicies:
         self.sizes = Sizes(
             read_weights(settings.gpu_weights), settings.memory_requested, settings.cpu_requested
         )
-        self._weights = settings.gpu_weights
         self._gpu_use = settings.gpu_use
         self._has_told = False
         self._configured = configured
@@ -82,7 +81,7 @@ class HubPolicies:
         Raises:
             OfferError: They aren't usable.
         """
-        found = read_policies(written, self._weights, self._configured)
+        found = read_policies(written, self.sizes.weights, self._configured)
         mistake = next(found.unmeasured(self._gpu_use), "")
         if mistake and not self._has_told:  # once, and not at each form
             self._has_told = True

@@ -26,7 +26,7 @@ from gpuspawner.offers.shapes import (
     read,
 )
 from gpuspawner.policies.charges import counts_as_gpu
-from gpuspawner.policies.owner import NO_NAMES, Names, People
+from gpuspawner.policies.owner import Names, People
 from gpuspawner.policies.policies import (
     Amount,
     Hours,
@@ -59,8 +59,7 @@ class WrittenPeople(Shape, frozen=True):
 
     def people(self) -> People:
         """Return these people."""
-        listed = (self.users, self.groups, self.roles)
-        return People(*(Names.of(it) if it else NO_NAMES for it in listed))
+        return People(*(Names.of(it or ()) for it in (self.users, self.groups, self.roles)))
 
 
 class WrittenException(WrittenPeople, frozen=True):
@@ -106,15 +105,14 @@ class WrittenPolicy(WrittenPeople, frozen=True):
     show_withheld: bool = False
 
 
-def read_policies(policies: object, weights: object, offers: Offers) -> Policies:
-    """Read the policies of a hub with these offers.
+def read_policies(policies: object, weights: Mapping[str, Amount], offers: Offers) -> Policies:
+    """Read the policies of a hub with these offers, and these weights of GPUs.
 
     Raises:
         OfferError: A policy isn't valid; the text names the trait, the policy and the key.
     """
     written = keyed(policies, WrittenPolicy, "policies")
-    weighted = read_weights(weights)
-    found = (_policy(name, it, offers, weighted) for name, it in sorted(written.items()))
+    found = (_policy(name, it, offers, weights) for name, it in sorted(written.items()))
     return Policies(tuple(found))
 
 

@@ -72,11 +72,11 @@ def configured_policies(
     # Only hubs with policies load them.
     from gpuspawner.policies.policies_config import read_policies, read_weights
 
+    weights = read_weights(settings.gpu_weights)
     if callable(given):
-        read_weights(settings.gpu_weights)
         function: Callable[..., Any] = given
         return function
-    return read_policies(given, settings.gpu_weights, offers) or None
+    return read_policies(given, weights, offers) or None
 
 
 def configured_queue(

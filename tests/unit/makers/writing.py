@@ -9,7 +9,7 @@ import pytest
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
-from gpuspawner.policies.policies_config import read_policies
+from gpuspawner.policies.policies_config import read_policies, read_weights
 
 OFFERS = Offers.parse(
     accelerators={
@@ -50,7 +50,7 @@ EVERY_KEY = {
 
 
 def policy(offers: Offers = OFFERS, weights: object = None, **keys: Any) -> Policy:
-    [found] = read_policies({"course": keys}, weights or {}, offers).policies
+    [found] = read_policies({"course": keys}, read_weights(weights or {}), offers).policies
     return found
 
 

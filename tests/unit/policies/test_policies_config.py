@@ -109,7 +109,8 @@ def test_the_examples_in_the_traits_help_can_be_read() -> None:
         lines = takewhile(lambda line: not line or line.startswith(" "), text.splitlines()[1:])
         return ast.literal_eval("\n".join([text.splitlines()[0], *lines]))
 
-    assert read_policies(example("policies"), example("gpu_weights"), Offers.parse())
+    weights = read_weights(example("gpu_weights"))
+    assert read_policies(example("policies"), weights, Offers.parse())
 
 
 # Limits

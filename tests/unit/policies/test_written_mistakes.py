@@ -145,7 +145,7 @@ def test_a_mistake_in_the_names_of_policies_is_named(policies, message) -> None:
 )
 def test_a_mistake_in_a_weight_is_named(weights, message) -> None:
     with pytest.raises(OfferError) as raised:
-        read_policies({}, weights, OFFERS)
+        read_weights(weights)
 
     assert str(raised.value).startswith(f"GPUSpawner.gpu_weights{message}")
 
