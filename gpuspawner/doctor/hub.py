@@ -38,10 +38,9 @@ from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.kube.servers import USER
 from gpuspawner.kube.storage import PersistentVolumeClaim
 from gpuspawner.offers.offers import Offers
-from gpuspawner.policies.accounts import Accounts
+from gpuspawner.policies.accounts import Accounts, Memberships
 from gpuspawner.policies.charges import Who
 from gpuspawner.policies.hub_policies import HubPolicies
-from gpuspawner.policies.memberships import Memberships
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.pod_owners import AsAnnotated
 from gpuspawner.policies.policies import Policies, Policy

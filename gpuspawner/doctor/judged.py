@@ -51,7 +51,7 @@ async def judge(hub: Hub, choice: Choice) -> JudgedByPolicies:
     except Refusal as failed:
         raise UsageError(failed.details or failed.text) from failed
     uncounted = applying.trouble()
-    found = applying.standings(choice.proposal.key)
+    found = applying.counts(choice.proposal.key).standings()
     try:
         await policing.examine(choice)
         refusal = None

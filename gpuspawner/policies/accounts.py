@@ -1,4 +1,7 @@
-"""What the servers of the hub's namespace take, read from their pods as they change."""
+"""What the servers of the hub's namespace take, read from their pods as they change.
+
+And who is in which group, as the hub's database says; read again every few seconds at most.
+"""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -9,14 +12,46 @@ from gpuspawner.cluster.following import Following
 from gpuspawner.cluster.health import Health, Live, Reading, Stale
 from gpuspawner.cluster.kinds import servers_of
 from gpuspawner.cluster.wakeups import Contact
+from gpuspawner.compat import people
 from gpuspawner.compat.people import Person
+from gpuspawner.kube.caches import KeptFor
 from gpuspawner.kube.meta import Key
 from gpuspawner.policies.charges import Charge, Meter, Who
-from gpuspawner.policies.memberships import Memberships
+from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.pod_owners import Claims
-from gpuspawner.policies.usage import Ledger, Shares, Usage
+from gpuspawner.policies.policies import Policy
+from gpuspawner.policies.usage import Ledger, Usage
 from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.reservations import Counting, Reservations
+
+KEPT_SECONDS = 5.0
+"""How long the members of a group are kept. A server's owner is always read anew."""
+MOST = 1000
+"""The members of how many groups are kept, by policy: a function may write ever new ones."""
+
+
+class Memberships:
+    """The members of groups, by policy."""
+
+    def __init__(self) -> None:
+        self._found = KeptFor[tuple[str, str], tuple[Policy, frozenset[Who]]](KEPT_SECONDS, MOST)
+
+    def ids(self, database: Any, policy: Policy, group: str) -> frozenset[Who]:
+        """Return the ids of the members of a group to whom the policy applies."""
+        key = policy.name, group
+        kept = self._found.find(key)
+        if kept is None or (policy is not kept[0] and policy != kept[0]):
+            kept = self._found.keep(key, (policy, frozenset(_members(database, policy, group))))
+        return kept[1]
+
+
+def _members(database: Any, policy: Policy, group: str) -> Iterator[int]:
+    if group in policy.people.groups and not policy.excepted:
+        yield from people.member_ids(database, group)
+        return
+    for person in people.members(database, group):
+        if policy.is_for(Owner(person.name, person.groups, person.roles)):
+            yield person.id
 
 
 class Accounts(Counting):
@@ -47,7 +82,6 @@ class Accounts(Counting):
         self.reservations = reservations
         reservations.counting = self
         self.usage = Usage()
-        self.shares = Shares(self.usage)
         self.memberships = Memberships()
         self.ledger = Ledger(self.usage, meter, Claims(namespace, reservations.sent))
         kind = servers_of(namespace)

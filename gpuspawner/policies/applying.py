@@ -1,7 +1,5 @@
 """The policies that apply to one server at one moment: what its pod takes, and what they deny."""
 
-from collections.abc import Iterator
-
 import msgspec
 from msgspec.structs import replace
 
@@ -18,7 +16,7 @@ from gpuspawner.policies.denial import (
     withheld,
 )
 from gpuspawner.policies.hub_policies import HubPolicies
-from gpuspawner.policies.limits import Counts, Members, Standing, standings
+from gpuspawner.policies.limits import Counts, Members
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Per, Policy, lifetime, when_idle
 from gpuspawner.preflight.proposed_pod import Proposal
@@ -42,7 +40,7 @@ class Applying(msgspec.Struct, frozen=True):
     @property
     def counts_others(self) -> bool:
         """Whether a limit counts other servers."""
-        return any(limit.counts_others for it in self.policies for limit in it.limits)
+        return any(it.counts_others for it in self.policies)
 
     @property
     def lifetime(self) -> int | None:
@@ -59,12 +57,8 @@ class Applying(msgspec.Struct, frozen=True):
 
     def counts(self, key: Key) -> Counts:
         """Return the servers that count beside the one of this key."""
-        accounts = self.hub.accounts
-        return Counts(accounts.usage, accounts.shares, self.owners, key, self.members)
-
-    def standings(self, key: Key) -> Iterator[Standing]:
-        """Yield how much the owner has used of each limit, without the server of this key."""
-        return standings(self.policies, self.owner, self.counts(key))
+        usage = self.hub.accounts.usage
+        return Counts(self.policies, self.owner, self.owners, usage, key, self.members)
 
     def charge(self, proposal: Proposal) -> Charge:
         """Return what a pod takes.
@@ -100,7 +94,7 @@ class Applying(msgspec.Struct, frozen=True):
         counts_others = any(it.counts_others and charge.of(it.measure) > 0 for it in limits)
         if counts_others and (why := self.hub.accounts.trouble()):
             return Uncounted(why)
-        return next(over_limits(self.policies, self.owner, counts, charge), None)
+        return next(over_limits(counts, charge), None)
 
     def left_to_members(
         self, proposal: Proposal, profile: str, servers: int
@@ -116,7 +110,7 @@ class Applying(msgspec.Struct, frozen=True):
         charge, counts = nobody.charge(proposal), nobody.counts(("", ""))
         if denial := self.denial(proposal, profile, charge, counts):
             return 0, denial
-        return left_to_members(self.policies, self.owner, counts, charge, servers)
+        return left_to_members(counts, charge, servers)
 
     def granted(self, proposal: Proposal, charge: Charge | None) -> Granted:
         """Return what the pod says of its grant."""

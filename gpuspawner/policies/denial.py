@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from gpuspawner.offers.shapes import same_key
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.limits import Counts, Standing, broken, standings
-from gpuspawner.policies.owner import Owner
+from gpuspawner.policies.limits import Counts, Standing
 from gpuspawner.policies.policies import Amount, Per, Policy
 
 
@@ -109,21 +108,15 @@ def names(listed: Container[str], accelerator: str) -> bool:
     return accelerator in listed or same_key(accelerator) in listed
 
 
-def over_limits(
-    policies: Iterable[Policy], owner: Owner, counts: Counts, charge: Charge
-) -> Iterator[OverLimit]:
+def over_limits(counts: Counts, charge: Charge) -> Iterator[OverLimit]:
     """Yield the limits that one more server would break, those that can never allow it first."""
-    found = [
-        OverLimit(standing, charge.of(standing.limit.measure))
-        for standing in broken(policies, owner, counts, charge)
-    ]
+    asked = ((it, charge.of(it.limit.measure)) for it in counts.standings(charge))
+    found = [OverLimit(it, amount) for it, amount in asked if amount > it.left]
     yield from (it for it in found if not it.may_pass)
     yield from (it for it in found if it.may_pass)
 
 
-def left_to_members(
-    policies: Iterable[Policy], owner: Owner, counts: Counts, charge: Charge, servers: int
-) -> tuple[int, OverLimit | None]:
+def left_to_members(counts: Counts, charge: Charge, servers: int) -> tuple[int, OverLimit | None]:
     """Return how many owners like this one can have such a server each, if this one can.
 
     The second is what the next one would break; None if all can. Only a group's limits count the
@@ -131,8 +124,8 @@ def left_to_members(
     """
     shared = (
         OverLimit(it, charge.of(it.limit.measure))
-        for it in standings(policies, owner, counts)
-        if it.limit.per is Per.GROUP and charge.of(it.limit.measure)
+        for it in counts.standings(charge)
+        if it.limit.per is Per.GROUP
     )
     first = min(shared, key=_still, default=None)
     if first is None or (left := _still(first)) >= servers:

@@ -51,7 +51,7 @@ class EntitlementByPolicies(Entitlement):
     def offers_left(self) -> Offers:
         """As `Entitlement.offers_left`."""
         applying, hub = self._applying, self._applying.hub
-        left = policies_left(applying.policies, applying.standings(self._key))
+        left = policies_left(applying.policies, self._counts.standings())
         return narrow(hub.offers, left, hub.sizes)
 
     @cached_property
@@ -100,7 +100,7 @@ class EntitlementByPolicies(Entitlement):
             return None
         if applying.trouble():
             return Allowance((), lifetime, is_counted=False)
-        offered = filter(self._is_offered, applying.standings(self._key))
+        offered = filter(self._is_offered, self._counts.standings())
         return Allowance(tightest(offered), lifetime)
 
     def _is_offered(self, standing: Standing) -> bool:
@@ -122,7 +122,7 @@ class EntitlementByPolicies(Entitlement):
         applying = self._applying
         if applying.trouble():
             return applying.policies, None
-        return applying.policies, tuple(applying.standings(self._key))
+        return applying.policies, tuple(applying.counts(self._key).standings())
 
     def renewed(self) -> Self:
         """As `Entitlement.renewed`; this one keeps what it has counted."""
@@ -136,9 +136,8 @@ class EntitlementByPolicies(Entitlement):
 
     def _remaining(self, row: Availability) -> Remaining:
         """Return how much is left of an accelerator, or of servers without one."""
-        applying = self._applying
-        counted = applying.policies, applying.owner, self._counts, applying.hub.sizes
-        one = OneMore(self.offers, row.accelerator, *counted, row.smallest)
+        applying, sizes = self._applying, self._applying.hub.sizes
+        one = OneMore(self.offers, row.accelerator, self._counts, sizes, row.smallest)
         if denial := one.never():
             return Remaining(0, denial)
         if not applying.counts_others or applying.trouble():

@@ -186,6 +186,11 @@ class Policy(msgspec.Struct, frozen=True):
     explanation: str = ""
     shows_withheld: bool = False
 
+    @property
+    def counts_others(self) -> bool:
+        """Whether a limit counts other servers."""
+        return any(it.counts_others for it in self.limits)
+
     def applies(self, owner: Owner, now: datetime) -> bool:
         """Whether the policy is for this server at this moment, which has a time zone."""
         return (
@@ -220,7 +225,7 @@ class Policies(msgspec.Struct, frozen=True, dict=True):
     @property
     def count_others(self) -> bool:
         """Whether a limit counts other servers."""
-        return any(limit.counts_others for it in self.policies for limit in it.limits)
+        return any(it.counts_others for it in self.policies)
 
     def unmeasured(self, gpu_use: object) -> Iterator[str]:
         """Say of which policies idle servers can't be found, with this value of `gpu_use`."""

@@ -1,6 +1,6 @@
 """What limits leave of an accelerator to one more server of an owner, beside those that run."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 
 import msgspec
@@ -13,7 +13,6 @@ from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import OverLimit, Wanted, Withheld, over_limits, withheld
 from gpuspawner.policies.limits import Counts, Standing
-from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.availability import SmallestRequests
 
@@ -73,8 +72,6 @@ class OneMore(msgspec.Struct, frozen=True):
 
     offers: Offers
     accelerator: Accelerator | None
-    policies: Collection[Policy]
-    owner: Owner
     counts: Counts
     sizes: Sizes
     smallest: SmallestRequests | None = None
@@ -88,7 +85,7 @@ class OneMore(msgspec.Struct, frozen=True):
         choices = sorted(self.offers.choices(self.accelerator).counts)
         kept = 0
         for count in choices:
-            over = [it for it in self._over(self._charge(count)) if it.may_pass]
+            over = [it for it in over_limits(self.counts, self._charge(count)) if it.may_pass]
             if over and count == choices[0]:
                 return Remaining(0, over[0])
             if over:
@@ -104,17 +101,12 @@ class OneMore(msgspec.Struct, frozen=True):
         """
         choices = self.offers.choices(self.accelerator)
         images = choices.images if self.accelerator is None else ()
-        denials = [next(withheld(self.policies, Wanted(image=it.key)), None) for it in images]
+        policies = self.counts.policies
+        denials = [next(withheld(policies, Wanted(image=it.key)), None) for it in images]
         if denials and all(denials):
             return denials[0]
-        charge = self._charge(min(choices.counts))
-        limits = (limit for it in self.policies for limit in it.limits)
-        if all(charge.of(limit.measure) <= limit.most for limit in limits):
-            return None  # to count what others have takes longer
-        return next((it for it in self._over(charge) if not it.may_pass), None)
-
-    def _over(self, charge: Charge) -> Iterator[OverLimit]:
-        return over_limits(self.policies, self.owner, self.counts, charge)
+        over = over_limits(self.counts, self._charge(min(choices.counts)))
+        return next((it for it in over if not it.may_pass), None)
 
     def _charge(self, count: int) -> Charge:
         """Return what the smallest server takes with so many GPUs."""

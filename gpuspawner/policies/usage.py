@@ -48,6 +48,10 @@ class _Index:
             self._keys.setdefault(name, {})[key] = None
 
 
+MOST = 1000
+"""How many shares are kept up to date. One that was dropped is counted anew for the next start."""
+
+
 class Usage:
     """What each server takes at this moment.
 
@@ -63,6 +67,7 @@ class Usage:
         self._reserved: dict[Key, Charge] = {}
         self._by_owner = _Index(lambda charge: charge.owners)
         self._by_group = _Index(lambda charge: charge.groups)
+        self._shares = Recent[tuple[str, str], Share](MOST)
         self._listeners: list[Callable[[Key, Charges], None]] = []
 
     def listen(self, call: Callable[[Key, Charges], None]) -> None:
@@ -90,6 +95,19 @@ class Usage:
         found = self._by_group.find({group}) | self._by_owner.find(members)
         return {key: self._charges(key) for key in found}
 
+    def share(self, policy: Policy, group: str, members: frozenset[Who]) -> "Share":
+        """Return the share of a group with these members, and keep it up to date.
+
+        Only the last ones are kept: a function may write policies under ever new names, and each
+        change of a pod reaches each share.
+        """
+        key = (policy.name, group)  # a policy's own hash takes long
+        share = self._shares.get(key)
+        if share is None or not share.is_of(policy, members):
+            share = Share(self, policy, group, members)
+        self._shares[key] = share
+        return share
+
     def _charges(self, key: Key) -> Charges:
         found = self._pods.get(key), self._reserved.get(key)
         return tuple(charge for charge in found if charge is not None)
@@ -106,12 +124,10 @@ class Usage:
         self.version += 1
         self._by_owner.change(key, before, after)
         self._by_group.change(key, before, after)
+        for share in self._shares.values():
+            share.see(key, after)
         for call in self._listeners:
             call(key, after)
-
-
-MOST = 1000
-"""How many shares are kept up to date. One that was dropped is counted anew for the next start."""
 
 
 class Share:
@@ -161,31 +177,6 @@ class Share:
             return False
         is_charged = self._group in charge.groups and self._policy.name in charge.policies
         return is_charged or not self._members.isdisjoint(charge.owners)
-
-
-class Shares:
-    """The shares that have been asked for last.
-
-    A function may write policies under ever new names, and each change of a pod reaches each share.
-    """
-
-    def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-        self._shares = Recent[tuple[str, str], Share](MOST)
-        usage.listen(self._see)
-
-    def of(self, policy: Policy, group: str, members: frozenset[Who]) -> Share:
-        """Return the share of a group with these members."""
-        key = (policy.name, group)  # a policy's own hash takes long
-        share = self._shares.get(key)
-        if share is None or not share.is_of(policy, members):
-            share = Share(self._usage, policy, group, members)
-        self._shares[key] = share
-        return share
-
-    def _see(self, key: Key, charges: Charges) -> None:
-        for share in self._shares.values():
-            share.see(key, charges)
 
 
 def most(charges: Iterable[Charge], measure: Measure) -> Amount:

@@ -164,7 +164,7 @@ def shares(
         limits = [it for it in policy.limits if it.per is Per.GROUP]
         for group in sorted(policy.people.groups.plain) if limits else ():
             members = accounts.memberships.ids(database, policy, group)
-            share = accounts.shares.of(policy, group, members)
+            share = accounts.usage.share(policy, group, members)
             for it in limits:
                 used = policy_figure(it.measure, share.used(it.measure, _NO_SERVER))
                 yield group, policy.name, used, amount_of(it.measure, it.most, names)

@@ -11,7 +11,7 @@ from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.limits import Counts
 from gpuspawner.policies.owner import Names, Owner, People
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
-from gpuspawner.policies.usage import Shares, Usage
+from gpuspawner.policies.usage import Usage
 
 GPUS, T4S = Measure(What.GPUS), Measure(What.GPUS, "t4")
 MEASURES = (GPUS, T4S, Measure(What.GPU_SERVERS), Measure(What.MEMORY))
@@ -100,5 +100,6 @@ def members(policy: Policy, group: str) -> frozenset[str]:
     )
 
 
-def counts(usage: Usage, owner: Owner) -> Counts:
-    return Counts(usage, Shares(usage), frozenset({owner.name}), key(owner), members)
+def counts(usage: Usage, owner: Owner, known: Iterable[Policy]) -> Counts:
+    """What counts toward these policies' limits of an owner's server."""
+    return Counts(tuple(known), owner, frozenset({owner.name}), usage, key(owner), members)

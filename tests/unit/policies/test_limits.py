@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import over_limits
-from gpuspawner.policies.limits import Counts, Standing, standings
+from gpuspawner.policies.limits import Counts, Standing
 from gpuspawner.policies.owner import Names, Owner, People
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policies, Policy, What
-from gpuspawner.policies.usage import Shares, Usage, most
+from gpuspawner.policies.usage import Usage, most
 from tests.unit.makers.policy_worlds import (
     GPUS,
     GROUPS,
@@ -36,7 +36,7 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 def judged(known: list[Policy], owner: Owner, usage: Usage, asked: Charge) -> list[Standing]:
     applying = Policies(tuple(known)).applying(owner, NOW)
-    return [it.standing for it in over_limits(applying, owner, counts(usage, owner), asked)]
+    return [it.standing for it in over_limits(counts(usage, owner, applying), asked)]
 
 
 def used(policy: Policy, limit: Limit, usage: Usage) -> Iterator[Amount]:
@@ -120,7 +120,7 @@ def test_each_limit_counts_its_own_measure_of_the_servers_that_its_policy_is_for
         Policy("others", excepted_servers=Names.of(["train"]), limits=limits),
     ]
 
-    found = standings(known, ann, counts(usage, ann))
+    found = counts(usage, ann, known).standings()
 
     assert [it.used for it in found] == [6, 21, 4, 5, 3, 4, 4, 5]
 
@@ -137,9 +137,9 @@ def test_a_pod_and_its_reservation_count_once() -> None:
     other = Owner("ann", server="train")
     usage = usage_of([(other, {GPUS: 1})])
     usage.reserve(key(other), charge(other, {GPUS: 2}))
-    [standing] = standings(
-        [Policy("p", limits=(Limit(Per.USER, GPUS, 3),))], Owner("ann"), counts(usage, Owner("ann"))
-    )
+    policy = Policy("p", limits=(Limit(Per.USER, GPUS, 3),))
+
+    [standing] = counts(usage, Owner("ann"), [policy]).standings()
 
     assert (standing.used, standing.left, standing.servers) == (2, 1, ("train",))
 
@@ -151,11 +151,10 @@ def test_a_server_counts_for_the_group_of_its_start_after_its_owner_has_left() -
     usage.put(("jhub", "old"), Charge(frozenset({"bob"}), "", {GPUS: 2}))
     policy = Policy("p", People(groups=Names.of(["course"])), limits=(Limit(Per.GROUP, GPUS, 8),))
     ann = Owner("ann", frozenset({"course"}))
-    found = Counts(
-        usage, Shares(usage), frozenset({"ann"}), key(ann), lambda *_: frozenset({"ann", "bob"})
-    )
+    both = frozenset({"ann", "bob"})
+    found = Counts((policy,), ann, frozenset({"ann"}), usage, key(ann), lambda *_: both)
 
-    [standing] = standings([policy], ann, found)
+    [standing] = found.standings()
 
     assert (standing.group, standing.used) == ("course", 5)
 
@@ -166,8 +165,8 @@ def test_the_owner_s_own_servers_count_for_a_group_that_was_joined_a_moment_ago(
     usage.put(("jhub", "train"), Charge(frozenset({"ann"}), "train", {GPUS: 3}))
     policy = Policy("p", people(groups=["course"]), limits=(Limit(Per.GROUP, GPUS, 4),))
     ann = Owner("ann", frozenset({"course"}))
-    found = Counts(usage, Shares(usage), frozenset({"ann"}), key(ann), lambda *_: frozenset())
+    found = Counts((policy,), ann, frozenset({"ann"}), usage, key(ann), lambda *_: frozenset())
 
-    [standing] = standings([policy], ann, found)
+    [standing] = found.standings()
 
     assert standing.used == 3

@@ -9,7 +9,7 @@ from jupyterhub import orm
 from msgspec.structs import replace
 from sqlalchemy import event
 
-from gpuspawner.policies.memberships import KEPT_SECONDS, Memberships
+from gpuspawner.policies.accounts import KEPT_SECONDS, Memberships
 from gpuspawner.policies.policies import Policy
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.hub_database import HubDatabase
@@ -116,7 +116,7 @@ def test_a_policy_that_has_changed_since_is_read_anew(names) -> None:
 
 
 def test_of_ever_new_policies_only_the_last_are_kept(hub, monkeypatch) -> None:
-    monkeypatch.setattr("gpuspawner.policies.memberships.MOST", 2)
+    monkeypatch.setattr("gpuspawner.policies.accounts.MOST", 2)
     memberships = Memberships()
     for name in "abc":
         assert memberships.ids(hub.session, replace(COURSE, name=name), "course")

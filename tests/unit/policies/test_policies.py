@@ -168,7 +168,7 @@ def test_each_group_has_a_share_of_its_own_and_a_member_of_two_needs_room_in_bot
     usage.put(key(Owner("ann")), Charge(frozenset({"ann"}), "", {GPUS: 2}))  # of course only
     asked = Charge(frozenset({"bob"}), "", {GPUS: 1})
 
-    [denial] = over_limits([policy], bob, counts(usage, bob), asked)
+    [denial] = over_limits(counts(usage, bob, [policy]), asked)
 
     assert (denial.standing.group, denial.standing.used) == ("course", 2)
 

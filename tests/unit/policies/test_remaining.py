@@ -12,7 +12,6 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.allowed_offers import Sizes, narrow
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import over_limits
-from gpuspawner.policies.limits import Counts
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policies.remaining import OneMore, Remaining
@@ -46,7 +45,7 @@ def left(
 ) -> Remaining:
     accelerator = offers.accelerators[of] if of else None
     sizes = more.get("sizes", SIZES)
-    return OneMore(offers, accelerator, policies, ANN, counts(usage, ANN), sizes).remaining()
+    return OneMore(offers, accelerator, counts(usage, ANN, policies), sizes).remaining()
 
 
 def test_a_limit_that_leaves_nothing_is_named_with_its_figures():
@@ -65,23 +64,6 @@ def test_a_group_s_share_counts_what_others_take():
     assert found.reached is not None
     standing = found.reached.standing
     assert (standing.group, standing.used, standing.servers) == ("course", 3, ())
-
-
-def test_nobody_is_counted_to_find_that_no_limit_forbids_a_server_for_ever(monkeypatch):
-    """A share of a group takes longest, and each row of the form asks for it."""
-    usage, share = running((BOB, {GPUS: 3})), limited(GPUS, 3, Per.GROUP)
-    counted: list[Any] = []
-    of_group = Counts.of_group
-    monkeypatch.setattr(Counts, "of_group", lambda *of: counted.append(of) or of_group(*of))
-
-    def forbids(policy: Policy) -> bool:
-        t4 = OFFERS.accelerators["t4"]
-        one = OneMore(OFFERS, t4, (policy,), ANN, counts(usage, ANN), SIZES)
-        return one.never() is not None
-
-    assert not forbids(share)
-    assert not counted
-    assert forbids(limited(GPUS, 0, Per.GROUP))
 
 
 def test_a_limit_on_servers_with_gpus_leaves_those_without():
@@ -154,10 +136,10 @@ def test_each_choice_up_to_what_is_left_keeps_all_limits_and_no_larger_one_does(
     offers = narrow(OFFERS, [policy], SIZES)
     usage = running((TRAIN, {measure: used}))
     for accelerator in offers.accelerators.values():
-        one = OneMore(offers, accelerator, [policy], ANN, counts(usage, ANN), SIZES)
-        found = one.remaining()
+        counted = counts(usage, ANN, [policy])
+        found = OneMore(offers, accelerator, counted, SIZES).remaining()
         for count in accelerator.counts:
             amounts = {GPUS: count, Measure(What.GPUS, accelerator.key): count, SERVERS: 1}
             asked = Charge(frozenset({"ann"}), amounts=amounts)
-            denied = [*over_limits([policy], ANN, counts(usage, ANN), asked)]
+            denied = [*over_limits(counted, asked)]
             assert bool(denied) == (found.gpus is not None and count > found.gpus)

@@ -17,7 +17,7 @@ from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.charges import Charge, owner_names
 from gpuspawner.policies.pod_owners import AsAnnotated
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy
-from gpuspawner.policies.usage import Ledger, Share, Shares, Usage
+from gpuspawner.policies.usage import Ledger, Share, Usage
 from tests.unit.makers.policy_accounts import METER
 from tests.unit.makers.policy_pods import GPU, Plain, container, plain, server_pod
 from tests.unit.makers.policy_worlds import GPUS, T4S, change, changes, key, members, policies
@@ -25,13 +25,13 @@ from tests.unit.makers.policy_worlds import GPUS, T4S, change, changes, key, mem
 
 @given(policies, changes)
 def test_a_share_that_follows_all_changes_equals_one_that_counts_anew(known, events):
-    shares = Shares(usage := Usage())
+    usage = Usage()
     for policy in known:
-        shares.of(policy, "course", members(policy, "course"))
+        usage.share(policy, "course", members(policy, "course"))
     change(usage, events)
 
     for policy in known:
-        kept = shares.of(policy, "course", members(policy, "course"))
+        kept = usage.share(policy, "course", members(policy, "course"))
         anew = Share(usage, policy, "course", members(policy, "course"))
         for limit in policy.limits:
             if limit.per is Per.GROUP:
@@ -42,16 +42,16 @@ def test_a_share_that_follows_all_changes_equals_one_that_counts_anew(known, eve
 
 def test_of_ever_new_policies_only_the_last_shares_are_followed(monkeypatch) -> None:
     monkeypatch.setattr("gpuspawner.policies.usage.MOST", 2)
-    shares = Shares(usage := Usage())
+    usage = Usage()
     made = [Policy(name, limits=(Limit(Per.GROUP, GPUS, 8),)) for name in "abc"]
     for policy in made:
-        assert shares.of(policy, "course", frozenset({"ann"})).used(GPUS, ("", "")) == 0
+        assert usage.share(policy, "course", frozenset({"ann"})).used(GPUS, ("", "")) == 0
 
     usage.put(("jhub", "jupyter-ann"), Charge(frozenset({"ann"}), "", {GPUS: 3}))
 
-    assert len(shares._shares) == 2
+    assert len(usage._shares) == 2
     for policy in made:
-        assert shares.of(policy, "course", frozenset({"ann"})).used(GPUS, ("", "")) == 3
+        assert usage.share(policy, "course", frozenset({"ann"})).used(GPUS, ("", "")) == 3
 
 
 def test_of_a_pod_and_a_start_of_its_name_a_share_counts_only_what_is_its_own() -> None:
@@ -60,7 +60,7 @@ def test_of_a_pod_and_a_start_of_its_name_a_share_counts_only_what_is_its_own() 
     usage.put(("jhub", "jupyter-ann"), Charge(eve, "", {GPUS: 3}))
     usage.reserve(("jhub", "jupyter-ann"), Charge(ann, "", {GPUS: 1}))
 
-    assert Shares(usage).of(policy, "course", ann).used(GPUS, ("", "")) == 1
+    assert usage.share(policy, "course", ann).used(GPUS, ("", "")) == 1
 
 
 T4 = Accelerator("t4", "T4", GPU, node_selector={"gpu": "t4"})
