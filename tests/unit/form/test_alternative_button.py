@@ -1,5 +1,6 @@
 """The buttons of alternatives."""
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -39,12 +40,17 @@ def test_a_form_s_own_choices_are_a_value_like_that_of_a_button():
     assert value_of(others) == ""
 
 
-def test_the_enter_key_means_the_plain_start():
-    page = drawn(told=OnForm(Message.of("No."), (), alternatives_of(OFFERS)))
+@pytest.mark.parametrize(
+    ("place", "names"),
+    [(0, ["instead", "instead"]), (1, ["instead", "instead", "wait"])],
+    ids=["no line", "a line"],
+)
+def test_the_enter_key_means_the_plain_start(place, names):
+    page = drawn(told=OnForm(Message.of("No."), (), alternatives_of(OFFERS), place=place))
     first, *others = page.all("button", type="submit")
 
     assert (first["name"], first["tabindex"], first["aria-hidden"]) == (None, "-1", "true")
-    assert [button["name"] for button in others] == ["instead", "instead"]
+    assert [button["name"] for button in others] == names
     assert not drawn().all("button")
 
 
@@ -73,7 +79,6 @@ def test_a_profile_s_button_replaces_the_fields_of_all_profiles():
 
 
 def test_a_button_of_an_accelerator_keeps_a_hub_s_own_field_named_profile():
-    assert pressed({"profile": ["mine"], "gpus": ["2"], "instead": ["gpus=1"]}) == {
-        "profile": ["mine"],
-        "gpus": ["1"],
-    }
+    sent = {"profile": ["mine"], "gpus": ["2"], "instead": ["gpus=1"]}
+
+    assert pressed(sent) == {"profile": ["mine"], "gpus": ["1"]}

@@ -25,10 +25,6 @@ def said_of_nothing(shown: Page) -> bool:
     return any(it.text == "Nothing else can start right now." for it in shown.all("p"))
 
 
-def test_a_form_without_a_line_has_no_button_for_it() -> None:
-    assert not drawn(told=OnForm(BUSY)).all("button", name="wait")
-
-
 def test_a_refusal_that_one_can_wait_for_has_a_button_with_the_place() -> None:
     told = OnForm(BUSY, place=3)
     for form in (drawn(told=told), Page(render_refusal(told, None))):
@@ -68,11 +64,6 @@ def test_a_button_that_knows_no_choice_waits_for_what_is_chosen() -> None:
     button = Page(render_refusal(OnForm(BUSY, place=1), None)).one("button", name="wait")
 
     assert wait_option.pressed(pressed({"wait": [button["value"]]})) is Wish.HERE
-
-
-def test_the_enter_key_starts_and_doesnt_wait() -> None:
-    first = drawn(told=OnForm(BUSY, place=1)).all("button")[0]
-    assert (first["name"], first["aria-hidden"]) == (None, "true")
 
 
 def test_the_page_of_the_line_has_a_button_for_each_server_instead() -> None:

@@ -1,11 +1,10 @@
 """The spawn form, as a browser without a script reads it."""
 
-import itertools
 import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -46,69 +45,51 @@ def test_every_accelerator_can_be_chosen_and_so_can_none():
     page = drawn()
 
     radios = page.all("input", type="radio", name="accelerator")
-    assert [radio["value"] for radio in radios] == ["a100", "t4", ""]
-    assert [page.one("label", **{"for": radio["id"]}).text for radio in radios] == [
-        "NVIDIA A100",
-        "NVIDIA T4",
-        "No GPU",
-    ]
+    labels = {it["value"]: page.one("label", **{"for": it["id"]}).text for it in radios}
+    assert labels == {"a100": "NVIDIA A100", "t4": "NVIDIA T4", "": "No GPU"}
 
 
-def test_an_untouched_form_asks_for_the_defaults():
-    assert parse(from_form(drawn().submitted()), OFFERS) == parse({}, OFFERS)
+@pytest.mark.parametrize(
+    ("shown", "chosen", "gpus", "memory"),
+    [("a100", "t4", 1, "8Gi"), ("a100", "", 0, "8Gi"), ("t4", "a100", 2, "32Gi")],
+)
+def test_another_accelerator_brings_its_own_defaults(shown, chosen, gpus, memory):
+    submitted = drawn({"accelerator": shown}).submitted(accelerator=chosen)
 
-
-def test_another_accelerator_brings_its_own_defaults():
-    submitted = drawn().submitted(accelerator="t4")
-
-    assert parse(from_form(submitted), OFFERS) == GPURequest("t4", 1, "minimal", "8Gi", 2)
-    without = drawn().submitted(accelerator="")
-    assert parse(from_form(without), OFFERS) == GPURequest(None, 0, "minimal", "8Gi", 2)
-
-
-def test_an_accelerator_that_is_not_chosen_shows_its_own_defaults():
-    submitted = drawn({"accelerator": "t4"}).submitted(accelerator="a100")
-
-    assert parse(from_form(submitted), OFFERS) == GPURequest("a100", 2, "minimal", "32Gi", 2)
+    expected = GPURequest(chosen or None, gpus, "minimal", memory, 2)
+    assert parse(from_form(submitted), OFFERS) == expected
 
 
 def test_only_the_counts_of_the_accelerator_can_be_chosen():
     page = drawn()
 
-    assert list(options_of(page, "gpus--a100")) == ["1", "2", "4"]
     assert list(options_of(page, "gpus--t4")) == ["1"]
     assert not page.all("select", name="gpus--")
 
 
-def test_a_count_that_is_not_free_is_marked():
-    assert options_of(drawn(), "gpus--a100") == {"1": "1", "2": "2", "4": "4 (not free now)"}
+OVER = "(more than is left for you)"
+GROWING = Availability(A100, State.CAN_SCALE_UP, room(0, 0, 8), CanScaleUp(1, 4, 8))
 
 
-def test_a_count_that_is_over_a_limit_is_marked():
-    page = drawn(rows=(within(Remaining(1), ROWS[0]), *ROWS[1:]))
-    over = "(more than is left for you)"
+@pytest.mark.parametrize(
+    ("row", "counts"),
+    [
+        (ROWS[0], ["1", "2", "4 (not free now)"]),
+        (within(Remaining(1), ROWS[0]), ["1", f"2 {OVER}", f"4 {OVER}"]),
+        (GROWING, ["1", "2", "4"]),
+    ],
+    ids=["not free", "over a limit", "a new machine brings it"],
+)
+def test_a_count_is_marked_with_what_keeps_it_from_starting(row, counts):
+    shown = options_of(drawn(rows=(row, *ROWS[1:])), "gpus--a100")
 
-    assert options_of(page, "gpus--a100") == {"1": "1", "2": f"2 {over}", "4": f"4 {over}"}
-
-
-def test_a_count_that_a_new_machine_brings_is_not_marked():
-    growing = Availability(A100, State.CAN_SCALE_UP, room(0, 0, 8), CanScaleUp(1, 4, 8))
-
-    assert options_of(drawn(rows=(growing,)), "gpus--a100")["4"] == "4"
+    assert shown == dict(zip(("1", "2", "4"), counts, strict=True))
 
 
 def test_fields_that_depend_on_the_accelerator_are_in_its_card():
-    names = [select["name"] for select in drawn().all("select")]
+    names = " ".join(select["name"] or "" for select in drawn().all("select"))
 
-    assert names == [
-        "gpus--a100",
-        "memory--a100",
-        "gpus--t4",
-        "memory--t4",
-        "memory--",
-        "image",
-        "cpu",
-    ]
+    assert names == "gpus--a100 memory--a100 gpus--t4 memory--t4 memory-- image cpu"
 
 
 def test_only_images_that_suit_can_be_chosen():
@@ -133,12 +114,6 @@ def test_an_option_without_choices_has_no_field():
     assert [select["name"] for select in selects] == ["gpus--t4"]
 
 
-def test_choices_are_kept_when_the_form_is_drawn_again():
-    chosen = {"accelerator": "a100", "gpus": 4, "image": "pytorch", "memory": "64Gi", "cpu": 0.5}
-
-    assert parse(from_form(drawn(chosen).submitted()), OFFERS) == parse(chosen, OFFERS)
-
-
 hostile = st.recursive(
     st.none() | st.integers() | st.text(max_size=5) | st.sampled_from(["a100", "t4", "pytorch"]),
     lambda inner: (
@@ -150,6 +125,10 @@ hostile = st.recursive(
 
 
 @given(hostile, st.sampled_from([OFFERS, TIED]))
+@example({}, OFFERS)
+@example(
+    {"accelerator": "a100", "gpus": 4, "image": "pytorch", "memory": "64Gi", "cpu": 0.5}, OFFERS
+)
 def test_any_options_give_a_form_that_submits_the_offered_ones(chosen, offers):
     page = Page(render(offers, rows_of(offers), chosen))
 
@@ -222,18 +201,12 @@ def test_the_style_uses_the_hubs_colours_only():
     assert set(re.findall(r"var\((--[a-z]+)", style)) == {"--bs", "--gap"}
 
 
-def test_no_two_cards_share_a_name():
-    names = [select["name"] for select in drawn().all("select")]
-
-    assert all(one != other for one, other in itertools.combinations(names, 2))
-
-
 def test_a_card_says_how_a_gpu_is_shared():
+    resources = {"shared": "gpu.shared", "slice": "mig-3g.20gb", "whole": "gpu"}
     offers = Offers.parse(
         accelerators={
-            "shared": {"resource": "nvidia.com/gpu.shared", "node_selector": {"gpu": "shared"}},
-            "slice": {"resource": "nvidia.com/mig-3g.20gb", "node_selector": {"gpu": "slice"}},
-            "whole": {"resource": "nvidia.com/gpu", "node_selector": {"gpu": "whole"}},
+            key: {"resource": f"nvidia.com/{it}", "node_selector": {"gpu": key}}
+            for key, it in resources.items()
         }
     )
     page = drawn(offers=offers, rows=rows_of(offers))
@@ -266,22 +239,12 @@ def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
     assert order == sorted(order)
 
 
-def test_the_list_of_what_is_withheld_looks_like_no_card_of_a_state():
-    usage = AboveTheForm(withheld=(WithheldCard("NVIDIA H100", "80 GB", ""),))
-    shown = drawn(usage=usage).one("ul", **{"aria-label": "Not offered to you"})
-
-    assert not {f"gpuspawner-{it}" for it in State} & {*shown["class"].split()}
-
-
 def test_a_live_form_has_nothing_inline():
     page = drawn(live=LIVE)
 
     assert page.one("link", rel="stylesheet")["href"] == LIVE.style
-    scripts = page.all("script")
-    assert [(it["src"], it.text.strip()) for it in scripts] == [
-        (LIVE.follow, ""),
-        (LIVE.script, ""),
-    ]
+    scripts = {it["src"]: it.text.strip() for it in page.all("script")}
+    assert scripts == {LIVE.follow: "", LIVE.script: ""}
     assert not page.all("style")
     for element in page.elements:
         assert not any(name == "style" or name.startswith("on") for name in element.attributes)
@@ -305,25 +268,19 @@ def test_what_was_drawn_in_one_language_is_not_shown_in_another():
         assert [("⟦" not in (it or "")) for it in texts] == [is_english] * 3
 
 
-FREE, BUSY, NONE = ROWS
-
-
-def with_images(row: Availability, *keys: str) -> Availability:
-    return replace(row, at_hand=frozenset(keys))
-
-
 @pytest.mark.parametrize(
-    ("busy", "of_none", "pytorch"),
+    ("state", "of_none", "pytorch"),
     [
-        pytest.param(BUSY, ("pytorch", "minimal"), "PyTorch (no download needed)", id="on all"),
-        pytest.param(BUSY, (), "PyTorch", id="one choice has to download it"),
-        pytest.param(
-            replace(BUSY, state=State.CAN_SCALE_UP), ("pytorch",), "PyTorch", id="a new machine"
-        ),
+        (State.BUSY, {"pytorch", "minimal"}, "PyTorch (no download needed)"),
+        (State.BUSY, set(), "PyTorch"),
+        (State.CAN_SCALE_UP, {"pytorch"}, "PyTorch"),
     ],
+    ids=["on all", "one choice has to download it", "a new machine"],
 )
-def test_only_an_image_on_all_machines_needs_no_download(busy, of_none, pytorch):
-    rows = (with_images(FREE, "pytorch"), busy, with_images(NONE, *of_none))
+def test_only_an_image_on_all_machines_needs_no_download(state, of_none, pytorch):
+    free, busy, none = ROWS
+    at_hand = replace(free, at_hand=frozenset({"pytorch"}))
+    rows = (at_hand, replace(busy, state=state), replace(none, at_hand=frozenset(of_none)))
 
     assert options_of(drawn(rows=rows), "image") == {"minimal": "minimal", "pytorch": pytorch}
 
