@@ -26,7 +26,7 @@ _LEAST_SECONDS = 5.0
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A start in progress; its repr shows everything known about it.
+    """A start in progress.
 
     Attributes:
         decision: The preflight's last one.

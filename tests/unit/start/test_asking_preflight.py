@@ -1,7 +1,6 @@
 """The preflight's decision about a start; tests/hub/gates/test_gates.py tests it in a hub."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pytest
@@ -35,12 +34,12 @@ def spawner(hub_with) -> Any:
     return hub_with().spawner(preflight=ENFORCE)
 
 
-async def _fails_late(proposal: Proposal) -> Decision:
-    raise ZeroDivisionError(proposal)
-
-
 def _fails(proposal: Proposal) -> Decision:
     raise ZeroDivisionError(proposal)
+
+
+async def _fails_late(proposal: Proposal) -> Decision:
+    return _fails(proposal)
 
 
 @pytest.mark.parametrize("question", [_fails, _fails_late])
@@ -52,20 +51,6 @@ async def test_an_error_of_the_preflight_is_logged_and_the_start_goes_on(
     assert decision == Start(Grant(), (UnknownRules(("the preflight itself failed",)),))
     assert "ZeroDivisionError" in caplog.text
     assert "jupyter-alice" in caplog.text
-
-
-async def test_a_question_can_ask_admission(spawner) -> None:
-    admission = Script()
-    admission.answer = lambda pod: {"admitted": pod}
-
-    async def question(proposal: Proposal, admission: Script) -> Decision:
-        assert await admission.admit(proposal.namespace, {"spec": {}}) == {"admitted": {"spec": {}}}
-        return Start(proposal.grant, (UnknownRules(("it was asked",)),))
-
-    decision = await decide(spawner, CHOICE, partial(question, admission=admission), admission)
-
-    assert decision == Start(Grant(), (UnknownRules(("it was asked",)),))
-    assert admission.asked == [("default", {"spec": {}})]
 
 
 @pytest.mark.parametrize("is_gone", [True, False])
@@ -102,12 +87,16 @@ async def test_a_refusal_stands_even_if_finding_alternatives_fails(spawner, capl
     assert "ZeroDivisionError" in caplog.text
 
 
-async def test_with_preflight_warn_a_refusal_is_a_note_on_the_start(spawner) -> None:
+NO_NODE_COMES = Refuse(Grant(), Reason.BUSY, obstacles=(Obstacle(WhyNoNode.NO_ANSWER),))
+
+
+@pytest.mark.parametrize("refusal", [FULL, NO_NODE_COMES], ids=["full", "no node comes"])
+async def test_with_preflight_warn_a_refusal_is_a_note_on_the_start(spawner, refusal) -> None:
     spawner.preflight = WARN
 
-    decision = await decide(spawner, CHOICE, lambda _: FULL, Script())
+    decision = await decide(spawner, CHOICE, lambda _: refusal, Script())
 
-    assert decision == Start(Grant(), (Overruled(FULL),))
+    assert decision == Start(Grant(), (Overruled(refusal),))
 
 
 async def test_with_preflight_off_the_preflight_is_not_asked(spawner) -> None:
@@ -117,17 +106,8 @@ async def test_with_preflight_off_the_preflight_is_not_asked(spawner) -> None:
 
 
 @pytest.mark.parametrize("mode", [ENFORCE, WARN])
-async def test_a_wait_stays_a_wait(mode, hub_with) -> None:
+async def test_a_wait_stays_a_wait(mode, spawner) -> None:
     waiting = Wait(Grant(), MayScaleUp(Source.NODES))
-    spawner = hub_with().spawner(preflight=mode)
+    spawner.preflight = mode
 
     assert await decide(spawner, CHOICE, lambda _: waiting, Script()) == waiting
-
-
-async def test_with_warn_a_node_that_does_not_come_ends_no_start(hub_with) -> None:
-    refusal = Refuse(Grant(), Reason.BUSY, obstacles=(Obstacle(WhyNoNode.NO_ANSWER),))
-    spawner = hub_with().spawner(preflight=WARN)
-
-    decision = await decide(spawner, CHOICE, lambda _: refusal, Script())
-
-    assert decision == Start(Grant(), (Overruled(refusal),))

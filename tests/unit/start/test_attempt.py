@@ -1,9 +1,7 @@
-"""A start in progress: its repr, its promise, its time for a node, and its news."""
+"""A start in progress: its promise, its time for a node, and its news."""
 
 from dataclasses import replace
-from typing import Any
 
-import msgspec
 import pytest
 
 from gpuspawner.offers.grant import Grant
@@ -15,50 +13,7 @@ from gpuspawner.scaling.outlook import MayScaleUp, Source
 from gpuspawner.scaling.usual_times import longest_wait
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.source import Choice
-from tests.unit.makers.hubs import A100 as OFFERED
-from tests.unit.makers.hubs import StillHub
-from tests.unit.makers.profile_lists import GPU
-from tests.unit.makers.worlds import A100, node
-
-
-async def _begun(hub: StillHub, options: dict[str, Any], **traits: Any) -> Attempt:
-    """Make an attempt as the second gate does."""
-    spawner = hub.spawner(**traits)
-    spawner.user_options = options
-    assert spawner.run_pre_spawn_hook() is None
-    attempt = spawner.gpuspawner_gates.attempt
-    assert attempt is not None
-    return attempt
-
-
-@pytest.mark.parametrize("is_sent", [False, True])
-async def test_the_repr_shows_options_grant_decision_and_whether_it_is_sent(
-    is_sent, hub_with
-) -> None:
-    hub = hub_with(("Node", node("a", 2)))
-    options = {"accelerator": "a100", "gpus": 2, "image": None, "memory": None, "cpu": None}
-    attempt = await _begun(hub, options, accelerators={"a100": OFFERED})
-    assert not attempt.is_sent
-
-    text = str(msgspec.structs.replace(attempt, is_sent=is_sent))
-
-    grant = f"Grant(accelerator={attempt.choice.proposal.grant.accelerator}, gpus=2"
-    assert "Accelerator(key='a100'" in grant
-    assert f"options={options}" in text
-    assert f"grant={grant}" in text
-    assert f"decision=Start(grant={grant}" in text
-    assert f"is_sent={is_sent}" in text
-
-
-async def test_the_repr_shows_the_chosen_profile(hub_with) -> None:
-    hub = hub_with(("Node", node("a", 2)))
-
-    text = str(await _begun(hub, {"profile": "gpu", "gpus": "two"}, profile_list=[GPU]))
-
-    assert "options={'profile': 'gpu', 'gpus': 'two'}" in text
-    assert "grant=Grant(accelerator=Accelerator(key='gpu'" in text
-    assert "decision=Start(grant=Grant(accelerator=Accelerator(key='gpu'" in text
-    assert "is_sent=False" in text
+from tests.unit.makers.worlds import A100
 
 
 def _attempt(decision: Start | Wait, gone: tuple[Gone, ...] = ()) -> Attempt:

@@ -111,18 +111,15 @@ class Listing(PodReflector):
     def __init__(self, **_: object) -> None:
         self.first_load_future: asyncio.Future[None] = asyncio.Future()
 
-    async def start(self) -> None:
-        """Start the first list."""
+    async def start(self) -> None: ...
 
-    async def stop(self) -> None:
-        """Stop the watch."""
+    async def stop(self) -> None: ...
 
 
 class Failing(Listing):
     """A reflector whose first list fails."""
 
     async def start(self) -> None:
-        """Start the first list, and fail."""
         self.first_load_future.set_exception(ConnectionError())
 
 
@@ -201,12 +198,19 @@ async def test_requests_whose_connection_is_lost_are_sent_again(make, error) -> 
     assert not await spawner._make_delete_pod_request(spawner.pod_name, None, 0, 3)
 
 
-async def test_a_request_that_the_api_server_rejects_is_not_sent_again(make) -> None:
-    spawner = make()
-    spawner.api = SimpleNamespace(create_namespaced_pod=_failing(ApiException(status=403)))
+DENIED = ApiException(status=403)
 
+
+async def sent(spawner: Any, error: Exception) -> bool:
+    """Whether a pod that the API server answers with an error is done with."""
+    spawner.api = SimpleNamespace(create_namespaced_pod=_failing(error))
+    made: bool = await spawner.gpuspawner_stock.create_pod(POD, 3)
+    return made
+
+
+async def test_a_request_that_the_api_server_rejects_is_not_sent_again(make) -> None:
     with pytest.raises(ApiException):
-        await spawner.gpuspawner_stock.create_pod(POD, 3)
+        await sent(make(), DENIED)
 
 
 @pytest.mark.usefixtures("clock")
@@ -215,16 +219,14 @@ async def test_an_api_server_that_comes_back_may_not_know_the_hub_s_rights_at_fi
     make, error
 ) -> None:
     spawner = make()
-    spawner.api = SimpleNamespace(create_namespaced_pod=_failing(error))
-    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
+    assert not await sent(spawner, error)
 
-    spawner.api.create_namespaced_pod = _failing(ApiException(status=403))
     await asyncio.sleep(9)
-    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
+    assert not await sent(spawner, DENIED)
 
     await asyncio.sleep(2)
     with pytest.raises(ApiException):
-        await spawner.gpuspawner_stock.create_pod(POD, 3)
+        await sent(spawner, DENIED)
 
 
 @pytest.mark.usefixtures("clock")
@@ -234,17 +236,16 @@ async def test_an_api_server_without_roles_is_believed_only_after_ten_seconds(ma
     denied = ApiException(status=403)
     why = 'pods is forbidden: User "hub" cannot create resource "pods" in API group ""'
     denied.body = json.dumps({"kind": "Status", "message": why})
-    spawner.api = SimpleNamespace(create_namespaced_pod=_failing(denied))
-    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
+    assert not await sent(spawner, denied)
     await asyncio.sleep(9)
-    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
+    assert not await sent(spawner, denied)
 
     await asyncio.sleep(2)
     with pytest.raises(ApiException):
-        await spawner.gpuspawner_stock.create_pod(POD, 3)
+        await sent(spawner, denied)
 
     await asyncio.sleep(60)
-    assert not await spawner.gpuspawner_stock.create_pod(POD, 3)
+    assert not await sent(spawner, denied)
 
 
 def _failing(error: Exception) -> Callable[..., Awaitable[None]]:

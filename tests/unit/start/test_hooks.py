@@ -111,6 +111,13 @@ def calling_another(spawner: Any) -> None:
     of_a_user(spawner)
 
 
+DIRECTORY = SimpleNamespace(values=len)
+
+
+def asking_an_object(spawner: Any) -> None:
+    spawner.tolerations = DIRECTORY.values(spawner)
+
+
 def of_the_pod_s_name(_: Any, pod: Any) -> Any:
     pod.spec.tolerations = TOLERATIONS if pod.metadata.name == "jupyter-ann" else []
     return pod
@@ -141,66 +148,57 @@ def of_options(spawner: Any) -> None:
 
 @pytest.mark.each_hub
 @pytest.mark.parametrize(
-    ("kind", "traits", "found"),
+    ("traits", "found"),
     [
-        (GPUSpawner, {}, (False, False)),
-        (GPUSpawner, {"modify_pod_hook": hook}, (True, False)),
-        (GPUSpawner, {"pre_spawn_hook": hook}, (True, False)),
-        (GPUSpawner, {"pre_spawn_hook": of_the_environment}, (False, False)),
-        (GPUSpawner, {"pre_spawn_hook": waiting}, (False, False)),
-        (GPUSpawner, {"pre_spawn_hook": setting_whatever}, (True, False)),
-        (OwnStart, {}, (False, False)),
-        (OwnStartThatPrepares, {}, (True, False)),
-        (OwnStartWithTolerations, {}, (True, False)),
-        (OwnGroups, {}, (True, False)),
-        (GPUSpawner, {"auth_state_hook": hook}, (True, False)),
-        (GPUSpawner, {"apply_user_options": hook}, (False, True)),
-        (GPUSpawner, {"apply_user_options": {"size": "mem_limit"}}, (False, True)),
-        (GPUSpawner, {"apply_user_options": {}}, (False, False)),
-        (GPUSpawner, {"group_overrides": hook}, (True, False)),
-        (GPUSpawner, {"group_overrides": overriding}, (True, False)),
-        (GPUSpawner, {"group_overrides": {}}, (False, False)),
-        (GPUSpawner, {"group_overrides": A_FUNCTION}, (True, False)),
+        ({}, (False, False)),
+        ({"modify_pod_hook": hook}, (True, False)),
+        ({"pre_spawn_hook": hook}, (True, False)),
+        ({"pre_spawn_hook": of_the_environment}, (False, False)),
+        ({"pre_spawn_hook": waiting}, (False, False)),
+        ({"pre_spawn_hook": setting_whatever}, (True, False)),
+        ({"of": OwnStart}, (False, False)),
+        ({"of": OwnStartThatPrepares}, (True, False)),
+        ({"of": OwnStartWithTolerations}, (True, False)),
+        ({"of": OwnGroups}, (True, False)),
+        ({"auth_state_hook": hook}, (True, False)),
+        ({"apply_user_options": hook}, (False, True)),
+        ({"apply_user_options": {"size": "mem_limit"}}, (False, True)),
+        ({"apply_user_options": {}}, (False, False)),
+        ({"group_overrides": hook}, (True, False)),
+        ({"group_overrides": overriding}, (True, False)),
+        ({"group_overrides": {}}, (False, False)),
+        ({"group_overrides": A_FUNCTION}, (True, False)),
     ],
 )
-def test_code_that_may_place_a_server_elsewhere_is_found(hub_with, kind, traits, found) -> None:
-    assert flags(hub_with().spawner(kind, **traits)) == found
+def test_code_that_may_place_a_server_elsewhere_is_found(hub_with, traits, found) -> None:
+    assert flags(hub_with().spawner(**traits)) == found
 
 
 @pytest.mark.each_python
 @pytest.mark.parametrize(
-    ("kind", "traits", "owner", "is_unknowable"),
+    ("traits", "owner", "is_unknowable"),
     [
-        (GPUSpawner, {"modify_pod_hook": tolerate}, "", False),
-        (GPUSpawner, {"pre_spawn_hook": tolerate_as_configured}, "", False),
-        (OwnStartWithTolerations, {}, "", False),
-        (GPUSpawner, {"pre_spawn_hook": of_a_user}, "alice", False),
-        (GPUSpawner, {"pre_spawn_hook": calling_another}, "alice", False),
-        (GPUSpawner, {"modify_pod_hook": of_the_pod_s_name}, "alice", False),
-        (GPUSpawner, {"pre_spawn_hook": importing}, "alice", False),
-        (GPUSpawner, {"pre_spawn_hook": closing_over(["ann"])}, "alice", False),
-        (GPUSpawner, {"pre_spawn_hook": cached}, "alice", False),
-        (GPUSpawner, {"pre_spawn_hook": partial(tolerate_as_configured)}, "alice", False),
-        (
-            GPUSpawner,
-            {"pre_spawn_hook": wraps(tolerate_as_configured)(lambda it: it)},
-            "alice",
-            False,
-        ),
-        (GPUSpawner, {"auth_state_hook": tolerate_as_configured}, "alice", False),
-        (
-            GPUSpawner,
-            {"modify_pod_hook": tolerate, "pre_spawn_hook": of_a_user},
-            "alice",
-            False,
-        ),
-        (GPUSpawner, {"pre_spawn_hook": of_options}, "alice", True),
+        ({"modify_pod_hook": tolerate}, "", False),
+        ({"pre_spawn_hook": tolerate_as_configured}, "", False),
+        ({"of": OwnStartWithTolerations}, "", False),
+        ({"pre_spawn_hook": of_a_user}, "alice", False),
+        ({"pre_spawn_hook": calling_another}, "alice", False),
+        ({"modify_pod_hook": of_the_pod_s_name}, "alice", False),
+        ({"pre_spawn_hook": importing}, "alice", False),
+        ({"pre_spawn_hook": closing_over(["ann"])}, "alice", False),
+        ({"pre_spawn_hook": cached}, "alice", False),
+        ({"pre_spawn_hook": partial(tolerate_as_configured)}, "alice", False),
+        ({"pre_spawn_hook": wraps(tolerate_as_configured)(lambda it: it)}, "alice", False),
+        ({"pre_spawn_hook": asking_an_object}, "alice", False),
+        ({"auth_state_hook": tolerate_as_configured}, "alice", False),
+        ({"modify_pod_hook": tolerate, "pre_spawn_hook": of_a_user}, "alice", False),
+        ({"pre_spawn_hook": of_options}, "alice", True),
     ],
 )
 def test_only_code_that_can_ask_nothing_treats_all_users_and_options_alike(
-    hub_with, kind, traits, owner, is_unknowable
+    hub_with, traits, owner, is_unknowable
 ) -> None:
-    spawner = hub_with().spawner(kind, **traits)
+    spawner = hub_with().spawner(**traits)
 
     after = hooks.later(spawner, spawner.hub.runtime(spawner))
 
@@ -227,20 +225,20 @@ def test_an_authenticator_that_prepares_a_start_counts_until_it_has_done_so(hub_
 
 
 @pytest.mark.parametrize(
-    ("kind", "traits", "before", "at_the_start"),
+    ("traits", "before", "at_the_start"),
     [
-        (GPUSpawner, {}, False, False),
-        (GPUSpawner, {"pre_spawn_hook": of_the_environment}, True, True),
-        (GPUSpawner, {"modify_pod_hook": tolerate}, True, True),
-        (OwnStart, {}, True, True),
-        (GPUSpawner, {"auth_state_hook": of_the_environment}, True, False),
+        ({}, False, False),
+        ({"pre_spawn_hook": of_the_environment}, True, True),
+        ({"modify_pod_hook": tolerate}, True, True),
+        ({"of": OwnStart}, True, True),
+        ({"auth_state_hook": of_the_environment}, True, False),
     ],
     ids=["none", "before the pod", "of the pod", "own start", "of the login"],
 )
 def test_any_code_that_has_not_run_yet_may_change_what_admission_looks_at(
-    hub_with, kind, traits, before, at_the_start
+    hub_with, traits, before, at_the_start
 ) -> None:
-    spawner = hub_with().spawner(kind, **traits)
+    spawner = hub_with().spawner(**traits)
 
     for is_starting, found in ((False, before), (True, at_the_start)):
         spawner._spawn_pending = is_starting
@@ -278,20 +276,20 @@ class OwnStartThatPrefers(GPUSpawner):
 
 
 @pytest.mark.parametrize(
-    ("kind", "traits", "sets"),
+    ("traits", "sets"),
     [
-        (GPUSpawner, {"modify_pod_hook": in_the_pod}, True),
-        (GPUSpawner, {"pre_spawn_hook": in_further_fields}, True),
-        (GPUSpawner, {"pre_spawn_hook": among_others}, True),
-        (GPUSpawner, {"pre_spawn_hook": Raising().hook}, True),
-        (OwnStartThatPrefers, {}, True),
-        (OwnStartWithTolerations, {}, False),
-        (GPUSpawner, {"modify_pod_hook": tolerate}, False),
+        ({"modify_pod_hook": in_the_pod}, True),
+        ({"pre_spawn_hook": in_further_fields}, True),
+        ({"pre_spawn_hook": among_others}, True),
+        ({"pre_spawn_hook": Raising().hook}, True),
+        ({"of": OwnStartThatPrefers}, True),
+        ({"of": OwnStartWithTolerations}, False),
+        ({"modify_pod_hook": tolerate}, False),
     ],
     ids=["pod", "further fields", "among others", "object", "class", "other class", "other hook"],
 )
-def test_a_priority_is_found_wherever_code_sets_it(hub_with, kind, traits, sets) -> None:
-    spawner = hub_with().spawner(kind, **traits)
+def test_a_priority_is_found_wherever_code_sets_it(hub_with, traits, sets) -> None:
+    spawner = hub_with().spawner(**traits)
 
     assert hooks.later(spawner, spawner.hub.runtime(spawner)).sets_priority is sets
 

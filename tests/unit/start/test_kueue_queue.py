@@ -1,6 +1,6 @@
 """The queue and the priority of a pod."""
 
-from __future__ import annotations
+import pytest
 
 from gpuspawner.kube.kueue import PRIORITY, QUEUE
 from gpuspawner.start.kueue_queue import queued
@@ -8,24 +8,23 @@ from gpuspawner.start.kueue_queue import queued
 POD = {"metadata": {"name": "jupyter-ann", "labels": {"app": "hub"}}, "spec": {}}
 
 
-def labels(queue: str, priority: str = "", **own: str) -> dict[str, str]:
-    given = {**POD, "metadata": {**POD["metadata"], "labels": own}}
-    found: dict[str, str] = queued(given, queue, priority)["metadata"]["labels"]
-    return found
+OWN = {QUEUE: "theirs", PRIORITY: "low"}
 
 
-def test_a_pod_names_its_queue_and_its_priority() -> None:
-    assert labels("gpus", "urgent") == {QUEUE: "gpus", PRIORITY: "urgent"}
+@pytest.mark.parametrize(
+    ("queue", "own", "found"),
+    [
+        ("gpus", {}, {QUEUE: "gpus", PRIORITY: "urgent"}),
+        ("gpus", OWN, OWN),
+        ("", {}, {}),
+        ("", {QUEUE: "theirs"}, {QUEUE: "theirs", PRIORITY: "urgent"}),
+    ],
+    ids=["ours", "the administrator's", "no queue", "their queue alone"],
+)
+def test_a_pod_in_a_queue_has_a_priority_unless_it_has_its_own(queue, own, found) -> None:
+    pod = {**POD, "metadata": {"name": "jupyter-ann", "labels": own}}
 
-
-def test_what_the_administrator_has_written_stays() -> None:
-    own = {QUEUE: "theirs", PRIORITY: "low"}
-    assert labels("gpus", "urgent", **own) == own
-
-
-def test_without_a_queue_a_pod_has_no_priority_either() -> None:
-    assert labels("", "urgent") == {}
-    assert labels("", "urgent", **{QUEUE: "theirs"}) == {QUEUE: "theirs", PRIORITY: "urgent"}
+    assert queued(pod, queue, "urgent")["metadata"]["labels"] == found
 
 
 def test_the_given_pod_stays_as_it_was() -> None:

@@ -14,6 +14,11 @@ from gpuspawner.start.refusal import Refusal, reporting
 from tests.unit.makers.translating import speaking
 
 
+@pytest.fixture(autouse=True)
+def info(caplog) -> None:
+    caplog.set_level(logging.INFO)
+
+
 @pytest.fixture
 def refusal() -> Refusal:
     return Refusal(Message.of("100 % of the T4s are in use."), reason="busy")
@@ -25,18 +30,11 @@ def _is_kept(text: str, *args: object, error: BaseException | None = None) -> bo
     return bool(module._no_echo.filter(record))
 
 
-def test_the_status_of_a_refusal_is_409_if_nothing_else_is_given(refusal) -> None:
-    assert refusal.status_code == 409
-
-
-def test_other_log_lines_about_a_refusal_are_dropped(refusal) -> None:
+def test_only_other_log_lines_about_a_refusal_are_dropped(refusal) -> None:
     assert not _is_kept("It failed", error=refusal)
     assert not _is_kept(f"Error starting alice's server: {refusal}")
     assert not _is_kept("Error starting %s's server: %s", "alice", refusal)
     assert not _is_kept("%d %s: %s", 409, "POST /hub/spawn", refusal.get_message())
-
-
-def test_a_log_line_with_the_same_text_is_kept(refusal) -> None:
     assert _is_kept("Not starting %s (%s): %s", "alice", "busy", refusal.text)
     assert _is_kept(refusal.text)
 
@@ -49,13 +47,13 @@ def test_a_log_record_that_cannot_be_formatted_raises_nothing(refusal) -> None:
 def test_the_hub_shows_users_only_the_message(refusal) -> None:
     assert str(refusal) == refusal.text == refusal.jupyterhub_message
     assert refusal.get_message() == refusal.text
+    assert refusal.status_code == 409
 
 
 def test_a_server_s_name_adds_no_log_line(hub_with, caplog) -> None:
     """JupyterHub 5 takes any name; 6 refuses such names."""
     spawner = hub_with().spawner()
     spawner.orm_spawner = orm.Spawner(name="lab\r\n[I] Starting bob\x1b[31m\u2028\u202e")
-    caplog.set_level(logging.INFO)
 
     with pytest.raises(Refusal), reporting(spawner):
         raise Refusal(Message.of("It is in use."), reason="busy")
@@ -65,7 +63,6 @@ def test_a_server_s_name_adds_no_log_line(hub_with, caplog) -> None:
 
 
 def test_only_the_log_shows_the_details(hub_with, caplog) -> None:
-    caplog.set_level(logging.INFO)
 
     with pytest.raises(Refusal) as raised, reporting(hub_with().spawner()):
         raise Refusal(Message.of("It is in use."), reason="busy", details="of 4 nodes, 3 are full")
@@ -74,23 +71,9 @@ def test_only_the_log_shows_the_details(hub_with, caplog) -> None:
     assert "nodes" not in str(raised.value)
 
 
-async def test_a_refusal_that_is_caught_is_neither_logged_nor_shown(
-    refusal, hub_with, caplog
-) -> None:
-    caplog.set_level(logging.INFO)
-    draft = submitted_form.keep({})
-
-    with reporting(hub_with().spawner()):
-        assert not refusal.is_reported
-
-    assert caplog.messages == []
-    assert draft.refused is None
-
-
 async def test_a_refusal_that_leaves_several_gates_is_reported_once(
     refusal, hub_with, caplog
 ) -> None:
-    caplog.set_level(logging.INFO)
     spawner = hub_with().spawner()
 
     with pytest.raises(Refusal), reporting(spawner), reporting(spawner):
@@ -152,7 +135,6 @@ async def test_the_page_is_in_the_reader_s_language_or_in_english(
 
 
 def test_other_exceptions_are_not_reported(hub_with, caplog) -> None:
-    caplog.set_level(logging.INFO)
 
     with pytest.raises(ZeroDivisionError), reporting(hub_with().spawner()):
         raise ZeroDivisionError
