@@ -9,7 +9,6 @@ from jupyterhub import orm
 from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
-from gpuspawner.cluster.health import Stale
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import Refuse, Start
@@ -18,14 +17,13 @@ from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import NODES, OFFERS, begin
 from tests.unit.makers.hubs import (
     A100,
-    OF_ANN,
     TAINT,
     StillHub,
     named,
-    repelling,
     rows_of,
     tolerating,
 )
+from tests.unit.makers.profile_clusters import TAINTED, TWO_GPUS
 from tests.unit.makers.profile_lists import CPU
 from tests.unit.makers.worlds import HOSTNAME, NAMESPACE, labelled, named_node, node, pod
 
@@ -34,8 +32,11 @@ def mount_course(spawner: Any) -> None:
     spawner.working_dir = spawner.user_options["course"]
 
 
-ADMINISTRATORS = [{"apply_user_options": print}, {"options_from_form": print}]
-ADMINISTRATORS += [{"pre_spawn_hook": mount_course}]
+ADMINISTRATORS = [
+    {"apply_user_options": print},
+    {"options_from_form": print},
+    {"pre_spawn_hook": mount_course},
+]
 OPTIONS = {"gpus": 1, "course": "ml"}
 
 
@@ -214,10 +215,6 @@ def component(name: str) -> tuple[str, dict[str, Any]]:
     return "Pod", {**made, "metadata": {**made["metadata"], "labels": {"component": name}}}
 
 
-TWO_GPUS = ("Node", node("a", 2))
-REPELLING = repelling("owner")
-
-
 @pytest.fixture
 def made(monkeypatch) -> list[str]:
     """Collects the owner of each pod that is made for a page."""
@@ -241,6 +238,12 @@ async def form(hub: StillHub, name: str, **traits: Any) -> str:
     return await accelerators.form()
 
 
+async def foretold(hub: StillHub, name: str) -> object:
+    spawner = of(hub, name)
+    choice = await spawner.gpuspawner_gates.sources.accelerators.resolve({"gpus": 1})
+    return await hub.runtime(spawner).preflight.foretell(choice.proposal, hub.admission)
+
+
 @pytest.mark.parametrize(
     "traits",
     [
@@ -260,61 +263,16 @@ async def test_a_user_whose_pods_are_alike_costs_no_pod(hub_with, made, traits) 
     assert "2 of 2 free" in second
 
 
-@pytest.mark.parametrize(
-    "traits",
-    [
-        {"node_selector": {"room": "b"}},
-        {"extra_pod_config": {"nodeSelector": {"owner": "{username}"}}},
-    ],
-)
-async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
-    hub = hub_with(OF_ANN)
-    named = traits if "extra_pod_config" in traits else {}
-
-    assert "2 of 2 free" in await form(hub, "ann", **named)
-    assert "2 of 2 free" not in await form(hub, "bob", **traits)
-
-
-async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with) -> None:
-    hub = hub_with(TWO_GPUS, REPELLING)
-    traits: dict[str, Any] = {"extra_labels": {"owner": "{username}"}}
-
-    assert 'data-state="free"' in await form(hub, "ann", **traits)
-    assert 'data-state="free"' not in await form(hub, "bob", **traits)
-
-
-async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with) -> None:
-    hub = hub_with(TWO_GPUS)
-    await form(hub, "ann")
-
-    hub.view.put("Pod", pod("somebody-s", 1, on="a"))
-
-    assert "1 of 2 free" in await form(hub, "bob")
-
-
 @pytest.mark.parametrize("cloud", [{}, {"providerID": "gce://project/zone/a"}], ids=["", "cloud"])
 async def test_a_page_counts_what_admission_has_added_to_pods_with_an_accelerator(
     hub_with, cloud
 ) -> None:
     hub = hub_with(("Node", node("a", 2, taints=[TAINT], **cloud)))
     assert 'data-state="free"' not in await form(hub, "ann")
-    spawner = of(hub, "bob")
     hub.admission.answer = tolerating
-    choice = await spawner.gpuspawner_gates.sources.accelerators.resolve({"gpus": 1})
 
-    decision = await hub.runtime(spawner).preflight.foretell(choice.proposal, hub.admission)
-
-    assert isinstance(decision, Start)
+    assert isinstance(await foretold(hub, "bob"), Start)
     assert "2 of 2 free" in await form(hub, "ann")
-
-
-async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with) -> None:
-    hub = hub_with(TWO_GPUS)
-    await form(hub, "ann")
-
-    hub.view.now = Stale(60, "no answer")
-
-    assert 'data-state="free"' not in await form(hub, "bob")
 
 
 async def test_what_policies_withhold_is_missing_at_once(course) -> None:
@@ -343,20 +301,13 @@ async def test_a_pod_that_cannot_be_made_yet_is_nobody_else_s(hub_with, monkeypa
     assert 'data-state="free"' in await form(hub, "bob")
 
 
-def only_bob_s(pod: Any) -> Any:
-    return tolerating(pod) if pod["metadata"]["name"] == "jupyter-bob" else pod
-
-
-async def foretold(hub: Any, name: str) -> object:
-    spawner = of(hub, name)
-    choice = await spawner.gpuspawner_gates.sources.accelerators.resolve({"gpus": 1})
-    return await hub.runtime(spawner).preflight.foretell(choice.proposal, hub.admission)
-
-
 async def test_a_gpu_is_not_shown_as_free_because_admission_lets_somebody_else_have_it(
     hub_with,
 ) -> None:
-    hub = hub_with(("Node", node("a", 2, taints=[TAINT])))
+    def only_bob_s(pod: Any) -> Any:
+        return tolerating(pod) if pod["metadata"]["name"] == "jupyter-bob" else pod
+
+    hub = hub_with(TAINTED)
     hub.admission.answer = only_bob_s
 
     assert isinstance(await foretold(hub, "bob"), Start)
@@ -366,7 +317,7 @@ async def test_a_gpu_is_not_shown_as_free_because_admission_lets_somebody_else_h
 
 
 async def test_what_admission_adds_no_more_is_forgotten(hub_with) -> None:
-    hub = hub_with(("Node", node("a", 2, taints=[TAINT])))
+    hub = hub_with(TAINTED)
     hub.admission.answer = tolerating
     assert isinstance(await foretold(hub, "bob"), Start)
     assert 'data-state="free"' in await form(hub, "ann")

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from jupyterhub.utils import maybe_future
@@ -14,10 +15,9 @@ from gpuspawner.gates.sources import FORM_PATIENCE
 from gpuspawner.profiles.profiles import Profiles
 from gpuspawner.spawner import in_front_of
 from tests.unit.makers.hubs import A100, named
+from tests.unit.makers.profile_clusters import TWO_GPUS
 from tests.unit.makers.profile_lists import CPU, GPU
 from tests.unit.makers.worlds import node
-
-TWO_GPUS = ("Node", node("a", 2))
 
 
 async def _awaited(spawner: Any) -> Any:
@@ -71,24 +71,26 @@ async def test_what_a_function_offers_is_known_before_it_has_drawn_a_page(hub_wi
     assert await spawner.gpuspawner_gates.sources.offered() is None
 
 
+async def hangs(_: object) -> str:
+    await asyncio.Event().wait()
+    return ""
+
+
+async def fails(_: object) -> str:
+    raise OSError("no answer from the directory")
+
+
 @pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("function", [hangs, fails])
 async def test_a_function_that_hangs_or_fails_does_not_keep_servers_from_starting(
-    hub_with, caplog
+    function, hub_with, caplog
 ) -> None:
+    spawner = hub_with(TWO_GPUS).spawner(options_form=function, profile_list=[CPU])
 
-    async def hang(_: object) -> str:
-        await asyncio.Event().wait()
-        return ""
+    await asyncio.wait_for(maybe_future(spawner.run_pre_spawn_hook()), 3600)
 
-    async def fail(_: object) -> str:
-        raise OSError("no answer from the directory")
-
-    for function in (hang, fail):
-        caplog.clear()
-        spawner = hub_with(TWO_GPUS).spawner(options_form=function, profile_list=[CPU])
-        await asyncio.wait_for(maybe_future(spawner.run_pre_spawn_hook()), 3600)
-        assert spawner.gpuspawner_gates.attempt is not None
-        assert "The function in options_form failed for alice" in caplog.text
+    assert spawner.gpuspawner_gates.attempt is not None
+    assert "The function in options_form failed for alice" in caplog.text
 
 
 @pytest.mark.usefixtures("clock")
@@ -104,16 +106,11 @@ async def test_a_hub_without_gpus_still_starts_servers_without_a_form(hub_with) 
 async def test_a_page_waits_only_once_for_the_first_list(hub_with, monkeypatch) -> None:
     hub = hub_with(TWO_GPUS)
     hub.view.now = Reading(3)
-    waits = []
-
-    async def first_list(patience: float) -> bool:
-        waits.append(patience)
-        return False
-
+    first_list = AsyncMock(return_value=False)
     monkeypatch.setattr(hub.view, "first_list", first_list)
 
     assert "still reading the cluster" in await hub.spawner().get_options_form()
-    assert waits == [FORM_PATIENCE]
+    first_list.assert_awaited_once_with(FORM_PATIENCE)
 
 
 async def test_the_form_stays_when_the_last_gpu_has_gone(hub_with) -> None:
@@ -146,33 +143,25 @@ class FormOfItsOwn(KubeSpawner):
         return f"<p>{self.own_form} for {spawner.user.name}</p>"
 
 
-async def test_a_class_that_finds_no_form_while_it_is_made_keeps_the_form_that_it_sets(
-    hub_with,
+@pytest.mark.parametrize(
+    ("traits", "is_set", "shown"),
+    [
+        ({"own_form": "A"}, True, "<p>A for alice</p>"),
+        ({}, False, "A100"),
+        ({"own_form": "A", "options_form": "<b>configured</b>"}, True, "<b>configured</b>"),
+    ],
+    ids=["its own", "ours", "the configured one"],
+)
+async def test_a_class_that_looks_for_a_form_while_it_is_made_may_set_its_own(
+    hub_with, traits, is_set, shown
 ) -> None:
-    spawner = hub_with().spawner(
-        in_front_of(FormOfItsOwn), accelerators={"a100": A100}, own_form="A"
-    )
-
-    assert spawner.reads_forms
-    assert administrators_form.is_set(spawner)
-    assert await spawner.get_options_form() == "<p>A for alice</p>"
-
-
-async def test_our_form_is_the_default_although_a_class_has_looked_for_a_form_before(
-    hub_with,
-) -> None:
-    spawner = hub_with().spawner(in_front_of(FormOfItsOwn), accelerators={"a100": A100})
-
-    assert not administrators_form.is_set(spawner)
-    assert "A100" in await spawner.get_options_form()
-
-
-async def test_a_class_sees_the_form_that_is_configured_while_it_is_made(hub_with) -> None:
     own = in_front_of(FormOfItsOwn)
 
-    spawner = hub_with().spawner(own, options_form="<b>configured</b>", own_form="A")
+    spawner = hub_with().spawner(own, accelerators={"a100": A100}, **traits)
 
-    assert await spawner.get_options_form() == "<b>configured</b>"
+    assert spawner.reads_forms
+    assert administrators_form.is_set(spawner) is is_set
+    assert shown in await spawner.get_options_form()
 
 
 class NamedAsInDockerSpawner(KubeSpawner):

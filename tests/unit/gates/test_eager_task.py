@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
@@ -15,27 +15,48 @@ from gpuspawner.gates.eager_task import at_once
 pytestmark = pytest.mark.each_python
 
 
-async def _wait_then(value: str) -> str:
-    await asyncio.sleep(0)
-    return value
+async def _done() -> str:
+    return "done"
 
 
-async def _at_once(value: str) -> str:
-    return value
+async def _fails() -> None:
+    raise ValueError("it fails")
 
 
 async def test_a_coroutine_that_does_not_wait_finishes_at_once() -> None:
-    assert at_once(_at_once("done")) == "done"
+    assert at_once(_done()) == "done"
 
 
-async def test_a_coroutine_that_waits_returns_the_rest_to_await() -> None:
-    rest = at_once(_wait_then("done"))
+@pytest.fixture(
+    params=[
+        None,
+        pytest.param(
+            getattr(asyncio, "eager_task_factory", None),
+            marks=pytest.mark.skipif(
+                sys.version_info < (3, 12), reason="version: Python 3.12 brought eager tasks"
+            ),
+        ),
+    ],
+    ids=["a loop", "a loop whose tasks are eager"],
+)
+async def factory(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(request.param)
+    yield
+    loop.set_task_factory(None)
 
-    assert await rest == "done"
+
+@pytest.mark.usefixtures("factory")
+async def test_an_error_before_the_first_wait_is_raised_at_once() -> None:
+    with pytest.raises(ValueError, match="it fails"):
+        at_once(_fails())
 
 
 async def test_the_rest_of_a_coroutine_that_only_lets_others_run_takes_one_round() -> None:
-    rest = at_once(_wait_then("done"))
+    async def lets_others_run() -> None:
+        await asyncio.sleep(0)
+
+    rest = at_once(lets_others_run())
 
     await asyncio.sleep(0)
 
@@ -93,15 +114,6 @@ async def test_a_coroutine_is_in_one_task_and_one_context_from_its_first_line_on
     assert kept.get() == "outside"
 
 
-async def test_a_coroutine_may_end_what_it_has_entered_before_it_waited() -> None:
-    async def gate() -> str:
-        async with asyncio.timeout(1), asyncio.TaskGroup() as tasks:
-            told = tasks.create_task(_wait_then("done"))
-        return told.result()
-
-    assert await at_once(gate()) == "done"
-
-
 async def test_a_coroutine_can_catch_an_error_of_its_wait() -> None:
     failing: asyncio.Future[None] = asyncio.Future()
 
@@ -132,43 +144,12 @@ async def test_several_may_wait_for_the_same_future_in_one_moment() -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2])
-async def test_cancelling_the_rest_cancels_what_it_waits_for(rounds: int) -> None:
-    child = asyncio.create_task(asyncio.Event().wait())
-
-    async def waits() -> None:
-        await child
-
-    task = at_once(waits())
-    for _ in range(rounds):
-        await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.wait([task])
-    await asyncio.sleep(0)
-
-    assert child.cancelled()
-
-
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="version: Python 3.12 brought eager tasks")
-async def test_an_error_is_raised_at_once_in_a_loop_whose_tasks_are_eager() -> None:
-    async def fails() -> None:
-        raise ValueError
-
-    loop = asyncio.get_running_loop()
-    loop.set_task_factory(asyncio.eager_task_factory)
-    try:
-        with pytest.raises(ValueError):  # noqa: PT011
-            at_once(fails())
-    finally:
-        loop.set_task_factory(None)
-
-
-@pytest.mark.parametrize("rounds", [0, 1, 2])
-async def test_cancelling_the_rest_cancels_the_coroutine_where_it_waits(rounds: int) -> None:
-    ended = []
+async def test_cancelling_the_rest_cancels_the_coroutine_and_what_it_waits_for(rounds: int) -> None:
+    child, ended = asyncio.create_task(asyncio.Event().wait()), []
 
     async def tidies() -> None:
         try:
-            await asyncio.Future()
+            await child
         except asyncio.CancelledError:
             await asyncio.sleep(0)
             ended.append("tidied")
@@ -183,6 +164,7 @@ async def test_cancelling_the_rest_cancels_the_coroutine_where_it_waits(rounds: 
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == ["tidied"]
+    assert child.cancelled()
 
 
 async def _gives_up() -> str:
@@ -210,22 +192,11 @@ async def test_a_time_out_inside_the_coroutine_cancels_nothing_else(waits: objec
     assert await asyncio.create_task(spawn()) == "given up"
 
 
-async def test_an_error_before_the_first_wait_is_raised_at_once() -> None:
-    async def fails() -> None:
-        raise ValueError
-
-    with pytest.raises(ValueError):  # noqa: PT011
-        at_once(fails())
-
-
 async def test_of_a_coroutine_that_has_ended_nothing_is_left(caplog) -> None:
-    async def fails() -> None:
-        raise ValueError
-
     before = asyncio.all_tasks()
-    at_once(_at_once("done"))
+    at_once(_done())
     with suppress(ValueError):
-        at_once(fails())
+        at_once(_fails())
     await asyncio.sleep(0)
     gc.collect()
 

@@ -10,14 +10,15 @@ from tornado import web
 
 from gpuspawner.form.alternative_button import KEPT
 from gpuspawner.gates import form_gate
-from gpuspawner.gates.form_gate import AlreadyStartedError, NoOptionsError
+from gpuspawner.gates.form_gate import NoOptionsError
 from gpuspawner.gates.preview import preview
+from gpuspawner.messages import OnForm
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Of, OverQuota, Rejection
 from gpuspawner.start import submitted_form
-from gpuspawner.start.refusal import Refusal, reporting
+from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import NODES, OFFERS, Course, Train, refused_query
 from tests.unit.makers.policy_pods import container, server_pod
 from tests.unit.makers.profile_lists import CPU
@@ -33,11 +34,31 @@ FIELDS = {"accelerator": ["a100"], "gpus": ["1"]}
 _FULL_QUOTA = Rejection(Of.POD, OverQuota(()), "exceeded quota")
 
 
-def _has_gpus(pod) -> bool:
-    return any(
-        "resources" in it and "nvidia.com/gpu" in it["resources"]["limits"]
-        for it in pod["spec"]["containers"]
-    )
+def no_more_gpus(pod: Any) -> Any:
+    """Reject pods with GPUs."""
+    amounts = [it.get("resources", {}).get("limits", {}) for it in pod["spec"]["containers"]]
+    return _FULL_QUOTA if any("nvidia.com/gpu" in it for it in amounts) else pod
+
+
+async def refused_form(spawner: Any, fields: dict[str, list[str]]) -> Refusal:
+    """Let the first gate refuse a form."""
+    with pytest.raises(Refusal) as raised:
+        await spawner.run_options_from_form(fields)
+    return raised.value
+
+
+def shown_again() -> OnForm:
+    """Return what the redrawn form shows."""
+    draft = submitted_form.current()
+    assert draft
+    assert draft.refused
+    return draft.refused
+
+
+@pytest.fixture
+def spawner(hub_with) -> Any:
+    """That of somebody who wants to have the only GPU, which is in use; there is a line."""
+    return Waiting(hub_with(*FULL), None).spawner
 
 
 @pytest.fixture
@@ -51,27 +72,20 @@ def try_again(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("try_again")
-async def test_a_form_lets_those_on_who_ask_to_wait_if_nobody_can_tell_in_time(hub_with) -> None:
-    spawner = Waiting(hub_with(*FULL), None).spawner
-
+async def test_a_form_lets_those_on_who_ask_to_wait_if_nobody_can_tell_in_time(spawner) -> None:
     stored = await spawner.run_options_from_form({**FIELDS, "wait": ["1"]})
-    with pytest.raises(Refusal) as refused:
-        await spawner.run_options_from_form(FIELDS)
 
     assert stored["wait"] == "here"
-    assert refused.value.slug == "try-again"
+    assert (await refused_form(spawner, FIELDS)).slug == "try-again"
 
 
-async def test_who_ticks_the_form_s_box_waits_even_with_the_page_closed(hub_with) -> None:
-    spawner = Waiting(hub_with(*FULL), None).spawner
+async def test_who_ticks_the_form_s_box_waits_even_with_the_page_closed(spawner) -> None:
     ticked = {**FIELDS, "wait_even_if_away": ["1"]}
 
     stored = await spawner.run_options_from_form({**ticked, "wait": ["1"]})
-    with pytest.raises(Refusal) as refused:
-        await spawner.run_options_from_form(ticked)
 
     assert stored["wait"] == "anyway"
-    assert refused.value.slug == "busy"
+    assert (await refused_form(spawner, ticked)).slug == "busy"
 
 
 @pytest.mark.usefixtures("clock")
@@ -86,13 +100,9 @@ async def test_a_form_offers_no_place_that_the_line_would_refuse(hub_with, queue
     await first.begin()
     second.spawner.pod_name = "jupyter-alice--train"
 
-    with pytest.raises(Refusal, match="in use"):
-        await second.spawner.run_options_from_form(FIELDS)
+    assert "in use" in (await refused_form(second.spawner, FIELDS)).text
 
-    draft = submitted_form.current()
-    assert draft is not None
-    assert draft.refused is not None
-    assert draft.refused.place == place
+    assert shown_again().place == place
     assert first.place.leave()
     await first.refused()
 
@@ -103,10 +113,7 @@ async def test_a_form_lets_nobody_on_whom_the_hub_has_no_line_for(hub_with) -> N
     only_t4 = {"accelerators": ["t4"]}
     spawner = Waiting(hub_with(*FULL), None, queue=only_t4).spawner
 
-    with pytest.raises(Refusal) as refused:
-        await spawner.run_options_from_form({**FIELDS, "wait": ["1"]})
-
-    assert refused.value.slug == "try-again"
+    assert (await refused_form(spawner, {**FIELDS, "wait": ["1"]})).slug == "try-again"
 
 
 @pytest.mark.parametrize("accelerator", ["t4", "h100"])
@@ -123,23 +130,17 @@ async def test_a_function_that_returns_no_options_lets_the_last_ones_count(
     assert await spawner.run_options_from_form({"course": ["ml"]}) is None
 
 
-async def test_the_last_options_are_refused_on_the_form_if_they_cant_start(hub_with) -> None:
-    spawner = Waiting(hub_with(*FULL), None).spawner
+async def test_the_last_options_are_refused_on_the_form_if_they_cant_start(spawner) -> None:
     spawner.options_from_form = print
     spawner.user_options = {"accelerator": "a100", "gpus": 1}
 
-    with pytest.raises(Refusal) as refused:
-        await spawner.run_options_from_form({"course": ["ml"]})
-
-    assert refused.value.slug == "busy"
+    assert (await refused_form(spawner, {"course": ["ml"]})).slug == "busy"
 
 
-async def test_a_form_refuses_although_a_class_has_an_attribute_of_that_name(hub_with) -> None:
-    spawner = Waiting(hub_with(*FULL), None).spawner
+async def test_a_form_refuses_although_a_class_has_an_attribute_of_that_name(spawner) -> None:
     spawner.preflight = 7  # an administrator's own
 
-    with pytest.raises(Refusal):
-        await spawner.run_options_from_form(FIELDS)
+    assert await refused_form(spawner, FIELDS)
 
 
 @pytest.mark.each_python
@@ -160,29 +161,6 @@ async def test_only_one_of_several_concurrent_requests_starts_the_server(hub_wit
     end.set()
     await first
     await asyncio.create_task(request())
-
-
-@pytest.mark.each_python
-async def test_a_request_is_too_late_for_a_server_that_is_starting(hub_with) -> None:
-    spawner = hub_with().spawner()
-    form_gate.refuse_if_started(spawner)
-
-    spawner._spawn_pending = True
-
-    with pytest.raises(AlreadyStartedError):
-        form_gate.refuse_if_started(spawner)
-
-
-@pytest.mark.each_python
-async def test_a_request_that_is_too_late_is_not_reported_as_a_refusal(hub_with, caplog) -> None:
-    caplog.set_level(logging.INFO)
-    draft = submitted_form.keep({})
-
-    with pytest.raises(AlreadyStartedError), reporting(hub_with().spawner()):
-        raise AlreadyStartedError
-
-    assert caplog.messages == []
-    assert draft.refused is None
 
 
 async def test_the_hub_redraws_the_form_of_the_server_that_was_asked_for(hub_with) -> None:
@@ -236,7 +214,7 @@ async def test_a_form_that_a_limit_refuses_offers_nothing_that_admission_would_r
     hub_with,
 ) -> None:
     course = Course(hub_with(*NODES))
-    course.hub.admission.answer = lambda pod: _FULL_QUOTA if _has_gpus(pod) else pod
+    course.hub.admission.answer = no_more_gpus
     spawner = course.spawner({"course": {"gpus_per_user": 8}})
     course.put(spawner, "alice", "train", 7)
 
@@ -258,10 +236,8 @@ async def test_who_waits_for_a_limit_asks_admission_for_nothing_else(hub_with) -
 
 
 @pytest.mark.each_hub
-async def test_the_address_of_a_refusal_that_is_opened_again_starts_no_server(hub_with) -> None:
+async def test_the_address_of_a_refusal_that_is_opened_again_starts_no_server(spawner) -> None:
     """It has the hub's token, which the hub passes on as an option."""
-    spawner = Waiting(hub_with(*FULL), None).spawner
-
     with pytest.raises(Refusal) as shown:
         await spawner.options_from_query({"_xsrf": ["token"]})
 
@@ -302,9 +278,9 @@ async def test_kubespawner_is_asked_about_no_field_of_ours(hub_with, caplog) -> 
 
 
 async def test_the_hub_logs_no_failure_if_an_address_without_options_is_opened_first(
-    hub_with, monkeypatch
+    spawner, monkeypatch
 ) -> None:
-    spawner, written = Waiting(hub_with(*FULL), None).spawner, io.StringIO()
+    written = io.StringIO()
     monkeypatch.setattr(spawner.log, "handlers", [logging.StreamHandler(written)])
 
     try:
@@ -321,19 +297,14 @@ async def test_only_a_refusal_that_the_form_s_answers_repeat_goes_at_the_first_o
 ) -> None:
     """For these, admission isn't asked about what has room: a quota may still refuse it."""
     hub = hub_with(*objects)
-    hub.admission.answer = lambda pod: _FULL_QUOTA if _has_gpus(pod) else pod
+    hub.admission.answer = no_more_gpus
     spawner = hub.spawner(**OFFERS)
     asked = {"accelerator": "t4", "gpus": 1}
 
-    with pytest.raises(Refusal):
-        await spawner.run_options_from_form({name: [it] for name, it in asked.items()})
+    refusal = await refused_form(spawner, {name: [it] for name, it in asked.items()})
 
     found, _ = await preview(spawner.gpuspawner_gates.sources.accelerators, asked, "")
-    assert isinstance(found, Refuse) == is_foretold
-    draft = submitted_form.current()
-    assert draft is not None
-    assert draft.refused is not None
-    assert draft.refused.is_foretold == is_foretold
+    assert isinstance(found, Refuse) == refusal.on_form.is_foretold == is_foretold
 
 
 async def test_functions_find_in_a_form_what_the_auth_state_hook_sets_whichever_spawner_gets_it(
@@ -362,13 +333,10 @@ async def test_functions_find_in_a_form_what_the_auth_state_hook_sets_whichever_
 
 
 async def test_a_form_s_question_runs_no_hook_while_the_server_starts_or_runs(hub_with) -> None:
-    ran: list[object] = []
-    spawner = hub_with(*NODES).spawner(auth_state_hook=lambda *_: ran.append(1))
+    spawner = hub_with(*NODES).spawner(auth_state_hook=lambda *_: pytest.fail("It runs."))
     spawner._spawn_pending = True
 
     await spawner.gpuspawner_gates.sources.offered()
-
-    assert ran == []
 
 
 async def test_a_form_runs_no_auth_state_hook_that_the_hub_has_run_for_the_spawner(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import sys
-import types
 from types import SimpleNamespace
 from typing import Any
 
@@ -74,36 +71,6 @@ class Plugin:
     def is_allowed(self, spawner: Any) -> bool:
         return spawner.user.name == "bob"
 
-    def hook(self, spawner: Any) -> None:
-        if self.is_allowed(spawner):
-            spawner.tolerations = [TOLERATION]
-
-
-def for_bob(hook: Any) -> Any:
-    @functools.wraps(hook)
-    def wrapper(spawner: Any) -> None:
-        if spawner.user.name == "bob":
-            hook(spawner)
-
-    return wrapper
-
-
-@for_bob
-def decorated(spawner: Any) -> None:
-    spawner.tolerations = [TOLERATION]
-
-
-def by_annotation(_: Any, pod: Any) -> Any:
-    if pod.metadata.annotations["hub.jupyter.org/username"] == "bob":
-        pod.spec.tolerations = [V1Toleration(**TOLERATION)]
-    return pod
-
-
-def by_name(spawner: Any, pod: Any) -> Any:
-    if spawner.pod_name == "jupyter-bob":
-        pod.spec.tolerations = [V1Toleration(**TOLERATION)]
-    return pod
-
 
 def userdata_hook(spawner: Any, auth_state: Any) -> None:
     spawner.userdata = auth_state["groups"]
@@ -111,46 +78,6 @@ def userdata_hook(spawner: Any, auth_state: Any) -> None:
 
 def by_userdata(spawner: Any) -> None:
     if "gpu" in spawner.userdata:
-        spawner.tolerations = [TOLERATION]
-
-
-_policy: Any = types.ModuleType("mylab_policy")
-_policy.TOLERATIONS = [TOLERATION]
-exec(
-    "def apply(s):\n    if s.user.name == 'bob': s.tolerations = TOLERATIONS",
-    _policy.__dict__,
-)
-sys.modules["mylab_policy"] = _policy
-
-
-def importing(spawner: Any) -> None:
-    from mylab_policy import apply
-
-    apply(spawner)
-
-
-@functools.lru_cache
-def gpu_users() -> set[str]:
-    return {"bob"}
-
-
-class _User:
-    def __init__(self, spawner: Any) -> None:
-        self.may = spawner.user.name in gpu_users()
-
-
-def by_object(spawner: Any) -> None:
-    if _User(spawner).may:
-        spawner.tolerations = [TOLERATION]
-
-
-@functools.lru_cache
-def may(spawner: Any) -> bool:
-    return spawner.user.name == "bob"
-
-
-def by_cached(spawner: Any) -> None:
-    if may(spawner):
         spawner.tolerations = [TOLERATION]
 
 
@@ -162,34 +89,15 @@ def by_plugin(spawner: Any) -> None:
         spawner.tolerations = [TOLERATION]
 
 
-def by_env(spawner: Any) -> None:
-    if spawner.get_env()["JUPYTERHUB_USER"] == "bob":
-        spawner.tolerations = [TOLERATION]
-
-
-def by_template(spawner: Any) -> None:
-    if spawner._expand_user_properties("{username}") == "bob":
-        spawner.tolerations = [TOLERATION]
-
-
-SHAPES: dict[str, dict[str, Any]] = {
-    "method": {"kind": in_front_of(Helper)},
-    "bound": {"pre_spawn_hook": Plugin().hook},
-    "wraps": {"pre_spawn_hook": decorated},
-    "annotation": {"modify_pod_hook": by_annotation},
-    "name": {"modify_pod_hook": by_name},
-    "userdata": {"auth_state_hook": userdata_hook, "pre_spawn_hook": by_userdata},
-    "import": {"pre_spawn_hook": importing},
-    "object": {"pre_spawn_hook": by_object},
-    "cached": {"pre_spawn_hook": by_cached},
-    "plugin": {"pre_spawn_hook": by_plugin},
-    "env": {"pre_spawn_hook": by_env},
-    "template": {"pre_spawn_hook": by_template},
-    "partial": {"pre_spawn_hook": functools.partial(by_plugin)},
-}
-
-
-@pytest.mark.parametrize("traits", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {"kind": in_front_of(Helper)},
+        {"auth_state_hook": userdata_hook, "pre_spawn_hook": by_userdata},
+        {"pre_spawn_hook": by_plugin},
+    ],
+    ids=["a class", "what the login has said", "an object"],
+)
 async def test_code_that_lets_bob_on_a_node_does_so_though_alice_was_refused(
     hub_with, traits
 ) -> None:
@@ -215,41 +123,6 @@ async def test_a_user_who_gets_the_right_later_starts(hub_with) -> None:
     await start(made(hub, "ann", pre_spawn_hook=hook))
 
 
-async def test_a_hook_that_opens_the_nodes_at_night_opens_them(hub_with) -> None:
-    hour = [12]
-
-    def hook(spawner: Any) -> None:
-        if hour[0] > 20:
-            spawner.tolerations = [TOLERATION]
-
-    hub = hub_with(TAINTED)
-    with pytest.raises(Refusal):
-        await start(made(hub, "ann", pre_spawn_hook=hook))
-    hour[0] = 22
-    await start(made(hub, "ann", pre_spawn_hook=hook))
-
-
-def by_amount(_: Any, pod: Any) -> Any:
-    """Whole machines are for those who want more than one GPU."""
-    if int(pod.spec.containers[0].resources.limits["nvidia.com/gpu"]) > 1:
-        pod.spec.tolerations = [V1Toleration(**TOLERATION)]
-    return pod
-
-
-async def test_a_hook_that_looks_at_how_many_gpus_the_pod_has(hub_with) -> None:
-    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": "a100"})))
-    await start(
-        made(hub, "ann", modify_pod_hook=by_amount),
-        accelerator="a100",
-        gpus=1,
-    )
-    await start(
-        made(hub, "bob", modify_pod_hook=by_amount),
-        accelerator="a100",
-        gpus=2,
-    )
-
-
 def prefers(_: Any, pod: Any) -> Any:
     """The classic: all servers with a GPU go to the pool of GPUs."""
     pod.spec.node_selector = {**(pod.spec.node_selector or {}), "pool": "gpu"}
@@ -261,20 +134,8 @@ def choice(gpu: str) -> dict[str, Any]:
     return {"display_name": gpu, "kubespawner_override": override}
 
 
-LIST = [
-    {
-        "display_name": "GPU",
-        "slug": "gpu",
-        "profile_options": {
-            "model": {
-                "display_name": "Model",
-                "choices": {"t4": choice("t4"), "a100": choice("a100")},
-            }
-        },
-    }
-]
-
-
+MODELS = {"display_name": "Model", "choices": {"t4": choice("t4"), "a100": choice("a100")}}
+LIST = [{"display_name": "GPU", "slug": "gpu", "profile_options": {"model": MODELS}}]
 ONE = {**choice("a100"), "slug": "gpu"}
 
 
@@ -283,13 +144,17 @@ async def test_another_choice_of_the_same_profile_is_not_judged_by_the_first_one
     t4 = ("Node", labelled(node("t", 1), {"gpu": "t4", "pool": "gpu"}))
     a100 = ("Node", labelled(node("a", 1), {"gpu": "a100", "pool": "gpu"}))
     hub = hub_with(t4, a100)
-    await start(
-        made(hub, "ann", profile_list=LIST, modify_pod_hook=prefers), profile="gpu", model="t4"
-    )
+    traits: Any = {"profile_list": LIST, "modify_pod_hook": prefers}
+    await start(made(hub, "ann", **traits), profile="gpu", model="t4")
     hub.view.put("Pod", pod("x", 1, on="t"))
-    await start(
-        made(hub, "bob", profile_list=LIST, modify_pod_hook=prefers), profile="gpu", model="a100"
-    )
+    await start(made(hub, "bob", **traits), profile="gpu", model="a100")
+
+
+def by_amount(_: Any, pod: Any) -> Any:
+    """Whole machines are for those who want more than one GPU."""
+    if int(pod.spec.containers[0].resources.limits["nvidia.com/gpu"]) > 1:
+        pod.spec.tolerations = [V1Toleration(**TOLERATION)]
+    return pod
 
 
 def by_model(_: Any, pod: Any) -> Any:
@@ -298,15 +163,24 @@ def by_model(_: Any, pod: Any) -> Any:
     return pod
 
 
-async def test_a_hook_that_looks_at_the_choice_through_the_pod(hub_with) -> None:
-    t4 = ("Node", labelled(node("t", 1), {"gpu": "t4"}))
-    hub = hub_with(t4, TAINTED)
-    await start(
-        made(hub, "ann", profile_list=LIST, modify_pod_hook=by_model), profile="gpu", model="t4"
-    )
-    await start(
-        made(hub, "bob", profile_list=LIST, modify_pod_hook=by_model), profile="gpu", model="a100"
-    )
+T4 = {"profile": "gpu", "model": "t4"}
+
+
+@pytest.mark.parametrize(
+    ("other", "traits", "first", "then"),
+    [
+        ("a100", {"modify_pod_hook": by_amount}, {"accelerator": "a100"}, {"gpus": 2}),
+        ("t4", {"modify_pod_hook": by_model, "profile_list": LIST}, T4, {"model": "a100"}),
+    ],
+    ids=["how many GPUs", "which GPU"],
+)
+async def test_a_hook_may_look_at_what_was_chosen_through_the_pod(
+    hub_with, other, traits, first, then
+) -> None:
+    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": other})))
+
+    await start(made(hub, "ann", **traits), **first)
+    await start(made(hub, "bob", **traits), **{**first, **then})
 
 
 def harmless(_: Any, pod: Any) -> Any:
@@ -323,11 +197,14 @@ def with_priority(spawner: Any) -> None:
 TEACHERS = ("PriorityClass", {"metadata": {"name": "teachers"}, "value": 1000})
 
 
-@pytest.mark.parametrize(
+EACH_SOURCE = pytest.mark.parametrize(
     ("offers", "chosen"),
     [({}, {"accelerator": "a100"}), ({"profile_list": [ONE]}, {"profile": "gpu"})],
     ids=["accelerators", "profiles"],
 )
+
+
+@EACH_SOURCE
 async def test_a_hook_may_give_a_priority_for_which_others_end(hub_with, offers, chosen) -> None:
     batch = ("Pod", pod("batch", 1, on="a", priority=0))
     hub = hub_with(("Node", labelled(node("a", 1), {"gpu": "a100"})), batch, TEACHERS)
@@ -347,14 +224,7 @@ def with_a_team(_: Any, pod: Any) -> Any:
 NO_TEAM = Rejection(Of.POD, Denied("a server needs a team"), "denied")
 
 
-@pytest.mark.parametrize(
-    ("offers", "chosen"),
-    [
-        ({}, {"accelerator": "a100"}),
-        ({"profile_list": [ONE]}, {"profile": "gpu"}),
-    ],
-    ids=["accelerators", "profiles"],
-)
+@EACH_SOURCE
 async def test_a_policy_of_the_cluster_is_kept_by_the_pod_that_a_hook_has_changed(
     hub_with, offers, chosen
 ) -> None:
@@ -383,10 +253,7 @@ GROUPS = {"gpus": {"groups": ["gpus"], "spawner_override": {"tolerations": [TOLE
 
 async def test_what_groups_get_is_not_lost_by_what_was_seen_of_others(hub_with) -> None:
     hub = hub_with(TAINTED)
-    traits: Any = {
-        "modify_pod_hook": harmless,
-        "group_overrides": GROUPS,
-    }
+    traits: Any = {"modify_pod_hook": harmless, "group_overrides": GROUPS}
     with pytest.raises(Refusal):  # she isn't in the group
         await start(made(hub, "ann", **traits))
     bob = made(hub, "bob", **traits)

@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 from gpuspawner import GPUSpawner
-from gpuspawner.cluster.health import Stale
 from gpuspawner.profiles import page_availability, sharing
 from gpuspawner.reservations.reservations import Reservations
-from tests.unit.makers.hubs import OF_ANN, StillHub, named, repelling, tolerating
-from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TWO_GPUS, of, profiles_of
+from tests.unit.makers.hubs import OF_ANN, StillHub, named, tolerating
+from tests.unit.makers.profile_clusters import TAINTED, TWO_GPUS, of, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU
 from tests.unit.makers.worlds import NAMESPACE, pod
 
 FREE = ">Free<"
-REPELLING = repelling("hub.jupyter.org/username")
 
 
 async def form(hub: StillHub, name: str, **traits: Any) -> str:
@@ -30,42 +28,6 @@ async def test_a_user_whose_pods_are_alike_costs_no_pod(hub_with, tried) -> None
 
     assert "bob" not in tried
     assert first.count("2 of 2 free") == second.count("2 of 2 free") == 3
-
-
-async def test_a_page_shows_what_has_changed_in_the_cluster(hub_with) -> None:
-    hub = hub_with(TWO_GPUS)
-    await form(hub, "ann")
-
-    hub.view.put(*ONE_TAKEN)
-
-    assert "1 of 2 free" in await form(hub, "bob")
-
-
-async def test_a_page_shows_that_the_view_is_no_longer_live(hub_with) -> None:
-    hub = hub_with(TWO_GPUS)
-    await form(hub, "ann")
-
-    hub.view.now = Stale(60, "no answer")
-
-    assert "2 of 2 free" not in await form(hub, "bob")
-
-
-@pytest.mark.parametrize(
-    "traits",
-    [
-        {"node_selector": {"room": "b"}},
-        {"mem_guarantee": "100T"},
-        {"extra_pod_config": {"nodeSelector": {"owner": "{username}"}}},
-    ],
-    ids=str,
-)
-async def test_users_whose_pods_differ_share_no_state(hub_with, traits) -> None:
-    hub = hub_with(OF_ANN)
-
-    assert "2 of 2 free" in await form(
-        hub, "ann", **(traits if "extra_pod_config" in traits else {})
-    )
-    assert "2 of 2 free" not in await form(hub, "bob", **traits)
 
 
 @pytest.mark.parametrize("of_default", [True, False])
@@ -98,13 +60,6 @@ async def test_a_class_of_others_that_loads_profiles_shares_nothing(hub_with) ->
 
     assert FREE in await shown("ann")
     assert FREE not in await shown("bob")
-
-
-async def test_users_share_nothing_if_pods_select_each_other_by_labels(hub_with) -> None:
-    hub = hub_with(TWO_GPUS, REPELLING)
-
-    assert FREE in await form(hub, "ann", namespace=NAMESPACE)
-    assert FREE not in await form(hub, "bob", namespace=NAMESPACE)
 
 
 async def test_what_admission_did_to_one_user_s_pod_is_nobody_else_s(hub_with) -> None:
