@@ -53,27 +53,23 @@ async def test_a_page_shows_a_new_state_at_once(hub_with, drawings) -> None:
 
 
 @pytest.mark.parametrize(
-    "difference",
-    [{"profile_form_template": "{{ profile_list | length }}"}, {"profile_list": [GPU]}],
-    ids=lambda it: next(iter(it)),
+    ("traits", "last"),
+    [
+        ({"profile_form_template": "{{ profile_list | length }}"}, {}),
+        ({"profile_list": [GPU]}, {}),
+        ({}, {"profile": "gpu", "gpus": "two"}),
+    ],
+    ids=["a template", "a list", "last choices"],
 )
 async def test_pages_that_show_something_else_are_drawn_anew(
-    difference, hub_with, drawings
+    traits, last, hub_with, drawings
 ) -> None:
     hub = hub_with(TWO_GPUS)
     await profiles_of(hub.spawner(profile_list=[CPU, GPU])).form()
 
-    await profiles_of(hub.spawner(**{"profile_list": [CPU, GPU], **difference})).form()
-
-    assert len(drawings) == 2
-
-
-async def test_pages_of_users_with_other_last_choices_are_drawn_anew(hub_with, drawings) -> None:
-    hub = hub_with(TWO_GPUS)
-    for options in ({}, {"profile": "gpu", "gpus": "two"}):
-        spawner = hub.spawner(profile_list=[CPU, GPU])
-        spawner.user_options = options
-        await profiles_of(spawner).form()
+    spawner = hub.spawner(**{"profile_list": [CPU, GPU], **traits})
+    spawner.user_options = last
+    await profiles_of(spawner).form()
 
     assert len(drawings) == 2
 

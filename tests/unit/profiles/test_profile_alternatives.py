@@ -23,61 +23,38 @@ POD: Manifest = {"spec": {"containers": []}}
 NO_POD_YET: Manifest = {"spec": None}
 
 
-async def test_admission_is_asked_as_long_as_it_answers() -> None:
+@pytest.mark.parametrize(
+    ("pod", "answer", "later"),
+    [(POD, POD, POD), (POD, None, None), (NO_POD_YET, None, POD)],
+    ids=["an answer", "no answer", "a pod that can't be made yet"],
+)
+async def test_admission_is_asked_until_it_has_not_answered_about_a_pod(pod, answer, later) -> None:
     admission = Script()
-    admission.answer = lambda pod: pod
+    admission.answer = lambda _: answer
     giving_up = GivingUp(admission)
-
-    assert await giving_up.admit("jhub", POD) == POD
-    assert await giving_up.admit("hub", POD) == POD
-    assert admission.asked == [("jhub", POD), ("hub", POD)]
-
-
-async def test_after_a_missing_answer_admission_is_not_asked_again() -> None:
-    admission = Script()
-    admission.answer = lambda _: None
-    giving_up = GivingUp(admission)
-    assert await giving_up.admit("jhub", POD) is None
+    assert await giving_up.admit("jhub", pod) == answer
 
     admission.answer = lambda pod: pod
 
-    assert await giving_up.admit("jhub", POD) is None
-    assert len(admission.asked) == 1
+    assert await giving_up.admit("hub", POD) == later
+    assert admission.asked == [("jhub", pod), ("hub", POD)][: 1 + (later is not None)]
 
 
-async def test_a_pod_that_cannot_be_made_yet_does_not_count_as_a_missing_answer() -> None:
-    admission = Script()
-    admission.answer = lambda _: None
-    giving_up = GivingUp(admission)
-    assert await giving_up.admit("jhub", NO_POD_YET) is None
-
-    admission.answer = lambda pod: pod
-
-    assert await giving_up.admit("jhub", POD) == POD
-
-
-async def test_after_too_many_dry_runs_admission_is_not_asked_again() -> None:
-    def no_turn(_: Manifest) -> None:
+class NoTurn(Script):
+    async def admit(self, namespace: str, pod: Manifest) -> Manifest:
+        self.asked.append((namespace, pod))
         raise TooManyDryRunsError
 
-    admission = Script()
-    admission.answer = no_turn
-    giving_up = GivingUp(admission)
 
-    for _ in range(2):
-        with pytest.raises(TooManyDryRunsError):
-            await giving_up.admit("jhub", POD)
-    assert len(admission.asked) == 1
+class Slow(Script):
+    async def admit(self, namespace: str, pod: Manifest) -> Manifest:
+        self.asked.append((namespace, pod))
+        await asyncio.Event().wait()
+        return pod
 
 
-async def test_all_answers_together_get_limited_time() -> None:
-    class Slow(Script):
-        async def admit(self, namespace: str, pod: Manifest) -> Manifest:
-            self.asked.append((namespace, pod))
-            await asyncio.Event().wait()
-            return pod
-
-    admission = Slow()
+@pytest.mark.parametrize("admission", [NoTurn(), Slow()], ids=["no turn", "slow answers"])
+async def test_after_too_many_or_slow_dry_runs_admission_is_not_asked_again(admission) -> None:
     giving_up = GivingUp(admission, seconds=0.01)
 
     for _ in range(2):
@@ -188,15 +165,15 @@ async def test_a_gate_that_waits_calls_a_function_once(kind, hub_with) -> None:
         async def __call__(self, spawner: object) -> list[Any]:
             return await coroutine(spawner)
 
-    functions: dict[str, Any] = {
+    hub = hub_with(TAINTED)
+    hub.admission.answer = tolerating
+    listed = {
         "plain": plain,
         "coroutine": coroutine,
         "returns a coroutine": returns_a_coroutine,
         "object": Function(),
-    }
-    hub = hub_with(TAINTED)
-    hub.admission.answer = tolerating
-    spawner = hub.spawner(profile_list=functions[kind])
+    }[kind]
+    spawner = hub.spawner(profile_list=listed)
 
     rest = spawner.run_pre_spawn_hook()
     assert hub.admission.asked == []

@@ -12,13 +12,7 @@ from msgspec import structs
 from gpuspawner.offers import regexes
 from gpuspawner.offers.options import FieldError
 from gpuspawner.profiles.profile_list import read
-from gpuspawner.profiles.profile_options import (
-    Chosen,
-    check_written,
-    choose,
-    keep,
-    of_profile,
-)
+from gpuspawner.profiles.profile_options import Chosen, check_written, choose, keep, of_profile
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.profile_lists import CPU, GPU_PROFILE, PROFILES
 
@@ -153,22 +147,19 @@ def test_a_broken_regex_raises() -> None:
         choose({"profile": "free", "image--unlisted-choice": "a"}, broken)
 
 
-def test_a_regex_with_flags_in_front_is_matched_as_in_kubespawner() -> None:
-    lenient = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": "(?i)^lab"}})
-
-    for written in ("lab", "LAB:1"):
-        chosen = choose({"profile": "free", "image--unlisted-choice": written}, lenient)
-        assert isinstance(chosen, Chosen)
+COMPILED = re.compile("^lab # or any other", re.IGNORECASE | re.VERBOSE)
 
 
-def test_a_compiled_regex_is_matched_as_in_kubespawner() -> None:
-    compiled = re.compile("^lab # or any other", re.IGNORECASE | re.VERBOSE)
-    write_in = {"enabled": True, "validation_regex": compiled}
-    lenient = _with_option({"unlisted_choice": write_in})
+@pytest.mark.parametrize("regex", ["(?i)^lab", COMPILED], ids=["flags in front", "compiled"])
+@pytest.mark.parametrize(
+    ("written", "is_allowed"), [("lab", True), ("LAB:1", True), ("hub", False)]
+)
+def test_a_regex_is_matched_as_in_kubespawner(regex, written, is_allowed) -> None:
+    lenient = _with_option({"unlisted_choice": {"enabled": True, "validation_regex": regex}})
 
-    for written, is_allowed in (("lab", True), ("LAB:1", True), ("hub", False)):
-        chosen = choose({"profile": "free", "image--unlisted-choice": written}, lenient)
-        assert isinstance(chosen, Chosen) is is_allowed
+    chosen = choose({"profile": "free", "image--unlisted-choice": written}, lenient)
+
+    assert isinstance(chosen, Chosen) is is_allowed
 
 
 @pytest.mark.parametrize("regex", [b"lab", re.compile(b"lab"), ["lab"], 5])

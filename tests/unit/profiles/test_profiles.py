@@ -57,27 +57,23 @@ async def test_a_list_that_never_comes_lets_no_start_wait_forever(hub_with, capl
     assert "Can't read KubeSpawner.profile_list, or its function fails" in caplog.text
 
 
-async def test_a_page_asks_admission_once_if_it_does_not_answer(hub_with) -> None:
+def no_turn(_: Manifest) -> None:
+    raise TooManyDryRunsError
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_known"),
+    [(lambda _: None, True), (no_turn, False)],
+    ids=["no answer", "too many dry runs"],
+)
+async def test_a_page_asks_admission_once_if_it_does_not_answer(hub_with, answer, is_known) -> None:
     """If a webhook hangs, each question takes its full timeout, and there are many profiles."""
     hub = hub_with()
+    hub.admission.answer = answer
     spawner = hub.spawner(profile_list=[GPU, {**GPU, "slug": "other"}])
 
-    assert "Not available" in await profiles_of(spawner).form()
+    assert ("Not available" in await profiles_of(spawner).form()) == is_known
     assert len(hub.admission.asked) == 1
-
-
-async def test_too_many_dry_runs_make_the_state_unknown(hub_with) -> None:
-    def no_turn(_: Manifest) -> None:
-        raise TooManyDryRunsError
-
-    hub = hub_with()
-    hub.admission.answer = no_turn
-    spawner = hub.spawner(profile_list=[GPU, {**GPU, "slug": "another", "default": False}])
-
-    assert "Not available" not in await profiles_of(spawner).form()
-    assert (
-        len(hub.admission.asked) == 1
-    )  # each waits for seconds, too long for a page to wait for several
 
 
 @pytest.mark.parametrize("saved", SAVED, ids=str)
@@ -106,29 +102,15 @@ async def test_an_administrator_s_own_template_shows_the_states_too(hub_with) ->
     assert "<i>Two (Free: 2 of 2 free)</i><i>Base</i><i>Torch</i>" in form
 
 
-async def test_each_choice_that_makes_a_difference_has_its_own_state(hub_with) -> None:
-    spawner = hub_with(TWO_GPUS, ONE_TAKEN).spawner(profile_list=[CPU, GPU])
-
-    form = await profiles_of(spawner).form()
-
-    assert ">One (Free: 1 of 2 free)<" in form
-    assert ">Two (In use: 1 of 2 free)<" in form
-    assert ">Base<" in form
-    assert ">Torch<" in form
-
-
 async def test_a_profile_without_devices_has_a_state_only_if_it_cannot_start(hub_with) -> None:
-    size = {
-        "display_name": "Memory",
-        "choices": {
-            "s": {"display_name": "8 GB", "kubespawner_override": {"mem_guarantee": "8G"}},
-            "l": {"display_name": "900 GB", "kubespawner_override": {"mem_guarantee": "900G"}},
-        },
+    choices = {
+        f"{it}": {"display_name": f"{it} GB", "kubespawner_override": {"mem_guarantee": f"{it}G"}}
+        for it in (8, 900)
     }
+    size = {"display_name": "Memory", "choices": choices}
     large = {**CPU, "slug": "l", "kubespawner_override": {"cpu_guarantee": 90}}
-    spawner = hub_with(TWO_GPUS).spawner(
-        profile_list=[{**CPU, "profile_options": {"size": size}}, large]
-    )
+    profiles = [{**CPU, "profile_options": {"size": size}}, large]
+    spawner = hub_with(TWO_GPUS).spawner(profile_list=profiles)
 
     form = await profiles_of(spawner).form()
 
@@ -143,24 +125,17 @@ async def test_the_states_of_an_open_form_are_those_of_a_page(hub_with) -> None:
 
     cpu, gpu = await profiles_of(hub.spawner(profile_list=[CPU, GPU])).states()
 
-    assert cpu == {
-        "profile": "cpu-only",
-        "state": None,
-        "word": "",
-        "detail": "",
-        "gpus": None,
-        "choices": [],
-        "images": [],
-    }
+    nothing = {"state": None, "word": "", "detail": "", "gpus": None, "choices": [], "images": []}
+    assert cpu == {"profile": "cpu-only", **nothing}
     assert (gpu["profile"], gpu["state"], gpu["detail"]) == ("gpu", "free", "1 of 2 free")
     assert gpu["gpus"]["most_free"] == 1
     assert [(it["option"], it["choice"], it["label"]) for it in gpu["choices"]] == [
         ("gpus", "one", "One (Free: 1 of 2 free)"),
         ("gpus", "two", "Two (In use: 1 of 2 free)"),
     ]
+    images = {"base": "Base", "torch": "Torch"}.items()
     assert gpu["images"] == [
-        {"option": "image", "choice": "base", "label": "Base"},
-        {"option": "image", "choice": "torch", "label": "Torch"},
+        {"option": "image", "choice": key, "label": label} for key, label in images
     ]
 
 
@@ -193,17 +168,6 @@ async def test_a_profile_into_which_something_is_written_is_no_button(hub_with) 
         "Start “GPU server” with “One”",
         "Start “CPU only”",
     ]
-
-
-async def test_a_state_asks_admission_once_in_some_minutes(hub_with) -> None:
-    hub = hub_with(TAINTED)
-    hub.admission.answer = tolerating
-    spawner = hub.spawner(profile_list=[{**GPU, "profile_options": {}}])
-
-    for _ in range(3):
-        [gpu] = await profiles_of(spawner).states()
-        assert gpu["detail"] == "2 of 2 free"
-    assert len(hub.admission.asked) == 1
 
 
 async def test_a_state_asks_as_seldom_about_what_the_hub_s_own_code_may_mend(hub_with) -> None:
@@ -330,25 +294,19 @@ async def test_stored_options_that_are_gone_are_reported_and_dropped(hub_with) -
     assert "no longer offered" not in await profiles_of(spawner).form()
 
 
-async def test_a_profile_s_state_counts_what_admission_adds(hub_with) -> None:
-    spawner = hub_with(TAINTED).spawner(profile_list=[GPU])
-    assert "Not available</span>" in await profiles_of(spawner).form()
-
-    hub = hub_with(TAINTED)
-    hub.admission.answer = tolerating
-
-    form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
-    assert "Free</span> 2 of 2 free</span>" in form
+OF_A_CLOUD = ("Node", node("a", 2, taints=[TAINT], providerID="gce://project/zone/a"))
 
 
-async def test_a_profile_is_free_if_admission_lets_it_on_a_node_of_a_pool_that_may_grow(
-    hub_with,
-) -> None:
-    on_a_cloud = ("Node", node("a", 2, taints=[TAINT], providerID="gce://project/zone/a"))
-    spawner = hub_with(on_a_cloud).spawner(profile_list=[GPU])
-    assert "Perhaps</span>" in await profiles_of(spawner).form()
+@pytest.mark.parametrize(
+    ("tainted", "word"),
+    [(TAINTED, "Not available"), (OF_A_CLOUD, "Perhaps")],
+    ids=["", "a pool that may grow"],
+)
+async def test_a_profile_s_state_counts_what_admission_adds(tainted, word, hub_with) -> None:
+    spawner = hub_with(tainted).spawner(profile_list=[GPU])
+    assert f"{word}</span>" in await profiles_of(spawner).form()
 
-    hub = hub_with(on_a_cloud)
+    hub = hub_with(tainted)
     hub.admission.answer = tolerating
 
     form = await profiles_of(hub.spawner(profile_list=[GPU])).form()
@@ -459,15 +417,14 @@ async def test_the_pod_of_the_default_server_is_not_that_of_one_that_does_not_ex
 
 async def test_a_successful_start_drops_the_copy_kept_for_the_form(hub_with) -> None:
     profiles = profiles_of(hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU]))
-    started: asyncio.Future[object] = asyncio.Future()
+    failed, started = (asyncio.Future[object]() for _ in range(2))
+    failed.set_exception(ValueError())
+    started.set_result(None)
 
     profiles.begin()
-    started.set_exception(ValueError())
-    profiles.end(started)
+    profiles.end(failed)
     assert profiles._unloaded is not None
 
-    started = asyncio.Future()
-    started.set_result(None)
     profiles.end(started)
     assert profiles._unloaded is None
 

@@ -37,16 +37,26 @@ async def read(hub: StillHub, spawner: GPUSpawner, chosen: dict[str, object]) ->
     return await found.proposal(Chosen(profile, chosen))
 
 
-async def test_later_users_whose_names_are_in_their_pods_cost_one_pod_each(hub_with, tried) -> None:
+HOME = {"name": "volume-{username}", "persistentVolumeClaim": {"claimName": "{username}"}}
+
+
+@pytest.mark.parametrize(
+    ("traits", "free"),
+    [(lambda _: OWN, 3), (lambda name: {"volumes": [HOME], "namespace": f"of-{name}"}, 0)],
+    ids=["in a field", "of volumes and namespaces, as with Zero to JupyterHub"],
+)
+async def test_later_users_whose_names_are_in_their_pods_cost_one_pod_each(
+    hub_with, tried, traits, free
+) -> None:
     hub = hub_with(TWO_GPUS)
 
-    first = await profiles_of(of(hub, "ann", **OWN)).form()
+    first = await profiles_of(of(hub, "ann", **traits("ann"))).form()
     assert len(tried) > 3
     tried.clear()
-    second = await profiles_of(of(hub, "bob", **OWN)).form()
+    second = await profiles_of(of(hub, "bob", **traits("bob"))).form()
 
     assert tried == ["bob"]
-    assert first.count("2 of 2 free") == second.count("2 of 2 free") == 3
+    assert first.count("2 of 2 free") == second.count("2 of 2 free") == free
 
 
 async def test_choices_with_equal_pods_are_judged_once_on_later_pages_too(
@@ -85,19 +95,6 @@ async def test_the_sample_of_another_user_is_the_pod_that_kubespawner_makes(
     assert shared.decoded.metadata.labels["owner"] == "bob"
 
 
-async def test_later_users_cost_one_pod_each_if_namespaces_and_volumes_are_named_after_them(
-    hub_with, tried
-) -> None:
-    """Zero to JupyterHub names the volumes after their owners."""
-    hub = hub_with(TWO_GPUS)
-    home = {"name": "volume-{username}", "persistentVolumeClaim": {"claimName": "{username}"}}
-    for name in ("ann", "bob"):
-        tried.clear()
-        await profiles_of(of(hub, name, volumes=[home], namespace=f"of-{name}")).form()
-
-    assert tried == ["bob"]
-
-
 @pytest.mark.each_python
 async def test_samples_hold_no_tokens(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
@@ -109,28 +106,6 @@ async def test_samples_hold_no_tokens(hub_with) -> None:
     patterns = [it for held in kept.samples._kept.values() for it in held.patterns.values()]
     assert len(patterns) == CHOICES
     assert "secret-7" not in repr(patterns)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"node_selector": {"team": "physics"}},
-        {"mem_guarantee": "2G"},
-        {"tolerations": [{"key": "x", "operator": "Exists"}]},
-    ],
-    ids=str,
-)
-async def test_users_whose_pods_differ_share_nothing(change, hub_with, tried) -> None:
-    hub = hub_with(TWO_GPUS)
-    await profiles_of(of(hub, "ann")).form()
-    tried.clear()
-
-    other = of(hub, "bob")
-    for name, value in change.items():
-        setattr(other, name, value)
-    await profiles_of(other).form()
-
-    assert len(tried) > 3
 
 
 async def test_users_share_nothing_if_the_default_profile_hides_that_their_pods_differ(
