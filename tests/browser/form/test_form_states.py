@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import ElementHandle, Page, expect
+from playwright.sync_api import ElementHandle, Page, Route, expect
 
 from gpuspawner.preflight.availability import State
 from localcluster import LocalCluster, kubeconfig
@@ -219,17 +219,16 @@ def test_who_has_logged_out_elsewhere_logs_in_and_is_back_at_the_form(
     live(page)
 
 
-def test_a_form_whose_stream_fails_asks_instead(visit: Visit, hub: RunningHub) -> None:
+@pytest.mark.parametrize(
+    "handle",
+    [lambda route: route.abort(), lambda _: None],
+    ids=["it fails", "a proxy holds it back"],
+)
+def test_a_form_without_a_stream_asks_instead(
+    visit: Visit, hub: RunningHub, handle: Callable[[Route], None]
+) -> None:
     page = visit(hub, "lea")
-    page.route("**/gpuspawner/stream/**", lambda route: route.abort())
-    with page.expect_response("**/gpuspawner/states/**"):
-        page.reload()
-    live(page)
-
-
-def test_a_form_whose_stream_a_proxy_holds_back_asks_instead(visit: Visit, hub: RunningHub) -> None:
-    page = visit(hub, "max")
-    page.route("**/gpuspawner/stream/**", lambda _: None)  # no answer at all
+    page.route("**/gpuspawner/stream/**", handle)
     with page.expect_response("**/gpuspawner/states/**"):
         page.reload()
     live(page)

@@ -65,11 +65,3 @@ def test_an_open_form_notices_that_a_machine_has_removed_an_image(
     patch(reporting_cluster, NODES[1], None)
 
     expect(page.locator(PYTORCH)).to_have_text(PLAIN)
-
-
-def test_without_a_script_nothing_is_said_that_depends_on_another_choice(
-    visit: Visit, hub: RunningHub
-) -> None:
-    page = visit(hub, "image-plain", script=False)
-
-    expect(page.locator(PYTORCH)).to_have_text(PLAIN)

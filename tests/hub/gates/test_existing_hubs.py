@@ -115,9 +115,7 @@ def test_a_form_function_that_sets_profiles_works_by_rest_and_query(hub: Running
     assert [it["profile"] for it in states["profiles"]] == ["cpu-only", "gpu"]
 
 
-APPLIED = {
-    "mapping": 'c.Spawner.apply_user_options = {"image": "image", "memory": "mem_limit"}\n',
-    "function": """
+APPLY = """
 def apply(spawner, options):
     if options:
         spawner.image = options["image"]
@@ -125,27 +123,17 @@ def apply(spawner, options):
         spawner.extra_resource_limits = {"nvidia.com/gpu": options["gpus"]}
         spawner.node_selector = {"gpu": options["accelerator"]}
 c.Spawner.apply_user_options = apply
-""",
-    "hook": """
-def image_of(spawner):
-    return getattr(spawner, "user_options", {}).get("image", "lab:1")
-def hook(spawner):
-    spawner.image = image_of(spawner)
-    spawner.mem_limit = "1G"
-c.KubeSpawner.pre_spawn_hook = hook
-""",
-}
+"""
 OPTIONS = {"image": "lab:2", "memory": "1G", "gpus": 1, "accelerator": "a100", "course": "ml"}
 
 
-@pytest.mark.parametrize("configuration", APPLIED.values(), ids=APPLIED.keys())
 def test_options_named_like_ours_are_those_of_who_applies_them(
-    kept_hub: LendHub, add_nodes: AddNodes, configuration: str
+    kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     labels = {"gpu": "a100", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "2"}
     add_nodes(Fleet((NodeGroup("a100", 1, amounts, labels=labels),)))
-    hub = kept_hub(configuration)
+    hub = kept_hub(APPLY)
 
     server = hub.start_until_ready("ann", OPTIONS)
 
@@ -155,53 +143,3 @@ def test_options_named_like_ours_are_those_of_who_applies_them(
     assert container["resources"]["limits"]["memory"] == str(1024**3)
     # As with KubeSpawner, there is no form: the page starts the server.
     assert hub.person("bob").open("/hub/spawn").is_of_a_start
-
-
-SHARED_NAMES = """
-from kubespawner import KubeSpawner
-NAMES = ("accelerators", "images", "queue", "policies", "preflight", "stock", "gates", "copied")
-def name_all(spawner, value):
-    for name in NAMES:
-        setattr(spawner, name, value)
-class CourseSpawner(KubeSpawner):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.queue = self.stock = self.gates = "made"
-        name_all(self, ["made"])
-    async def start(self):
-        name_all(self, ["started"])
-        return await super().start()
-    async def stop(self, now=False):
-        if self.images == ["started"]:
-            assert (self.queue, self.policies, self.preflight) == ("long", ["students"], 7)
-            assert (self.stock, self.gates, self.copied) == ("a", "b", ["started"])
-        return await super().stop(now)
-c.JupyterHub.spawner_class = CourseSpawner
-def hook(spawner):
-    spawner.images = ["hooked"]
-    name_all(spawner, ["hooked"])
-c.KubeSpawner.pre_spawn_hook = hook
-c.GPUSpawner.preflight = "enforce"
-c.KubeSpawner.profile_list = [{
-    "display_name": "GPU", "slug": "gpu",
-    "kubespawner_override": {
-        "queue": "long", "policies": ["students"], "preflight": 7, "stock": "a", "gates": "b",
-        "node_selector": {"gpu": "a100"}, "extra_resource_limits": {"nvidia.com/gpu": "1"}},
-}]
-"""
-
-
-def test_an_administrator_s_attributes_may_have_our_names(
-    kept_hub: LendHub, add_nodes: AddNodes
-) -> None:
-    add_nodes(nodes(gpus=1))
-    hub = kept_hub(SHARED_NAMES)
-
-    hub.start_until_ready("alice", {"profile": "gpu"})
-
-    refused = hub.start("bob", {"profile": "gpu"})
-    assert refused.status_code == 409
-    assert "can't start right now" in refused.json()["message"]
-    assert "GPU In use" in hub.person("bob").open("/hub/spawn").text
-    hub.stop("alice")
-    hub.start_until_ready("bob", {"profile": "gpu"})

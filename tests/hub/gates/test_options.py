@@ -35,18 +35,10 @@ def hub(kept_hub: LendHub, add_nodes: AddNodes) -> RunningHub:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"accelerator": "h100"}, "accelerator: 'h100' isn't offered"),
-    ({"accelerator": ["t4"]}, "accelerator: a list isn't text"),
     ({"accelerator": "t4", "gpus": 3}, "gpus: 3 isn't offered with Tesla T4. Choose 1 or 2"),
-    ({"accelerator": "t4", "gpus": "2"}, "gpus: '2' isn't a number. Choose 1 or 2"),
-    ({"accelerator": "t4", "gpus": -1}, "gpus: -1"),
-    ({"accelerator": "t4", "gpus": True}, "gpus: true"),
     ({"accelerator": "t4", "gpus": {"a": {"b": 1}}}, "gpus: an object"),
     ({"accelerator": "t4", "gpus": 1e300}, "gpus: 1e+300"),
     ({"image": "<script>alert(1)</script>"}, "image: '<script>"),
-    ({"image": 7}, "image: 7 isn't text. Choose Small (small) or Large (large)"),
-    ({"memory": "64Gi"}, "memory: '64Gi' isn't offered"),
-    ({"memory": "1Gi; rm -rf /"}, "memory: '1Gi; rm -rf /'"),
-    ({"cpu": 64}, "cpu: 64 isn't offered"),
     ({"gpu": 1}, "There is no option 'gpu'"),
     ({"accelerator": "t4", "image": "x" * 200_000}, "image: 'xxxx"),
     ({f"option-{number}": number for number in range(2_000)}, "'option-0'"),
@@ -69,7 +61,7 @@ def test_bad_options_by_rest_are_a_400_that_names_the_field(
 def test_a_body_that_is_not_an_object_is_a_400_and_breaks_nothing_later(
     hub: RunningHub, subtests: pytest.Subtests
 ) -> None:
-    bodies: list[object] = ["text", 7, [1, 2], [{"gpus": 1}], True]
+    bodies: list[object] = ["text", 7, [{"gpus": 1}]]
     for body in bodies:
         with subtests.test(repr(body)):
             answer = hub.start("mallory", body)
@@ -81,8 +73,6 @@ def test_a_body_that_is_not_an_object_is_a_400_and_breaks_nothing_later(
 
 
 BAD_FORMS = [
-    ({"accelerator": "h100"}, "'h100' isn't offered"),
-    ({"accelerator": "t4", "gpus--t4": "3"}, "3 isn't offered with Tesla T4. Choose 1 or 2"),
     ({"accelerator": "t4", "gpus--t4": "x"}, "gpus: 'x' isn't a number"),
     ({"accelerator": "", "image": "<b>huge</b>"}, "'<b>huge</b>' isn't offered"),
     ({"accelerator": "", "memory": "1" * 100_000}, "memory: '1111"),
@@ -129,19 +119,6 @@ def test_a_query_chooses_like_a_form(hub: RunningHub) -> None:
     assert "in use" in page.text
     assert page.chosen["image"] == "large"
     assert hub.server("alice")["user_options"]["gpus"] == 1
-
-
-@pytest.mark.each_hub
-def test_a_start_without_options_uses_the_last_granted_choice(hub: RunningHub) -> None:
-    chosen = {"accelerator": None, "gpus": 0, "image": "large", "memory": "2Gi", "cpu": 2}
-    hub.start_until_ready("alice", chosen)
-    hub.stop("alice")
-    assert hub.start("alice", {"image": "none such"}).status_code == 400
-
-    server = hub.start_until_ready("alice")
-
-    assert server["user_options"] == chosen
-    assert hub.pods.bound("alice")["spec"]["containers"][0]["image"] == "large:1"
 
 
 @pytest.mark.each_hub

@@ -39,11 +39,6 @@ def tolerate(spawner):
     spawner.tolerations = [{TOLERATION!r}]
 c.KubeSpawner.pre_spawn_hook = tolerate
 """
-HOOK_FOR_BOB = f"""
-def tolerate(spawner):
-    spawner.tolerations = [{TOLERATION!r}] if spawner.user.name == "bob" else []
-c.KubeSpawner.pre_spawn_hook = tolerate
-"""
 OWN_START = f"""
 from gpuspawner.spawner import GPUSpawner
 class Own(GPUSpawner):
@@ -57,11 +52,6 @@ c.JupyterHub.load_groups = {{"gpus": {{"users": ["ann", "bob"]}}}}
 c.Spawner.group_overrides = {{"gpus": {{
     "groups": ["gpus"], "spawner_override": {{"tolerations": [{TOLERATION!r}]}}}}}}
 """
-EACH = pytest.mark.parametrize(
-    "code",
-    [HOOK_OF_THE_POD, HOOK_BEFORE, OWN_START],
-    ids=["modify_pod_hook", "pre_spawn_hook", "own start"],
-)
 OFFERS = pytest.mark.parametrize(
     ("offers", "chosen"),
     [(ACCELERATORS, {"accelerator": "t4"}), (PROFILES, {"profile": "t4"})],
@@ -78,12 +68,12 @@ def state(person: Person) -> str:
     return str(rows[0]["state"])
 
 
-def submit(person: Person, chosen: dict[str, str]) -> Any:
-    return person.submit(chosen)
-
-
 @OFFERS
-@EACH
+@pytest.mark.parametrize(
+    "code",
+    [HOOK_OF_THE_POD, HOOK_BEFORE, OWN_START],
+    ids=["modify_pod_hook", "pre_spawn_hook", "own start"],
+)
 def test_a_toleration_of_the_hub_s_own_code_lets_the_first_server_start_and_is_known_then(
     kept_hub: LendHub, add_nodes: AddNodes, code: str, offers: str, chosen: dict[str, str]
 ) -> None:
@@ -92,36 +82,18 @@ def test_a_toleration_of_the_hub_s_own_code_lets_the_first_server_start_and_is_k
     ann, bob = hub.person("ann"), hub.person("bob")
     assert state(ann) in ("unknown", "free")  # another test may have started a server before
 
-    assert submit(ann, chosen).is_of_a_start
+    assert ann.submit(chosen).is_of_a_start
     hub.until_ready("ann")
 
     wait_for(lambda: state(bob) == "free")
-    assert submit(bob, chosen).is_of_a_start
+    assert bob.submit(chosen).is_of_a_start
     hub.until_ready("bob")
     cleo = hub.person("cleo")
     wait_for(lambda: state(cleo) == "busy")
-    refused = submit(cleo, chosen)
+    refused = cleo.submit(chosen)
     assert not refused.is_of_a_start
     assert hub.start("cleo", chosen).status_code == 409
     assert not hub.server("cleo")
-
-
-@OFFERS
-def test_code_that_lets_one_user_on_a_node_is_no_reason_to_refuse_another(
-    kept_hub: LendHub, add_nodes: AddNodes, offers: str, chosen: dict[str, str]
-) -> None:
-    add_nodes(Fleet((DEDICATED,)))
-    hub = kept_hub(offers + HOOK_FOR_BOB)
-    ann, bob = hub.person("ann"), hub.person("bob")
-    hub.start("ann", chosen)
-    hub.events_end("ann")
-    assert not hub.server("ann")
-    assert not submit(ann, chosen).is_of_a_start  # what the hook does for Ann is known now
-
-    assert submit(bob, chosen).is_of_a_start
-
-    hub.until_ready("bob")
-    wait_for(lambda: state(bob) == "free")
 
 
 @OFFERS
@@ -133,20 +105,7 @@ def test_group_overrides_are_known_before_the_first_start(
     ann, dan = hub.person("ann"), hub.person("dan")
 
     assert (state(ann), state(dan)) == ("free", "absent")
-    assert submit(ann, chosen).is_of_a_start
+    assert ann.submit(chosen).is_of_a_start
     hub.until_ready("ann")
-    assert not submit(dan, chosen).is_of_a_start
+    assert not dan.submit(chosen).is_of_a_start
     assert hub.start("dan", chosen).status_code == 409
-
-
-@OFFERS
-def test_a_hub_without_code_of_its_own_refuses_from_the_first_form_on(
-    kept_hub: LendHub, add_nodes: AddNodes, offers: str, chosen: dict[str, str]
-) -> None:
-    add_nodes(Fleet((DEDICATED,)))
-    hub = kept_hub(offers)
-    ann = hub.person("ann")
-
-    assert state(ann) == "absent"
-    assert not submit(ann, chosen).is_of_a_start
-    assert hub.start("ann", chosen).status_code == 409

@@ -80,16 +80,6 @@ def test_a_refusal_by_rest_is_a_client_error_in_json(hub: RunningHub, place: str
     assert not hub.server("alice")
 
 
-def test_a_hook_that_does_not_wait_can_refuse_in_the_hub_s_answer(
-    start_hub: StartHub,
-) -> None:
-    with start_hub(REFUSING + ANSWER_AT_ONCE) as hub:
-        answer = hub.start("alice", {"refuse": "hook"})
-
-        assert answer.status_code == 409
-        assert answer.json()["message"] == FULL.text
-
-
 def test_after_the_hub_s_answer_the_progress_stream_has_the_refusal(start_hub: StartHub) -> None:
     with start_hub(REFUSING + ANSWER_AT_ONCE + SLOW_AUTHENTICATOR) as hub:
         for place in BY_REST:

@@ -29,30 +29,31 @@ def log_of_a_hub_that_ends(folder: Path, configuration: str) -> str:
     return (folder / "hub.log").read_text()
 
 
-def test_a_broken_configuration_stops_the_hub_with_the_trait_s_name(tmp_path: Path) -> None:
-    lines = 'c.GPUSpawner.accelerators = {"a100": {"node_selctor": {}}}'
+TYPO = 'c.GPUSpawner.accelerators = {"a100": {"node_selctor": {}}}'
+LOCAL = "jupyterhub.spawner.LocalProcessSpawner"
 
-    log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=lines, after=""))
+
+def test_a_broken_configuration_stops_the_hub_with_the_trait_s_name(tmp_path: Path) -> None:
+    log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=TYPO, after=""))
 
     assert "accelerators['a100']" in log
 
 
-def test_lines_after_configure_are_checked_too(tmp_path: Path) -> None:
-    after = 'c.GPUSpawner.memory_choices = ["8Gib"]'
-
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ('c.GPUSpawner.memory_choices = ["8Gib"]', "GPUSpawner.memory_choices[0]"),
+        (
+            f'c.JupyterHub.spawner_class = "{LOCAL}"',
+            f"JupyterHub.spawner_class is <class '{LOCAL}'>, which isn't a KubeSpawner; remove",
+        ),
+    ],
+    ids=["a trait", "another class"],
+)
+def test_lines_after_configure_are_checked_too(tmp_path: Path, after: str, told: str) -> None:
     log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=A100, after=after))
 
-    assert "GPUSpawner.memory_choices[0]" in log
-    assert "Traceback" not in log
-
-
-def test_another_spawner_class_after_configure_is_refused(tmp_path: Path) -> None:
-    after = 'c.JupyterHub.spawner_class = "jupyterhub.spawner.LocalProcessSpawner"'
-
-    log = log_of_a_hub_that_ends(tmp_path, CONFIGURED.format(lines=A100, after=after))
-
-    assert "JupyterHub.spawner_class is <class 'jupyterhub.spawner.LocalProcessSpawner'>" in log
-    assert "isn't a KubeSpawner; remove that line" in log
+    assert told in log
     assert "Traceback" not in log
 
 

@@ -150,43 +150,23 @@ def test_a_refused_start_restores_only_what_it_replaced(
     assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
-PROFILES = f"""
-c.KubeSpawner.profile_list = {[CPU]!r}
-"""
-
-
+PROFILES = f"c.KubeSpawner.profile_list = {[CPU]!r}"
 SMALL_AND_LARGE = """
 c.KubeSpawner.profile_list = [
     {"display_name": "Small", "slug": "small"}, {"display_name": "Large", "slug": "large"}]
 """
 APPLYING = 'c.Spawner.apply_user_options = {"image": "image"}\n'
-NO_OPTIONS_IN_6 = [
-    b"",
-    b"null",
-    b"{}",
-    b"[]",
-    b'""',
-    b"0",
-    b"false",
-    b" {} ",
-    b'{"display_name": ""}',
-]
 NO_OPTIONS_IN_5 = [b"", b"null"]
+NO_OPTIONS_IN_6 = [*NO_OPTIONS_IN_5, b"{}", b"[]", b'""', b"0", b"false", b'{"display_name": ""}']
 
 
 @pytest.mark.parametrize(
     ("configuration", "chosen"),
-    [
-        (SMALL_AND_LARGE, {"profile": "large"}),
-        (APPLYING, {"image": "lab:2", "course": "ml"}),
-    ],
+    [(SMALL_AND_LARGE, {"profile": "large"}), (APPLYING, {"image": "lab:2", "course": "ml"})],
     ids=["profiles", "applied"],
 )
 def test_a_body_means_what_it_means_to_the_hub_if_the_options_are_the_administrators(
-    kept_hub: LendHub,
-    add_nodes: AddNodes,
-    configuration: str,
-    chosen: dict[str, object],
+    kept_hub: LendHub, add_nodes: AddNodes, configuration: str, chosen: dict[str, object]
 ) -> None:
     add_nodes("single")
     hub = kept_hub(configuration)
