@@ -1,7 +1,5 @@
 """Whoever waits for a call in a thread hears how it ended, whatever it raises."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from traceback import format_exception
@@ -12,11 +10,11 @@ from gpuspawner.use.daemon_threads import aside
 from tests.waiting import UNIT_PATIENCE
 
 
-def looks_for_nobody() -> object:
+def looks_for_nobody():
     return next(iter(()))
 
 
-def leaves() -> None:
+def leaves():
     sys.exit(3)
 
 
@@ -24,7 +22,7 @@ def leaves() -> None:
     ("call", "raises"),
     [(looks_for_nobody, RuntimeError), (leaves, RuntimeError), (lambda: {}["key"], KeyError)],
 )
-async def test_whoever_waits_hears_of_each_error_and_the_hub_goes_on(call, raises) -> None:
+async def test_whoever_waits_hears_of_each_error_and_the_hub_goes_on(call, raises):
     with pytest.raises(raises) as raised:
         await asyncio.wait_for(aside(call), UNIT_PATIENCE)
 

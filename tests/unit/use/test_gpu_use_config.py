@@ -1,34 +1,25 @@
 """What is kept of the use of GPUs, as administrators write it."""
 
-from __future__ import annotations
-
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.use.gpu_use_config import UseRules, read_use
 
-MISTAKES: list[tuple[Any, str]] = [
+MISTAKES = [
     ("on", ": 'on' is not a mapping"),
-    (None, ": null is not a mapping"),
-    (
-        {"mail": "/a"},
-        ": unknown key 'mail'; allowed are directory, days, prometheus, prometheus_labels, notify",
-    ),
     ({"directry": "/a"}, ": unknown key 'directry' (did you mean 'directory'?)"),
     ({"directory": "use"}, ".directory: 'use' must begin with /"),
     ({"directory": "/srv/use\0"}, ".directory: '/srv/use\\x00' can't be the path of a folder"),
     ({"directory": "/srv/\ud800"}, ".directory: '/srv/\\ud800' can't be the path of a folder"),
-    ({"directory": 3}, ".directory: 3 is not text; write it in quotes"),
     ({"days": 0}, ".days: 0 is not a whole number of at least 1"),
     ({"days": 367}, ".days: 367 is not a whole number of at most 366"),
     ({"prometheus": "prometheus:9090"}, ".prometheus: 'prometheus:9090' must be the address"),
     ({"prometheus": "file:///etc"}, ".prometheus: 'file:///etc' must be the address"),
     ({"prometheus": "http://a:b"}, ".prometheus: 'http://a:b' must be the address"),
     ({"prometheus": "http://[::1"}, ".prometheus: 'http://[::1' must be the address"),
-    ({"prometheus_labels": ["prod"]}, ".prometheus_labels: a list is not a mapping"),
     ({"prometheus_labels": {"cluster": 1}}, ".prometheus_labels['cluster']: 1 is not text"),
     ({"prometheus_labels": {"k8s.io": "a"}}, ".prometheus_labels['k8s.io']: 'k8s.io' is not the"),
     ({"prometheus_labels": {'a="b",c': "d"}}, ".prometheus_labels['a=\"b\",c']: 'a=\"b\",c' is n"),
@@ -37,34 +28,31 @@ MISTAKES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize("scheme", ["", "https:/", "ftp://"])
-def test_an_address_that_is_wrong_takes_no_password_into_the_log(scheme: str) -> None:
+@pytest.mark.parametrize(
+    "login", ["hub:secret", "https:/hub:secret", "ftp://hub:secret", "https://hub:sec/ret"]
+)
+def test_an_address_that_is_wrong_takes_no_password_into_the_log(login):
     with pytest.raises(OfferError) as caught:
-        read_use({"prometheus": f"{scheme}hub:secret@prometheus:9090"})
+        read_use({"prometheus": f"{login}@prometheus:9090"})
 
     assert "'prometheus:9090' must be the address" in str(caught.value)
-    assert "secret" not in str(caught.value)
-
-
-def test_a_password_with_a_slash_that_is_not_encoded_is_no_path() -> None:
-    with pytest.raises(OfferError, match=r"'prometheus:9090' must be the address"):
-        read_use({"prometheus": "https://hub:sec/ret@prometheus:9090"})
+    assert not re.search("secret|sec/ret", str(caught.value))
 
 
 @pytest.mark.parametrize(("given", "error"), MISTAKES)
-def test_a_mistake_is_named_with_its_key(given: object, error: str) -> None:
+def test_a_mistake_is_named_with_its_key(given, error):
     with pytest.raises(OfferError) as caught:
         read_use(given)
 
     assert str(caught.value).startswith(f"GPUSpawner.gpu_use{error}")
 
 
-def test_it_is_off_or_on_with_the_usual_values() -> None:
+def test_it_is_off_or_on_with_the_usual_values():
     assert read_use(False) is None
     assert read_use(True) == read_use({}) == UseRules()
 
 
-def test_all_keys_are_read_and_the_given_dictionary_stays_as_it_is() -> None:
+def test_all_keys_are_read_and_the_given_dictionary_stays_as_it_is():
     given = {"directory": "/srv/use", "days": 7, "prometheus": "http://p:9090/", "notify": print,
              "prometheus_labels": {"cluster": "prod"}}  # fmt: skip
 

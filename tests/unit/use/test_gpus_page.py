@@ -1,16 +1,12 @@
 """An open page of GPUs hears of each change."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from gpuspawner.use.gpus_page import OpenFigures
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.record import Record
-from gpuspawner.use.watching import UseWatch
 from tests.unit.makers.hubs import StillHub
 from tests.unit.use.facts import fact
 from tests.unit.use.test_watching import Stage
@@ -19,28 +15,23 @@ from tests.unit.use.test_watching import Stage
 class Opened:
     """A page that is open in a hub in which nothing but the use of GPUs changes."""
 
-    def __init__(
-        self, patch: pytest.MonkeyPatch, watch: UseWatch | None, *, sees_names: bool = True
-    ) -> None:
-        self.users: dict[str, Any] = {}
-        hub: Any = SimpleNamespace(db=None, users=self.users)
-        still = StillHub(patch)
+    def __init__(self, patch, watch=None, *, sees_names=True):
+        self.users = {}
+        hub = SimpleNamespace(db=None, users=self.users)
+        still, self.record = StillHub(patch), Record()
         running = still.runtime(still.spawner(gpu_use=True))
-        census = LiveCensus(hub, running)
-        self.record = Record()
-        use: Any = SimpleNamespace(census=census, running=running, record=self.record, watch=watch)
+        use = SimpleNamespace(running=running, record=self.record, watch=watch)
+        use.census = LiveCensus(hub, running)
         self._figures = OpenFigures(use, sees_names=sees_names)
-        self._last: object = None
+        self._last = None
 
-    async def is_told(self) -> bool:
+    async def is_told(self):
         """Return whether the page has heard of a change since the last call."""
         before, self._last = self._last, (await self._figures.answer()).found
         return before != self._last
 
 
-async def test_an_open_page_is_told_when_the_use_of_a_server_changes_and_when_it_is_not_known(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_open_page_is_told_when_the_use_of_a_server_changes_or_is_not_known(monkeypatch):
     stage = Stage(monkeypatch)
     page = Opened(monkeypatch, stage.watch)
     await stage.look(ann=0.0, bob=0.5)
@@ -56,32 +47,21 @@ async def test_an_open_page_is_told_when_the_use_of_a_server_changes_and_when_it
     assert await page.is_told()
 
 
-async def test_without_a_prometheus_an_open_page_is_told_nothing_of_use(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    page = Opened(monkeypatch, None)
+@pytest.mark.parametrize("sees_names", [True, False])
+async def test_of_what_only_administrators_see_nobody_else_is_told(monkeypatch, sees_names):
+    """Hundreds of pages would ask for their figures whenever anybody is refused."""
+    page = Opened(monkeypatch, sees_names=sees_names)
     assert await page.is_told()
     assert not await page.is_told()
-
-
-@pytest.mark.parametrize("sees_names", [True, False])
-async def test_of_what_only_administrators_see_nobody_else_is_told(
-    monkeypatch: pytest.MonkeyPatch, sees_names: bool
-) -> None:
-    """Hundreds of pages would ask for their figures whenever anybody is refused."""
-    page = Opened(monkeypatch, None, sees_names=sees_names)
-    assert await page.is_told()
 
     page.record.note(fact("refused", reason="busy"))
 
     assert await page.is_told() == sees_names
 
 
-async def test_an_open_page_is_told_when_a_server_can_be_stopped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_open_page_is_told_when_a_server_can_be_stopped(monkeypatch):
     """The hub calls it started a while after its pod runs, which is the last that changes."""
-    page = Opened(monkeypatch, None)
+    page = Opened(monkeypatch)
     spawner = SimpleNamespace(pending="spawn", namespace="jhub", pod_name="jupyter-ann")
     page.users["ann"] = SimpleNamespace(spawners={"": spawner})
     assert await page.is_told()

@@ -1,7 +1,5 @@
 """Facts become events of JupyterHub that fit their schema."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -16,7 +14,7 @@ from tests.unit.use.facts import fact
 
 
 @pytest.mark.parametrize("happened", list(Happened))
-def test_each_fact_is_an_event_that_fits_the_schema(happened: Happened) -> None:
+def test_each_fact_is_an_event_that_fits_the_schema(happened):
     written = io.StringIO()
     hub = SimpleNamespace(eventlog=EventLogger(handlers=[logging.StreamHandler(written)]))
 
@@ -30,6 +28,6 @@ def test_each_fact_is_an_event_that_fits_the_schema(happened: Happened) -> None:
     assert event["__timestamp__"].startswith("1970-01-12T13:46:40")
 
 
-def test_without_handlers_or_a_logger_nothing_happens() -> None:
+def test_without_handlers_or_a_logger_nothing_happens():
     HubEvents(SimpleNamespace()).emit(fact("granted"))
     HubEvents(SimpleNamespace(eventlog=EventLogger())).emit(fact("granted"))

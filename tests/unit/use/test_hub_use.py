@@ -3,14 +3,13 @@
 import asyncio
 import threading
 import time
-from pathlib import Path
-from typing import Any
+from contextlib import asynccontextmanager
 
 import pytest
 from jupyterhub.app import JupyterHub
 from prometheus_client import REGISTRY
 
-from gpuspawner.troubles.facts import Fact, Happened
+from gpuspawner.troubles.facts import Happened
 from gpuspawner.use import hub_use, record_files
 from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_use import HubUse
@@ -19,217 +18,184 @@ from gpuspawner.use.record import Record
 from gpuspawner.use.record_files import FactFiles
 from tests.unit.makers.file_database import until
 from tests.unit.makers.hubs import StillHub
+from tests.unit.use.facts import fact
 from tests.waiting import UNIT_PATIENCE
 
-
-@pytest.fixture(autouse=True)
-def several_hubs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let one process have several hubs, whose metrics have the same names."""
-    monkeypatch.setattr(REGISTRY, "register", lambda _: None)
+MEASURED = "http://127.0.0.1:1"
 
 
-async def test_a_new_hub_takes_over_what_happened_and_who_keeps_a_server(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
-    now = time.time()
-    kept = Fact(Happened.KEPT, now, user="ann", server="", seconds=3600)
-    FactFiles(tmp_path, 30).append([kept])
-    rules = UseRules(directory=tmp_path, prometheus="http://127.0.0.1:1")
-    still = StillHub(monkeypatch)
-    running, begun = still.runtime(still.spawner(gpu_use=True)), list[Any]()
-    monkeypatch.setattr(running, "run", begun.append)
-    use = HubUse(JupyterHub(), running, rules)
-    assert use.watch is not None
+class Using:
+    """A hub that begins to keep a record, and what earlier ones have kept.
 
-    assert not begun  # it looks only once it knows who keeps a server
+    Attributes:
+        begun: What runs beside, if the use of GPUs is measured.
+    """
 
-    keeping = asyncio.create_task(use.run())
-    while not begun:  # noqa: ASYNC110, it tells nobody
-        await asyncio.sleep(0.01)
-    keeping.cancel()
-    for beside in begun:
-        beside.close()
+    def __init__(self, patch, folder):
+        patch.setattr(REGISTRY, "register", lambda _: None)  # several hubs' metrics have one name
+        still = StillHub(patch)
+        self._running = still.runtime(still.spawner(gpu_use=True))
+        self._folder = folder
+        self.files, self.begun = FactFiles(folder, 30), []
+        patch.setattr(self._running, "run", self.begun.append)
+
+    def use(self, **rules):
+        return HubUse(JupyterHub(), self._running, UseRules(directory=self._folder, **rules))
+
+    @asynccontextmanager
+    async def keeping(self, use):
+        """Let the hub run for a while, and then end."""
+        running = asyncio.create_task(use.run())
+        try:
+            yield running
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+            for beside in self.begun:
+                beside.close()
+
+
+@pytest.fixture
+def using(monkeypatch, tmp_path):
+    return Using(monkeypatch, tmp_path)
+
+
+async def test_a_new_hub_takes_over_what_happened_and_who_keeps_a_server(using):
+    kept = fact("kept", time.time(), seconds=3600)
+    using.files.append([kept])
+    use = using.use(prometheus=MEASURED)
+
+    assert not using.begun  # it looks only once it knows who keeps a server
+
+    async with using.keeping(use):
+        await until(lambda: using.begun)
 
     assert list(use.record.facts) == [kept]
     left = use.watch._earlier["ann", ""].kept_until - use.watch._clock()
     assert 3590 < left <= 3600
 
 
-async def test_the_use_is_that_of_the_series_with_the_configured_labels(monkeypatch: Any) -> None:
-    asked = list[str]()
+async def test_the_use_is_that_of_the_series_with_the_configured_labels(using, monkeypatch):
+    asked = []
 
-    async def ask(_: object, query: str) -> list[Any]:
+    async def ask(_, query):
         asked.append(query)
         return []
 
     monkeypatch.setattr(Prometheus, "_ask", ask)
-    still = StillHub(monkeypatch)
-    rules = UseRules(prometheus="http://127.0.0.1:1", prometheus_labels={"cluster": "prod"})
-    use = HubUse(JupyterHub(), still.runtime(still.spawner(gpu_use=True)), rules)
-    assert use.watch is not None
+    use = using.use(prometheus=MEASURED, prometheus_labels={"cluster": "prod"})
 
     await use.watch._source.window(3600)
 
     assert ['{cluster="prod"}' in it for it in asked] == 4 * [True]
 
 
-def test_idle_gpus_are_named_as_the_hub_s_census_names_them(monkeypatch: Any) -> None:
-    still = StillHub(monkeypatch)
-    rules = UseRules(prometheus="http://127.0.0.1:1")
-    use = HubUse(JupyterHub(), still.runtime(still.spawner(gpu_use=True)), rules)
-    assert use.watch is not None
+def test_idle_gpus_are_named_as_the_hub_s_census_names_them(using):
+    use = using.use(prometheus=MEASURED)
 
     assert use.watch._counted_as == use.census.counted_as
 
 
-async def test_what_an_earlier_hub_noted_of_a_server_ends_with_it(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+async def test_what_an_earlier_hub_noted_of_a_server_ends_with_it(using):
     """The watch may not have seen its pod yet; the next server of its name isn't kept for it."""
     now = time.time()
-    before = [(Happened.GRANTED, now - 60, 0.0), (Happened.KEPT, now, 3600.0)]
-    facts = [Fact(it, at, user="ann", seconds=seconds) for it, at, seconds in before]
-    FactFiles(tmp_path, 30).append(facts)
-    still, begun = StillHub(monkeypatch), list[Any]()
-    running = still.runtime(still.spawner(gpu_use=True))
-    monkeypatch.setattr(running, "run", begun.append)
-    rules = UseRules(directory=tmp_path, prometheus="http://127.0.0.1:1")
-    use = HubUse(JupyterHub(), running, rules)
-    assert use.watch is not None
-    keeping = asyncio.create_task(use.run())
-    while not begun:  # noqa: ASYNC110, it tells nobody
-        await asyncio.sleep(0.01)
-    begun.pop().close()
+    using.files.append([fact("granted", now - 60), fact("kept", now, seconds=3600.0)])
+    use = using.use(prometheus=MEASURED)
 
-    use.record.note(Fact(Happened.STARTED, now, user="ann"))
-    assert ("ann", "") in use.watch._earlier
-    use.record.note(Fact(Happened.ENDED, now, user="ann"))
-    assert ("ann", "") not in use.watch._earlier
-    keeping.cancel()
-    await asyncio.wait({keeping})
+    async with using.keeping(use):
+        await until(lambda: using.begun)
+        use.record.note(fact("started", now))
+        assert ("ann", "") in use.watch._earlier
+        use.record.note(fact("ended", now))
+        assert ("ann", "") not in use.watch._earlier
 
 
-async def test_an_end_that_is_noted_while_the_files_are_read_is_kept_in_them(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+async def test_an_end_that_is_noted_while_the_files_are_read_is_kept_in_them(using):
     now = time.time()
-    FactFiles(tmp_path, 30).append([Fact(Happened.GRANTED, now - 60, user="ann")])
-    still = StillHub(monkeypatch)
-    running = still.runtime(still.spawner(gpu_use=True))
-    use = HubUse(JupyterHub(), running, UseRules(directory=tmp_path))
+    using.files.append([fact("granted", now - 60)])
+    use = using.use()
 
-    keeping = asyncio.create_task(use.run())
-    use.record.note(Fact(Happened.ENDED, now, user="ann", reason="deleted"))
-    while not use.record.facts:  # noqa: ASYNC110, it tells nobody
-        await asyncio.sleep(0.01)
-    keeping.cancel()
-    await asyncio.wait({keeping})
+    async with using.keeping(use):
+        use.record.note(fact("ended", now, reason="deleted"))
+        await until(lambda: use.record.facts)
 
-    _, end = FactFiles(tmp_path, 30).read(10)
+    _, end = using.files.read(10)
     assert (end.happened, end.reason, round(end.seconds)) == (Happened.ENDED, "deleted", 60)
 
 
-async def test_a_hub_without_threads_to_read_an_earlier_record_begins_one(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(record_files, "_SECONDS", 0.01)
-    still = StillHub(monkeypatch)
-    running = still.runtime(still.spawner(gpu_use=True))
-    use = HubUse(JupyterHub(), running, UseRules(directory=tmp_path))
-    with monkeypatch.context() as patch:
-        patch.setattr(hub_use, "aside", no_thread)
-        keeping = asyncio.create_task(use.run())
-        await asyncio.wait({keeping}, timeout=0.1)
-    assert not keeping.done()
-    use.record.note(Fact(Happened.GRANTED, time.time(), user="ann"))
-    await until(lambda: bool(FactFiles(tmp_path, 30).read(10)))
-    keeping.cancel()
-    await asyncio.wait({keeping})
-
-
-async def test_idle_servers_are_looked_for_also_if_a_disk_hangs(
-    tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Until the first look, the culler stops no server with a GPU."""
-    ends = threading.Event()
-    monkeypatch.setattr(hub_use, "_PATIENCE", 0.01, raising=False)
-    monkeypatch.setattr(FactFiles, "read", lambda *_: ends.wait() and [])
-    still, begun = StillHub(monkeypatch), list[Any]()
-    running = still.runtime(still.spawner(gpu_use=True))
-    monkeypatch.setattr(running, "run", begun.append)
-    rules = UseRules(directory=tmp_path, prometheus="http://127.0.0.1:1")
-    keeping = asyncio.create_task(HubUse(JupyterHub(), running, rules).run())
-
-    await until(lambda: bool(begun))
-
-    begun.pop().close()
-    ends.set()
-    keeping.cancel()
-    await asyncio.wait({keeping})
-    assert "gpu_use.directory: the earlier record can't be read: TimeoutError()" in caplog.text
-
-
-async def no_thread(*_: object) -> None:
+async def no_thread(*_):
     raise RuntimeError("can't start new thread")
 
 
-async def test_what_is_noted_before_the_files_are_read_is_kept_if_the_hub_ends(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
-    """Also an end: the next hub reads whether that server ever began."""
-    now, files = time.time(), FactFiles(tmp_path, 30)
-    files.append([Fact(Happened.GRANTED, now - 60, user="ann")])
-    reads, ends = threading.Event(), threading.Event()
+async def test_a_hub_without_threads_to_read_an_earlier_record_begins_one(using, monkeypatch):
+    monkeypatch.setattr(record_files, "_SECONDS", 0.01)
+    monkeypatch.setattr(hub_use, "aside", no_thread)
+    use = using.use()
 
-    def hang(*_: object) -> list[Fact]:
+    async with using.keeping(use) as running:
+        await asyncio.wait({running}, timeout=0.1)
+        assert not running.done()
+        use.record.note(fact("granted", time.time()))
+        await until(lambda: using.files.read(10))
+
+
+async def test_idle_servers_are_looked_for_also_if_a_disk_hangs(using, monkeypatch, caplog):
+    """Until the first look, the culler stops no server with a GPU."""
+    ends = threading.Event()
+    monkeypatch.setattr(hub_use, "_PATIENCE", 0.01)
+    monkeypatch.setattr(FactFiles, "read", lambda *_: ends.wait() and [])
+
+    async with using.keeping(using.use(prometheus=MEASURED)):
+        await until(lambda: using.begun)
+        ends.set()
+
+    assert "gpu_use.directory: the earlier record can't be read: TimeoutError()" in caplog.text
+
+
+async def test_what_is_noted_before_the_files_are_read_is_kept_if_the_hub_ends(using, monkeypatch):
+    """Also an end: the next hub reads whether that server ever began."""
+    now, reads, ends = time.time(), threading.Event(), threading.Event()
+    using.files.append([fact("granted", now - 60)])
+
+    def hang(*_):
         reads.set()
         ends.wait()
         return []
 
-    still = StillHub(monkeypatch)
-    running = still.runtime(still.spawner(gpu_use=True))
-    use = HubUse(JupyterHub(), running, UseRules(directory=tmp_path))
+    use = using.use()
     with monkeypatch.context() as patch:
         patch.setattr(FactFiles, "read", hang)
-        keeping = asyncio.create_task(use.run())
-        assert await asyncio.to_thread(reads.wait, UNIT_PATIENCE)
-    use.record.note(Fact(Happened.ENDED, now, user="ann", reason="deleted"))
-    use.record.note(Fact(Happened.GRANTED, now + 1, user="ann"))
-    keeping.cancel()
-    await asyncio.wait({keeping})
+        async with using.keeping(use):
+            assert await asyncio.to_thread(reads.wait, UNIT_PATIENCE)
+            use.record.note(fact("ended", now, reason="deleted"))
+            use.record.note(fact("granted", now + 1))
     ends.set()
 
     next_hub = Record()
-    next_hub.restore(files.read(10))
+    next_hub.restore(using.files.read(10))
     assert [it.happened.value for it in next_hub.facts] == ["granted", "ended", "granted"]
 
 
-async def test_what_is_told_in_turns_is_written_meanwhile(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_what_is_told_in_turns_is_written_meanwhile(using, monkeypatch):
     """An administrator's handler may take its time, and the hub may be killed."""
     monkeypatch.setattr(record_files, "_SECONDS", 0.01)
-    now, many, heard = time.time(), 300, list[Fact]()
+    now, many, heard = time.time(), 300, []
     everybody = [f"user-{number}" for number in range(many)]
-    FactFiles(tmp_path, 30).append([Fact(Happened.GRANTED, now - 60, it) for it in everybody])
-    still = StillHub(monkeypatch)
-    running = still.runtime(still.spawner(gpu_use=True))
-    use = HubUse(JupyterHub(), running, UseRules(directory=tmp_path))
+    using.files.append([fact("granted", now - 60, it) for it in everybody])
+    use = using.use()
 
-    def handle(fact: Fact) -> None:
+    def handle(fact):
         heard.append(fact)
         time.sleep(0.001)
 
     use.record.read_by(handle)
     for user in everybody:
-        use.record.note(Fact(Happened.ENDED, now, user, reason="deleted"))
-    keeping = asyncio.create_task(use.run())
-    kept = FactFiles(tmp_path, 30)
-    async with asyncio.timeout(30):
-        while len(heard) < many == len(kept.read(1000)):  # noqa: ASYNC110, it tells nobody
+        use.record.note(fact("ended", now, user, reason="deleted"))
+    async with using.keeping(use), asyncio.timeout(30):
+        while len(heard) < many == len(using.files.read(1000)):  # noqa: ASYNC110, it tells nobody
             await asyncio.sleep(0)
-    told = len(heard)
-    keeping.cancel()
-    await asyncio.wait({keeping})
+        told = len(heard)
 
     assert told < many
     assert [it.user for it in heard] == everybody
-    assert len(kept.read(1000)) == 2 * many
+    assert len(using.files.read(1000)) == 2 * many

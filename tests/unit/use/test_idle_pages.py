@@ -1,54 +1,49 @@
 """What an owner reads on the hub's pages of servers whose GPUs aren't used."""
 
-from __future__ import annotations
-
-from types import SimpleNamespace
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from tornado import web
 
-from gpuspawner.language import language_tag, set_locale
-from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.language import set_locale
 from gpuspawner.use import idle_pages
 from tests.unit.use.test_watching import ANN, RULE, Stage
 
 UNUSED = "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
-SPAWNER = SimpleNamespace(ready=True, namespace="hub", pod_name="jupyter-ann")
-USER: Any = SimpleNamespace(name="ann", spawners={"": SPAWNER})
 
 
-async def said(patch: pytest.MonkeyPatch, rule: WhenIdle | None, used: float) -> str:
+async def said(patch, rule, used):
     stage = Stage(patch, rule)
     patch.setattr(idle_pages, "keep", lambda _: "/hub/gpuspawner/keep/ann/")
     await stage.look(ann=used, bob=0.0)
-    return str(idle_pages.told(stage.watch, USER))
+    return str(idle_pages.told(stage.watch, stage.users["ann"]))
 
 
-async def test_a_warning_says_when_and_why_and_leads_to_where_it_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert language_tag() == "en"
+@pytest.fixture
+def culler(monkeypatch):
+    """A hub, and what it answers to a culler."""
+    stage, handler = Stage(monkeypatch), object.__new__(idle_pages.UsedHandler)
+    handler.initialize(stage.watch)
+    handler.expanded_scopes, handler.answer = {idle_pages.READ_USE}, Mock()
+    monkeypatch.setattr(idle_pages, "_url", lambda it: it.server[0])
+    return stage, handler
 
+
+async def test_a_warning_says_when_and_why_and_leads_to_where_it_is_kept(monkeypatch):
     text = await said(monkeypatch, RULE, 0.0)
 
-    assert text.startswith(
-        "<strong>Your default server</strong> hasn&#39;t used its GPU for 1 hour."
-    )
+    assert text.startswith(UNUSED)
     assert "It will be stopped in 10 minutes" in text
     assert '<a class="text-reset" href="/hub/gpuspawner/keep/ann/">Keep it</a>' in text
 
 
-async def test_the_page_knows_a_server_also_if_nobody_has_looked_at_it_lately(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_page_knows_a_server_also_if_nobody_has_looked_at_it_lately(monkeypatch):
     """Such as in the first minute after its start or the hub's; it is in no danger then."""
     stage, handler = Stage(monkeypatch), object.__new__(idle_pages.KeepHandler)
     handler.initialize(stage.watch)
-    ann = stage.users["ann"]
-    monkeypatch.setattr(handler, "find_user", lambda _: ann)
+    handler.find_user = stage.users.get
 
-    def its() -> tuple[int, float | None] | None:
+    def its():
         it = handler._its("ann", "")
         return it and (it.gpus, stage.watch.stops_in(it))
 
@@ -61,36 +56,23 @@ async def test_the_page_knows_a_server_also_if_nobody_has_looked_at_it_lately(
     assert its() is None
 
 
-async def test_nothing_is_said_of_a_server_that_its_owner_keeps(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_nothing_is_said_of_a_server_that_its_owner_keeps(monkeypatch):
     stage = Stage(monkeypatch)
     await stage.look(ann=0.0, bob=0.0)
     assert stage.watch.keep(ANN)
     stage.now += 600
     await stage.look(ann=0.0, bob=0.0)
 
-    it = stage.watch.find(ANN)
-
-    assert it is not None
-    assert idle_pages.told(stage.watch, USER) == ""
-    assert stage.watch.kept_for(it) == RULE.kept - 660
+    assert idle_pages.told(stage.watch, stage.users["ann"]) == ""
+    assert stage.watch.kept_for(stage.watch.find(ANN)) == RULE.kept - 660
 
 
-async def test_without_a_policy_it_is_said_and_nobody_is_stopped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = await said(monkeypatch, None, 0.0)
-
-    assert text == UNUSED
+async def test_without_a_policy_it_is_said_and_nobody_is_stopped(monkeypatch):
+    assert await said(monkeypatch, None, 0.0) == UNUSED
 
 
-async def test_while_the_hub_can_not_see_pods_the_culler_is_told_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stage, handler = Stage(monkeypatch), object.__new__(idle_pages.UsedHandler)
-    handler.initialize(stage.watch)
-    monkeypatch.setattr(handler, "expanded_scopes", {idle_pages.READ_USE}, raising=False)
+async def test_while_the_hub_can_not_see_pods_the_culler_is_told_nothing(culler):
+    stage, handler = culler
     stage.sees_pods = False
 
     with pytest.raises(web.HTTPError) as told:
@@ -99,14 +81,8 @@ async def test_while_the_hub_can_not_see_pods_the_culler_is_told_nothing(
     assert told.value.status_code == 503
 
 
-async def test_the_culler_is_told_to_stop_only_who_was_warned_and_is_unused_since(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stage, handler, told = Stage(monkeypatch), object.__new__(idle_pages.UsedHandler), list[Any]()
-    handler.initialize(stage.watch)
-    monkeypatch.setattr(handler, "expanded_scopes", {idle_pages.READ_USE}, raising=False)
-    monkeypatch.setattr(handler, "answer", told.append)
-    monkeypatch.setattr(idle_pages, "_url", lambda it: it.server[0])
+async def test_the_culler_is_told_to_stop_only_who_was_warned_and_is_unused_since(culler):
+    stage, handler = culler
     await stage.look_each_minute(10, ann=0.0, bob=0.5)
 
     stage.now += 60
@@ -114,23 +90,19 @@ async def test_the_culler_is_told_to_stop_only_who_was_warned_and_is_unused_sinc
     await stage.look(0, ann=0.0, bob=0.5)
     await handler.get()
 
-    seen = [it["servers"] for it in told]
+    seen = [it.args[0]["servers"] for it in handler.answer.call_args_list]
     assert [it["ann"]["stop"] for it in seen] == [False, True]
     assert [it["ann"]["stops_in_seconds"] for it in seen] == [0, 0]
     assert [it["bob"]["stop"] for it in seen] == [False, False]
 
 
 @pytest.mark.parametrize("rule", [RULE, None])
-async def test_nothing_is_said_of_a_server_that_is_used_or_of_somebody_elses(
-    monkeypatch: pytest.MonkeyPatch, rule: WhenIdle | None
-) -> None:
+async def test_nothing_is_said_of_a_server_that_is_used_or_of_somebody_elses(monkeypatch, rule):
     assert await said(monkeypatch, rule, 0.7) == ""
     assert idle_pages.told(Stage(monkeypatch, rule).watch, None) == ""
 
 
-async def test_the_hubs_pages_name_the_language_of_what_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_hubs_pages_name_the_language_of_what_is_told(monkeypatch):
     set_locale("zh-CN")
     try:
         text = await said(monkeypatch, None, 0.0)

@@ -1,10 +1,8 @@
 """The census follows the cluster, and counts only what has changed."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -19,47 +17,38 @@ from gpuspawner.use.metrics import MOST_ACCELERATORS, Gauges
 from tests.unit.makers.hubs import A100, StillHub
 from tests.unit.makers.worlds import NAMESPACE, labelled, node, pod
 
-if TYPE_CHECKING:
-    from gpuspawner.runtime import Runtime
-
-TRAITS: dict[str, Any] = {"accelerators": {"a100": A100}, "autoscaling": "none", "gpu_use": True}
+TRAITS = {"accelerators": {"a100": A100}, "autoscaling": "none", "gpu_use": True}
 
 
 class Living:
     """A hub whose cluster has one node with 4 GPUs."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self._hub = StillHub(patch, ("Node", labelled(node("a", 4), {"gpu": "a100"})))
-        self.running: Runtime = self._hub.runtime(self._hub.spawner(**TRAITS))
-        self.users: dict[str, Any] = {}
+    def __init__(self, patch):
+        hub = StillHub(patch, ("Node", labelled(node("a", 4), {"gpu": "a100"})))
+        self.spawner = hub.spawner(**TRAITS)
+        self.running = hub.runtime(self.spawner)
+        self.users = {}
         self.census = LiveCensus(SimpleNamespace(db=None, users=self.users), self.running)
 
-    def put(self, kind: str, plain: dict[str, Any]) -> None:
+    def put(self, kind, plain):
         self.running.view.state.put(convert(kind, plain))
 
-    def claim(self, name: str) -> None:
-        """Let the hub learn that a pod is a server of its own."""
-        assert self.running.accounts is not None
-        self.running.accounts.usage.put((NAMESPACE, name), Charge(frozenset({1})))
-
-    def count(self, name: str) -> None:
-        """Let the hub know that a server of its own has a GPU."""
-        assert self.running.accounts is not None
-        amounts = {Measure(What.GPUS, "nvidia.com/gpu"): 1}
-        charge = Charge(frozenset({1}), amounts=amounts)
+    def claim(self, name):
+        """Let the hub learn that a pod is a server of its own, with a GPU."""
+        charge = Charge(frozenset({1}), amounts={Measure(What.GPUS, "nvidia.com/gpu"): 1})
         self.running.accounts.usage.put((NAMESPACE, name), charge)
 
-    async def held(self) -> Held:
+    async def held(self):
         (found,) = (await self.census.take()).accelerators
         return found.held
 
 
 @pytest.fixture
-def living(monkeypatch: pytest.MonkeyPatch) -> Living:
+def living(monkeypatch):
     return Living(monkeypatch)
 
 
-async def test_a_pod_is_somebody_elses_until_the_hub_knows_it_as_its_own(living: Living) -> None:
+async def test_a_pod_is_somebody_elses_until_the_hub_knows_it_as_its_own(living):
     living.put("Pod", pod("jupyter-ann", 2, on="a"))
     assert await living.held() == Held(free=2, others=2)
 
@@ -68,7 +57,7 @@ async def test_a_pod_is_somebody_elses_until_the_hub_knows_it_as_its_own(living:
     assert await living.held() == Held(free=2, ours=2)
 
 
-async def test_the_pod_of_a_server_that_starts_is_the_hubs_own(living: Living) -> None:
+async def test_the_pod_of_a_server_that_starts_is_the_hubs_own(living):
     spawner = SimpleNamespace(pending="spawn", namespace=NAMESPACE, pod_name="jupyter-ann")
     living.users["ann"] = SimpleNamespace(spawners={"": spawner})
     living.put("Pod", pod("jupyter-ann", 2, on="a"))
@@ -76,15 +65,13 @@ async def test_the_pod_of_a_server_that_starts_is_the_hubs_own(living: Living) -
     assert await living.held() == Held(free=2, ours=2)
 
 
-async def test_the_hub_goes_on_while_it_looks_for_starts_among_thousands_of_servers(
-    living: Living, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_hub_goes_on_while_it_looks_for_starts_among_thousands(living, monkeypatch):
     monkeypatch.setattr(live_census, "TURN_SECONDS", 0.0)
     runs = SimpleNamespace(pending=None)  # whether it runs, only the database would know
     living.users.update({str(it): SimpleNamespace(spawners={"": runs}) for it in range(100)})
     turns = 0
 
-    async def count() -> None:
+    async def count():
         nonlocal turns
         while True:
             await asyncio.sleep(0)
@@ -97,22 +84,16 @@ async def test_the_hub_goes_on_while_it_looks_for_starts_among_thousands_of_serv
     assert turns >= 100
 
 
-async def test_a_start_has_its_gpus_reserved_from_the_grant_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    hub = StillHub(monkeypatch, ("Node", labelled(node("a", 4), {"gpu": "a100"})))
-    spawner = hub.spawner(**TRAITS)
-    census = LiveCensus(SimpleNamespace(db=None, users={}), hub.runtime(spawner))
-    spawner.user_options = {"accelerator": "a100", "gpus": 2}
-
-    begun = spawner.run_pre_spawn_hook()
+async def test_a_start_has_its_gpus_reserved_from_the_grant_on(living):
+    living.spawner.user_options = {"accelerator": "a100", "gpus": 2}
+    begun = living.spawner.run_pre_spawn_hook()
     if begun is not None:
         await begun
 
-    assert (await census.take()).nodes[0].held == Held(free=2, reserved=2)
+    assert await living.held() == Held(free=2, reserved=2)
 
 
-async def test_its_version_changes_only_with_what_it_says(living: Living) -> None:
+async def test_its_version_changes_only_with_what_it_says(living):
     await living.census.take()
     before = living.census.version
 
@@ -125,24 +106,19 @@ async def test_its_version_changes_only_with_what_it_says(living: Living) -> Non
     assert living.census.version == before + 1
 
 
-async def test_a_node_that_has_not_changed_is_not_counted_again(
-    living: Living, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_node_that_has_not_changed_is_not_counted_again(living, monkeypatch):
     living.put("Node", node("b", 1))
     await living.census.take()
-    counted: list[str] = []
-    count = live_census.node_gpus
-    monkeypatch.setattr(
-        live_census, "node_gpus", lambda it, *more: counted.append(it.name) or count(it, *more)
-    )
+    count = Mock(side_effect=live_census.node_gpus)
+    monkeypatch.setattr(live_census, "node_gpus", count)
 
     living.put("Pod", pod("somebody", 1, on="b"))
     await living.census.take()
 
-    assert counted == ["b"]
+    assert [it.args[0].name for it in count.call_args_list] == ["b"]
 
 
-async def test_a_node_that_is_gone_is_forgotten(living: Living) -> None:
+async def test_a_node_that_is_gone_is_forgotten(living):
     await living.census.take()
 
     living.running.view.state.remove("Node", "", "a")
@@ -151,11 +127,11 @@ async def test_a_node_that_is_gone_is_forgotten(living: Living) -> None:
     assert not living.census._counted
 
 
-async def test_a_server_s_gpus_count_as_the_accelerator_of_its_node(living: Living) -> None:
+async def test_a_server_s_gpus_count_as_the_accelerator_of_its_node(living):
     for name, on in (("jupyter-ann", "a"), ("jupyter-bob", ""), ("not-the-hub-s", "a")):
         living.put("Pod", pod(name, 1, on=on, nodeSelector={}))
-    living.count("jupyter-ann")
-    living.count("jupyter-bob")
+    living.claim("jupyter-ann")
+    living.claim("jupyter-bob")
     await living.census.take()
 
     named = {
@@ -167,39 +143,30 @@ async def test_a_server_s_gpus_count_as_the_accelerator_of_its_node(living: Livi
     assert set(named.values()) == {"nvidia.com/gpu"}
 
 
-async def test_a_census_that_fails_is_tried_again(
-    living: Living, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_census_that_fails_is_tried_again(living, monkeypatch, caplog):
     monkeypatch.setattr(live_census, "_EVERY_SECONDS", 0.001)
-    take, again = living.census.take, asyncio.Event()
-    calls: list[None] = []
+    living.census.take = AsyncMock(side_effect=[ValueError("no"), asyncio.CancelledError])
 
-    async def failing() -> Census:
-        calls.append(None)
-        if len(calls) == 1:
-            raise ValueError("no")
-        again.set()
-        return await take()
-
-    monkeypatch.setattr(living.census, "take", failing)
-    task = asyncio.create_task(living.census.run())
-    await again.wait()
-    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await living.census.run()
 
     assert "Can't count GPUs right now" in caplog.text
 
 
-# What a scrape reads of it.
+@pytest.fixture
+def registry(living):
+    """What a scrape reads of it."""
+    made = CollectorRegistry()
+    Gauges(living.running, living.census, registry=made)
+    return made
 
 
-async def test_a_scrape_has_the_gpus_by_accelerator_and_state_and_no_names(living: Living) -> None:
-    registry = CollectorRegistry()
-    Gauges(living.running, living.census, registry=registry)
+async def test_a_scrape_has_the_gpus_by_accelerator_and_state_and_no_names(living, registry):
     living.put("Pod", pod("jupyter-ann-secret", 1, on="a"))
     living.claim("jupyter-ann-secret")
     await living.census.take()
 
-    def value(name: str, **labels: str) -> float | None:
+    def value(name, **labels):
         return registry.get_sample_value(f"jupyterhub_gpuspawner_{name}", labels)
 
     assert value("gpus", accelerator="a100", state="free") == 3
@@ -213,10 +180,8 @@ async def test_a_scrape_has_the_gpus_by_accelerator_and_state_and_no_names(livin
 
 
 async def test_a_cluster_with_ever_so_many_accelerators_has_a_bounded_number_of_series(
-    living: Living,
-) -> None:
-    registry = CollectorRegistry()
-    Gauges(living.running, living.census, registry=registry)
+    living, registry
+):
     many = [AcceleratorGpus(f"a{it}", "", 1, Held(free=1000 - it)) for it in range(200)]
     living.census.last = Census(accelerators=tuple(many))
 

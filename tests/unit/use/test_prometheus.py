@@ -1,11 +1,8 @@
 """DCGM exporter's metrics, as Prometheus answers, become the use of devices by pod."""
 
-from __future__ import annotations
-
 import json
 import math
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -14,9 +11,6 @@ from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler
 
 from gpuspawner.use.prometheus import ENGINE, UTILIZATION, Prometheus, UseUnknownError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ANN = {"pod": "jupyter-ann", "namespace": "hub", "UUID": "GPU-1"}
 EXPORTED = {"exported_pod": "jupyter-ann", "exported_namespace": "hub", "UUID": "GPU-1",
@@ -30,39 +24,40 @@ class Played:
     """A Prometheus that answers each kind of query with what a test says.
 
     Attributes:
-        samples: The labels and values by the function and the metric of a query.
+        prometheus: How the hub asks it.
+        samples: The labels and the value by the function and the metric of a query.
         status: Of its answers.
         also: What its answers say beside the data.
-        asked_by: The header with the name and the password of the last query.
+        login: The header with the name and the password of the last query.
     """
 
-    def __init__(self) -> None:
-        self.samples: dict[tuple[str, str], list[tuple[dict[str, str], object]]] = {}
-        self.status = 200
-        self.body: bytes | None = None
-        self.also: dict[str, object] = {}
-        self.queries: list[str] = []
-        self.asked_by = ""
+    def __init__(self, address):
+        self.address, self.prometheus = address, Prometheus(f"http://{address}")
+        self.samples, self.also, self.queries = {}, {}, []
+        self.status, self.body, self.login = 200, None, ""
 
-    def answer(self, query: str) -> bytes:
+    def answer(self, query):
         self.queries.append(query)
         if self.body is not None:
             return self.body
-        found: list[dict[str, Any]] = []
-        for (function, metric), samples in self.samples.items():
-            if function in query and metric in query:
-                found += [{"metric": it, "value": [AT, str(value)]} for it, value in samples]
+        found = [
+            {"metric": labels, "value": [AT, str(value)]}
+            for (function, metric), (labels, value) in self.samples.items()
+            if function in query and metric in query
+        ]
         data = {"resultType": "vector", "result": found}
         return json.dumps({"status": "success", "data": data, **self.also}).encode()
 
+    async def devices(self):
+        """Return what the hub reads of the devices of ann's server."""
+        return (await self.prometheus.window(3600)).devices.get(KEY)
+
 
 @pytest.fixture
-async def played() -> Iterator[tuple[Played, Prometheus]]:
-    playing = Played()
-
+async def played():
     class Query(RequestHandler):
-        def post(self) -> None:
-            playing.asked_by = self.request.headers.get("Authorization", "")
+        def post(self):
+            playing.login = self.request.headers.get("Authorization", "")
             query = parse_qs(self.request.body.decode())["query"][0]
             self.set_status(playing.status)
             self.finish(playing.answer(query))
@@ -70,85 +65,71 @@ async def played() -> Iterator[tuple[Played, Prometheus]]:
     server = HTTPServer(Application([("/api/v1/query", Query)]))
     socket, port = bind_unused_port()
     server.add_sockets([socket])
-    yield playing, Prometheus(f"http://127.0.0.1:{port}")
+    playing = Played(f"127.0.0.1:{port}")
+    yield playing
     server.stop()
     await server.close_all_connections()
 
 
 @pytest.mark.parametrize("labels", [ANN, EXPORTED], ids=["honoured labels", "exported labels"])
-async def test_a_device_is_its_pods_however_prometheus_scrapes(labels, played) -> None:
-    playing, prometheus = played
-    playing.samples = {
-        ("max_over_time", ENGINE): [(labels, 0.5)],
-        ("count_over_time", ENGINE): [(labels, 30)],
+async def test_a_device_is_its_pods_however_prometheus_scrapes(labels, played):
+    played.samples = {
+        ("max_over_time", ENGINE): (labels, 0.5),
+        ("count_over_time", ENGINE): (labels, 30),
     }
 
-    window = await prometheus.window(3600)
+    window = await played.prometheus.window(3600)
 
     (device,) = window.devices[KEY]
     assert (device.used, device.known) == (0.5, 0.5)
     assert (window.seconds, window.until) == (3600, AT)
 
 
-async def test_a_slice_is_a_device_and_utilization_says_nothing_of_it(played) -> None:
-    playing, prometheus = played
-    playing.samples = {
-        ("max_over_time", UTILIZATION): [(SLICE, 1.0)],
-        ("max_over_time", ENGINE): [(SLICE, 0.0)],
-        ("count_over_time", ENGINE): [(SLICE, 60)],
+@pytest.mark.parametrize(
+    ("labels", "name", "used"),
+    [(ANN, ("GPU-1", ""), 0.9), (SLICE, ("GPU-1", "3"), 0.0)],
+    ids=["a GPU is used if one metric says so", "of a slice, utilization says nothing"],
+)
+async def test_what_two_metrics_say_of_a_device(labels, name, used, played):
+    played.samples = {
+        ("max_over_time", UTILIZATION): (labels, 0.9),
+        ("max_over_time", ENGINE): (labels, 0.0),
+        ("count_over_time", ENGINE): (labels, 60),
     }
 
-    (device,) = (await prometheus.window(3600)).devices[KEY]
+    (device,) = await played.devices()
 
-    assert (device.name, device.used, device.known) == (("GPU-1", "3"), 0.0, 1.0)
-
-
-async def test_if_one_metric_says_that_a_gpu_is_used_it_is(played) -> None:
-    playing, prometheus = played
-    playing.samples = {
-        ("max_over_time", UTILIZATION): [(ANN, 0.9)],
-        ("max_over_time", ENGINE): [(ANN, 0.0)],
-        ("count_over_time", ENGINE): [(ANN, 60)],
-    }
-
-    (device,) = (await prometheus.window(3600)).devices[KEY]
-
-    assert device.used == 0.9
+    assert (device.name, device.used, device.known) == (name, used, 1.0)
 
 
 @pytest.mark.parametrize("value", ["NaN", math.nan, "what", ""])
-async def test_what_is_no_number_says_nothing(value: object, played) -> None:
-    playing, prometheus = played
-    playing.samples = {("max_over_time", ENGINE): [(ANN, value)]}
+async def test_what_is_no_number_says_nothing(value, played):
+    played.samples = {("max_over_time", ENGINE): (ANN, value)}
 
-    assert not (await prometheus.window(3600)).devices
+    assert not await played.devices()
 
 
 @pytest.mark.parametrize("value", ["+Inf", 1e300, 1.5])
-async def test_more_than_all_of_a_gpu_is_all_of_it(value: object, played) -> None:
-    playing, prometheus = played
-    playing.samples = {("max_over_time", ENGINE): [(ANN, value)]}
+async def test_more_than_all_of_a_gpu_is_all_of_it(value, played):
+    played.samples = {("max_over_time", ENGINE): (ANN, value)}
 
-    (device,) = (await prometheus.window(3600)).devices[KEY]
+    (device,) = await played.devices()
 
     assert device.used == 1
 
 
-async def test_gpus_without_a_pod_are_nobodys(played) -> None:
-    playing, prometheus = played
-    playing.samples = {("max_over_time", ENGINE): [({"UUID": "GPU-9", "pod": ""}, 0.0)]}
+async def test_gpus_without_a_pod_are_nobodys(played):
+    played.samples = {("max_over_time", ENGINE): ({"UUID": "GPU-9", "pod": ""}, 0.0)}
 
-    assert not (await prometheus.window(3600)).devices
+    assert not (await played.prometheus.window(3600)).devices
 
 
-async def test_a_window_is_looked_at_in_steps_of_at_least_five_seconds(played) -> None:
-    playing, prometheus = played
+async def test_a_window_is_looked_at_in_steps_of_at_least_five_seconds(played):
+    await played.prometheus.window(60)
+    await played.prometheus.window(7200)
 
-    await prometheus.window(60)
-    await prometheus.window(7200)
-
-    assert any("[60s:5s]" in it for it in playing.queries)
-    assert any("[7200s:120s]" in it for it in playing.queries)
+    assert any("[60s:5s]" in it for it in played.queries)
+    assert any("[7200s:120s]" in it for it in played.queries)
 
 
 @pytest.mark.parametrize(
@@ -159,13 +140,12 @@ async def test_a_window_is_looked_at_in_steps_of_at_least_five_seconds(played) -
     ],
     ids=["Prometheus and Thanos", "VictoriaMetrics"],
 )
-async def test_an_answer_that_calls_itself_incomplete_is_not_known(also, played) -> None:
-    playing, prometheus = played
-    playing.samples = {("_over_time", ENGINE): [(ANN, 0.0)]}
-    playing.also = also
+async def test_an_answer_that_calls_itself_incomplete_is_not_known(also, played):
+    played.samples = {("_over_time", ENGINE): (ANN, 0.0)}
+    played.also = also
 
     with pytest.raises(UseUnknownError, match=r"127\.0\.0\.1.*incomplete"):
-        await prometheus.window(3600)
+        await played.devices()
 
 
 @pytest.mark.parametrize(
@@ -173,25 +153,23 @@ async def test_an_answer_that_calls_itself_incomplete_is_not_known(also, played)
     [{"infos": ["PromQL info: metric might not be a counter"]}, {"warnings": []},
      {"warnings": None}, {"isPartial": False}],
 )  # fmt: skip
-async def test_an_answer_with_notes_only_is_complete(also, played) -> None:
-    playing, prometheus = played
-    playing.samples = {("max_over_time", ENGINE): [(ANN, 0.5)]}
-    playing.also = also
+async def test_an_answer_with_notes_only_is_complete(also, played):
+    played.samples = {("max_over_time", ENGINE): (ANN, 0.5)}
+    played.also = also
 
-    assert (await prometheus.window(3600)).devices[KEY]
+    assert await played.devices()
 
 
-async def test_only_series_with_the_given_labels_are_asked_for(played) -> None:
+async def test_only_series_with_the_given_labels_are_asked_for(played):
     """Another cluster may have a pod of the same namespace and name."""
-    playing, prometheus = played
     labels = {"cluster": "prod", "site": '"}\\\né😀'}
 
-    await Prometheus(prometheus._address, labels).window(3600)
+    await Prometheus(f"http://{played.address}", labels).window(3600)
 
     named = r"""{cluster="prod",site="\"}\\\né😀"}"""
     selected = (f"{ENGINE}{named}[", f"{ENGINE}{named} >", f"{UTILIZATION}{named}[",
                 f"{UTILIZATION}{named} >")  # fmt: skip
-    assert [it in query for it, query in zip(selected, playing.queries, strict=True)] == 4 * [True]
+    assert [it in query for it, query in zip(selected, played.queries, strict=True)] == 4 * [True]
 
 
 @pytest.mark.parametrize(
@@ -206,20 +184,14 @@ async def test_only_series_with_the_given_labels_are_asked_for(played) -> None:
         pytest.param(b'{"more": ' + b"[" * 20_000, id="deep"),
     ],
 )
-async def test_an_answer_that_nobody_can_read_is_not_known(body: bytes, played) -> None:
-    playing, prometheus = played
-    playing.body = body
+async def test_an_answer_that_nobody_can_read_is_not_known(body, played):
+    played.body = body
 
     with pytest.raises(UseUnknownError, match=r"127\.0\.0\.1"):
-        await prometheus.window(3600)
+        await played.devices()
 
 
-async def test_an_error_or_no_answer_is_not_known(played) -> None:
-    playing, prometheus = played
-    playing.status = 503
-    with pytest.raises(UseUnknownError, match="503"):
-        await prometheus.window(3600)
-
+async def test_no_answer_is_not_known():
     with pytest.raises(UseUnknownError):
         await Prometheus("http://127.0.0.1:1").window(3600)
 
@@ -228,23 +200,16 @@ async def test_an_error_or_no_answer_is_not_known(played) -> None:
     ("written", "sent"),
     [("hub:a%2Fb%40", b"hub:a/b@"), ("hub%40x", b"hub@x:"), ("hub:", b"hub:")],
 )
-async def test_a_name_and_a_password_are_sent_as_they_are(
-    written: str, sent: bytes, played
-) -> None:
-    playing, prometheus = played
-    named = Prometheus(prometheus._address.replace("//", f"//{written}@"))
+async def test_a_name_and_a_password_are_sent_as_they_are(written, sent, played):
+    await Prometheus(f"http://{written}@{played.address}").window(60)
 
-    await named.window(60)
-
-    assert b64decode(playing.asked_by.removeprefix("Basic ")) == sent
+    assert b64decode(played.login.removeprefix("Basic ")) == sent
 
 
-async def test_a_password_in_the_address_is_in_no_log(played) -> None:
-    playing, prometheus = played
-    playing.status = 401
-    named = Prometheus(prometheus._address.replace("//", "//hub:secret@"))
+async def test_an_error_is_not_known_and_a_password_in_the_address_is_in_no_log(played):
+    played.status = 401
 
     with pytest.raises(UseUnknownError, match="401") as caught:
-        await named.window(3600)
+        await Prometheus(f"http://hub:secret@{played.address}").window(3600)
 
     assert "secret" not in str(caught.value)

@@ -1,63 +1,47 @@
 """The record notes each fact once, whatever the hub repeats."""
 
-from __future__ import annotations
-
 import asyncio
 from time import process_time
 
-import pytest
-
-from gpuspawner.troubles.facts import Fact
 from gpuspawner.use import record as record_module
 from gpuspawner.use.record import Record
 from tests.unit.use.facts import fact
 
 
-def told(record: Record) -> list[tuple[str, str]]:
+def noted(*facts, readers=()):
+    record = Record(readers)
+    for it in facts:
+        record.note(it)
+    return record
+
+
+def told(record):
     return [(it.happened.value, it.reason) for it in record.facts]
 
 
-def test_a_server_ends_once_however_often_the_hub_clears_its_state() -> None:
-    record = Record()
+def test_a_server_ends_once_however_often_the_hub_clears_its_state():
+    end = fact("ended", reason="stopped")
 
-    for happened in ("granted", "started", "ended", "ended"):
-        record.note(fact(happened, reason="stopped" if happened == "ended" else ""))
+    record = noted(fact("granted"), fact("started"), end, end)
 
     assert told(record) == [("granted", ""), ("started", ""), ("ended", "stopped")]
 
 
-def test_what_never_began_does_not_end() -> None:
-    record = Record()
-
-    record.note(fact("ended", reason="not-started"))
-
-    assert not record.facts
-
-
-def test_the_end_says_what_the_server_had_and_for_how_long() -> None:
-    record = Record()
-    record.note(fact("granted", 100.0, accelerator="a100", gpus=2))
-    record.note(fact("started", 130.0, node="n1"))
-
-    record.note(fact("ended", 400.0, reason="out-of-memory"))
+def test_the_end_says_what_the_server_had_and_for_how_long():
+    had = fact("granted", 100.0, accelerator="a100", gpus=2)
+    record = noted(had, fact("started", 130.0), fact("ended", 400.0, reason="out-of-memory"))
 
     end = record.facts[-1]
     assert (end.accelerator, end.gpus, end.seconds) == ("a100", 2, 300.0)
 
 
-def test_a_clock_that_is_set_back_makes_no_negative_time() -> None:
-    record = Record()
-    record.note(fact("granted", 100.0))
-
-    record.note(fact("ended", 40.0))
-
-    assert record.facts[-1].seconds == 0
+def test_a_clock_that_is_set_back_makes_no_negative_time():
+    assert noted(fact("granted", 100.0), fact("ended", 40.0)).facts[-1].seconds == 0
 
 
-def test_a_server_that_a_restarted_hub_finds_running_has_not_started_again() -> None:
+def test_a_server_that_a_restarted_hub_finds_running_has_not_started_again():
     before = [fact("granted", 1.0), fact("started", 2.0, phases={"scheduled": 1.0})]
-    record = Record()
-    record.note(fact("started", 10.0))  # the hub takes it as up before the files are read
+    record = noted(fact("started", 10.0))  # the hub takes it as up before the files are read
 
     record.restore(before)
     record.note(fact("ended", 11.0))
@@ -66,14 +50,11 @@ def test_a_server_that_a_restarted_hub_finds_running_has_not_started_again() -> 
     assert record.facts[-1].seconds == 10
 
 
-async def test_an_end_that_is_noted_before_the_files_are_read_is_that_of_an_earlier_server() -> (
-    None
-):
-    heard: list[Fact] = []
-    record = Record([heard.append])
-    record.note(fact("refused", 5.0, "bob"))
-    record.note(fact("ended", 10.0, reason="deleted"))  # a restarted hub finds its pod gone
-    record.note(fact("granted", 11.0))
+async def test_an_end_that_is_noted_before_the_files_are_read_is_that_of_an_earlier_server():
+    heard = []
+    end = fact("ended", 10.0, reason="deleted")  # a restarted hub finds its pod gone
+    facts = fact("refused", 5.0, "bob"), end, fact("granted", 11.0)
+    record = noted(*facts, readers=[heard.append])
 
     earlier = [fact("granted", 1.0, accelerator="a100", gpus=2), fact("started", 2.0)]
     await record.tell(record.restore(earlier))
@@ -89,10 +70,9 @@ async def test_an_end_that_is_noted_before_the_files_are_read_is_that_of_an_earl
     assert record.open["ann", ""].at == 11
 
 
-async def test_an_end_is_noted_once_if_an_earlier_hub_has_noted_it_too() -> None:
-    heard: list[Fact] = []
-    record = Record([heard.append])
-    record.note(fact("ended", 10.0))
+async def test_an_end_is_noted_once_if_an_earlier_hub_has_noted_it_too():
+    heard = []
+    record = noted(fact("ended", 10.0), readers=[heard.append])
 
     earlier = [fact("granted", 1.0), fact("ended", 9.0, reason="stopped")]
     await record.tell(record.restore(earlier))
@@ -102,10 +82,8 @@ async def test_an_end_is_noted_once_if_an_earlier_hub_has_noted_it_too() -> None
     assert not heard
 
 
-def test_early_facts_stay_in_their_order_if_a_clock_is_set_back() -> None:
-    record = Record()
-    for happened, at in ("granted", 100.0), ("started", 40.0), ("ended", 41.0):
-        record.note(fact(happened, at))
+def test_early_facts_stay_in_their_order_if_a_clock_is_set_back():
+    record = noted(fact("granted", 100.0), fact("started", 40.0), fact("ended", 41.0))
 
     record.restore([])
 
@@ -113,10 +91,9 @@ def test_early_facts_stay_in_their_order_if_a_clock_is_set_back() -> None:
     assert not record.open
 
 
-def test_the_early_ends_of_all_servers_do_not_hold_the_hub_up() -> None:
-    record, everybody = Record(), [f"user-{number}" for number in range(5000)]
-    for user in everybody:
-        record.note(fact("ended", reason="deleted", user=user))
+def test_the_early_ends_of_all_servers_do_not_hold_the_hub_up():
+    everybody = [f"user-{number}" for number in range(5000)]
+    record = noted(*(fact("ended", reason="deleted", user=it) for it in everybody))
     earlier = [fact(it, user=user) for user in everybody for it in ("granted", *["idle"] * 9)]
 
     began = process_time()
@@ -126,31 +103,25 @@ def test_the_early_ends_of_all_servers_do_not_hold_the_hub_up() -> None:
     assert not record.open
 
 
-def test_a_server_of_a_hub_with_no_earlier_record_is_open_from_its_first_fact() -> None:
-    record = Record()
-
-    record.note(fact("started", 10.0))
-
-    assert record.open["ann", ""].at == 10
+def test_a_server_of_a_hub_with_no_earlier_record_is_open_from_its_first_fact():
+    assert noted(fact("started", 10.0)).open["ann", ""].at == 10
 
 
-def test_a_reader_that_fails_keeps_nothing_from_the_others() -> None:
+def test_a_reader_that_fails_keeps_nothing_from_the_others():
     heard = []
 
-    def fails(_: object) -> None:
+    def fails(_):
         raise RuntimeError("broken")
 
-    record = Record([fails, heard.append])
-    record.note(fact("granted"))
+    noted(fact("granted"), readers=[fails, heard.append])
 
     assert [it.happened for it in heard] == ["granted"]
 
 
-async def test_early_ends_are_told_in_turns_with_other_work() -> None:
-    heard: list[Fact] = []
-    record, everybody = Record([heard.append]), [f"user-{number}" for number in range(100)]
-    for user in everybody:
-        record.note(fact("ended", reason="deleted", user=user))
+async def test_early_ends_are_told_in_turns_with_other_work():
+    heard = []
+    everybody = [f"user-{number}" for number in range(100)]
+    record = noted(*(fact("ended", user=it) for it in everybody), readers=[heard.append])
     earlier = [fact("granted", user=user) for user in everybody]
 
     telling = asyncio.create_task(record.tell(record.restore(earlier)))
@@ -163,12 +134,10 @@ async def test_early_ends_are_told_in_turns_with_other_work() -> None:
     assert len(set(counts)) >= 100
 
 
-async def test_the_end_of_an_earlier_server_is_told_before_its_next_start() -> None:
-    heard: list[Fact] = []
-    record = Record([heard.append])
-    for user in ("ann", "bob", "eve"):
-        record.note(fact("ended", 10.0, user, reason="deleted"))
-    earlier = [fact("granted", 1.0, user) for user in ("ann", "bob", "eve")]
+async def test_the_end_of_an_earlier_server_is_told_before_its_next_start():
+    heard, users = [], ("ann", "bob", "eve")
+    record = noted(*(fact("ended", 10.0, it) for it in users), readers=[heard.append])
+    earlier = [fact("granted", 1.0, user) for user in users]
 
     telling = asyncio.create_task(record.tell(record.restore(earlier)))
     await asyncio.sleep(0)
@@ -182,51 +151,35 @@ async def test_the_end_of_an_earlier_server_is_told_before_its_next_start() -> N
     ]
 
 
-async def test_what_was_kept_is_not_told_again() -> None:
-    heard = []
-    record = Record([heard.append])
-
-    await record.tell(record.restore([fact("granted", 1.0)]))
-
-    assert not heard
-    assert len(record.facts) == 1
-
-
-def test_refusals_of_the_last_day_are_counted_by_reason() -> None:
-    record, last = Record(), 1_000_000.0
-    record.note(fact("refused", last - 87_000, reason="busy"))
-    record.note(fact("refused", last - 86_000, reason="busy"))
-    record.note(fact("refused", last - 2, reason="limit"))
-    record.note(fact("granted", last - 1))
-    record.note(fact("refused", last, reason="busy"))
+def test_refusals_of_the_last_day_are_counted_by_reason():
+    last = 1_000_000.0
+    refused = (87_000, "busy"), (86_000, "busy"), (2, "limit"), (0, "busy")
+    record = noted(*(fact("refused", last - ago, reason=it) for ago, it in refused))
+    record.note(fact("granted", last))
 
     assert record.refusals.by_reason(last) == (("busy", 2), ("limit", 1))
     assert record.refusals.by_reason(last + 86_399) == (("busy", 1),)
 
 
-def test_refusals_of_the_last_day_are_counted_also_after_a_clock_was_ahead() -> None:
-    record = Record()
-    for at in (1_000_000.0, 9_000_000.0, 1_000_001.0):
-        record.note(fact("refused", at, reason="busy"))
+def test_refusals_of_the_last_day_are_counted_also_after_a_clock_was_ahead():
+    times = 1_000_000.0, 9_000_000.0, 1_000_001.0
+    record = noted(*(fact("refused", it, reason="busy") for it in times))
 
     assert record.refusals.by_reason(1_000_002.0) == (("busy", 2),)
     assert record.refusals.by_reason(1_200_000.0) == ()
 
 
-def test_refusals_that_an_earlier_hub_has_kept_count_once() -> None:
-    record = Record()
-    record.note(fact("refused", 1_000.0, reason="busy"))
+def test_refusals_that_an_earlier_hub_has_kept_count_once():
+    record = noted(fact("refused", 1_000.0, reason="busy"))
 
     record.restore([fact("refused", 900.0, reason="limit")])
 
     assert record.refusals.by_reason(1_000.0) == (("limit", 1), ("busy", 1))
 
 
-def test_no_more_refusals_are_counted_than_facts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_refusals_are_counted_than_facts_are_kept(monkeypatch):
     monkeypatch.setattr(record_module, "MOST_FACTS", 2)
-    record = Record()
 
-    for reason in ("busy", "limit", "limit"):
-        record.note(fact("refused", reason=reason))
+    record = noted(*(fact("refused", reason=it) for it in ("busy", "limit", "limit")))
 
     assert record.refusals.by_reason(1_000_000.0) == (("limit", 2),)

@@ -1,10 +1,7 @@
 """Files keep facts for some days, survive a torn line, and forget a user."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
-import logging
 import os
 import resource
 import threading
@@ -12,7 +9,6 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,36 +17,45 @@ from gpuspawner.use.record_files import FactFiles, Writer
 from tests.unit.makers.file_database import until
 from tests.unit.use.facts import fact
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 DAY = 24 * 3600.0
 
 
-def kept(directory: Path, days: int = 30) -> list[str]:
+@pytest.fixture
+def writing(tmp_path):
+    return FactFiles(tmp_path, 30)
+
+
+def granted(*users, ago=0.0):
+    return [fact("granted", time.time() - ago, it) for it in users]
+
+
+def kept(directory, days=30):
     return [it.user for it in FactFiles(directory, days).read(1000)]
 
 
-def test_what_is_written_is_read_in_order_over_days(tmp_path: Path) -> None:
+def files(directory):
+    return sorted(directory.glob("*.jsonl"))
+
+
+def test_what_is_written_is_read_in_order_over_days(writing, tmp_path):
     now = time.time()
     stored = [
         fact("granted", now - DAY, "ann", accelerator="a100", gpus=1),
         fact("started", now, "bob", phases={"scheduled": 0.25}),
     ]
 
-    FactFiles(tmp_path, 30).append(stored[::-1])
+    writing.append(stored[::-1])
 
     assert FactFiles(tmp_path, 30).read(1000) == stored
-    assert len(list(tmp_path.glob("*.jsonl"))) == 2
+    assert len(files(tmp_path)) == 2
 
 
-def test_a_torn_last_line_loses_only_itself(tmp_path: Path) -> None:
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now, "ann"), fact("granted", now, "bob")])
-    (file,) = tmp_path.glob("*.jsonl")
+def test_a_torn_last_line_loses_only_itself(writing, tmp_path):
+    writing.append(granted("ann", "bob"))
+    (file,) = files(tmp_path)
     file.write_bytes(file.read_bytes()[:-9])
 
-    writing.append([fact("granted", now, "eve")])
+    writing.append(granted("eve"))
 
     assert kept(tmp_path) == ["ann", "eve"]
 
@@ -65,10 +70,9 @@ def test_a_torn_last_line_loses_only_itself(tmp_path: Path) -> None:
         pytest.param(b'{"more": ' + b"[" * 20_000 + b"\n", id="deep"),
     ],
 )
-def test_lines_that_nobody_can_read_are_left_out(line: bytes, tmp_path: Path) -> None:
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now, "ann")])
-    (file,) = tmp_path.glob("*.jsonl")
+def test_lines_that_nobody_can_read_are_left_out(line, writing, tmp_path):
+    writing.append(granted("ann"))
+    (file,) = files(tmp_path)
     file.write_bytes(line + file.read_bytes() if line.endswith(b"\n") else file.read_bytes() + line)
 
     assert kept(tmp_path) == ["ann"]
@@ -79,7 +83,7 @@ _NOBODY = 65534
 
 
 @contextmanager
-def closed(directory: Path) -> Iterator[None]:
+def closed(directory):
     """Keep this process out of a directory, also if it runs as root."""
     user = os.geteuid()
     directory.chmod(0)
@@ -93,10 +97,10 @@ def closed(directory: Path) -> Iterator[None]:
 
 
 @pytest.mark.each_python
-def test_a_directory_that_may_not_be_read_is_not_taken_for_an_empty_one() -> None:
+def test_a_directory_that_may_not_be_read_is_not_taken_for_an_empty_one():
     with TemporaryDirectory() as made:  # unlike pytest's, it is in a folder of everybody's
         directory = Path(made)
-        FactFiles(directory, 30).append([fact("granted", time.time(), "ann")])
+        FactFiles(directory, 30).append(granted("ann"))
 
         with closed(directory), pytest.raises(PermissionError):
             kept(directory)
@@ -105,33 +109,28 @@ def test_a_directory_that_may_not_be_read_is_not_taken_for_an_empty_one() -> Non
         assert kept(directory / "none") == []
 
 
-def test_files_that_are_too_old_go_when_a_new_day_begins(tmp_path: Path) -> None:
-    now = time.time()
-    FactFiles(tmp_path, 30).append([fact("granted", now - 40 * DAY, "old")])
-    FactFiles(tmp_path, 30).append([fact("granted", now, "new")])
+def test_files_that_are_too_old_go_when_a_new_day_begins(writing, tmp_path):
+    writing.append(granted("old", ago=40 * DAY))
+    writing.append(granted("new"))
 
     assert kept(tmp_path) == ["new"]
-    assert len(list(tmp_path.glob("*.jsonl"))) == 1
+    assert len(files(tmp_path)) == 1
 
 
-def test_a_user_is_forgotten_in_all_files_and_nobody_else(tmp_path: Path) -> None:
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now - DAY, "ann"), fact("granted", now, "ann")])
-    writing.append([fact("refused", now, "bob", reason="ann")])
+def test_a_user_is_forgotten_in_all_files_and_nobody_else(writing, tmp_path):
+    writing.append(granted("ann", ago=DAY) + granted("ann"))
+    writing.append([fact("refused", time.time(), "bob", reason="ann")])
 
     assert writing.forget("ann") == 2
 
     assert kept(tmp_path) == ["bob"]
 
 
-def test_a_torn_line_of_a_user_goes_with_the_others_though_nobody_can_read_it(
-    tmp_path: Path,
-) -> None:
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now, "bob"), fact("granted", now, "ann")])
-    (file,) = tmp_path.glob("*.jsonl")
+def test_a_torn_line_of_a_user_goes_with_the_others_though_nobody_can_read_it(writing, tmp_path):
+    writing.append(granted("bob", "ann"))
+    (file,) = files(tmp_path)
     file.write_bytes(file.read_bytes()[:-3])
-    writing.append([fact("granted", now, "ann"), fact("granted", now, "bob")])
+    writing.append(granted("ann", "bob"))
 
     assert writing.forget("ann") == 1
 
@@ -139,10 +138,9 @@ def test_a_torn_line_of_a_user_goes_with_the_others_though_nobody_can_read_it(
     assert kept(tmp_path) == ["bob", "bob"]
 
 
-def test_what_a_newer_version_has_noted_of_others_is_not_forgotten(tmp_path: Path) -> None:
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now, "ann")])
-    (file,) = tmp_path.glob("*.jsonl")
+def test_what_a_newer_version_has_noted_of_others_is_not_forgotten(writing, tmp_path):
+    writing.append(granted("ann"))
+    (file,) = files(tmp_path)
     newer = b'{"happened":"moved","at":"today","user":"%s"}\n'
     file.write_bytes(file.read_bytes() + newer % b"bob" + newer % b"ann")
 
@@ -151,10 +149,9 @@ def test_what_a_newer_version_has_noted_of_others_is_not_forgotten(tmp_path: Pat
     assert file.read_bytes() == newer % b"bob"
 
 
-def test_forgetting_that_is_cut_leaves_no_copy_and_can_be_repeated(tmp_path: Path) -> None:
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now, "ann"), *(200 * [fact("granted", now, "bob")])])
-    (file,) = tmp_path.glob("*.jsonl")
+def test_forgetting_that_is_cut_leaves_no_copy_and_can_be_repeated(writing, tmp_path):
+    writing.append(granted("ann", *200 * ["bob"]))
+    (file,) = files(tmp_path)
     with files_of_at_most(4096), pytest.raises(OSError, match="File too large"):
         writing.forget("ann")
 
@@ -166,7 +163,7 @@ def test_forgetting_that_is_cut_leaves_no_copy_and_can_be_repeated(tmp_path: Pat
 
 
 @contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
+def files_of_at_most(size):
     """Let this process write no byte beyond so many of a file."""
     before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -176,37 +173,35 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
 
 
-def test_whoever_forgets_a_user_the_files_stay_those_of_the_hub(tmp_path: Path) -> None:
+def whose(file):
+    its = file.stat()
+    return its.st_uid, its.st_gid, its.st_mode
+
+
+def test_whoever_forgets_a_user_the_files_stay_those_of_the_hub(writing, tmp_path):
     """An administrator may be root, and the hub isn't."""
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now, "ann"), fact("granted", now, "bob")])
-    (file,) = tmp_path.glob("*.jsonl")
+    writing.append(granted("ann", "bob"))
+    (file,) = files(tmp_path)
     if os.geteuid() == 0:
         os.chown(file, _NOBODY, _NOBODY)
     file.chmod(0o640)
-    before = file.stat()
+    before = whose(file)
 
     writing.forget("ann")
 
-    after = file.stat()
-    assert (after.st_uid, after.st_gid, after.st_mode) == (
-        before.st_uid, before.st_gid, before.st_mode
-    )  # fmt: skip
+    assert whose(file) == before
     assert kept(tmp_path) == ["bob"]
 
 
-def test_where_nothing_is_kept_forgetting_makes_no_files(tmp_path: Path) -> None:
-    assert FactFiles(tmp_path, 30).forget("ann") == 0
+def test_where_nothing_is_kept_forgetting_makes_no_files(writing, tmp_path):
+    assert writing.forget("ann") == 0
 
     assert not list(tmp_path.iterdir())  # a lock of root's would shut the hub out
 
 
-def test_a_file_that_can_not_be_read_costs_only_itself_and_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now - DAY, "ann"), fact("granted", now, "bob")])
-    first, last = sorted(tmp_path.glob("*.jsonl"))
+def test_a_file_that_can_not_be_read_costs_only_itself_and_is_named(writing, tmp_path, caplog):
+    writing.append(granted("ann", ago=DAY) + granted("bob"))
+    first, last = files(tmp_path)
     last.unlink()
     last.mkdir()
 
@@ -215,58 +210,40 @@ def test_a_file_that_can_not_be_read_costs_only_itself_and_is_named(
     assert str(first) not in caplog.text
 
 
-def test_the_newest_days_are_enough(tmp_path: Path) -> None:
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now - DAY, "old"), fact("granted", now, "new")])
+def test_the_newest_days_are_enough(writing):
+    writing.append(granted("old", ago=DAY) + granted("new"))
 
     assert [it.user for it in writing.read(1)] == ["new"]
 
 
-def test_a_full_day_keeps_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_day_keeps_no_more_and_nothing_from_the_next(writing, tmp_path, monkeypatch):
     monkeypatch.setattr(record_files, "_MOST_BYTES", 100)
-    writing, now = FactFiles(tmp_path, 30), time.time()
+    writing.append(granted("ann", ago=DAY))
 
-    writing.append([fact("granted", now, "ann")])
-    for user in ("bob", "eve"):
+    for facts in granted("bob", ago=DAY) + granted("eve"), granted("tom", ago=DAY):
         with pytest.raises(OSError, match="is full"):  # the writer logs it once, not each second
-            writing.append([fact("granted", now, user)])
-
-    assert kept(tmp_path) == ["ann"]
-
-
-def test_a_full_day_keeps_nothing_from_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(record_files, "_MOST_BYTES", 100)
-    writing, now = FactFiles(tmp_path, 30), time.time()
-    writing.append([fact("granted", now - 86_400, "ann")])
-
-    with pytest.raises(OSError, match="is full"):
-        writing.append([fact("granted", now - 86_400, "bob"), fact("granted", now, "eve")])
+            writing.append(facts)
 
     assert kept(tmp_path) == ["ann", "eve"]
 
 
-def test_the_oldest_files_go_before_all_together_take_more_than_their_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_oldest_files_go_before_all_take_more_than_their_room(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(record_files, "_MOST_BYTES", 100)
     monkeypatch.setattr(record_files, "_MOST_OF_ALL", 250)
-    writing, now = FactFiles(tmp_path, 366), time.time()
 
     for ago in range(6, -1, -1):
-        writing.append([fact("granted", now - ago * DAY, f"user-{ago}")])
+        FactFiles(tmp_path, 366).append(granted(f"user-{ago}", ago=ago * DAY))
 
-        assert sum(it.stat().st_size for it in tmp_path.glob("*.jsonl")) <= 250
+        assert sum(it.stat().st_size for it in files(tmp_path)) <= 250
 
     assert kept(tmp_path, 366) == ["user-2", "user-1", "user-0"]
     assert caplog.text.count("facts-") == 4
 
 
-def test_the_facts_since_a_time_are_read_from_the_files_of_these_days_only(tmp_path: Path) -> None:
-    writing, now = FactFiles(tmp_path, 30), time.time()
+def test_the_facts_since_a_time_are_read_from_the_files_of_these_days_only(writing, tmp_path):
+    now = time.time()
     writing.append([fact("granted", now - ago * DAY, f"user-{ago}") for ago in (3, 2, 1, 0)])
-    first = min(tmp_path.glob("*.jsonl"))
+    first = files(tmp_path)[0]
     first.unlink()
     first.mkdir()
 
@@ -275,93 +252,77 @@ def test_the_facts_since_a_time_are_read_from_the_files_of_these_days_only(tmp_p
         list(writing.since(now - 3 * DAY))
 
 
-def test_only_the_hub_can_read_them(tmp_path: Path) -> None:
-    FactFiles(tmp_path / "use", 30).append([fact("granted", time.time())])
-    FactFiles(tmp_path / "use", 30).append([fact("granted", time.time(), "bob")])
+def test_only_the_hub_can_read_them(tmp_path):
+    writing = FactFiles(tmp_path / "use", 30)
+    writing.append(granted("ann", "bob"))
 
-    (file,) = (tmp_path / "use").glob("*.jsonl")
+    (file,) = files(tmp_path / "use")
     assert file.stat().st_mode & 0o077 == 0
-    assert FactFiles(tmp_path / "use", 30).forget("bob") == 1
+    assert writing.forget("bob") == 1
     assert file.stat().st_mode & 0o077 == 0
     assert (tmp_path / "use").stat().st_mode & 0o077 == 0
 
 
-async def test_what_waits_is_written_when_the_hub_ends(tmp_path: Path) -> None:
-    writer = Writer(FactFiles(tmp_path, 30))
+async def test_what_waits_is_written_when_the_hub_ends(writing, tmp_path):
+    writer = Writer(writing)
     running = asyncio.create_task(writer.run())
     await asyncio.sleep(0)
-    writer.write(fact("granted", time.time(), "ann"))
+    writer.write(*granted("ann"))
 
     running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    await asyncio.wait({running})
     writer.finish()
 
     assert kept(tmp_path) == ["ann"]
 
 
 async def test_a_disk_that_hangs_holds_up_neither_the_hub_nor_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    writing, tmp_path, monkeypatch
+):
     monkeypatch.setattr(record_files, "_LAST_SECONDS", 0.01)
-    writer = Writer(FactFiles(tmp_path, 30))
+    writer = Writer(writing)
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        writing = asyncio.create_task(writer.run())
+        running = asyncio.create_task(writer.run())
         await asyncio.sleep(0)
-        writer.write(fact("granted", time.time(), "ann"))
+        writer.write(*granted("ann"))
 
-        writing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await writing
+        running.cancel()
+        await asyncio.wait({running})
         writer.finish()
 
         assert not kept(tmp_path)
 
 
-def test_a_directory_that_can_not_be_written_is_named_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").write_text("")
-    writer = Writer(FactFiles(tmp_path / "file", 30))
-
-    with caplog.at_level(logging.WARNING, "gpuspawner"):
-        writer._append([fact("granted")])
-        writer._append([fact("granted")])
-
-    assert [it.getMessage() for it in caplog.records if "gpu_use.directory" in it.getMessage()] == [
-        caplog.records[0].getMessage()
-    ]
-
-
 @pytest.mark.parametrize("has_threads", [True, False])
-async def test_facts_are_written_after_any_failure_which_is_logged(
-    has_threads: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_facts_are_written_after_any_failures_of_which_the_first_is_logged(
+    has_threads, writing, tmp_path, monkeypatch, caplog
+):
     monkeypatch.setattr(record_files, "_SECONDS", 0.01)
-    writer = Writer(FactFiles(tmp_path, 30))
+    writer = Writer(writing)
     with monkeypatch.context() as patch:
         if not has_threads:
             patch.setattr(threading.Thread, "start", no_thread)
-        writer.write(fact("granted", time.time(), "half a pair: \ud800"))
+        writer.write(*granted("half a pair: \ud800"))
         running = asyncio.create_task(writer.run())
         await until(lambda: "gpu_use.directory" in caplog.text)
-    writer.write(fact("granted", time.time(), "ann"))
+        writer.write(*granted("the other half: \udc00"))
+        await until(lambda: not writer._waiting)
+    writer.write(*granted("ann"))
     try:
         await until(lambda: kept(tmp_path) == ["ann"])
     finally:
         running.cancel()
         await asyncio.wait({running})
 
+    assert caplog.text.count("gpu_use.directory") == 1
+
 
 def test_a_hub_that_ends_without_threads_logs_that_facts_are_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    writer = Writer(FactFiles(tmp_path, 30))
-    writer.write(fact("granted", time.time(), "ann"))
+    writing, monkeypatch, caplog
+):
+    writer = Writer(writing)
+    writer.write(*granted("ann"))
     monkeypatch.setattr(threading.Thread, "start", no_thread)
 
     writer.finish()
@@ -369,5 +330,5 @@ def test_a_hub_that_ends_without_threads_logs_that_facts_are_not_written(
     assert "gpu_use.directory" in caplog.text
 
 
-def no_thread(_: object) -> None:
+def no_thread(_):
     raise RuntimeError("can't start new thread")
