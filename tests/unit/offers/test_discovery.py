@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.kube.objects import convert
 from gpuspawner.offers.discovery import discover
 from gpuspawner.offers.shapes import thaw
-from gpuspawner.scheduling.node_affinity import node_choice
+from gpuspawner.scheduling.node_affinity import node_choice, selecting
 from gpuspawner.scheduling.state import ClusterState
 
 GFD = "nvidia.com/gpu.product"
 GKE = "cloud.google.com/gke-accelerator"
+KARPENTER = "karpenter.k8s.aws/instance"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 PRESENT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
 
@@ -23,36 +24,64 @@ def node(name, labels, gpus, taints=(), capacity=None):
     }
 
 
+def gpus(name, labels, amount="1", **more):
+    return node(name, labels, {"nvidia.com/gpu": amount}, **more)
+
+
+def discovered(*nodes, classes=()):
+    return discover(ClusterState.from_objects(nodes=nodes, pods=[]), classes)
+
+
 def found(*nodes):
-    return discover(ClusterState.from_objects(nodes=list(nodes), pods=[])).accelerators
+    return discovered(*nodes).accelerators
+
+
+NVIDIA = "nvidia.com/gpu"
+TPU = {
+    "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+    "cloud.google.com/gke-tpu-topology": "2x4",
+}
 
 
 @pytest.mark.parametrize(
-    ("label", "value", "key", "name"),
+    ("labels", "resource", "key", "name"),
     [
-        (GFD, "NVIDIA-A100-80GB-PCIe", "a100-80gb-pcie", "NVIDIA A100 80 GB PCIe"),
-        (GFD, "Tesla-T4", "tesla-t4", "NVIDIA Tesla T4"),
+        ({GFD: "NVIDIA-A100-80GB-PCIe"}, NVIDIA, "a100-80gb-pcie", "NVIDIA A100 80 GB PCIe"),
+        ({GFD: "Tesla-T4"}, NVIDIA, "tesla-t4", "NVIDIA Tesla T4"),
+        ({GKE: "nvidia-tesla-k80"}, NVIDIA, "tesla-k80", "NVIDIA Tesla K80"),
+        ({GKE: "nvidia-h100-mega-80gb"}, NVIDIA, "h100-mega-80gb", "NVIDIA H100 Mega 80 GB"),
+        ({f"{KARPENTER}-gpu-name": "l40s"}, NVIDIA, "l40s", "NVIDIA L40S"),
+        ({INSTANCE_TYPE: "p3.8xlarge"}, NVIDIA, "p3-8xlarge", "NVIDIA GPU (p3.8xlarge)"),
+        ({"karpenter.azure.com/sku-gpu-name": "A100"}, NVIDIA, "a100", "NVIDIA A100"),
+        ({"gpu.nvidia.com/model": "H100_80GB"}, NVIDIA, "h100-80gb", "NVIDIA H100 80 GB"),
+        ({"gpu.intel.com/product": "Max_1100"}, "gpu.intel.com/i915", "max-1100", "Intel Max 1100"),
+        ({}, "habana.ai/gaudi", "gpu", "Intel Gaudi"),
+        (TPU, "google.com/tpu", "tpu-v5-lite-podslice", "Google TPU V5 Lite Podslice"),
         (
-            GFD,
-            "A100-SXM4-40GB-MIG-1g.5gb",
-            "a100-sxm4-40gb-mig-1g-5gb",
-            "NVIDIA A100 SXM4 40 GB MIG 1g.5gb",
+            {f"{KARPENTER}-accelerator-name": "inferentia2"},
+            "aws.amazon.com/neuron",
+            "inferentia2",
+            "AWS Inferentia2",
         ),
-        (GKE, "nvidia-tesla-k80", "tesla-k80", "NVIDIA Tesla K80"),
-        (GKE, "nvidia-h100-mega-80gb", "h100-mega-80gb", "NVIDIA H100 Mega 80 GB"),
-        ("karpenter.k8s.aws/instance-gpu-name", "l40s", "l40s", "NVIDIA L40S"),
-        ("node.kubernetes.io/instance-type", "p3.8xlarge", "p3-8xlarge", "NVIDIA GPU (p3.8xlarge)"),
+        (
+            {f"{KARPENTER}-gpu-name": "radeon-pro-v520"},
+            "amd.com/gpu",
+            "radeon-pro-v520",
+            "AMD Radeon PRO V520",
+        ),
     ],
 )
-def test_the_display_name_comes_from_the_label(label, value, key, name):
-    (one,) = found(node("n", {label: value}, {"nvidia.com/gpu": "1"}))
+def test_devices_of_each_vendor_have_a_name_by_their_label(labels, resource, key, name):
+    taint = {"key": resource, "value": "present", "effect": "NoSchedule"}
+    (one,) = found(node("n", labels, {resource: "4"}, [taint]))
 
-    assert (one.key, one.display_name) == (key, name)
-    assert one.node_selector == {label: value}
+    assert (one.key, one.display_name, one.resource) == (key, name, resource)
+    assert one.node_selector == labels
+    assert one.tolerations == ({"key": resource, "operator": "Exists", "effect": "NoSchedule"},)
 
 
 def test_nodes_without_labels_are_selected_by_missing_labels():
-    (one,) = found(node("n", {}, {"nvidia.com/gpu": "1"}))
+    (one,) = found(gpus("n", {}))
 
     assert (one.key, one.display_name, one.node_selector) == ("gpu", "NVIDIA GPU", {})
     assert {"key": GFD, "operator": "DoesNotExist"} in one.node_affinity[0]["matchExpressions"]
@@ -75,27 +104,20 @@ def test_the_description_gives_the_memory_if_all_nodes_agree():
 
 
 def test_counts_end_at_the_largest_node_and_not_at_the_sum():
-    (one,) = found(
-        node("a", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "2"}),
-        node("b", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "1"}),
-    )
+    (one,) = found(gpus("a", {GFD: "Tesla-T4"}, "2"), gpus("b", {GFD: "Tesla-T4"}))
 
     assert one.counts == (1, 2)
 
 
 def test_a_node_with_unhealthy_gpus_is_discovered():
-    unhealthy = node(
-        "a", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "0"}, capacity={"nvidia.com/gpu": "2"}
-    )
+    unhealthy = gpus("a", {GFD: "Tesla-T4"}, "0", capacity={"nvidia.com/gpu": "2"})
 
     assert found(unhealthy)[0].counts == (1,)
 
 
 def test_mig_slices_are_accelerators_of_their_own():
-    labels = {GFD: "NVIDIA-A100-SXM4-40GB"}
-    whole, small = found(
-        node("a", labels, {"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "3"}),
-    )
+    amounts = {"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "3"}
+    whole, small = found(node("a", {GFD: "NVIDIA-A100-SXM4-40GB"}, amounts))
 
     assert (whole.key, whole.resource) == ("a100-sxm4-40gb", "nvidia.com/gpu")
     assert (small.key, small.resource) == ("a100-sxm4-40gb-mig-1g-5gb", "nvidia.com/mig-1g.5gb")
@@ -116,20 +138,10 @@ def test_a_shared_gpu_is_named_shared_and_has_the_count_one(product, resource):
 
 
 def test_only_taints_that_reserve_gpu_nodes_are_tolerated():
-    (one,) = found(
-        node(
-            "a",
-            {GKE: "nvidia-l4"},
-            {"nvidia.com/gpu": "1"},
-            [
-                PRESENT,
-                {"key": "sku", "value": "gpu", "effect": "NoSchedule"},
-                {"key": "sku", "value": "other", "effect": "NoSchedule"},
-                {"key": "team", "value": "physics", "effect": "NoSchedule"},
-                {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
-            ],
-        )
-    )
+    reserving = ("sku", "gpu"), ("sku", "other"), ("team", "physics")
+    taints = [{"key": k, "value": v, "effect": "NoSchedule"} for k, v in reserving]
+    not_ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+    (one,) = found(gpus("a", {GKE: "nvidia-l4"}, taints=[PRESENT, *taints, not_ready]))
 
     assert one.tolerations == (
         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
@@ -138,44 +150,34 @@ def test_only_taints_that_reserve_gpu_nodes_are_tolerated():
 
 
 def test_nodes_without_gpus_give_no_accelerators():
-    state = ClusterState.from_objects(nodes=[node("a", {GFD: "Tesla-T4"}, {"cpu": "4"})], pods=[])
+    none = discovered(node("a", {GFD: "Tesla-T4"}, {"cpu": "4"}))
 
-    assert discover(state).accelerators == ()
-    assert "no GPU" in discover(state).note
+    assert none.accelerators == ()
+    assert "no GPU" in none.note
 
 
 def test_the_note_says_that_empty_pools_cannot_be_seen():
-    state = ClusterState.from_objects(nodes=[node("a", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "4"})])
-
-    assert discover(state).note == (
+    assert discovered(gpus("a", {GFD: "Tesla-T4"}, "4")).note == (
         "GPUSpawner.accelerators is empty, so the nodes' labels were read. Found: tesla-t4 "
         "(up to 4 a node). A pool that has no node now cannot be seen: configure it."
     )
 
 
 def test_models_with_the_same_key_get_distinct_keys():
-    old, new = found(
-        node("a", {GFD: "Tesla-T4"}, {"nvidia.com/gpu": "1"}),
-        node("b", {GKE: "nvidia-tesla-t4"}, {"nvidia.com/gpu": "1"}),
-    )
+    old, new = found(gpus("a", {GFD: "Tesla-T4"}), gpus("b", {GKE: "nvidia-tesla-t4"}))
 
     assert (old.key, new.key) == ("tesla-t4", "tesla-t4-2")
     assert old.node_selector != new.node_selector
 
 
 def counted(*nodes, classes=()):
-    state = ClusterState.from_objects(nodes=list(nodes), pods=[])
-    found = discover(state, classes).accelerators
-    return {it.display_name: it for it in found}
+    return {it.display_name: it for it in discovered(*nodes, classes=classes).accelerators}
 
 
 def places(accelerator, *nodes):
     """Name the nodes on which kube-scheduler would place a server with the accelerator."""
-    pod = thaw(accelerator.node_affinity)
-    required = {"nodeSelectorTerms": list(pod)}
-    rule = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    spec = {"nodeSelector": dict(accelerator.node_selector), "affinity": rule if pod else {}}
-    choice = node_choice(convert("Pod", {"metadata": {"name": "any"}, "spec": spec}).spec)
+    terms = thaw(accelerator.node_affinity)
+    choice = node_choice(selecting(dict(accelerator.node_selector), terms))
     return {
         it["metadata"]["name"]
         for it in nodes
@@ -183,23 +185,11 @@ def places(accelerator, *nodes):
     }
 
 
-GKE_WHOLE = node("whole", {GKE: "nvidia-tesla-a100"}, {"nvidia.com/gpu": "1"}, [PRESENT])
-GKE_SLICED = node(
-    "sliced",
-    {GKE: "nvidia-tesla-a100", "cloud.google.com/gke-gpu-partition-size": "1g.5gb"},
-    {"nvidia.com/gpu": "7"},
-    [PRESENT],
-)
-GKE_SHARED = node(
-    "shared",
-    {
-        GKE: "nvidia-tesla-t4",
-        "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
-        "cloud.google.com/gke-max-shared-clients-per-gpu": "4",
-    },
-    {"nvidia.com/gpu": "4"},
-    [PRESENT],
-)
+SLICED = {GKE: "nvidia-tesla-a100", "cloud.google.com/gke-gpu-partition-size": "1g.5gb"}
+SHARED = {GKE: "nvidia-tesla-t4", "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"}
+GKE_WHOLE = gpus("whole", {GKE: "nvidia-tesla-a100"}, taints=[PRESENT])
+GKE_SLICED = gpus("sliced", SLICED, "7", taints=[PRESENT])
+GKE_SHARED = gpus("shared", SHARED, "4", taints=[PRESENT])
 
 
 def test_on_gke_whole_gpus_slices_and_shares_are_three_offers_on_nodes_of_their_own():
@@ -224,17 +214,18 @@ def test_on_gke_whole_gpus_slices_and_shares_are_three_offers_on_nodes_of_their_
 
 
 def test_a_slice_of_gke_that_pods_share_is_both():
-    both = {**GKE_SLICED["metadata"]["labels"], "cloud.google.com/gke-gpu-sharing-strategy": "mps"}
-    (one,) = found(node("n", both, {"nvidia.com/gpu": "21"}))
+    both = {**SLICED, "cloud.google.com/gke-gpu-sharing-strategy": "mps"}
+    (one,) = found(gpus("n", both, "21"))
 
     assert (one.display_name, one.counts) == ("NVIDIA Tesla A100 MIG 1g.5gb, shared", (1,))
     assert (one.is_slice, one.is_shared) == (True, True)
 
 
 def test_a_slice_with_the_single_strategy_is_marked_as_one():
-    (one,) = found(node("n", {GFD: "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}, {"nvidia.com/gpu": "7"}))
+    (one,) = found(gpus("n", {GFD: "A100-SXM4-40GB-MIG-1g.5gb"}, "7"))
 
-    assert one.is_slice
+    assert (one.key, one.is_slice) == ("a100-sxm4-40gb-mig-1g-5gb", True)
+    assert one.display_name == "NVIDIA A100 SXM4 40 GB MIG 1g.5gb"
     assert one.counts[-1] == 7
 
 
@@ -270,46 +261,6 @@ def test_amds_partitions_are_told_from_whole_gpus():
     assert by_name["AMD Instinct MI300X OAM CPX NPS4"].description == ""
 
 
-@pytest.mark.parametrize(
-    ("labels", "resource", "name"),
-    [
-        ({"gpu.intel.com/product": "Max_1100"}, "gpu.intel.com/i915", "Intel Max 1100"),
-        ({}, "habana.ai/gaudi", "Intel Gaudi"),
-        (
-            {
-                "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
-                "cloud.google.com/gke-tpu-topology": "2x4",
-            },
-            "google.com/tpu",
-            "Google TPU V5 Lite Podslice",
-        ),
-        (
-            {"karpenter.k8s.aws/instance-accelerator-name": "inferentia2"},
-            "aws.amazon.com/neuron",
-            "AWS Inferentia2",
-        ),
-        (
-            {"karpenter.k8s.aws/instance-gpu-name": "radeon-pro-v520"},
-            "amd.com/gpu",
-            "AMD Radeon PRO V520",
-        ),
-        ({"karpenter.azure.com/sku-gpu-name": "A100"}, "nvidia.com/gpu", "NVIDIA A100"),
-        (
-            {"gpu.nvidia.com/model": "H100_NVLINK_80GB"},
-            "nvidia.com/gpu",
-            "NVIDIA H100 NVLINK 80 GB",
-        ),
-    ],
-)
-def test_devices_of_each_vendor_have_a_name(labels, resource, name):
-    taint = {"key": resource, "value": "present", "effect": "NoSchedule"}
-    (one,) = found(node("n", labels, {resource: "4"}, [taint]))
-
-    assert (one.display_name, one.resource) == (name, resource)
-    assert one.node_selector == labels
-    assert one.tolerations == ({"key": resource, "operator": "Exists", "effect": "NoSchedule"},)
-
-
 def test_chips_that_neuron_counts_in_several_ways_are_offered_once():
     amounts = {f"aws.amazon.com/{it}": "16" for it in ("neuron", "neurondevice", "neuroncore")}
 
@@ -317,7 +268,7 @@ def test_chips_that_neuron_counts_in_several_ways_are_offered_once():
 
 
 def rancher(name, gpus, cpu="16", type_="k3s", arguments='["agent"]'):
-    labels = {"kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": type_}
+    labels = {"kubernetes.io/hostname": name, INSTANCE_TYPE: type_}
     made = node(name, labels, {"nvidia.com/gpu": gpus, "cpu": cpu, "memory": "64Gi"})
     made["metadata"]["annotations"] = {f"{type_}.io/node-args": arguments}
     return made
@@ -343,10 +294,9 @@ def test_equal_machines_without_a_label_are_one_offer():
     assert places(by_name["NVIDIA GPU"], *nodes) == {"a", "b"}
 
 
-@pytest.mark.parametrize("label", [GFD, "node.kubernetes.io/instance-type"])
+@pytest.mark.parametrize("label", [GFD, INSTANCE_TYPE])
 def test_servers_can_run_on_a_node_whose_label_is_empty_and_on_no_other(label):
-    amounts = {"nvidia.com/gpu": "1"}
-    nodes = node("empty", {label: ""}, amounts), node("bare", {}, amounts)
+    nodes = gpus("empty", {label: ""}), gpus("bare", {})
     here = found(*nodes)
 
     assert [one.display_name for one in here] == ["NVIDIA GPU", "NVIDIA GPU"]
@@ -379,7 +329,7 @@ def test_elsewhere_no_gpu_gets_a_runtime_class():
 def test_eks_auto_modes_label_gives_the_memory_too():
     labels = {"eks.amazonaws.com/instance-gpu-name": "l4"}
     labels["eks.amazonaws.com/instance-gpu-memory"] = "22888"
-    (one,) = found(node("n", labels, {"nvidia.com/gpu": "1"}))
+    (one,) = found(gpus("n", labels))
 
     assert (one.display_name, one.description) == ("NVIDIA L4", "22.4 GiB of memory")
 

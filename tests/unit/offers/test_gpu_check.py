@@ -3,21 +3,16 @@
 test_visible_gpus.py runs it.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from gpuspawner.compat.pods import plain
-from gpuspawner.kube.objects import Manifest
 from gpuspawner.offers.gpu_check import gpus, with_gpu_check
 from gpuspawner.offers.visible_gpus import CONTAINER
-from tests.unit.makers.hubs import A100, StillHub
+from tests.unit.makers.hubs import A100
 from tests.unit.makers.profile_lists import GPU
 from tests.unit.makers.worlds import node
 
-SERVER: dict[str, Any] = {
+SERVER = {
     "name": "notebook",
     "image": "lab:1",
     "imagePullPolicy": "IfNotPresent",
@@ -35,15 +30,15 @@ SERVER: dict[str, Any] = {
 FIRST = {"name": "block-cloud-metadata"}
 
 
-def pod(server: dict[str, Any] = SERVER, *first: dict[str, Any]) -> dict[str, Any]:
+def pod(server=SERVER, *first):
     return {"spec": {"initContainers": list(first), "containers": [server]}}
 
 
-def limits(**amounts: str) -> dict[str, Any]:
+def limits(**amounts):
     return {"name": "notebook", "resources": {"limits": amounts}}
 
 
-def test_the_check_is_the_last_init_container_and_like_the_server_but_for_its_program() -> None:
+def test_the_check_is_the_last_init_container_and_like_the_server_but_for_its_program():
     first, check = with_gpu_check(pod(SERVER, FIRST))["spec"]["initContainers"]
 
     assert first == FIRST
@@ -53,7 +48,7 @@ def test_the_check_is_the_last_init_container_and_like_the_server_but_for_its_pr
     assert check == {"name": CONTAINER, **{key: SERVER[key] for key in alike}}
 
 
-def test_the_server_keeps_its_program_and_the_given_pod_stays_as_it_is() -> None:
+def test_the_server_keeps_its_program_and_the_given_pod_stays_as_it_is():
     given = pod()
     made = with_gpu_check(given)
 
@@ -61,7 +56,7 @@ def test_the_server_keeps_its_program_and_the_given_pod_stays_as_it_is() -> None
     assert given == pod()
 
 
-def test_a_pod_that_has_a_check_gets_no_second_one() -> None:
+def test_a_pod_that_has_a_check_gets_no_second_one():
     once = with_gpu_check(pod())
 
     assert with_gpu_check(once) == once
@@ -83,82 +78,55 @@ def test_a_pod_that_has_a_check_gets_no_second_one() -> None:
         ({"name": "notebook", "resources": {"limits": None}}, {}),
     ],
 )
-def test_only_gpus_and_slices_of_nvidia_are_checked(server, found) -> None:
+def test_only_gpus_and_slices_of_nvidia_are_checked(server, found):
     assert gpus(pod(server)) == found
     assert bool(with_gpu_check(pod(server))["spec"]["initContainers"]) == bool(found)
 
 
-async def sent(hub: StillHub, options: dict[str, Any], **traits: Any) -> Manifest:
-    """Return the pod that KubeSpawner sends."""
+async def checks(hub, options, **traits):
+    """Return the arguments of each check in the pod that KubeSpawner sends."""
     spawner = hub.spawner(**traits)
     spawner.user_options = options
     spawner.run_pre_spawn_hook()
     await spawner.load_user_options()
-    return plain(await spawner.get_pod_manifest())
+    made = plain(await spawner.get_pod_manifest())["spec"].get("initContainers") or ()
+    return [it["command"][-3:] for it in made if it["name"] == CONTAINER]
 
 
-def checks(pod: Manifest) -> list[Any]:
-    return [it for it in pod["spec"].get("initContainers") or () if it["name"] == CONTAINER]
+TWO = {"accelerator": "a100", "gpus": 2}
+OFFERED = {"accelerators": {"a100": A100}}
+CHECKED = {**OFFERED, "check_gpus": True}
 
 
-def labelled(name: str, labels: dict[str, str]) -> tuple[str, Any]:
+@pytest.mark.parametrize(
+    ("options", "traits", "found"),
+    [
+        (TWO, OFFERED, []),
+        (TWO, CHECKED, [["2", "2", ""]]),
+        ({"accelerator": None}, CHECKED, []),
+        ({"profile": GPU["slug"]}, {"profile_list": [GPU], "check_gpus": True}, [["1", "1", ""]]),
+    ],
+    ids=["no trait", "an accelerator", "no GPU", "a profile"],
+)
+async def test_with_the_trait_servers_with_gpus_are_checked(options, traits, found, hub_with):
+    assert await checks(hub_with(("Node", node("a", 2))), options, **traits) == found
+
+
+def labelled(name, labels):
     made = node(name, 2)
     return "Node", {**made, "metadata": {"name": name, "labels": labels}}
 
 
-TWO = {"accelerator": "a100", "gpus": 2}
-
-
-async def test_without_the_trait_nothing_is_checked(hub_with) -> None:
-    hub = hub_with(("Node", node("a", 2)))
-
-    assert not checks(await sent(hub, TWO, accelerators={"a100": A100}))
-
-
-async def test_a_server_with_an_accelerator_is_checked(hub_with) -> None:
-    hub = hub_with(("Node", node("a", 2)))
-
-    [check] = checks(await sent(hub, TWO, accelerators={"a100": A100}, check_gpus=True))
-
-    assert check["command"][-3:] == ["2", "2", ""]
-
-
-async def test_a_server_without_a_gpu_is_not_checked(hub_with) -> None:
-    hub = hub_with(("Node", node("a", 2)))
-
-    assert not checks(
-        await sent(hub, {"accelerator": None}, accelerators={"a100": A100}, check_gpus=True)
-    )
-
-
-async def test_a_profile_with_gpus_is_checked(hub_with) -> None:
-    hub = hub_with(("Node", node("a", 2)))
-
-    pod = await sent(hub, {"profile": GPU["slug"]}, profile_list=[GPU], check_gpus=True)
-
-    assert len(checks(pod)) == 1
-
-
 @pytest.mark.parametrize(
     ("labels", "least"),
-    [
-        ({"gpu": "a100"}, "2"),
-        ({"gpu": "a100", "nvidia.com/gpu.replicas": "1"}, "2"),
-        ({"gpu": "a100", "nvidia.com/gpu.replicas": "4"}, "1"),
-    ],
+    [({}, "2"), ({"nvidia.com/gpu.replicas": "1"}, "2"), ({"nvidia.com/gpu.replicas": "4"}, "1")],
 )
-async def test_shares_of_one_gpu_are_one_gpu(labels, least, hub_with) -> None:
+async def test_shares_of_one_gpu_are_one_gpu(labels, least, hub_with):
     others = {"gpu": "t4", "nvidia.com/gpu.replicas": "4"}
-    hub = hub_with(labelled("a", labels), labelled("b", others))
+    hub = hub_with(labelled("a", {"gpu": "a100", **labels}), labelled("b", others))
 
-    [check] = checks(await sent(hub, TWO, accelerators={"a100": A100}, check_gpus=True))
-
-    assert check["command"][-2] == least
+    assert await checks(hub, TWO, **CHECKED) == [["2", least, ""]]
 
 
-async def test_if_the_hub_sees_no_node_one_gpu_is_enough(hub_with) -> None:
-    hub = hub_with()
-
-    pod = await sent(hub, TWO, accelerators={"a100": A100}, check_gpus=True, preflight="off")
-
-    assert checks(pod)[0]["command"][-2] == "1"
+async def test_if_the_hub_sees_no_node_one_gpu_is_enough(hub_with):
+    assert await checks(hub_with(), TWO, **CHECKED, preflight="off") == [["2", "1", ""]]

@@ -1,9 +1,6 @@
 """How a grant changes KubeSpawner's pod, and what of the pod contradicts it."""
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -25,6 +22,7 @@ from gpuspawner.offers.manifest import (
 )
 from gpuspawner.offers.node_affinity import write
 from gpuspawner.offers.offers import Offers
+from tests.unit.makers.configured import accelerator
 
 Plain = dict[str, Any]
 
@@ -56,37 +54,28 @@ A100, MIG, BARE = OFFERS.accelerators.values()
 ALL = tuple(OFFERS.accelerators.values())
 
 
-def stock(**settings: Any) -> Plain:
+def stock(**settings):
     """Return a pod as KubeSpawner makes it, in the API's form."""
     pod = make_pod("jupyter-anna", ["jupyterhub-singleuser"], 8888, "notebook:1", **settings)
     # ApiClient() would open a connection, which serialization doesn't need.
-    made: Plain = ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), pod)
-    return made
+    return ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), pod)
 
 
-def server(pod: Plain) -> Plain:
-    container: Plain = pod["spec"]["containers"][0]
-    return container
+def server(pod):
+    return pod["spec"]["containers"][0]
 
 
-def environment(pod: Plain) -> dict[str, str | None]:
+def environment(pod):
     return {entry["name"]: entry.get("value") for entry in server(pod)["env"]}
 
 
-def terms(pod: Plain) -> list[Plain]:
+def terms(pod):
     node = pod["spec"]["affinity"]["nodeAffinity"]
-    found: list[Plain] = node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    return found
+    return node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
 
 
 def resources_of(*pod_grant_and_rules):
     return server(apply(*pod_grant_and_rules))["resources"]
-
-
-def test_gpus_have_equal_requests_and_limits():
-    resources = resources_of(stock(), Grant(A100, 2))
-
-    assert resources["limits"] == resources["requests"] == {"nvidia.com/gpu": "2"}
 
 
 def test_memory_and_cpu_have_equal_requests_and_limits():
@@ -201,11 +190,8 @@ def test_a_server_without_a_gpu_can_be_kept_off_the_accelerators_nodes():
 
 
 def test_both_selectors_together_name_the_nodes_to_avoid():
-    entry = {
-        "node_selector": {"pool": "gpu"},
-        "node_affinity": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}],
-    }
-    zoned = Offers.parse(accelerators={"zoned": entry}).accelerators["zoned"]
+    terms_of_zones = [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
+    zoned = accelerator(node_selector={"pool": "gpu"}, node_affinity=terms_of_zones)
     made = apply(stock(), Grant(), PodRules(cpu_avoids=(zoned,)))
 
     assert [term["matchExpressions"] for term in terms(made)] == [
@@ -291,14 +277,6 @@ def test_applying_a_grant_twice_changes_nothing_more(pod, grant, common):
     assert apply(once, grant, common) == once
 
 
-@given(pods, grants, rules)
-def test_a_pod_contains_nothing_of_an_earlier_grant(pod, grant, common):
-    fresh = apply(copy.deepcopy(pod), Grant(memory=GI), common)
-    apply(pod, grant, common)
-
-    assert apply(pod, Grant(memory=GI), common) == fresh
-
-
 # Volumes and shared memory, and their conflicts with the pod
 
 
@@ -357,8 +335,7 @@ def test_a_contradiction_with_the_pod_is_named(settings, reason):
 
 
 def test_a_mount_needs_a_volume():
-    entry = {"node_selector": {"a": "b"}, "volume_mounts": [{"name": "data", "mountPath": "/d"}]}
-    lost = Offers.parse(accelerators={"lost": entry}).accelerators["lost"]
+    lost = accelerator(volume_mounts=[{"name": "data", "mountPath": "/d"}])
 
     with pytest.raises(ManifestError, match="volume_mounts names 'data', but the pod has no such"):
         apply(stock(), Grant(lost, 1))
@@ -371,23 +348,16 @@ def test_a_mount_needs_a_volume():
 LABELS = ("a", "b", "c")
 
 
-def avoiding(*selectors: Mapping[str, str]) -> list[dict[str, object]]:
+def avoiding(*selectors):
     configured = {f"m{n}": {"node_selector": labels} for n, labels in enumerate(selectors)}
     return write(off(Offers.parse(accelerators=configured).accelerators.values()))
 
 
-def test_without_accelerators_there_are_no_terms():
-    assert avoiding() == []
-
-
-def test_models_with_one_label_each_make_one_term():
-    assert len(avoiding(*({"gpu": f"model-{number}"} for number in range(50)))) == 1
-
-
-def test_models_that_share_a_label_make_few_terms():
-    made = avoiding(*({"pool": "gpu", "gpu": f"model-{number}"} for number in range(50)))
-
-    assert len(made) == 2
+@pytest.mark.parametrize(
+    ("shared", "terms"), [({}, 1), ({"pool": "gpu"}, 2)], ids=["one label each", "one in common"]
+)
+def test_many_models_make_few_terms(shared, terms):
+    assert len(avoiding(*({**shared, "gpu": f"model-{it}"} for it in range(50)))) == terms
 
 
 def test_too_many_terms_are_an_error_that_names_the_accelerator():
@@ -412,25 +382,24 @@ def test_a_node_matches_exactly_if_no_accelerator_could_run_there(given):
         assert not terms or any(_matches(term, node) for term in terms) != could_run
 
 
-def _matches(term: dict[str, object], node: Mapping[str, str]) -> bool:
+def _matches(term, node):
     lines = term["matchExpressions"]
     assert isinstance(lines, list)
     assert {line["operator"] for line in lines} == {"NotIn"}
     return all(node.get(line["key"]) not in line["values"] for line in lines)
 
 
-def test_each_container_leaves_its_last_words() -> None:
+def test_each_container_leaves_its_last_words():
     pod = {"spec": {"containers": [{"name": "a"}], "initContainers": [{"name": "b"}]}}
 
     spec = with_last_words(pod)["spec"]
 
-    assert spec["containers"] == [
-        {"name": "a", "terminationMessagePolicy": "FallbackToLogsOnError"}
-    ]
-    assert spec["initContainers"][0]["terminationMessagePolicy"] == "FallbackToLogsOnError"
+    policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    assert spec["containers"] == [{"name": "a", **policy}]
+    assert spec["initContainers"] == [{"name": "b", **policy}]
     assert pod["spec"]["containers"] == [{"name": "a"}]
 
 
-def test_what_the_administrator_has_set_stays() -> None:
+def test_what_the_administrator_has_set_stays():
     own = {"name": "a", "terminationMessagePolicy": "File"}
     assert with_last_words({"spec": {"containers": [own]}})["spec"]["containers"] == [own]

@@ -1,9 +1,5 @@
 """The logic of node selector terms, compared with the scheduler's evaluation of them."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -25,7 +21,7 @@ from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.scheduling.evaluate import evaluate
 from gpuspawner.scheduling.labels import compile_node_selector
 from gpuspawner.scheduling.state import ClusterState
-from tests.unit.makers.worlds import Plain, node, pod
+from tests.unit.makers.worlds import node, pod
 
 keys = st.sampled_from(["gpu", "zone", "size"])
 values = st.sampled_from(["a", "b", "1", "2"])
@@ -62,7 +58,7 @@ def requirement(key, operator, *values):
     return {"matchExpressions": [{**line, "values": list(values)} if values else line]}
 
 
-def matches(plain, node) -> bool:
+def matches(plain, node):
     labels, name = node
     selector = msgspec.convert({"nodeSelectorTerms": plain}, NodeSelector)
     return any(term.matches(labels, name) for term in compile_node_selector(selector))
@@ -82,7 +78,7 @@ def test_applying_both_twice_changes_nothing_more(one, other):
     assert both(made, read(other)) == made
 
 
-def is_compared(plain, labels) -> bool:
+def is_compared(plain, labels):
     """Whether Gt or Lt compares a label that isn't an integer."""
     return any(
         line["operator"] in ("Gt", "Lt") and labels.get(line["key"], "1") not in "12"
@@ -129,7 +125,7 @@ def test_a_longer_term_that_a_shorter_one_covers_is_dropped():
 
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-OWN: Plain = {
+OWN = {
     "requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [
             {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a100"]}]},
@@ -142,20 +138,20 @@ OWN: Plain = {
 }
 
 
-def named(name: str) -> Any:
-    made: Any = node(name, 2)
+def named(name):
+    made = node(name, 2)
     made["metadata"]["labels"][HOSTNAME] = f"host-{name}"
     return made
 
 
-def feasible(made: Any) -> set[str]:
+def feasible(made):
     state = ClusterState.from_objects(nodes=[named(name) for name in "abc"], pods=[])
     state.mark_known("DeviceClass")
     return set(evaluate(state, convert("Pod", made)).feasible)
 
 
 @pytest.mark.parametrize("affinity", [{}, {"nodeAffinity": OWN}])
-def test_a_pod_kept_off_nodes_fits_on_the_others_only(affinity: Plain) -> None:
+def test_a_pod_kept_off_nodes_fits_on_the_others_only(affinity):
     given = pod("p", 1, affinity=affinity)
     before = repr(given)
 
@@ -165,12 +161,12 @@ def test_a_pod_kept_off_nodes_fits_on_the_others_only(affinity: Plain) -> None:
 
 
 @pytest.mark.parametrize("affinity", [None, {"nodeAffinity": None}, {"nodeAffinity": OWN}])
-def test_a_preference_forbids_no_node_and_replaces_nothing(affinity: Plain | None) -> None:
-    given: Any = pod("p", 1, affinity=affinity)
+def test_a_preference_forbids_no_node_and_replaces_nothing(affinity):
+    given = pod("p", 1, affinity=affinity)
     made = rather_off(given, ["host-a"])
 
     assert feasible(made) == {"a", "b", "c"}
-    own: Any = (affinity or {}).get("nodeAffinity") or {}
+    own = (affinity or {}).get("nodeAffinity") or {}
     made_node = made["spec"]["affinity"]["nodeAffinity"]
     *others, last = made_node[PREFERRED]
     assert others == own.get(PREFERRED, [])

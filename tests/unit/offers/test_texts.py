@@ -1,7 +1,5 @@
 """Which texts are image references; the cases are those of container runtimes."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.offers.texts import is_reference
@@ -24,7 +22,7 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
         "REGISTRY.example.org/lab",
     ],
 )
-def test_every_form_of_reference_is_accepted(text: str) -> None:
+def test_every_form_of_reference_is_accepted(text):
     assert is_reference(text)
 
 
@@ -48,5 +46,5 @@ def test_every_form_of_reference_is_accepted(text: str) -> None:
         "a" * 501,
     ],
 )
-def test_a_text_that_no_runtime_could_pull_is_not_a_reference(text: str) -> None:
+def test_a_text_that_no_runtime_could_pull_is_not_a_reference(text):
     assert not is_reference(text)

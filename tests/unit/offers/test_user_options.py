@@ -1,6 +1,5 @@
 """Options that users may send, and the errors in others."""
 
-import json
 import string
 
 import pytest
@@ -17,6 +16,7 @@ from gpuspawner.offers.user_options import (
     parse,
     user_options,
 )
+from tests.unit.makers.anything import anything
 
 pytestmark = pytest.mark.each_python
 
@@ -42,14 +42,10 @@ BARE = Offers.parse(accelerators={"t4": {"node_selector": {"gpu": "t4"}}})
 DEFAULTS = GPURequest("a100", 2, "pytorch", "64Gi", 2)
 
 
-def error(raw: object, offers: Offers = OFFERS) -> str:
+def error(raw, offers=OFFERS):
     errors = parse(raw, offers)
     assert isinstance(errors, tuple)
     return "; ".join(f"{error.field}: {error.text}" for error in errors)
-
-
-def test_an_empty_body_gets_the_configured_defaults():
-    assert parse({}, OFFERS) == DEFAULTS
 
 
 def test_an_option_that_is_left_out_gets_the_default_of_the_accelerator():
@@ -57,10 +53,10 @@ def test_an_option_that_is_left_out_gets_the_default_of_the_accelerator():
     assert parse({"memory": "32Gi"}, OFFERS) == GPURequest("a100", 2, "pytorch", "32Gi", 2)
 
 
-def test_null_means_left_out_for_all_options_but_the_accelerator():
+def test_what_is_left_out_or_null_gets_the_configured_defaults_but_for_a_null_accelerator():
     raw = {"gpus": None, "image": None, "memory": None, "cpu": None}
 
-    assert parse(raw, OFFERS) == DEFAULTS
+    assert parse({}, OFFERS) == parse(raw, OFFERS) == DEFAULTS
 
 
 def test_a_server_without_an_accelerator_can_be_chosen():
@@ -98,10 +94,11 @@ def test_a_count_alone_means_the_only_accelerator():
     assert parse({}, two) == GPURequest()
 
 
+NULL = ": Send an object with accelerator, gpus, image, memory and cpu, not null."
 ERRORS = [
     (
         {"accelerator": "h100"},
-        "accelerator: 'h100' isn't offered. Did you mean 'a100'? Choose a100, t4 or null for no",
+        "accelerator: 'h100' isn't offered. Did you mean 'a100'? Choose a100",
     ),
     (
         {"accelerator": "tpu"},
@@ -122,25 +119,16 @@ ERRORS = [
     ({"memory": "16Gi"}, "memory: '16Gi' isn't offered with NVIDIA A100. Choose 32Gi or 64Gi."),
     ({"memory": 34359738368}, "memory: 34359738368 isn't text. Choose 32Gi or 64Gi."),
     ({"memory": "1e400"}, "memory: '1e400' isn't offered with NVIDIA A100. Choose 32Gi or 64Gi."),
-    (
-        {"memory": "0" * 50 + "32Gi"},
-        "memory: '0000000000000000000000000000000000000000…' isn't offered with",
-    ),
+    ({"memory": "0" * 50 + "32Gi"}, f"memory: '{'0' * 40}…' isn't offered with"),
     ({"memory": "-1Gi"}, "memory: '-1Gi' isn't offered with NVIDIA A100. Choose 32Gi or 64Gi."),
     ({"cpu": 3}, "cpu: 3 isn't offered with NVIDIA A100. Choose 2 or 0.5."),
     ({"cpu": float("nan")}, "cpu: nan isn't offered with NVIDIA A100. Choose 2 or 0.5."),
-    (
-        {"memroy": "1Gi"},
-        ": There is no option 'memroy'. Did you mean 'memory'? The options are accelerator, gpus,",
-    ),
+    ({"memroy": "1Gi"}, ": There is no option 'memroy'. Did you mean 'memory'? The options are ac"),
     ({"x": 1, "y": 2}, ": There are no options 'x' and 'y'. The options are accelerator, gpus,"),
-    (
-        {"profile": 1, "b": 2, "c": 3, "d": 4},
-        ": There are no options 'profile', 'b', 'c' and 1 more. The options are",
-    ),
-    ([], ": Send an object with accelerator, gpus, image, memory and cpu, not a list."),
-    ("a100", ": Send an object with accelerator, gpus, image, memory and cpu, not 'a100'."),
-    (None, ": Send an object with accelerator, gpus, image, memory and cpu, not null."),
+    (dict.fromkeys("abcd"), ": There are no options 'a', 'b', 'c' and 1 more. The options are"),
+    (None, NULL),
+    ([], NULL.replace("null", "a list")),
+    ("a100", NULL.replace("null", "'a100'")),
 ]
 
 
@@ -175,7 +163,7 @@ def test_a_form_with_empty_fields_asks_for_the_defaults_without_an_accelerator()
     assert from_form(form) == {"accelerator": None, "image": None}
 
 
-def test_a_form_field_counts_if_its_accelerator_is_chosen():
+def test_a_form_field_counts_if_its_accelerator_is_chosen_in_any_case():
     form = {
         "accelerator": ["a100"],
         "gpus--a100": ["4"],
@@ -186,11 +174,7 @@ def test_a_form_field_counts_if_its_accelerator_is_chosen():
     }
 
     assert from_form(form) == {"accelerator": "a100", "gpus": 4, "memory": "32Gi", "cpu": 0.5}
-
-
-def test_a_form_field_matches_its_accelerator_in_any_case():
     query = {"accelerator": ["A100"], "gpus--a100": ["4"]}
-
     assert from_form(query) == {"accelerator": "A100", "gpus": 4}
 
 
@@ -237,11 +221,6 @@ def test_a_count_without_an_accelerator_falls_back_to_the_defaults():
     assert fall_back({"gpus": 1}, two)[0] == GPURequest()
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=10,
-)
 names = st.sampled_from(["accelerator", "gpus", "image", "memory", "cpu", "gpus--a100"])
 likely = st.sampled_from(["a100", "t4", "", 0, 1, 2, 4, "1", "pytorch", "minimal", "16Gi", 0.5])
 bodies = st.dictionaries(names | st.text(string.printable), likely | anything, max_size=6)
@@ -268,14 +247,6 @@ def test_any_input_falls_back_to_an_offered_request(raw):
     assert parse(user_options(kept), OFFERS) == kept
     if isinstance(parse(raw, OFFERS), GPURequest):
         assert kept == parse(raw, OFFERS)
-
-
-@given(bodies)
-def test_a_stored_request_is_read_as_the_same_request(raw):
-    read = parse(raw, OFFERS)
-
-    if isinstance(read, GPURequest):
-        assert parse(json.loads(json.dumps(user_options(read))), OFFERS) == read
 
 
 @given(st.dictionaries(names | st.text(), st.lists(likely | st.text(), max_size=3), max_size=6))

@@ -1,14 +1,11 @@
 """The check of a server's GPUs, as it runs in the image: without gpuspawner and nvidia-ml-py."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess
 import sys
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pytest
 
@@ -23,16 +20,15 @@ A100 = Gpu("NVIDIA A100-SXM4-40GB", "GPU-2", 40 * 2**30)
 SLICE = Gpu("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "MIG-1", 5 * 2**30)
 
 
-def command(limits: dict[str, str], model: str = "", shared: tuple[str, ...] = ()) -> list[str]:
-    server: dict[str, Any] = {"name": "notebook", "resources": {"limits": limits}}
+def command(limits, model="", shared=()):
+    server = {"name": "notebook", "resources": {"limits": limits}}
     selector = {"nvidia.com/gpu.product": model} if model else {}
     pod = {"spec": {"nodeSelector": selector, "containers": [server]}}
     [check] = with_gpu_check(pod, shared)["spec"]["initContainers"]
-    words: list[str] = check["command"]
-    return words
+    return check["command"]
 
 
-def run(words: list[str], *gpus: Gpu, **variables: str) -> tuple[int, str]:
+def run(words, *gpus, **variables):
     """Run the command on a machine with these GPUs; return its status and what it prints."""
     python = Path(sys.executable).parent
     own = {"PATH": f"{python}{os.pathsep}{os.environ['PATH']}", **variables}
@@ -52,7 +48,7 @@ def run(words: list[str], *gpus: Gpu, **variables: str) -> tuple[int, str]:
         ((), FEWER, "0 of 2 GPUs visible: none"),
     ],
 )
-def test_it_fails_if_fewer_gpus_are_visible_than_granted(gpus, status, said) -> None:
+def test_it_fails_if_fewer_gpus_are_visible_than_granted(gpus, status, said):
     found = run(command({"nvidia.com/gpu": "2", "memory": "1Gi"}), *gpus)
 
     assert found == (status, f"gpuspawner: {said}")
@@ -60,13 +56,9 @@ def test_it_fails_if_fewer_gpus_are_visible_than_granted(gpus, status, said) -> 
 
 @pytest.mark.parametrize(
     ("model", "status"),
-    [
-        ("Tesla-T4", 0),
-        ("Tesla-T4-SHARED", 0),
-        ("NVIDIA-L4", FEWER),
-    ],
+    [("Tesla-T4", 0), ("Tesla-T4-SHARED", 0), ("NVIDIA-L4", FEWER)],
 )
-def test_gpus_of_another_model_than_the_node_s_label_do_not_count(model, status) -> None:
+def test_gpus_of_another_model_than_the_node_s_label_do_not_count(model, status):
     assert run(command({"nvidia.com/gpu": "1"}, model), T4)[0] == status
 
 
@@ -77,8 +69,8 @@ def test_gpus_of_another_model_than_the_node_s_label_do_not_count(model, status)
         ({"nvidia.com/gpu": "2"}, "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"),
     ],
 )
-def test_slices_count_and_not_their_gpu(limits, model) -> None:
-    def cut(slices: int) -> Gpu:
+def test_slices_count_and_not_their_gpu(limits, model):
+    def cut(slices):
         return Gpu(A100.name, A100.uuid, A100.memory, slices=(SLICE,) * slices)
 
     assert run(command(limits, model), cut(2))[0] == 0
@@ -86,29 +78,26 @@ def test_slices_count_and_not_their_gpu(limits, model) -> None:
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared"])
-def test_two_shares_may_be_of_one_gpu(resource) -> None:
+def test_two_shares_may_be_of_one_gpu(resource):
     words = command({resource: "2"}, shared=("nvidia.com/gpu",))
 
     assert run(words, T4) == (0, "gpuspawner: 1 of 2 GPUs visible: Tesla T4")
     assert run(words)[0] == FEWER
 
 
-def test_an_error_of_nvml_means_that_no_gpu_is_visible() -> None:
-    words = command({"nvidia.com/gpu": "1"})
+def test_an_error_of_nvml_means_that_no_gpu_is_visible():
+    found = run(command({"nvidia.com/gpu": "1"}), T4, LOCALCLUSTER_NVML_ERROR="18")
 
-    assert run(words, T4, LOCALCLUSTER_NVML_ERROR="18") == (
-        FEWER,
-        "gpuspawner: 0 of 1 GPUs visible: NVML error 18",
-    )
+    assert found == (FEWER, "gpuspawner: 0 of 1 GPUs visible: NVML error 18")
 
 
-def test_nobody_checks_without_python(tmp_path) -> None:
+def test_nobody_checks_without_python(tmp_path):
     found = run(["/bin/sh", *command({"nvidia.com/gpu": "1"})[1:]], PATH=str(tmp_path))
 
     assert found == (0, "gpuspawner: no python3, so nobody checks")
 
 
-def test_a_python_that_fails_does_not_keep_a_server_from_its_user(tmp_path) -> None:
+def test_a_python_that_fails_does_not_keep_a_server_from_its_user(tmp_path):
     broken = tmp_path / "python3"
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
@@ -125,7 +114,7 @@ def test_a_python_that_fails_does_not_keep_a_server_from_its_user(tmp_path) -> N
 )
 def test_without_nvml_it_fails_only_if_there_is_no_device_either(
     device, status, said, tmp_path, monkeypatch, capsys
-) -> None:
+):
     (tmp_path / device).touch()
     monkeypatch.setattr(visible_gpus, "LIBRARIES", ["libnothing.so.1"])
     monkeypatch.setattr(visible_gpus, "DEVICES", tmp_path)
@@ -134,7 +123,7 @@ def test_without_nvml_it_fails_only_if_there_is_no_device_either(
     assert capsys.readouterr().out.startswith(f"gpuspawner: {said}")
 
 
-def test_nvml_that_hangs_means_that_no_gpu_is_visible(monkeypatch, capsys) -> None:
+def test_nvml_that_hangs_means_that_no_gpu_is_visible(monkeypatch, capsys):
     never = Event()
     monkeypatch.setattr(visible_gpus, "_seen", lambda _: (1, str(never.wait(60))))
     monkeypatch.setattr(visible_gpus, "SECONDS", 0.01)
@@ -144,16 +133,16 @@ def test_nvml_that_hangs_means_that_no_gpu_is_visible(monkeypatch, capsys) -> No
     assert capsys.readouterr().out == "gpuspawner: 0 of 1 GPUs visible: NVML doesn't answer\n"
 
 
-def test_an_nvml_that_is_none_tells_nothing(monkeypatch, capsys) -> None:
+def test_an_nvml_that_is_none_tells_nothing(monkeypatch, capsys):
     monkeypatch.setattr(visible_gpus, "_library", object)
 
     assert visible_gpus.check(1, 1, "") == 0
     assert "nobody can tell" in capsys.readouterr().out
 
 
-def test_its_text_has_nothing_that_kubernetes_replaces() -> None:
+def test_its_text_has_nothing_that_kubernetes_replaces():
     assert not [word for word in command({"nvidia.com/gpu": "1"}) if "$(" in word or "$$" in word]
 
 
-def test_it_is_written_for_old_pythons() -> None:
+def test_it_is_written_for_old_pythons():
     ast.parse(Path(visible_gpus.__file__).read_text(), feature_version=(3, 7))
