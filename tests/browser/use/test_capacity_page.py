@@ -1,30 +1,23 @@
 """The page that says what becomes of many servers, as administrators see it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import expect
 
-from localcluster import LocalCluster
 from tests.browser.accessibility import findings_in, overflow
 from tests.browser.use_stage import PAGE, a_hub_in_use, ask_about_a_course, open_the_page
-from tests.browser.visiting import LOOKS, SCRIPT, Theme, Visit, picture
-from tests.hub.running import RunningHub
+from tests.browser.visiting import LOOKS, SCRIPT, picture
 
 LINK = "How many servers can start now?"
 
 
 @pytest.fixture(scope="module")
-def hub(running_cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
+def hub(running_cluster, folder):
     with a_hub_in_use(running_cluster, folder) as running:
         yield running
 
 
 @SCRIPT
-def test_an_administrator_asks_about_a_course(hub: RunningHub, visit: Visit, script: bool) -> None:
+def test_an_administrator_asks_about_a_course(hub, visit, script):
     page = visit(hub, "admin", script=script)
     open_the_page(page, hub)
     ask_about_a_course(page)
@@ -43,9 +36,7 @@ def test_an_administrator_asks_about_a_course(hub: RunningHub, visit: Visit, scr
 
 @LOOKS
 @pytest.mark.parametrize("servers", ["9", "0"])
-def test_the_page_is_accessible_and_no_wider_than_its_window(
-    hub: RunningHub, visit: Visit, servers: str, theme: Theme, size: ViewportSize
-) -> None:
+def test_the_page_is_accessible_and_no_wider_than_its_window(hub, visit, servers, theme, size):
     page = visit(hub, "admin", theme=theme, size=size)
     asked = '{"accelerator": "t4", "gpus": 1}'
     page.goto(f"{hub.url}/hub/gpuspawner/gpus/capacity?offer={asked}&servers={servers}")

@@ -1,44 +1,33 @@
 """The page of GPUs, as administrators and others see it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import expect
 
-from localcluster import LocalCluster
 from tests.browser.accessibility import findings_in, overflow, ring_contrast
 from tests.browser.use_stage import PAGE, a_hub_in_use, open_the_page
-from tests.browser.visiting import DESKTOP, LOOKS, PHONE, SCRIPT, Theme, Visit, picture
-from tests.hub.running import RunningHub
+from tests.browser.visiting import DESKTOP, LOOKS, PHONE, SCRIPT, picture
 
 
 @pytest.fixture(scope="module")
-def hub(running_cluster: LocalCluster, folder: Path) -> Iterator[RunningHub]:
+def hub(running_cluster, folder):
     with a_hub_in_use(running_cluster, folder) as running:
         yield running
 
 
-def opened(
-    visit: Visit, hub: RunningHub, user: str = "admin", query: str = "", **looks: object
-) -> Page:
-    page = visit(hub, user, **looks)  # type: ignore[arg-type]
+def opened(visit, hub, user="admin", query="", **looks):
+    page = visit(hub, user, **looks)
     open_the_page(page, hub, query)
     return page
 
 
-def row(page: Page, name: str) -> list[str]:
+def row(page, name):
     """Return the cells of the first row of this name."""
     return page.get_by_role("row", name=name).first.get_by_role("cell").all_inner_texts()
 
 
 @LOOKS
 @pytest.mark.parametrize("user", ["admin", "eve"])
-def test_the_page_is_accessible_and_no_wider_than_its_window(
-    hub: RunningHub, visit: Visit, user: str, theme: Theme, size: ViewportSize
-) -> None:
+def test_the_page_is_accessible_and_no_wider_than_its_window(hub, visit, user, theme, size):
     page = opened(visit, hub, user, theme=theme, size=size)
 
     assert findings_in(page, PAGE) == []
@@ -47,9 +36,7 @@ def test_the_page_is_accessible_and_no_wider_than_its_window(
 
 
 @SCRIPT
-def test_an_administrator_finds_a_server_and_stops_it(
-    hub: RunningHub, visit: Visit, script: bool
-) -> None:
+def test_an_administrator_finds_a_server_and_stops_it(hub, visit, script):
     if not hub.server("ann"):
         hub.start_until_ready("ann", {"accelerator": "a100", "gpus": 4})
     page = opened(visit, hub, script=script)
@@ -65,9 +52,7 @@ def test_an_administrator_finds_a_server_and_stops_it(
     assert not hub.server("ann")
 
 
-def test_figures_follow_the_cluster_within_a_second_and_keep_the_focus(
-    hub: RunningHub, visit: Visit
-) -> None:
+def test_figures_follow_the_cluster_within_a_second_and_keep_the_focus(hub, visit):
     page = opened(visit, hub)
     page.locator(f"{PAGE}[data-live]").wait_for()
     before = row(page, "NVIDIA T4")
@@ -84,10 +69,8 @@ def test_figures_follow_the_cluster_within_a_second_and_keep_the_focus(
     expect(page.get_by_role("button", name="Stop finn")).to_have_count(0)
 
 
-def test_open_pages_ask_at_different_times_for_a_change_that_all_hear_of_at_once(
-    hub: RunningHub, visit: Visit
-) -> None:
-    asked: list[str] = []
+def test_open_pages_ask_at_different_times_for_a_change_that_all_hear_of_at_once(hub, visit):
+    asked = []
     told = 'retry: 20000\ndata: {"is": "1"}\n\n'
     page = visit(hub, "eve")
     page.clock.install()
@@ -106,9 +89,7 @@ def test_open_pages_ask_at_different_times_for_a_change_that_all_hear_of_at_once
         page.clock.run_for(10_000)
 
 
-def test_a_page_whose_question_failed_asks_again_though_nothing_changes_any_more(
-    hub: RunningHub, visit: Visit
-) -> None:
+def test_a_page_whose_question_failed_asks_again_though_nothing_changes_any_more(hub, visit):
     page = visit(hub, "eve")
     figures = f"{hub.url}/hub/gpuspawner/gpus/figures"
     page.clock.install()
@@ -123,9 +104,7 @@ def test_a_page_whose_question_failed_asks_again_though_nothing_changes_any_more
 
 
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
-def test_a_phone_shows_numbers_beside_the_names_and_each_heading_in_one_line(
-    hub: RunningHub, visit: Visit, language: str
-) -> None:
+def test_a_phone_shows_numbers_beside_the_names_and_each_heading_in_one_line(hub, visit, language):
     page = opened(visit, hub, "eve", size=PHONE, language=language)
     table = page.locator(".gpus-wide").first
     heading = table.locator("thead th.gpus-ours")
@@ -142,7 +121,7 @@ def test_a_phone_shows_numbers_beside_the_names_and_each_heading_in_one_line(
     assert bar["width"] == pytest.approx(wide["width"], abs=1)
 
 
-def test_a_long_name_leaves_the_buttons_in_view(hub: RunningHub, visit: Visit) -> None:
+def test_a_long_name_leaves_the_buttons_in_view(hub, visit):
     name = "a" + "verylongusername" * 7
     hub.start_until_ready(name, {"accelerator": "t4", "gpus": 1})
     page = opened(visit, hub)
@@ -155,18 +134,14 @@ def test_a_long_name_leaves_the_buttons_in_view(hub: RunningHub, visit: Visit) -
 
 
 @LOOKS
-def test_a_table_that_has_the_focus_is_seen(
-    hub: RunningHub, visit: Visit, theme: Theme, size: ViewportSize
-) -> None:
+def test_a_table_that_has_the_focus_is_seen(hub, visit, theme, size):
     page = opened(visit, hub, "eve", theme=theme, size=size)
     page.locator(".gpus-wide").focus()
 
     assert ring_contrast(page, ".gpus-wide:focus-visible") >= 3
 
 
-def test_free_gpus_have_the_colour_that_they_have_on_the_form(
-    hub: RunningHub, visit: Visit
-) -> None:
+def test_free_gpus_have_the_colour_that_they_have_on_the_form(hub, visit):
     page = visit(hub, "eve")
     lamp = page.locator(".gpuspawner-lit").first
     on_the_form = lamp.evaluate("(it) => getComputedStyle(it).backgroundColor")
@@ -180,7 +155,7 @@ def test_free_gpus_have_the_colour_that_they_have_on_the_form(
     assert len({*states.values()}) == 3
 
 
-def test_columns_are_sorted_by_the_keyboard_alone(hub: RunningHub, visit: Visit) -> None:
+def test_columns_are_sorted_by_the_keyboard_alone(hub, visit):
     page = opened(visit, hub)
     link = page.get_by_role("link", name="Node", exact=True)
     link.focus()
@@ -192,7 +167,7 @@ def test_columns_are_sorted_by_the_keyboard_alone(hub: RunningHub, visit: Visit)
     assert "order=node" in page.url
 
 
-def test_on_paper_there_are_the_figures_and_no_buttons(hub: RunningHub, visit: Visit) -> None:
+def test_on_paper_there_are_the_figures_and_no_buttons(hub, visit):
     page = opened(visit, hub)
     page.emulate_media(media="print")
 
@@ -202,7 +177,7 @@ def test_on_paper_there_are_the_figures_and_no_buttons(hub: RunningHub, visit: V
     picture(page, "gpus-print")
 
 
-def test_each_page_leads_to_it(hub: RunningHub, visit: Visit) -> None:
+def test_each_page_leads_to_it(hub, visit):
     page = visit(hub, "eve")
     page.get_by_role("link", name="GPUs", exact=True).click()
 

@@ -1,22 +1,14 @@
 """The page that says what becomes of many servers: who may ask, and what it answers."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterator
 from html import unescape
 
 import pytest
 import requests
 
-from localcluster import LocalCluster
-from tests.fixtures.cluster import AddNodes
-from tests.hub.conftest import StartGPUHub
-from tests.hub.kept import LendHub
 from tests.hub.lines import WAITING, a_hub_in_use
-from tests.hub.people import Person
-from tests.hub.running import API_TOKEN, RunningHub
+from tests.hub.running import API_TOKEN
 from tests.hub.use.test_gpus_page import CONFIGURATION, NODES, PEOPLE, SEES_NAMES
 from tests.waiting import wait_for
 
@@ -25,10 +17,10 @@ ONE = {"accelerator": "t4", "gpus": 1}
 
 @pytest.fixture
 def hub(
-    kept_hub: LendHub,
-    add_nodes: AddNodes,
-    cluster: LocalCluster,  # noqa: ARG001
-) -> Iterator[RunningHub]:
+    kept_hub,
+    add_nodes,
+    cluster,  # noqa: ARG001
+):
     """A hub in which ann has 2 of 4 GPUs."""
     add_nodes(NODES)
     hub = kept_hub(CONFIGURATION)
@@ -38,12 +30,12 @@ def hub(
     hub.api("DELETE", "/groups/vision-course/users", {"users": ["ann"]})
 
 
-def ask(person: Person, **fields: object) -> requests.Response:
+def ask(person, **fields):
     page = f"{person.hub.url}/hub/gpuspawner/gpus/capacity"
     return person.session.get(page, params=fields)
 
 
-def answer(hub: RunningHub, offer: object, servers: object, group: str = "") -> list[str]:
+def answer(hub, offer, servers, group=""):
     """Return the rows and the remarks of an answer to an administrator."""
     sent = ask(hub.person("admin"), offer=json.dumps(offer), servers=servers, group=group)
     assert sent.status_code == 200, sent.text
@@ -55,7 +47,7 @@ def answer(hub: RunningHub, offer: object, servers: object, group: str = "") -> 
 
 
 @pytest.mark.each_hub
-def test_it_says_how_many_start_and_what_the_others_lack(hub: RunningHub) -> None:
+def test_it_says_how_many_start_and_what_the_others_lack(hub):
     found = answer(hub, ONE, 3)
 
     assert found[:2] == [
@@ -66,7 +58,7 @@ def test_it_says_how_many_start_and_what_the_others_lack(hub: RunningHub) -> Non
     assert answer(hub, {"accelerator": None}, 4)[0] == "4 start on the nodes that exist"
 
 
-def test_the_limits_of_a_group_count_one_server_for_each_member(hub: RunningHub) -> None:
+def test_the_limits_of_a_group_count_one_server_for_each_member(hub):
     hub.api("POST", "/groups/vision-course/users", {"users": ["ann"]})
 
     expected = ["1 start on the nodes that exist", "4 aren't allowed"]
@@ -78,7 +70,7 @@ def test_the_limits_of_a_group_count_one_server_for_each_member(hub: RunningHub)
     assert "This hub knows no group “vision-curse”." in answer(hub, ONE, 2, "vision-curse")
 
 
-def test_who_asks_takes_nothing_from_anybody(hub: RunningHub) -> None:
+def test_who_asks_takes_nothing_from_anybody(hub):
     for _ in range(3):
         answer(hub, ONE, 1000, "vision-course")
 
@@ -90,7 +82,7 @@ def test_who_asks_takes_nothing_from_anybody(hub: RunningHub) -> None:
     assert "gpuspawner" not in {user["name"] for user in hub.api("GET", "/users").json()}
 
 
-def test_only_who_sees_names_may_ask(hub: RunningHub) -> None:
+def test_only_who_sees_names_may_ask(hub):
     for name in PEOPLE:
         person = hub.person(name)
         person.open("/hub/home")
@@ -107,10 +99,10 @@ def test_only_who_sees_names_may_ask(hub: RunningHub) -> None:
 
 
 def test_it_says_that_those_in_line_are_not_considered(
-    kept_hub: LendHub,
-    add_nodes: AddNodes,
-    cluster: LocalCluster,  # noqa: ARG001
-) -> None:
+    kept_hub,
+    add_nodes,
+    cluster,  # noqa: ARG001
+):
     hub = a_hub_in_use(kept_hub, add_nodes, "c.GPUSpawner.gpu_use = True\n")
     nobody_waits = answer(hub, ONE, 1)
     hub.start("bob", WAITING)
@@ -122,14 +114,14 @@ def test_it_says_that_those_in_line_are_not_considered(
 
 
 @pytest.mark.parametrize("servers", ["0", "1001", "-1", "1e3", "٣", "99999999", "x"])
-def test_a_number_that_is_not_allowed_is_named(hub: RunningHub, servers: str) -> None:
+def test_a_number_that_is_not_allowed_is_named(hub, servers):
     assert answer(hub, ONE, servers) == ["How many: a number from 1 to 1000 is allowed."]
 
 
 @pytest.mark.parametrize(
     "offer", ["<script>alert(1)</script>", "{", '{"accelerator": ["t4"]}', "[" * 1000, "\x1b[2J"]
 )
-def test_what_is_not_on_offer_is_said_and_escaped(hub: RunningHub, offer: str) -> None:
+def test_what_is_not_on_offer_is_said_and_escaped(hub, offer):
     sent = ask(hub.person("admin"), offer=offer, servers=1, group='"><script>')
 
     assert sent.status_code == 200
@@ -141,23 +133,21 @@ def test_what_is_not_on_offer_is_said_and_escaped(hub: RunningHub, offer: str) -
     assert [unescape(it) for it in chosen] == [offer.strip("\x1b")]  # as tornado does
 
 
-def test_the_name_that_a_refusal_gives_a_server_without_a_gpu_can_be_asked_for(
-    hub: RunningHub,
-) -> None:
+def test_the_name_that_a_refusal_gives_a_server_without_a_gpu_can_be_asked_for(hub):
     admin = hub.person("admin")
 
     assert "Choose t4 or null for no GPU." in ask(admin, offer="x", servers=1).text
     assert "1</td><td>start on the nodes that exist" in ask(admin, offer="null", servers=1).text
 
 
-def test_why_there_is_no_answer_is_told_in_the_reader_s_language(hub: RunningHub) -> None:
+def test_why_there_is_no_answer_is_told_in_the_reader_s_language(hub):
     admin = hub.person("admin")
     admin.session.headers["Accept-Language"] = "zh-CN"
 
     assert "这些选项不是 JSON：" in ask(admin, offer="{", servers=1).content.decode()
 
 
-def test_a_hub_with_profiles_offers_them(start_gpu_hub: StartGPUHub, cluster: LocalCluster) -> None:  # noqa: ARG001
+def test_a_hub_with_profiles_offers_them(start_gpu_hub, cluster):  # noqa: ARG001
     profiles = [
         {"display_name": "R&D <b>", "slug": "small", "kubespawner_override": {"cpu_limit": 1}},
         {"display_name": "Large", "kubespawner_override": {"extra_resource_limits": {"x/y": "1"}}},
@@ -174,9 +164,9 @@ def test_a_hub_with_profiles_offers_them(start_gpu_hub: StartGPUHub, cluster: Lo
 
 
 def test_profiles_that_cannot_be_listed_are_said(
-    start_gpu_hub: StartGPUHub,
-    cluster: LocalCluster,  # noqa: ARG001
-) -> None:
+    start_gpu_hub,
+    cluster,  # noqa: ARG001
+):
     given = "c.GPUSpawner.gpu_use = True\nc.KubeSpawner.profile_list = lambda it: it.user.wrong\n"
     with start_gpu_hub(given) as hub:
         html = ask(hub.person("admin"), offer="large", servers=2).content.decode()
@@ -195,9 +185,9 @@ c.JupyterHub.spawner_class = OurSpawner
 
 
 def test_a_class_that_needs_a_user_who_exists_is_said(
-    start_gpu_hub: StartGPUHub,
-    cluster: LocalCluster,  # noqa: ARG001
-) -> None:
+    start_gpu_hub,
+    cluster,  # noqa: ARG001
+):
     with start_gpu_hub(f"c.GPUSpawner.gpu_use = True\n{OWN_CLASS}") as hub:
         html = ask(hub.person("admin"), offer="t4", servers=2).content.decode()
 

@@ -1,18 +1,12 @@
 """Each expression of the dashboard and of the alert rules, in a real Prometheus with a real hub."""
 
-from __future__ import annotations
-
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from localcluster import LocalCluster
 from tests.docs.test_grafana import FOLDER, expressions
-from tests.fixtures.cluster import AddNodes
 from tests.fixtures.prometheus import PlayedExporter, program, running_prometheus
 from tests.hub.configurations import T4, t4_nodes
-from tests.hub.conftest import StartGPUHub
 from tests.waiting import wait_for
 
 HUB = """
@@ -24,7 +18,7 @@ c.GPUSpawner.gpu_use = {{"prometheus": {prometheus!r}}}
 OF_GRAFANA = {"$__rate_interval": "1m", "$accelerator": ".*"}
 
 
-def as_asked(expression: str) -> str:
+def as_asked(expression):
     """Return an expression with values for Grafana's variables."""
     for variable, value in OF_GRAFANA.items():
         expression = expression.replace(variable, value)
@@ -33,11 +27,11 @@ def as_asked(expression: str) -> str:
 
 @pytest.mark.nightly("it fetches Prometheus")
 def test_each_expression_is_one_and_says_what_happened_without_names(
-    start_gpu_hub: StartGPUHub,
-    add_nodes: AddNodes,
-    cluster: LocalCluster,  # noqa: ARG001
-    tmp_path: Path,
-) -> None:
+    start_gpu_hub,
+    add_nodes,
+    cluster,  # noqa: ARG001
+    tmp_path,
+):
     promtool = program().with_name("promtool")
     subprocess.run([promtool, "check", "rules", FOLDER / "alerts.yaml"], check=True)
     add_nodes(t4_nodes(1, 1))

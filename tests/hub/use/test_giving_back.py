@@ -1,20 +1,13 @@
 """Idle GPUs are given back: a real hub, the real culler, a real Prometheus, a played exporter."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from localcluster import LocalCluster
-from tests.fixtures.cluster import AddNodes
-from tests.fixtures.prometheus import PlayedExporter, RunningPrometheus, running_prometheus
+from tests.fixtures.prometheus import PlayedExporter, running_prometheus
 from tests.hub.configurations import T4, t4_nodes
-from tests.hub.conftest import StartGPUHub
 from tests.waiting import wait_for
 
 HUB = """
@@ -44,20 +37,20 @@ _MINUTES = 60.0
 
 
 @pytest.fixture
-def exporter() -> Iterator[PlayedExporter]:
+def exporter():
     made = PlayedExporter()
     yield made
     made.server.shutdown()
 
 
 @pytest.fixture
-def prometheus(tmp_path: Path, exporter: PlayedExporter) -> Iterator[RunningPrometheus]:
+def prometheus(tmp_path, exporter):
     (tmp_path / "prometheus").mkdir()
     with running_prometheus(tmp_path / "prometheus", exporter.port) as running:
         yield running
 
 
-def configuration(folder: Path, prometheus: RunningPrometheus) -> str:
+def configuration(folder, prometheus):
     (folder / "culler.py").write_text(CULLER)
     return T4 + HUB.format(
         prometheus=prometheus.address,
@@ -69,13 +62,13 @@ def configuration(folder: Path, prometheus: RunningPrometheus) -> str:
 
 @pytest.mark.nightly("a policy's least time is a minute, and three of them pass")
 def test_idle_gpus_are_given_back_after_a_warning_and_jobs_go_on(
-    start_gpu_hub: StartGPUHub,
-    add_nodes: AddNodes,
-    cluster: LocalCluster,  # noqa: ARG001
-    tmp_path: Path,
-    exporter: PlayedExporter,
-    prometheus: RunningPrometheus,
-) -> None:
+    start_gpu_hub,
+    add_nodes,
+    cluster,  # noqa: ARG001
+    tmp_path,
+    exporter,
+    prometheus,
+):
     add_nodes(t4_nodes(4, 1))
     with start_gpu_hub(configuration(tmp_path, prometheus)) as hub:
         prometheus.scrape(hub.direct)
@@ -110,13 +103,13 @@ def test_idle_gpus_are_given_back_after_a_warning_and_jobs_go_on(
 
 @pytest.mark.nightly("a policy's least time is a minute, and more than two pass")
 def test_nobody_is_warned_or_stopped_while_the_exporter_is_down_or_says_what_can_not_be(
-    start_gpu_hub: StartGPUHub,
-    add_nodes: AddNodes,
-    cluster: LocalCluster,  # noqa: ARG001
-    tmp_path: Path,
-    exporter: PlayedExporter,
-    prometheus: RunningPrometheus,
-) -> None:
+    start_gpu_hub,
+    add_nodes,
+    cluster,  # noqa: ARG001
+    tmp_path,
+    exporter,
+    prometheus,
+):
     add_nodes(t4_nodes(3, 1))
     with start_gpu_hub(configuration(tmp_path, prometheus)) as hub:
         for user in ("nan", "negative", "other"):
@@ -129,6 +122,6 @@ def test_nobody_is_warned_or_stopped_while_the_exporter_is_down_or_says_what_can
         assert hub.pods.names() == {"jupyter-nan", "jupyter-negative", "jupyter-other"}
 
 
-def _warning(html: str) -> str | None:
+def _warning(html):
     found = re.search(r'href="(/hub/gpuspawner/keep/[^"]+)"', html)
     return found[1] if found else None

@@ -1,17 +1,12 @@
 """The page of GPUs: who sees what, who stops whose server, and what it never says."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 import requests
 
-from localcluster import Fleet, LocalCluster, NodeGroup
-from tests.fixtures.cluster import AddNodes
-from tests.hub.kept import LendHub
-from tests.hub.people import Person
-from tests.hub.running import API_TOKEN, RunningHub
+from localcluster import Fleet, NodeGroup
+from tests.hub.running import API_TOKEN
 from tests.waiting import wait_for
 
 NODES = Fleet(
@@ -49,7 +44,7 @@ PAGES = ("gpus", "gpus/figures", "gpus?text=ann&order=node", "gpus/figures?page=
 
 
 @pytest.fixture
-def hub(kept_hub: LendHub, add_nodes: AddNodes, cluster: LocalCluster) -> RunningHub:  # noqa: ARG001
+def hub(kept_hub, add_nodes, cluster):  # noqa: ARG001
     """A hub in which ann has 2 of 4 GPUs, and eve was refused 8."""
     add_nodes(NODES)
     hub = kept_hub(CONFIGURATION)
@@ -59,7 +54,7 @@ def hub(kept_hub: LendHub, add_nodes: AddNodes, cluster: LocalCluster) -> Runnin
     return hub
 
 
-def see(person: Person, path: str = "gpus") -> str:
+def see(person, path="gpus"):
     answer = person.session.get(f"{person.hub.url}/hub/gpuspawner/{path}")
     assert answer.status_code == 200, answer.text
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -67,14 +62,14 @@ def see(person: Person, path: str = "gpus") -> str:
     return answer.content.decode()
 
 
-def cells(html: str, name: str) -> list[int]:
+def cells(html, name):
     """Return the numbers of the row of this name."""
     row = re.search(rf'<th scope="row">{re.escape(name)}.*?</th>(.*?)(?:</tr>|\n)', html, re.DOTALL)
     assert row, html
     return [int(it) for it in re.findall(r"<td>(\d+)(?=<|$)", row[1])]
 
 
-def stop(person: Person, owner: str = "ann", **fields: str) -> requests.Response:
+def stop(person, owner="ann", **fields):
     """Press a button of the page, as a browser does."""
     person.open("/hub/home")
     page = f"{person.hub.url}/hub/gpuspawner/gpus"
@@ -86,7 +81,7 @@ def stop(person: Person, owner: str = "ann", **fields: str) -> requests.Response
 
 
 @pytest.mark.each_hub
-def test_everybody_sees_the_numbers_and_only_administrators_see_names(hub: RunningHub) -> None:
+def test_everybody_sees_the_numbers_and_only_administrators_see_names(hub):
     node = hub.pods.of("ann")["spec"]["nodeName"]
     for name in PEOPLE:
         person = hub.person(name)
@@ -102,7 +97,7 @@ def test_everybody_sees_the_numbers_and_only_administrators_see_names(hub: Runni
             assert ("gpus/stop/ann/" in figures) == (name in SEES_BUTTONS), (name, path)
 
 
-def test_an_administrator_sees_each_node_server_and_share(hub: RunningHub) -> None:
+def test_an_administrator_sees_each_node_server_and_share(hub):
     html = see(hub.person("admin"))
 
     row = html[html.index("page-t4") :]
@@ -112,7 +107,7 @@ def test_an_administrator_sees_each_node_server_and_share(hub: RunningHub) -> No
     assert "1 to 1 of 1" in html
 
 
-def test_a_stranger_is_led_to_the_login_and_a_token_is_not_taken(hub: RunningHub) -> None:
+def test_a_stranger_is_led_to_the_login_and_a_token_is_not_taken(hub):
     (server,) = hub.pods.of("ann")["spec"]["containers"]
     own = {it["name"]: it.get("value", "") for it in server["env"]}["JUPYTERHUB_API_TOKEN"]
     for token in (None, API_TOKEN, own):
@@ -125,7 +120,7 @@ def test_a_stranger_is_led_to_the_login_and_a_token_is_not_taken(hub: RunningHub
             assert "T4" not in answer.text
 
 
-def test_the_stream_says_that_something_has_changed_and_nothing_else(hub: RunningHub) -> None:
+def test_the_stream_says_that_something_has_changed_and_nothing_else(hub):
     bob = hub.person("bob")
     bob.open("/hub/home")
     url = f"{hub.url}/hub/gpuspawner/gpus/stream/bob/"
@@ -147,7 +142,7 @@ def test_the_stream_says_that_something_has_changed_and_nothing_else(hub: Runnin
 
 
 @pytest.mark.each_hub
-def test_who_may_stop_a_server_comes_back_to_what_was_shown(hub: RunningHub) -> None:
+def test_who_may_stop_a_server_comes_back_to_what_was_shown(hub):
     answer = stop(hub.person("stopper"), text="t4", order="since", page="1")
 
     assert answer.status_code == 302, answer.text
@@ -156,8 +151,8 @@ def test_who_may_stop_a_server_comes_back_to_what_was_shown(hub: RunningHub) -> 
 
 
 def test_whose_server_an_administrator_has_stopped_reads_it_and_nobody_is_told_of_their_own_stop(
-    hub: RunningHub,
-) -> None:
+    hub,
+):
     ann, said = hub.person("ann"), "ended because an administrator stopped it."
     stop(hub.person("admin"))
     assert said in ann.open("/hub/home").html
@@ -172,20 +167,20 @@ def test_whose_server_an_administrator_has_stopped_reads_it_and_nobody_is_told_o
     assert said not in ann.open("/hub/home").html
 
 
-def test_a_button_leads_nowhere_else(hub: RunningHub) -> None:
+def test_a_button_leads_nowhere_else(hub):
     answer = stop(hub.person("admin"), order="//evil.example", page="x", next="//evil.example")
 
     assert answer.headers["Location"] == "/hub/gpuspawner/gpus#servers"
 
 
-def test_nobody_else_stops_it_nor_anybody_without_the_token_of_the_page(hub: RunningHub) -> None:
+def test_nobody_else_stops_it_nor_anybody_without_the_token_of_the_page(hub):
     for name in ("viewer", "lister", "bob"):
         assert stop(hub.person(name)).status_code in {403, 404}
     assert stop(hub.person("admin"), _xsrf="guessed").status_code == 403
     assert hub.server("ann")["ready"]
 
 
-def test_names_are_escaped(hub: RunningHub) -> None:
+def test_names_are_escaped(hub):
     html = see(hub.person("admin"), "gpus?text=%22%3E%3Cscript%3Ealert(1)%3C/script%3E")
 
     assert "<script>alert" not in html
@@ -194,17 +189,15 @@ def test_names_are_escaped(hub: RunningHub) -> None:
 
 
 @pytest.mark.each_hub
-def test_each_page_has_a_link_to_it_unless_the_hub_has_a_navigation_of_its_own(
-    hub: RunningHub,
-) -> None:
+def test_each_page_has_a_link_to_it_unless_the_hub_has_a_navigation_of_its_own(hub):
     link = 'href="/hub/gpuspawner/gpus"'
 
     assert link in hub.person("bob").open("/hub/home").html
     assert link in see(hub.person("bob"))
 
 
-def test_the_figures_for_prometheus_say_the_same_and_name_nobody(hub: RunningHub) -> None:
-    def metrics() -> str:
+def test_the_figures_for_prometheus_say_the_same_and_name_nobody(hub):
+    def metrics():
         return requests.get(f"{hub.url}/hub/metrics", timeout=10).text
 
     line = 'jupyterhub_gpuspawner_gpus{accelerator="t4",state="ours"} 2.0'

@@ -1,18 +1,10 @@
 """Who may read the use of GPUs, and who may keep a server, on a real hub."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 import requests
 
-from localcluster import LocalCluster
-from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import T4, t4_nodes
-from tests.hub.conftest import StartGPUHub
 from tests.hub.policies.test_policy_attempts_by_rest import own_token
-from tests.hub.running import RunningHub
 
 HUB = """
 c.GPUSpawner.gpu_use = {"prometheus": "http://127.0.0.1:1"}
@@ -28,13 +20,13 @@ c.JupyterHub.load_roles += [
 
 
 @pytest.fixture(scope="module")
-def hub(start_gpu_hub: StartGPUHub, running_cluster: LocalCluster) -> Iterator[RunningHub]:
+def hub(start_gpu_hub, running_cluster):
     running_cluster.check()
     with start_gpu_hub(T4 + HUB) as running:
         yield running
 
 
-def asked(hub: RunningHub, path: str, token: str = "", **more: object) -> requests.Response:
+def asked(hub, path, token="", **more):
     headers = {"Authorization": f"token {token}"} if token else {}
     return requests.get(f"{hub.url}/hub/gpuspawner/{path}", headers=headers, **more)
 
@@ -44,24 +36,18 @@ def asked(hub: RunningHub, path: str, token: str = "", **more: object) -> reques
     ("token", "status"),
     [("", 403), ("no-token", 403), ("token-of-another-service", 403), ("token-of-the-culler", 200)],
 )
-def test_only_the_scope_reads_the_use_of_all_servers(
-    hub: RunningHub, path: str, token: str, status: int
-) -> None:
+def test_only_the_scope_reads_the_use_of_all_servers(hub, path, token, status):
     assert asked(hub, path, token).status_code == status
 
 
 @pytest.mark.parametrize("path", ["use", "report"])
-def test_neither_a_user_nor_an_administrator_reads_it_without_the_scope(
-    hub: RunningHub, path: str
-) -> None:
+def test_neither_a_user_nor_an_administrator_reads_it_without_the_scope(hub, path):
     for user in ("ann", "admin"):
         token = own_token(hub, user)["headers"]["Authorization"].removeprefix("token ")
         assert asked(hub, path, token).status_code == 403
 
 
-def test_what_is_read_names_no_user_but_by_the_urls_of_servers(
-    hub: RunningHub, add_nodes: AddNodes
-) -> None:
+def test_what_is_read_names_no_user_but_by_the_urls_of_servers(hub, add_nodes):
     add_nodes(t4_nodes(1, 1))
     hub.start("bob", {"accelerator": "nothing"})
 
@@ -73,9 +59,7 @@ def test_what_is_read_names_no_user_but_by_the_urls_of_servers(
     assert asked(hub, "use", "token-of-the-culler").json() == {"servers": {}}
 
 
-def test_only_an_owner_or_an_administrator_opens_the_page_that_keeps_a_server(
-    hub: RunningHub,
-) -> None:
+def test_only_an_owner_or_an_administrator_opens_the_page_that_keeps_a_server(hub):
     hub.api("POST", "/users/ann")
     owner, other = hub.person("ann"), hub.person("eve")
 

@@ -17,7 +17,7 @@ from gpuspawner.traits.trait_types import Dict, Enum, Float, List, Union, settin
 pytestmark = pytest.mark.each_python
 
 
-def type_of(value: object) -> str:
+def type_of(value):
     return type(value).__name__
 
 
@@ -35,12 +35,12 @@ class Shared(Settings):
 
 
 @pytest.mark.parametrize(("name", "value"), [("mode", 1), ("queue", "long"), ("queue", ["a"])])
-def test_a_configuration_takes_no_wrong_value(name, value) -> None:
+def test_a_configuration_takes_no_wrong_value(name, value):
     with pytest.raises(TraitError):
         setattr(Settings(), name, value)
 
 
-def test_off_without_quotes_is_off_although_yaml_reads_it_as_false() -> None:
+def test_off_without_quotes_is_off_although_yaml_reads_it_as_false():
     settings, spawner = Settings(mode="on"), Shared(mode="on")
 
     settings.mode = spawner.mode = yaml.safe_load("off")
@@ -49,7 +49,7 @@ def test_off_without_quotes_is_off_although_yaml_reads_it_as_false() -> None:
 
 
 @pytest.mark.parametrize("value", ["long", 7, ["a"], Lock()], ids=type_of)
-def test_a_spawner_takes_any_value_and_the_trait_keeps_its_own(value) -> None:
+def test_a_spawner_takes_any_value_and_the_trait_keeps_its_own(value):
     spawner = Shared(queue={"places": 2})
 
     spawner.queue = value
@@ -61,7 +61,7 @@ def test_a_spawner_takes_any_value_and_the_trait_keeps_its_own(value) -> None:
     assert Shared.gpuspawner_kept == {}
 
 
-def test_a_value_that_the_trait_can_have_is_its_value_again() -> None:
+def test_a_value_that_the_trait_can_have_is_its_value_again():
     spawner = Shared()
     spawner.mode, spawner.queue = 7, 8
 
@@ -70,7 +70,7 @@ def test_a_value_that_the_trait_can_have_is_its_value_again() -> None:
     assert (setting(spawner, "mode"), setting(spawner, "queue")) == ("on", {})
 
 
-def test_each_name_is_told_once(caplog) -> None:
+def test_each_name_is_told_once(caplog):
     trait_types._tell.cache_clear()
     caplog.set_level(logging.WARNING)
 
