@@ -10,7 +10,7 @@ from gpuspawner.cluster.autoscaler_objects import STATUS, AutoscalerObjects
 from gpuspawner.kube.autoscaling import ConfigMap, NodeClaim, NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
-from gpuspawner.offers.types import Accelerator
+from gpuspawner.offers.types import Accelerator, ScaleUp
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, Outlook, WhyNoNode
@@ -129,6 +129,11 @@ def outlook(
     autoscaling: str = NONE,
 ) -> Outlook:
     return Cluster(known, objects, autoscaling).outlook(asked, accelerator)
+
+
+def declared(most: int) -> Accelerator:
+    """Return an accelerator whose nodes an administrator lets grow to so many, in 8 minutes."""
+    return Accelerator("t4", "T4", "nvidia.com/gpu", node_selector=T4, scale_up=ScaleUp(most, 8))
 
 
 def asks(gpus: int = 1, **spec: Any) -> Pod:

@@ -98,22 +98,12 @@ def test_karpenters_no_may_hold_for_one_round_if_a_limit_can_be_the_reason(
     assert found.is_of_round == is_of_round
 
 
-def test_kube_schedulers_failure_is_no_autoscalers_answer() -> None:
-    text = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
-
-    assert said("FailedScheduling", text, "default-scheduler") is None
-
-
 @pytest.mark.parametrize("reporter", ["karpenter", "eks-auto-mode/compute"])
 def test_karpenters_nomination_is_a_node_on_its_way(reporter) -> None:
     text = "Pod should schedule on: nodeclaim/gpu-x7k2p"
 
     assert said("Nominated", text, reporter) == Coming(Source.KARPENTER, claim="gpu-x7k2p")
     assert said("Nominated", "Pod should schedule on: node/n") == Coming(Source.KARPENTER)
-
-
-def test_another_programs_nomination_says_nothing() -> None:
-    assert said("Nominated", "for the prize", "volcano") is None
 
 
 def test_a_scale_up_names_its_group() -> None:
@@ -128,6 +118,14 @@ def test_a_hostile_answer_is_read() -> None:
     assert said("TriggeredScaleUp", "{" * 1_000_000) == Coming(Source.CLUSTER_AUTOSCALER)
 
 
-@pytest.mark.parametrize("reason", ["Scheduled", "Pulling", ""])
-def test_other_events_say_nothing(reason) -> None:
-    assert said(reason, NOT, "cluster-autoscaler") is None
+@pytest.mark.parametrize(
+    ("reason", "message", "reporter"),
+    [
+        ("Scheduled", NOT, "cluster-autoscaler"),
+        ("", NOT, "cluster-autoscaler"),
+        ("FailedScheduling", "0/3 nodes are available: 3 Insufficient cpu.", "default-scheduler"),
+        ("Nominated", "for the prize", "volcano"),
+    ],
+)
+def test_other_events_say_nothing(reason, message, reporter) -> None:
+    assert said(reason, message, reporter) is None

@@ -45,9 +45,13 @@ def test_a_quota_a_stock_out_and_other_failures_are_told_apart(code, text, why) 
     assert why_failed(code, text) is why
 
 
-def test_a_group_that_waits_because_of_a_quota_is_at_a_limit() -> None:
-    backs_off = group(scale_up="Backoff").replace("OUT_OF_RESOURCES", "QUOTA_EXCEEDED")
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [("OUT_OF_RESOURCES", WhyNoNode.STOCK_OUT), ("QUOTA_EXCEEDED", WhyNoNode.QUOTA)],
+)
+def test_a_group_that_backs_off_adds_none_and_says_why(code, why) -> None:
+    backs_off = group(scale_up="Backoff").replace("OUT_OF_RESOURCES", code)
 
     [obstacle] = look(backs_off).obstacles
 
-    assert (obstacle.why, obstacle.detail) == (WhyNoNode.QUOTA, "QUOTA_EXCEEDED")
+    assert (obstacle.why, obstacle.detail) == (why, code)

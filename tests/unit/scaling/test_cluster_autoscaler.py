@@ -99,27 +99,14 @@ def test_a_group_below_its_maximum_adds_a_node_like_its_own() -> None:
     assert look(group()) == CanScaleUp(1, 4, None, Source.CLUSTER_AUTOSCALER, name)
 
 
-def test_a_group_that_backs_off_adds_none() -> None:
-    found = look(group(scale_up="Backoff"))
-
-    assert why(found) == [WhyNoNode.STOCK_OUT]
-    assert found.obstacles[0].detail == "OUT_OF_RESOURCES"
-
-
-def test_a_group_at_zero_is_remembered() -> None:
-    cluster = Cluster(state(member()), autoscalers(status=status(group())), "detect")
+def test_a_group_at_zero_is_remembered_until_it_is_deleted() -> None:
+    objects = autoscalers(status=status(group()))
+    cluster = Cluster(state(member()), objects, "detect")
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
     cluster.state.remove("Node", "", "n")
 
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
     assert why(cluster.outlook(asks(4))) == [WhyNoNode.NO_SUCH_MACHINE]
-
-
-def test_a_group_that_was_deleted_and_comes_back_may_have_other_machines() -> None:
-    objects = autoscalers(status=status(group(), group("eks-core")))
-    cluster = Cluster(state(member()), objects, "detect")
-    assert isinstance(cluster.outlook(asks()), CanScaleUp)
-    cluster.state.remove("Node", "", "n")
 
     objects.put(status_map(status(group("eks-core"))))
     cluster.outlook(asks(4))
@@ -159,10 +146,9 @@ def test_a_node_whose_gpus_are_not_labelled_yet_is_on_its_way() -> None:
 @pytest.mark.parametrize("others", [("g4dn.xlarge", "g5.xlarge"), ("g5.xlarge", "g4dn.xlarge")])
 def test_a_node_whose_gpus_are_not_labelled_yet_is_like_the_others_of_its_type(others) -> None:
     """A group of several types may make machines with different GPUs."""
-    products, kind = (
-        {"g4dn.xlarge": "Tesla-T4", "g5.xlarge": "A10G"},
-        "node.kubernetes.io/instance-type",
-    )
+    kind, products = (
+        "node.kubernetes.io/instance-type", {"g4dn.xlarge": "Tesla-T4", "g5.xlarge": "A10G"}
+    )  # fmt: skip
     selectors = {it: {"nvidia.com/gpu.product": of} for it, of in products.items()}
     settled = [member(it, labels={kind: it, **selectors[it]}) for it in others]
     now = datetime.now(UTC).isoformat()
@@ -261,92 +247,64 @@ def test_a_pool_at_zero_is_no_hope_for_a_pod_that_selects_another_one_by_name() 
 
 
 @pytest.mark.parametrize(
-    ("name", "other", "labels", "node_name"),
+    ("name", "label", "node_name"),
     [
-        (
-            "shoot--p--c-gpu",
-            "shoot--p--c-cpu",
-            {GARDENER: "gpu"},
-            "shoot--p--c-gpu-7b8d4-x1yz2",
-        ),
-        (
-            "shoot--p--c-gpu-z1",
-            "shoot--p--c-cpu-z1",
-            {GARDENER: "gpu"},
-            "shoot--p--c-gpu-z1-7b8d4-x1yz2",
-        ),
-        (
-            "k8s-gpu-12345678-vmss",
-            "k8s-cpu-12345678-vmss",
-            {"agentpool": "gpu"},
-            "k8s-gpu-12345678-vmss000000",
-        ),
+        ("shoot--p--c-{}", GARDENER, "shoot--p--c-gpu-7b8d4-x1yz2"),
+        ("shoot--p--c-{}-z1", GARDENER, "shoot--p--c-gpu-z1-7b8d4-x1yz2"),
+        ("k8s-{}-12345678-vmss", "agentpool", "k8s-gpu-12345678-vmss000000"),
     ],
     ids=["gardener", "gardener in a zone", "aks engine"],
 )
 def test_an_empty_group_of_another_name_is_no_hope_for_a_pod_that_selects_a_full_pool(
-    name, other, labels, node_name
+    name, label, node_name
 ) -> None:
-    groups = group(name, 1, 1), group(other, 0, 3, registered=0)
-    full = node(node_name, 1, labels=labels, unschedulable=True)
+    groups = group(name.format("gpu"), 1, 1), group(name.format("cpu"), 0, 3, registered=0)
+    full = node(node_name, 1, labels={label: "gpu"}, unschedulable=True)
 
-    assert why(look(*groups, nodes=(full,), asked=asks(selector=labels))) == [
+    assert why(look(*groups, nodes=(full,), asked=asks(selector={label: "gpu"}))) == [
         WhyNoNode.AT_MAXIMUM,
         WhyNoNode.NO_SUCH_MACHINE,
     ]
 
 
-def test_a_pool_of_gardener_that_is_called_like_a_zone_may_grow_in_another_one() -> None:
-    own = group("shoot--p--c-z1-z2", 0, 3, registered=0)
-    full = group("shoot--p--c-gpu-z1", 3, 3, registered=3)
-
-    assert look(own, full, nodes=(), asked=asks(selector={GARDENER: "z1"})) == MAY
-
-
-def test_a_pod_that_selects_a_pool_without_a_group_of_its_name_may_get_a_node_of_another() -> None:
-    similar = group("eksctl-c-nodegroup-big-gpu-NodeGroup-1A2B3C", 3, 3, registered=3)
-    unnamed = group(f"eks-{UUID}", 0, 3, registered=0)
-
-    assert look(similar, unnamed, nodes=(), asked=asks(selector={EKSCTL: "gpu"})) == MAY
-
-
 @pytest.mark.parametrize(
-    ("name", "labels", "node_name"),
+    ("own", "full", "selector"),
     [
-        (f"eks-gpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1.ec2.internal"),
-        (
-            "gke-c1-gpu-1a2b3c4d-grp",
-            {GKE: "gpu"},
-            "gke-c1-gpu-1a2b3c4d-x1yz",
-        ),
-        (
-            "https://example.com/zones/z/instanceGroups/gke-c-gpu-1a2b3c4d-grp",
-            {GKE: "gpu"},
-            "gke-c-gpu-1a2b3c4d-x1yz",
-        ),
-        (
-            "gk3-c-nap-1x2y3z-1a2b3c4d-grp",
-            {GKE: "nap-1x2y3z"},
-            "gk3-c-nap-1x2y3z-1a2b3c4d-x1yz",
-        ),
-        ("shoot--p--c-gpu", {GARDENER: "gpu"}, "shoot--p--c-gpu-7b8d4-x1yz2"),
-        ("shoot--p--c-gpu-z1", {GARDENER: "gpu"}, "shoot--p--c-gpu-z1-7b8d4-x1yz2"),
-        ("aks-gpu-12345678-vmss", {"agentpool": "gpu"}, "aks-gpu-12345678-vmss000001"),
-        ("k8s-gpu-12345678-vmss", {"agentpool": "gpu"}, "k8s-gpu-12345678-vmss000001"),
-        (
-            "eksctl-c-nodegroup-gpu-NodeGroup-1A2B3C",
-            {EKSCTL: "gpu"},
-            "ip-10-0-0-1",
-        ),
-        ("gpu-1a2b3c4d", {"magnum.openstack.org/nodegroup": "gpu"}, "c-gpu-node-0"),
-        ("gpu", {"doks.digitalocean.com/node-pool": "gpu"}, "gpu-x1y2z"),
-        ("gpu", {}, "gpu-1a2b3c4d"),
+        ("shoot--p--c-z1-z2", "shoot--p--c-gpu-z1", {GARDENER: "z1"}),
+        (f"eks-{UUID}", "eksctl-c-nodegroup-big-gpu-NodeGroup-1A2B3C", {EKSCTL: "gpu"}),
     ],
-    ids=[
-        "eks", "gke", "gke url", "gke autopilot", "gardener", "gardener in a zone", "aks",
-        "aks engine", "eksctl", "magnum", "doks", "node name alone",
-    ],
-)  # fmt: skip
+    ids=["a pool of Gardener that is called like a zone", "a pool without a group of its name"],
+)
+def test_a_group_that_may_be_that_of_the_selected_pool_may_grow(own, full, selector) -> None:
+    groups = group(own, 0, 3, registered=0), group(full, 3, 3, registered=3)
+
+    assert look(*groups, nodes=(), asked=asks(selector=selector)) == MAY
+
+
+OF_ITS_GROUP = {
+    "eks": (f"eks-gpu-{UUID}", {EKS: "gpu"}, "ip-10-0-0-1.ec2.internal"),
+    "gke": ("gke-c1-gpu-1a2b3c4d-grp", {GKE: "gpu"}, "gke-c1-gpu-1a2b3c4d-x1yz"),
+    "gke url": (
+        "https://example.com/zones/z/instanceGroups/gke-c-gpu-1a2b3c4d-grp",
+        {GKE: "gpu"}, "gke-c-gpu-1a2b3c4d-x1yz",
+    ),
+    "gke autopilot": (
+        "gk3-c-nap-1x2y3z-1a2b3c4d-grp", {GKE: "nap-1x2y3z"}, "gk3-c-nap-1x2y3z-1a2b3c4d-x1yz"
+    ),
+    "gardener": ("shoot--p--c-gpu", {GARDENER: "gpu"}, "shoot--p--c-gpu-7b8d4-x1yz2"),
+    "gardener in a zone": (
+        "shoot--p--c-gpu-z1", {GARDENER: "gpu"}, "shoot--p--c-gpu-z1-7b8d4-x1yz2"
+    ),
+    "aks": ("aks-gpu-12345678-vmss", {"agentpool": "gpu"}, "aks-gpu-12345678-vmss000001"),
+    "aks engine": ("k8s-gpu-12345678-vmss", {"agentpool": "gpu"}, "k8s-gpu-12345678-vmss000001"),
+    "eksctl": ("eksctl-c-nodegroup-gpu-NodeGroup-1A2B3C", {EKSCTL: "gpu"}, "ip-10-0-0-1"),
+    "magnum": ("gpu-1a2b3c4d", {"magnum.openstack.org/nodegroup": "gpu"}, "c-gpu-node-0"),
+    "doks": ("gpu", {"doks.digitalocean.com/node-pool": "gpu"}, "gpu-x1y2z"),
+    "node name alone": ("gpu", {}, "gpu-1a2b3c4d"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "labels", "node_name"), OF_ITS_GROUP.values(), ids=OF_ITS_GROUP)
 def test_a_node_is_matched_to_its_group(name, labels, node_name) -> None:
     present = node(node_name, 1, labels=labels, unschedulable=True)
 
@@ -379,18 +337,12 @@ def test_a_node_of_a_similar_name_belongs_to_no_group(name, labels, node_name) -
 
 
 def test_groups_of_one_pool_in_several_zones_are_told_apart_by_their_nodes() -> None:
-    pool = {GKE: "gpu"}
-    nodes = (
-        node("gke-c-gpu-1a2b3c4d-aaaa", 1, labels=pool, unschedulable=True),
-        node("gke-c-gpu-5e6f7a8b-bbbb", 1, labels=pool, unschedulable=True),
-    )
-    full = group("gke-c-gpu-1a2b3c4d-grp", 1, 1), group("gke-c-gpu-5e6f7a8b-grp", 1, 1)
+    pool, ids = {GKE: "gpu"}, ("1a2b3c4d", "5e6f7a8b")
+    nodes = [node(f"gke-c-gpu-{it}-aaaa", 1, labels=pool, unschedulable=True) for it in ids]
+    full = [group(f"gke-c-gpu-{it}-grp", 1, 1) for it in ids]
 
-    asked = asks(selector=pool)
-    assert why(look(*full, nodes=nodes, asked=asked)) == [
-        WhyNoNode.AT_MAXIMUM,
-        WhyNoNode.AT_MAXIMUM,
-    ]
+    found = look(*full, nodes=tuple(nodes), asked=asks(selector=pool))
+    assert why(found) == [WhyNoNode.AT_MAXIMUM, WhyNoNode.AT_MAXIMUM]
 
 
 def test_a_status_that_cannot_be_read_is_not_a_status_that_is_absent() -> None:
@@ -436,23 +388,14 @@ def test_groups_that_the_hub_has_seen_may_grow_while_it_cant_read_them() -> None
     assert cluster.outlook(asks()) == CannotScaleUp()
 
 
-def test_an_old_status_promises_nothing() -> None:
-    def found(minutes: int) -> object:
-        at = datetime.now(UTC) - timedelta(minutes=minutes)
-        text = f"time: {at:%Y-%m-%d %H:%M:%S}.5 +0000 UTC\n{status(group())}"
-        return outlook(
-            state(member()), asks(), objects=autoscalers(status=text), autoscaling="detect"
-        )
-
-    assert isinstance(found(14), CanScaleUp)
-    assert found(16) == MayScaleUp(Source.NODES)
-
-
-def test_a_status_becomes_old_without_a_change() -> None:
+def test_an_old_status_promises_nothing_and_becomes_so_without_a_change() -> None:
     at = datetime.now(UTC) - timedelta(minutes=14)
-    objects = autoscalers(status=f"time: {at:%Y-%m-%d %H:%M:%S} +0000 UTC\n{status(group())}")
-    cluster = Cluster(state(), objects, "detect")
+    text = f"time: {at:%Y-%m-%d %H:%M:%S}.5 +0000 UTC\n{status(group())}"
+    cluster = Cluster(state(member()), autoscalers(status=text), "detect")
     before = cluster.to_come.version
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+
     cluster.pools._autoscaler._written = at - timedelta(minutes=2)
 
     assert cluster.to_come.version != before
+    assert cluster.outlook(asks()) == MayScaleUp(Source.NODES)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpuspawner.scaling.cluster_autoscaler_status import node_groups, written
+from gpuspawner.scaling.cluster_autoscaler_status import is_after_a_look, node_groups, written
 from tests.unit.makers.groups import BEFORE_1_30
 
 # Hostile texts that aren't read in one pass take hours.
@@ -72,11 +72,6 @@ def test_a_cluster_without_groups_has_none() -> None:
     assert node_groups("autoscalerStatus: Initializing\n") == ()
 
 
-def test_a_group_that_cannot_be_read_makes_all_unknown() -> None:
-    assert node_groups(YAML.replace("    maxSize: 3\n", "")) is None
-    assert node_groups(YAML.replace("maxSize: 3", "maxSize: many")) is None
-
-
 @pytest.mark.parametrize(
     "status",
     [
@@ -100,9 +95,13 @@ def test_a_group_that_cannot_be_read_makes_all_unknown() -> None:
         "\0",
         BEFORE_1_30,
         YAML[: len(YAML) // 2] + "\n  :::",
+        YAML.replace("    maxSize: 3\n", ""),
+        YAML.replace("maxSize: 3", "maxSize: many"),
+        YAML + "# " + "x" * 400_000,  # it may be cut
     ],
+    ids=range(23),
 )
-def test_a_hostile_status_is_unknown(status: str) -> None:
+def test_a_status_that_is_hostile_cut_or_unreadable_in_one_group_is_unknown(status: str) -> None:
     assert node_groups(status) is None
 
 
@@ -113,17 +112,32 @@ def test_an_error_code_may_be_a_number() -> None:
     assert groups[1].scale_up.backoff_info.error_code == "404"
 
 
-def test_a_status_that_may_be_cut_is_unknown() -> None:
-    assert node_groups(YAML + "# " + "x" * 400_000) is None
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        (YAML, datetime(2026, 1, 1, tzinfo=UTC)),
+        (
+            "time: 2026-01-01 00:00:00.123456789 +0200 CEST",
+            datetime(2025, 12, 31, 22, tzinfo=UTC),
+        ),
+        ("", None),
+        ("time: yesterday", None),
+        ("time: 2026-99-01 00:00:00 +0000 UTC", None),
+    ],
+    ids=["in UTC", "elsewhere", "nothing", "a word", "no month"],
+)
+def test_a_status_may_say_when_it_was_written(text: str, when: datetime | None) -> None:
+    assert written(text) == when
 
 
-def test_a_status_says_when_it_was_written() -> None:
-    assert written(YAML) == datetime(2026, 1, 1, tzinfo=UTC)
-    assert written("time: 2026-01-01 00:00:00.123456789 +0200 CEST") == datetime(
-        2025, 12, 31, 22, tzinfo=UTC
-    )
-
-
-@pytest.mark.parametrize("text", ["", "time: yesterday", "time: 2026-99-01 00:00:00 +0000 UTC"])
-def test_a_status_may_not_say_when_it_was_written(text: str) -> None:
-    assert written(text) is None
+@pytest.mark.parametrize(
+    ("text", "has_looked"),
+    [
+        (YAML, True),
+        (YAML.replace("Running", "Initializing"), False),
+        (YAML.replace("Healthy", "Unhealthy", 1), False),
+    ],
+    ids=["it runs", "it starts", "too many nodes aren't ready"],
+)
+def test_a_status_says_whether_the_autoscaler_has_looked_at_pods(text, has_looked) -> None:
+    assert is_after_a_look(text) is has_looked

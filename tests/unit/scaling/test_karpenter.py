@@ -100,11 +100,12 @@ OTHERS = node("core", 1, labels={}, unschedulable=True)
 SPOT_TOO = need(CAPACITY, "In", "spot", "on-demand")
 TAINTED = pool(taints=[{"key": "team", "value": "x", "effect": "NoSchedule"}])
 TOLERATION = {"operator": "Exists"}
-AT_LIMIT = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "2"})
-EXCEEDED = pool(limits={"nvidia.com/gpu": "2"}, used={"nvidia.com/gpu": "3"})
-HUGE = pool(limits={"nvidia.com/gpu": "1e1000"})
+AT_LIMIT = pool(limits={GPU: "1"}, used={GPU: "1"})
+EXCEEDED = pool(limits={GPU: "1"}, used={GPU: "2"})
+HUGE = pool(limits={GPU: "1e1000"})
 TIGHT = {"memory": "20Gi"}
 NEVER, LIMIT = [WhyNoNode.NO_SUCH_MACHINE], [WhyNoNode.LIMIT]
+TAKEN = CannotScaleUp((Obstacle(WhyNoNode.TAKEN, "gpu"),))
 
 
 def odd(key: str) -> Plain:
@@ -225,8 +226,8 @@ CORE_AND_A_HALF = {"name": "notebook", "resources": {"requests": {"cpu": "1500m"
         ({"memory": "32Gi"}, {}, True),
         ({"memory": "34359738367"}, {}, False),
         ({"memory": "64Gi"}, {"memory": "32Gi"}, True),
-        ({"nvidia.com/gpu": "1"}, {}, True),
-        ({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": "1"}, False),
+        ({GPU: "1"}, {}, True),
+        ({GPU: "1"}, {GPU: "1"}, False),
         ({"nodes": "2"}, {"nodes": "1"}, True),
         ({"nodes": "2"}, {"nodes": "2"}, False),
     ],
@@ -247,9 +248,14 @@ def test_a_limit_of_cores_must_leave_what_the_pod_asks_for_in_millicores(limit, 
     assert found == MAY if is_enough else why(found) == [WhyNoNode.LIMIT]
 
 
-def test_those_who_wait_use_up_a_limit_of_cores_before_their_nodes_exist() -> None:
-    cluster = Cluster(state(), autoscalers((pool(limits={"cpu": "3"}),)), "detect")
-    b, c, d = (pod(name, selector={}, containers=[CORE_AND_A_HALF]) for name in "bcd")
+@pytest.mark.parametrize(
+    ("limits", "spec"),
+    [({"cpu": "3"}, {"containers": [CORE_AND_A_HALF]}), ({GPU: "2"}, {})],
+    ids=["of cores", "of GPUs"],
+)
+def test_those_who_wait_use_up_a_limit_before_their_nodes_exist(limits, spec) -> None:
+    cluster = Cluster(state(), autoscalers((pool(limits=limits),)), "detect")
+    b, c, d = (pod(name, selector={}, **spec) for name in "bcd")
     for one in (b, c):
         assert cluster.outlook(one) == MAY
         cluster.state.put(one)
@@ -295,39 +301,26 @@ def test_a_new_node_with_its_pools_startup_taint_is_on_its_way_and_no_kind_of_it
 
 
 def test_a_claim_on_its_way_holds_the_pod_although_the_limit_is_reached() -> None:
-    at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
-
-    assert isinstance(look(at_limit, claims=(claim("c", 1),)), CanScaleUp)
+    assert isinstance(look(AT_LIMIT, claims=(claim("c", 1),)), CanScaleUp)
 
 
 def test_a_claim_that_is_not_launched_yet_promises_nothing() -> None:
-    at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
     bare = {"metadata": {"name": "c", "labels": SMALL}}
 
-    assert why(look(at_limit, claims=(bare,))) == [WhyNoNode.LIMIT]
+    assert why(look(AT_LIMIT, claims=(bare,))) == [WhyNoNode.LIMIT]
 
 
 def test_one_gpu_on_its_way_is_promised_to_one_person() -> None:
-    at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
-    cluster = Cluster(state(), autoscalers((at_limit,), (claim("c", 1),)), "detect")
+    cluster = Cluster(state(), autoscalers((AT_LIMIT,), (claim("c", 1),)), "detect")
     cluster.state.put(pod("waits", selector={}))
 
     assert why(cluster.outlook(asks())) == [WhyNoNode.TAKEN]
 
 
-def test_those_who_wait_use_up_a_limit_before_their_nodes_exist() -> None:
-    cluster = Cluster(state(), autoscalers((pool(limits={"nvidia.com/gpu": "2"}),)), "detect")
-    for name in ("b", "c"):
-        assert cluster.outlook(pod(name, selector={})) == MAY
-        cluster.state.put(pod(name, selector={}))
-
-    assert why(cluster.outlook(pod("d", selector={}))) == [WhyNoNode.TAKEN]
-
-
 def test_a_larger_machine_for_another_may_use_up_the_limit() -> None:
     large = {**OF_GPU, TYPE: "g.large", ZONE: "a"}
     nodes = (full(), node("l", 8, labels=large, unschedulable=True))
-    limited = pool(limits={"nvidia.com/gpu": "8"})
+    limited = pool(limits={GPU: "8"})
     cluster = Cluster(state(*nodes), autoscalers((limited,)), "detect")
     cluster.state.put(pod("b", gpus=8, selector={}))
 
@@ -349,6 +342,15 @@ def test_a_machine_of_a_kind_with_more_gpus_may_hold_all_that_wait() -> None:
     assert cluster.outlook(pod("d", memory="1Gi", selector={})) == MAY
 
 
+def only_four_wait(cluster: Cluster) -> bool:
+    """Whether four people may have what comes, one after the other, and a fifth mayn't."""
+    for name in ("b1", "b2", "b3", "b4"):
+        if isinstance(cluster.outlook(pod(name, selector={})), CannotScaleUp):
+            return False
+        cluster.state.put(pod(name, selector={}))
+    return cluster.outlook(pod("b5", selector={})) == TAKEN
+
+
 def of_shares(
     limit: int, used: int, *coming: Plain, types: tuple[Plain, ...] = (ONLY_SMALL,), name: str = GPU
 ) -> Cluster:
@@ -360,15 +362,13 @@ def of_shares(
     return Cluster(state(shared), objects, "detect")
 
 
-def test_a_limit_counts_the_gpus_of_a_new_machine_and_not_the_shares_that_it_will_offer() -> None:
+def test_a_limit_counts_the_gpus_that_a_claim_has_told_and_not_the_shares_of_a_new_machine() -> (
+    None
+):
+    """The claim may be gone before its node."""
     cluster = of_shares(5, 4)
-
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
 
-
-def test_the_gpus_that_a_claim_has_told_count_when_it_is_gone_before_its_node() -> None:
-    cluster = of_shares(5, 4)
-    cluster.outlook(asks())
     cluster.pools._objects.remove("NodeClaim", "", "c")
 
     assert isinstance(cluster.outlook(asks()), CanScaleUp)
@@ -405,11 +405,9 @@ def test_a_pod_that_asks_for_more_shares_than_its_type_has_gpus_is_promised_no_n
 
 def test_a_claim_on_its_way_has_room_for_as_many_as_share_the_gpus_of_its_type() -> None:
     cluster = of_shares(5, 5, claim("d", 1))
-    for name in ("b1", "b2", "b3", "b4"):
-        assert isinstance(cluster.outlook(pod(name, selector={})), CanScaleUp)
-        cluster.state.put(pod(name, selector={}))
 
-    assert why(cluster.outlook(pod("b5", selector={}))) == [WhyNoNode.TAKEN]
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+    assert only_four_wait(cluster)
 
 
 def test_a_claim_for_a_pool_at_zero_does_not_hide_how_its_nodes_shared_their_gpus() -> None:
@@ -448,11 +446,9 @@ def test_a_claim_that_tells_devices_which_no_node_shows_has_room_for_all_who_sha
     shared = having(small("n", 0, unschedulable=True), {GPU: "4"})
     claims = (having(claim("c", 1, on="n"), INTERFACES), having(claim("d", 1), INTERFACES))
     cluster = Cluster(state(shared), autoscalers((limited,), claims), "detect")
-    for name in ("b1", "b2", "b3", "b4"):
-        assert isinstance(cluster.outlook(pod(name, selector={})), CanScaleUp), name
-        cluster.state.put(pod(name, selector={}))
 
-    assert why(cluster.outlook(pod("b5", selector={}))) == [WhyNoNode.TAKEN]
+    assert isinstance(cluster.outlook(asks()), CanScaleUp)
+    assert only_four_wait(cluster)
 
 
 def test_a_node_that_has_others_devices_before_its_gpus_does_not_hide_those_of_its_claim() -> None:
@@ -474,17 +470,11 @@ def test_a_node_with_slices_under_another_name_shows_what_its_type_offers() -> N
 
 
 def test_those_who_wait_use_up_a_limit_by_the_shares_that_it_leaves() -> None:
-    cluster = of_shares(5, 4, types=())
-    for name in ("b1", "b2", "b3", "b4"):
-        assert isinstance(cluster.outlook(pod(name, selector={})), CanScaleUp | MayScaleUp), name
-        cluster.state.put(pod(name, selector={}))
-
-    assert why(cluster.outlook(pod("b5", selector={}))) == [WhyNoNode.TAKEN]
+    assert only_four_wait(of_shares(5, 4, types=()))
 
 
 def test_a_pod_that_waits_for_a_cpu_pool_takes_no_gpu_machine() -> None:
-    at_limit = pool(limits={"nvidia.com/gpu": "1"}, used={"nvidia.com/gpu": "1"})
-    cluster = Cluster(state(), autoscalers((at_limit,), (claim("c", 1),)), "detect")
+    cluster = Cluster(state(), autoscalers((AT_LIMIT,), (claim("c", 1),)), "detect")
     cluster.state.put(pod("cpu", gpus=0, memory="30Gi", selector={}))
     assert isinstance(cluster.outlook(asks()), CanScaleUp | MayScaleUp)
 
@@ -511,9 +501,9 @@ def test_the_pods_of_daemon_sets_take_room_on_the_next_node_also_if_a_claim_is_k
     objects = autoscalers((only,), (claim("c", 1, on="n"),))
     known = state(small(), pods=(daemon,))
 
-    for memory, expected in (("28Gi", CanScaleUp), ("30Gi", CannotScaleUp)):
-        asked = asks(memory=memory)
-        assert isinstance(outlook(known, asked, objects=objects, autoscaling="detect"), expected)
+    cluster = Cluster(known, objects, "detect")
+    assert isinstance(cluster.outlook(asks(memory="28Gi")), CanScaleUp)
+    assert why(cluster.outlook(asks(memory="30Gi"))) == NEVER
 
 
 def test_a_node_without_its_gpu_does_not_speak_for_its_type() -> None:

@@ -38,8 +38,7 @@ def test_selectors_of_zones_and_volumes_go_and_others_stay() -> None:
     volume = {"name": "home", "persistentVolumeClaim": {"claimName": "c"}}
     spec = without_place(pod(selector={ZONE: "a", "gpu": "t4"}, volumes=[volume])).spec
 
-    assert spec.node_selector == {"gpu": "t4"}
-    assert spec.volumes is None
+    assert (spec.node_selector, spec.volumes, spec.affinity) == ({"gpu": "t4"}, None, None)
 
 
 def test_of_a_term_only_the_expressions_about_zones_go() -> None:
@@ -69,10 +68,3 @@ def test_rules_about_other_pods_in_the_zone_go_and_those_of_the_node_stay() -> N
     assert [it["topologyKey"] for it in left["podAffinity"][REQUIRED]] == [NAME]
     assert [it["topologyKey"] for it in left["podAntiAffinity"][REQUIRED]] == [NAME]
     assert [it.topology_key for it in spec.topology_spread_constraints or ()] == [NAME]
-
-
-def test_a_pod_without_rules_stays_as_it_is() -> None:
-    asked = pod(selector={"gpu": "t4"})
-
-    assert without_place(asked).spec.node_selector == {"gpu": "t4"}
-    assert without_place(asked).spec.affinity is None

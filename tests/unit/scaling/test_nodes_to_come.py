@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
-from gpuspawner.offers.types import Accelerator, ScaleUp
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.scaling import nodes_to_come
 from gpuspawner.scaling.new_nodes import Future, Judged, could_serve
 from gpuspawner.scaling.node_pool import Growth, like
@@ -33,6 +33,7 @@ from tests.unit.makers.outlooks import (
     Cluster,
     Plain,
     autoscalers,
+    declared,
     node,
     outlook,
     plain_pod,
@@ -49,12 +50,15 @@ def group(name: str, target: int, most: int) -> str:
     return f"- name: {name}\n  health: {{cloudProviderTarget: {target}, maxSize: {most}}}\n"
 
 
-def declared(most: int) -> Accelerator:
-    return Accelerator("t4", "T4", "nvidia.com/gpu", node_selector=T4, scale_up=ScaleUp(most, 8))
-
-
 def busy_node(gpus: int, **labels: str) -> Plain:
     return node("n", gpus, labels={**T4, **labels}, unschedulable=True)
+
+
+def growing(most: int, gpus: int = 1, *, target: int = 1, **kinds: Any) -> Cluster:
+    """Return a group that has shown one node, with so many GPUs and no room, and may have more."""
+    seen = node("n-1-x", gpus, labels=T4, unschedulable=True)
+    objects = autoscalers(status=status(group("n-1", target, most)))
+    return Cluster(state(seen, **kinds), objects, "detect")
 
 
 FULL = Obstacle(WhyNoNode.AT_MAXIMUM)
@@ -155,18 +159,14 @@ def test_a_node_that_gives_a_container_one_share_only_is_none_for_who_asks_for_s
     gpus: int, comes: bool
 ) -> None:
     shared = {**T4, "nvidia.com/gpu.sharing-strategy": "mps"}
-    full = [plain_pod(str(it), nodeName="n-1-x") for it in range(4)]
-    known = state(node("n-1-x", 4, labels=shared), pods=tuple(full))
-    cluster = Cluster(known, autoscalers(status=status(group("n-1", 1, 3))), "detect")
+    full = node("n-1-x", 4, labels=shared, unschedulable=True)
+    cluster = Cluster(state(full), autoscalers(status=status(group("n-1", 1, 3))), "detect")
 
     assert isinstance(cluster.outlook(pod(gpus=gpus)), CanScaleUp) is comes
 
 
 def test_seven_people_for_two_gpus_that_can_come() -> None:
-    objects = autoscalers(status=status(group("n-1", 0, 1), group("core", 1, 1)))
-    core = node("core-1", 0, labels={})
-    seen = node("n-1-x", 2, labels=T4, unschedulable=True)
-    cluster = Cluster(state(core, seen), objects, "detect")
+    cluster = growing(1, gpus=2, target=0)
     told = []
     for name in "abcdefg":
         told.append(cluster.outlook(pod(name)))
@@ -222,12 +222,7 @@ def test_a_declared_pool_decides_if_the_pools_in_sight_make_no_such_machine() ->
 
 
 def test_a_pool_in_sight_that_has_ended_outweighs_the_declaration() -> None:
-    objects = autoscalers(status=status(group("gpu", 1, 1)))
-    present = node("gpu-x1y2z", 1, labels=T4, unschedulable=True)
-
-    assert why(outlook(state(present), pod(), declared(4), objects, "detect")) == [
-        WhyNoNode.AT_MAXIMUM
-    ]
+    assert why(growing(1).outlook(pod(), declared(4))) == [WhyNoNode.AT_MAXIMUM]
 
 
 def test_a_declared_pool_decides_if_nobody_knows_the_groups() -> None:
@@ -304,12 +299,8 @@ def test_a_crowd_of_pending_pods_is_looked_through_once_and_only_if_a_node_can_c
 
 def test_of_a_class_with_volumes_of_their_own_only_one_is_judged(monkeypatch) -> None:
     people = [f"user-{number}" for number in range(200)]
-    known = state(
-        node("n-1-x", 2, labels=T4, unschedulable=True),
-        pods=tuple(plain_pod(name, volumes=[home_of(name)]) for name in people),
-        **storage(*map(bound, people)),
-    )
-    cluster = Cluster(known, autoscalers(status=status(group("n-1", 1, 300))), "detect")
+    pods = tuple(plain_pod(name, volumes=[home_of(name)]) for name in people)
+    cluster = growing(300, gpus=2, pods=pods, **storage(*map(bound, people)))
     judged, of = [], Judged.of
 
     def counted(known, subject):
@@ -325,9 +316,7 @@ def test_of_a_class_with_volumes_of_their_own_only_one_is_judged(monkeypatch) ->
 def test_no_node_surely_comes_for_a_server_whose_home_another_one_will_have_alone() -> None:
     (claim, disk), other = bound("home"), "another"
     claim["spec"]["accessModes"] = ["ReadWriteOncePod"]
-    seen = node("n-1-x", 8, labels=T4, unschedulable=True)
-    known = state(seen, **storage((claim, disk), bound(other)))
-    cluster = Cluster(known, autoscalers(status=status(group("n-1", 1, 9))), "detect")
+    cluster = growing(9, gpus=8, **storage((claim, disk), bound(other)))
     cluster.reservations.take_of_new_node(
         ("jhub", "a"), Subject(pod("a", volumes=[home_of("home")]))
     )
@@ -337,16 +326,7 @@ def test_no_node_surely_comes_for_a_server_whose_home_another_one_will_have_alon
 
 
 def test_nor_does_it_if_the_other_one_is_among_many_whose_homes_will_be_made() -> None:
-    cluster = Cluster(
-        state(
-            node("n-1-x", 8, labels=T4, unschedulable=True),
-            persistentVolumeClaims=(),
-            persistentVolumes=(),
-            storageClasses=(WAIT,),
-        ),
-        autoscalers(status=status(group("n-1", 1, 9))),
-        "detect",
-    )
+    cluster = growing(9, gpus=8, storageClasses=(WAIT,))
 
     def server(name: str, home: str) -> Subject:
         spec: Plain = {"accessModes": ["ReadWriteOncePod"], "storageClassName": "wait"}
@@ -361,14 +341,13 @@ def test_nor_does_it_if_the_other_one_is_among_many_whose_homes_will_be_made() -
         assert isinstance(found, expected), home
 
 
-def test_a_placeholder_that_waits_takes_no_node_from_a_person() -> None:
-    objects = autoscalers(status=status(group("n-1", 1, 2)))
-    seen = node("n-1-x", 1, labels=T4, unschedulable=True)
+@pytest.mark.parametrize(
+    ("priority", "expected"), [(-10, CanScaleUp), (0, CannotScaleUp), (5, CannotScaleUp)]
+)
+def test_a_placeholder_that_waits_takes_no_node_from_a_person(priority, expected) -> None:
+    cluster = growing(2, pods=(plain_pod("placeholder", priority=priority),))
 
-    for priority, expected in ((-10, CanScaleUp), (0, CannotScaleUp), (5, CannotScaleUp)):
-        known = state(seen, pods=(plain_pod("placeholder", priority=priority),))
-        found = outlook(known, pod("a", priority=0), objects=objects, autoscaling="detect")
-        assert isinstance(found, expected), priority
+    assert isinstance(cluster.outlook(pod("a", priority=0)), expected)
 
 
 def test_a_pod_that_no_new_node_would_help_takes_none_from_others() -> None:
@@ -412,15 +391,11 @@ def test_a_no_for_a_volume_in_one_zone_says_nothing_about_a_volume_in_another() 
     assert cluster.outlook(pod("c", volumes=[home_of("c")])) == CannotScaleUp((FULL,))
 
 
-@pytest.mark.parametrize("named", [{"storageClassName": "standard"}, {}])
+@pytest.mark.parametrize("named", [{"storageClassName": "wait"}, {}])
 def test_what_one_new_user_learned_holds_for_the_next_new_user(named: dict[str, str]) -> None:
     default = {"storageclass.kubernetes.io/is-default-class": "true"}
-    standard = {
-        "metadata": {"name": "standard", "annotations": default},
-        "provisioner": "example.com/disks",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    cluster = Cluster(state(storageClasses=(standard,)), autoscaling="always")
+    wait = {**WAIT, "metadata": {"name": "wait", "annotations": default}}
+    cluster = Cluster(state(storageClasses=(wait,)), autoscaling="always")
 
     def claim(user: str, **spec: str) -> Plain:
         return {"metadata": {"name": user, "namespace": "jhub"}, "spec": spec}
@@ -428,14 +403,12 @@ def test_what_one_new_user_learned_holds_for_the_next_new_user(named: dict[str, 
     def asks(user: str, **spec: str) -> Subject:
         return Subject(pod(user, volumes=[home_of(user)]), (claim(user, **spec),))
 
-    created = convert("PersistentVolumeClaim", claim("a", storageClassName="standard"))
-    cluster.state.put(created)
+    cluster.state.put(convert("PersistentVolumeClaim", claim("a", storageClassName="wait")))
     cluster.to_come.remember(asks("a"), Source.CLUSTER_AUTOSCALER, FULL)
 
-    def found(user: str, **spec: str) -> object:
-        return cluster.to_come.outlook(("jhub", user), asks(user, **spec), None)
-
-    assert found("b", **named) == CannotScaleUp((FULL,))
+    assert cluster.to_come.outlook(("jhub", "b"), asks("b", **named), None) == CannotScaleUp(
+        (FULL,)
+    )
 
 
 def test_what_was_learned_ends_with_a_new_node() -> None:
@@ -469,9 +442,7 @@ def test_what_was_learned_ends_when_a_pool_becomes_ready() -> None:
 
 
 def test_a_no_about_one_pod_leaves_nodes_on_their_way_to_those_they_are_for() -> None:
-    objects = autoscalers(status=status(group("gpu", 2, 2)))
-    seen = node("gpu-1", 1, labels=T4, unschedulable=True)
-    cluster = Cluster(state(seen), objects, "detect")
+    cluster = growing(2, target=2)
     cluster.to_come.remember(Subject(pod("b")), Source.CLUSTER_AUTOSCALER, FULL)
 
     assert isinstance(cluster.outlook(pod("a")), CanScaleUp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuspawner.kube.meta import LabelSelectorRequirement as Need
+from gpuspawner.kube.pods import Pod
 from gpuspawner.scaling.requirements import PoolRequirements
 from gpuspawner.scheduling.filters import Filters
 from tests.unit.makers.outlooks import pod, state
@@ -13,12 +14,22 @@ KEY = "example.com/team"
 CPUS = "karpenter.k8s.aws/instance-cpu"
 
 
-def allows(pool: list[Need], *wanted: tuple[str, str, list[str]], **labels: str) -> bool:
+Wanted = tuple[str, str, list[str]]
+
+
+def pod_of(*terms: dict[str, object]) -> Pod:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return pod(selector={}, affinity={"nodeAffinity": required})
+
+
+def term(*wanted: Wanted) -> dict[str, object]:
     expressions = [{"key": key, "operator": op, "values": values} for key, op, values in wanted]
-    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    asked = pod(selector={}, affinity=affinity)
-    return PoolRequirements(labels, tuple(pool), ()).allow(Filters(state(), asked))
+    return {"matchExpressions": expressions}
+
+
+def allows(pool: list[Need], *wanted: Wanted, **labels: str) -> bool:
+    filters = Filters(state(), pod_of(term(*wanted)))
+    return PoolRequirements(labels, tuple(pool), ()).allow(filters)
 
 
 @pytest.mark.parametrize(
@@ -59,25 +70,24 @@ def test_karpenters_bounds_are_kept(bound, value, answer) -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
+    ("key", "is_of_every_node"),
     [
-        "topology.kubernetes.io/zone",
-        "node.kubernetes.io/instance-type",
-        "karpenter.sh/capacity-type",
-        "karpenter.k8s.aws/instance-gpu-name",
-        "karpenter.azure.com/sku-gpu-name",
-        "eks.amazonaws.com/instance-gpu-name",
-        "topology.ebs.csi.aws.com/zone",
-        "topology.k8s.aws/zone-id",
-        "oci.oraclecloud.com/gpu-shape",
+        ("topology.kubernetes.io/zone", True),
+        ("node.kubernetes.io/instance-type", True),
+        ("karpenter.sh/capacity-type", True),
+        ("karpenter.k8s.aws/instance-gpu-name", True),
+        ("karpenter.azure.com/sku-gpu-name", True),
+        ("eks.amazonaws.com/instance-gpu-name", True),
+        ("topology.ebs.csi.aws.com/zone", True),
+        ("topology.k8s.aws/zone-id", True),
+        ("oci.oraclecloud.com/gpu-shape", True),
+        ("nvidia.com/gpu.product", False),
     ],
 )
-def test_a_label_that_a_provider_gives_to_every_node_needs_no_definition(key) -> None:
-    assert allows([], (key, "In", ["x"]))
-
-
-def test_a_label_that_only_a_device_plugin_gives_must_be_defined() -> None:
-    assert not allows([], ("nvidia.com/gpu.product", "In", ["Tesla-T4"]))
+def test_a_label_that_a_provider_gives_to_every_node_needs_no_definition(
+    key, is_of_every_node
+) -> None:
+    assert allows([], (key, "In", ["x"])) is is_of_every_node
 
 
 def test_a_label_of_the_template_has_one_value() -> None:
@@ -85,23 +95,18 @@ def test_a_label_of_the_template_has_one_value() -> None:
     assert not allows([], ("team", "In", ["b"]), team="a")
 
 
-def test_one_of_several_terms_is_enough() -> None:
-    terms = [
-        {"matchExpressions": [{"key": KEY, "operator": "In", "values": ["x"]}]},
-        {"matchExpressions": [{"key": KEY, "operator": "DoesNotExist"}]},
-    ]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    asked = pod(selector={}, affinity={"nodeAffinity": required})
+@pytest.mark.parametrize(
+    ("terms", "answer"),
+    [
+        ([term((KEY, "In", ["x"])), term((KEY, "DoesNotExist", []))], True),
+        ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}], False),
+    ],
+    ids=["one of several is enough", "no new node is the one that is named"],
+)
+def test_a_pod_may_have_several_terms_and_name_a_node(terms, answer) -> None:
+    asked = Filters(state(), pod_of(*terms))
 
-    assert PoolRequirements({}, (), ()).allow(Filters(state(), asked))
-
-
-def test_a_pod_for_one_present_node_gets_no_new_one() -> None:
-    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    asked = pod(selector={}, affinity={"nodeAffinity": required})
-
-    assert not PoolRequirements({}, (), ()).allow(Filters(state(), asked))
+    assert PoolRequirements({}, (), ()).allow(asked) is answer
 
 
 def test_only_nodes_within_the_requirements_are_still_made() -> None:

@@ -34,55 +34,45 @@ def look(*nodes: Plain, autoscaling: str = "detect", **objects: object) -> Outlo
     return outlook(state(*nodes), pod(selector={}), objects=known, autoscaling=autoscaling)  # type: ignore[arg-type]
 
 
+OF_CLOUDS = (
+    "aws:///z/i-1", "gce://p/z/n", "azure:///x", "openstack:///x", "ocid1.instance.oc1.x",
+    "cn-hangzhou.i-bp1c5s7hj8z0n3xk4w2y", "qcloud:///300003/ins-bzwza4jk",
+    "external-cloudstack://915653c4-298b-4d74-bdee-4ced282114f1",
+    "nebius://computeinstance-e00abc",
+)  # fmt: skip
+OF_ONES_OWN = ("", "k3s://n", "kind://docker/kind/n", "metal3://x", "baremetal://n")
+
+
 @pytest.mark.parametrize(
-    "provider",
-    ["", "k3s://n", "kind://docker/kind/n", "metal3://x", "baremetal://n"],
+    ("provider", "found"),
+    [*((it, MAY) for it in OF_CLOUDS), *((it, CannotScaleUp()) for it in OF_ONES_OWN)],
 )
-def test_machines_of_ones_own_do_not_grow(provider: str) -> None:
-    assert look(busy("n", {}, provider)) == CannotScaleUp()
+def test_a_clouds_pools_may_grow_and_machines_of_ones_own_do_not(provider, found) -> None:
+    assert look(busy("n", {}, provider)) == found
 
 
 @pytest.mark.parametrize(
-    "provider",
+    "label",
     [
-        "aws:///z/i-1",
-        "gce://p/z/n",
-        "azure:///x",
-        "openstack:///x",
-        "ocid1.instance.oc1.x",
-        "cn-hangzhou.i-bp1c5s7hj8z0n3xk4w2y",
-        "qcloud:///300003/ins-bzwza4jk",
-        "external-cloudstack://915653c4-298b-4d74-bdee-4ced282114f1",
-        "nebius://computeinstance-e00abc",
+        "eks.amazonaws.com/nodegroup",
+        "compute.coreweave.com/node-pool",
+        "alibabacloud.com/nodepool-id",
+        "cce.cloud.com/cce-nodepool",
+        "tke.cloud.tencent.com/nodepool-id",
+        "oke.oraclecloud.com/pool.name",
+        "worker.gardener.cloud/pool",
+        "hypershift.openshift.io/nodePool",
+        "crusoe.ai/nodepool.id",
+        "provisioner.cast.ai/managed-by",
+        "karpenter.sh/nodepool",
     ],
 )
-def test_a_clouds_pools_may_grow(provider: str) -> None:
-    assert look(busy("n", {}, provider)) == MAY
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        EKS,
-        {"compute.coreweave.com/node-pool": "l40"},
-        {"alibabacloud.com/nodepool-id": "np496f712af36a449db6e3e148a9308190"},
-        {"cce.cloud.com/cce-nodepool": "gpu"},
-        {"tke.cloud.tencent.com/nodepool-id": "np-p8uyib3x"},
-        {"oke.oraclecloud.com/pool.name": "oke-gpu"},
-        {"worker.gardener.cloud/pool": "gpu"},
-        {"hypershift.openshift.io/nodePool": "gpu"},
-        {"crusoe.ai/nodepool.id": "9a"},
-        {"provisioner.cast.ai/managed-by": "cast.ai"},
-        {"karpenter.sh/nodepool": "gpu"},
-    ],
-    ids=lambda it: next(iter(it)),
-)
-def test_labels_of_pools_are_signs(labels: dict[str, str]) -> None:
+def test_labels_of_pools_are_signs(label: str) -> None:
     known = autoscalers()
     known.mark_unknown("NodePool")
     known.mark_unknown("ConfigMap")
 
-    assert look(busy("n", labels), known=known) == MAY
+    assert look(busy("n", {label: "gpu"}), known=known) == MAY
 
 
 def machine(**annotations: str) -> Plain:
@@ -100,9 +90,21 @@ CAPI = {
 }
 
 
-def test_machines_that_nobody_scales_do_not_grow() -> None:
-    assert look(machine()) == CannotScaleUp()
-    assert look(machine(**OPENSHIFT)) == CannotScaleUp()
+@pytest.mark.parametrize(
+    ("annotations", "provider", "found"),
+    [
+        ({}, "vsphere://4216", CannotScaleUp()),
+        (OPENSHIFT, "vsphere://4216", CannotScaleUp()),
+        (OPENSHIFT, "aws:///z/i-1", CannotScaleUp()),
+        (CAPI, "vsphere://4216", MAY),
+    ],
+    ids=["nothing", "OpenShift", "OpenShift on a cloud", "Cluster API, wherever its objects are"],
+)
+def test_machines_may_grow_that_somebody_scales(annotations, provider, found) -> None:
+    made = machine(**annotations)
+    made["spec"]["providerID"] = provider
+
+    assert look(made) == found
 
 
 @pytest.mark.parametrize("kind", ["ClusterAutoscaler", "MachineAutoscaler"])
@@ -135,13 +137,6 @@ def test_one_of_openshifts_objects_without_the_other_scales_nothing(type_: type)
     assert look(machine(**OPENSHIFT), known=known) == CannotScaleUp()
 
 
-def test_openshifts_machines_that_nobody_scales_do_not_grow_on_a_cloud_either() -> None:
-    made = machine(**OPENSHIFT)
-    made["spec"]["providerID"] = "aws:///z/i-1"
-
-    assert look(made) == CannotScaleUp()
-
-
 def test_an_annotation_that_comes_after_the_node_is_a_sign() -> None:
     known = state(machine())
     cluster = Cluster(known, autoscalers(), "detect")
@@ -150,10 +145,6 @@ def test_an_annotation_that_comes_after_the_node_is_a_sign() -> None:
     known.put(convert("Node", machine(**CAPI)))
 
     assert cluster.outlook(pod(selector={})) == MAY
-
-
-def test_machines_of_cluster_api_may_grow_wherever_its_objects_are() -> None:
-    assert look(machine(**CAPI)) == MAY
 
 
 def test_openshifts_own_startup_taints_go_by_themselves() -> None:
@@ -214,56 +205,42 @@ def test_who_adds_nodes_without_pools_is_not_bound_by_full_groups(label: str) ->
     assert look(*nodes, known=full) == MAY
 
 
-def test_full_groups_of_a_cloud_without_such_a_program_are_a_no_at_once() -> None:
-    full = autoscalers(status=status(group("core", 1, 1)))
+FULL_GROUPS = autoscalers(status=status(group("core", 1, 1)))
+UNREAD_POOLS = autoscalers()
+UNREAD_POOLS.mark_unknown("NodePool")
+UNREAD_STATUS = autoscalers((STATIC,))
+UNREAD_STATUS.mark_unknown("ConfigMap")
+OF_EKS, OF_KARPENTER = busy("core-1", EKS, "aws:///z/i-1"), busy("k", KARPENTERS, "aws:///z/i-1")
+AT_MAXIMUM = CannotScaleUp((Obstacle(WhyNoNode.AT_MAXIMUM, "core", nodes=1),))
+IS_STATIC = CannotScaleUp((Obstacle(WhyNoNode.AT_MAXIMUM, "gpu", nodes=1),))
 
-    assert isinstance(look(busy("core-1", EKS, "aws:///z/i-1"), known=full), CannotScaleUp)
-
-
-def test_none_means_that_nothing_grows() -> None:
-    assert look(busy("n", EKS), autoscaling="none") == CannotScaleUp()
-
-
-def test_always_means_that_a_node_may_come() -> None:
-    assert look(autoscaling="always") == MayScaleUp(Source.CONFIGURATION)
-
-
-def test_karpenters_own_nodes_say_nothing_if_its_pools_are_known() -> None:
-    assert isinstance(look(busy("n", KARPENTERS, "aws:///z/i-1")), CannotScaleUp)
-
-
-def test_karpenters_nodes_are_signs_if_its_pools_may_not_be_listed() -> None:
-    objects = autoscalers()
-    objects.mark_unknown("NodePool")
-
-    assert look(busy("n", KARPENTERS), known=objects) == MAY
-
-
-def test_pools_that_may_not_be_listed_may_grow_without_any_node() -> None:
-    objects = autoscalers()
-    objects.mark_unknown("NodePool")
-
-    assert look(busy("n", {}), known=objects) == MayScaleUp(Source.UNREAD)
+HIDDEN = {
+    "full groups of a cloud are a no at once": ([OF_EKS], FULL_GROUPS, AT_MAXIMUM),
+    "Karpenter's nodes say nothing if its pools are known": (
+        [OF_KARPENTER], autoscalers(), CannotScaleUp()
+    ),
+    "Karpenter's nodes are signs if its pools may not be listed": (
+        [OF_KARPENTER], UNREAD_POOLS, MAY
+    ),
+    "pools that may not be listed may grow without any node": (
+        [busy("n", {})], UNREAD_POOLS, MayScaleUp(Source.UNREAD)
+    ),
+    "the first node doesn't hide the signs of others": ([OF_KARPENTER, OF_EKS], UNREAD_STATUS, MAY),
+    "nor does the last": ([OF_EKS, OF_KARPENTER], UNREAD_STATUS, MAY),
+    "Karpenter alone is known to be alone": ([OF_EKS], autoscalers((STATIC,)), IS_STATIC),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("order", [1, -1])
-def test_the_first_node_does_not_hide_the_signs_of_the_others(order: int) -> None:
-    nodes = [busy("k", KARPENTERS), busy("m", EKS)][::order]
-    objects = autoscalers((STATIC,))
-    objects.mark_unknown("ConfigMap")
-
-    assert look(*nodes, known=objects) == MAY
+@pytest.mark.parametrize(("nodes", "known", "found"), HIDDEN.values(), ids=HIDDEN)
+def test_what_the_hub_cannot_see_may_grow(nodes, known, found) -> None:
+    assert look(*nodes, known=known) == found
 
 
-def test_karpenter_alone_is_known_to_be_alone() -> None:
-    assert isinstance(look(busy("m", EKS), known=autoscalers((STATIC,))), CannotScaleUp)
-
-
-def test_groups_that_are_known_leave_nothing_hidden() -> None:
-    status = (
-        "autoscalerStatus: Running\nnodeGroups:\n- name: core\n"
-        "  health: {cloudProviderTarget: 1, maxSize: 1}\n"
-    )
-    nodes = [busy("core-1", {**EKS}, "aws:///z/i-1")]
-
-    assert isinstance(look(*nodes, known=autoscalers(status=status)), CannotScaleUp)
+@pytest.mark.parametrize(
+    ("autoscaling", "found"),
+    [("none", CannotScaleUp()), ("always", MayScaleUp(Source.CONFIGURATION))],
+)
+def test_the_configuration_may_say_that_nothing_grows_or_that_a_node_may_come(
+    autoscaling, found
+) -> None:
+    assert look(OF_EKS, autoscaling=autoscaling) == found
