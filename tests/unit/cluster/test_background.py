@@ -18,7 +18,7 @@ pytestmark = pytest.mark.each_python
 def clock(monkeypatch) -> Clock:
     """The clocks that `background` reads; they stand still unless a test moves them."""
     clock = Clock()
-    for name in ("perf_counter", "thread_time"):
+    for name in ("perf_counter", "thread_time", "monotonic"):
         monkeypatch.setattr(background.time, name, clock)
     return clock
 
@@ -133,47 +133,21 @@ async def test_only_one_task_works_between_two_rounds_of_the_loop(clock) -> None
     assert max(held) < 0.0013  # two parts, of one task
 
 
-async def test_a_task_that_is_cancelled_leaves_the_turn_to_others(clock) -> None:
-    its, done = Background(), []
-    first = asyncio.create_task(work(its, clock, done, "first"))
-    waiting = asyncio.create_task(work(its, clock, done, "waiting"))
-    await asyncio.sleep(0)
-    first.cancel()
-    waiting.cancel()
-    await asyncio.wait([first, waiting])
-
-    await asyncio.wait_for(work(its, clock, done, "next"), 5)
-
-    assert done[-1] == "next2"
-
-
-async def test_other_tasks_run_after_each_long_turn_and_not_before(monkeypatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(background.time, "perf_counter", lambda: now)
-    passes = 0
-
-    async def count() -> None:
-        nonlocal passes
-        while True:
-            passes += 1
-            await asyncio.sleep(0)
-
-    other = asyncio.ensure_future(count())
-    its = Turn(2.0)
+async def test_other_tasks_run_after_each_long_turn_and_not_before(clock, rounds) -> None:
+    its, began = Turn(2.0), clock.now
     seen = []
-    for now in (1.0, 2.5, 3.5, 4.0, 5.0):  # noqa: B007, the clock reads it
+    for now in (1.0, 2.5, 3.5, 4.0, 5.0):
+        clock.now = began + now
+        before = rounds.count
         await its.end_if_long()
-        seen.append(passes)
+        seen.append(rounds.count > before)
 
-    assert seen == [0, 1, 1, 1, 2]
-    other.cancel()
+    assert seen == [False, True, False, False, True]
 
 
 async def test_each_of_many_who_look_for_long_has_its_turn_although_one_always_asks_first(
-    monkeypatch,
+    clock,
 ) -> None:
-    clock = Clock()
-    monkeypatch.setattr(background.time, "monotonic", clock)
     turns, looks = TurnsToLook(lambda: None), dict.fromkeys("abc", 0)
     for _ in range(300):
         clock.now += 0.01
@@ -187,9 +161,7 @@ async def test_each_of_many_who_look_for_long_has_its_turn_although_one_always_a
     assert max(looks.values()) - min(looks.values()) <= 1
 
 
-async def test_nobody_waits_for_somebody_who_no_longer_asks(monkeypatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(background.time, "monotonic", clock)
+async def test_nobody_waits_for_somebody_who_no_longer_asks(clock) -> None:
     turns = TurnsToLook(lambda: None)
     assert turns.is_turn_of("gone")
     assert not turns.is_turn_of("here")

@@ -1,7 +1,9 @@
 """Faulty configurations and answers."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -69,33 +71,46 @@ async def test_an_unusable_configuration_is_a_request_error(kubeconfig, text) ->
         await load_configuration()
 
 
-@pytest.mark.each_python
-async def test_an_unreadable_certificate_is_a_request_error() -> None:
-    async def load() -> Configuration:
-        configuration = Configuration(host="https://127.0.0.1:1")
-        configuration.ssl_ca_cert = "/nowhere/ca.crt"
-        return configuration
-
-    with pytest.raises(RequestError, match="no usable Kubernetes configuration"):
-        async with Client(load).get("/api", {}, 1):
-            pass
-
-
-async def test_a_token_file_that_has_become_unreadable_is_a_request_error() -> None:
-    def vanished(_: Configuration) -> None:
-        raise ConfigException("Token file exists but empty.")
+@asynccontextmanager
+async def client_of(**settings: Any) -> AsyncIterator[Client]:
+    """A client whose configuration has these settings, and an API server that nobody reaches."""
 
     async def load() -> Configuration:
         configuration = Configuration(host="http://127.0.0.1:1")
         configuration.api_key["BearerToken"] = "Bearer old"
-        configuration.refresh_api_key_hook = vanished
+        vars(configuration).update(settings)
         return configuration
 
     client = Client(load)
-    with pytest.raises(RequestError, match="Token file exists but empty"):
-        async with client.get("/api", {}, 1):
-            pass
+    yield client
     await client.close()
+
+
+def vanished(_: Configuration) -> None:
+    raise ConfigException("Token file exists but empty.")
+
+
+@pytest.mark.each_python
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"host": "https://127.0.0.1:1", "ssl_ca_cert": "/nowhere/ca.crt"},
+            "no usable Kubernetes configuration",
+        ),
+        ({"refresh_api_key_hook": vanished}, "Token file exists but empty"),
+        ({}, "127.0.0.1:1"),
+    ],
+    ids=["an unreadable certificate", "a token's file that has become unreadable", "no contact"],
+)
+async def test_what_keeps_a_client_from_the_server_is_a_request_error(settings, told) -> None:
+    async with client_of(**settings) as client:
+        with pytest.raises(RequestError, match=told) as caught:
+            async with client.get("/api", {}, 1):
+                pass
+        assert (caught.value.status, caught.value.is_away) == (None, True)
+        with pytest.raises(RequestError, match=told):
+            await client.post("/pods", {}, {})
 
 
 @pytest.mark.each_python
@@ -109,27 +124,27 @@ async def test_a_server_that_never_begins_to_answer_is_away() -> None:
             assert (caught.value.status, caught.value.is_away) == (None, is_away)
 
 
-async def test_no_contact_is_a_request_error_without_a_status() -> None:
-    async def load() -> Configuration:
-        return Configuration(host="http://127.0.0.1:1")
-
-    client = Client(load)
-    with pytest.raises(RequestError) as caught:
-        async with client.get("/api", {}, 1):
-            pass
-    await client.close()
-
-    assert caught.value.status is None
+async def proxy_page(request: web.Request) -> web.StreamResponse:
+    response = await raw(b"<html>bad gateway</html>")(request)
+    response.set_status(502)
+    return response
 
 
-async def test_a_refusal_carries_the_servers_message_and_status() -> None:
-    server = ScriptedServer(things=[failure(403, "things is\nforbidden")])
-    async with server.serving() as client:
-        with pytest.raises(RequestError, match="HTTP 403: things is forbidden") as caught:
+@pytest.mark.parametrize(
+    ("answer", "told", "status"),
+    [
+        (failure(403, "things is\nforbidden"), "HTTP 403: things is forbidden", 403),
+        (proxy_page, "HTTP 502: Bad Gateway", 502),
+    ],
+    ids=["the server's message", "a proxy's page"],
+)
+async def test_a_refusal_says_why_and_carries_the_status(answer, told, status) -> None:
+    async with ScriptedServer(things=[answer]).serving() as client:
+        with pytest.raises(RequestError, match=told) as caught:
             async with client.get("/things", {}, 1):
                 pass
 
-    assert caught.value.status == 403
+    assert caught.value.status == status
 
 
 @pytest.mark.parametrize(
@@ -144,19 +159,6 @@ async def test_a_retry_after_counts_as_a_minute_at_most(asked, waited) -> None:
                 pass
 
     assert caught.value.retry_after == waited
-
-
-async def test_an_error_page_without_a_status_object_is_named_by_its_http_status() -> None:
-    async def proxy_page(request: object) -> object:
-        response = await raw(b"<html>bad gateway</html>")(request)  # type: ignore[arg-type]
-        response.set_status(502)
-        return response
-
-    server = ScriptedServer(things=[proxy_page])  # type: ignore[list-item]
-    async with server.serving() as client:
-        with pytest.raises(RequestError, match="HTTP 502: Bad Gateway"):
-            async with client.get("/things", {}, 1):
-                pass
 
 
 async def test_post_returns_an_error_as_an_answer() -> None:
@@ -194,16 +196,6 @@ async def test_renewing_credentials_loses_no_request_in_flight() -> None:
         assert await client.post("/pods", {}, {}) == (200, b"made")
 
         assert await slow == (200, b"made")
-
-
-async def test_a_post_without_contact_is_a_request_error() -> None:
-    async def load() -> Configuration:
-        return Configuration(host="http://127.0.0.1:1")
-
-    client = Client(load)
-    with pytest.raises(RequestError):
-        await client.post("/pods", {}, {})
-    await client.close()
 
 
 async def test_no_two_configurations_are_made_in_one_round_of_the_event_loop() -> None:

@@ -67,31 +67,27 @@ def test_an_event_has_a_type_a_version_and_an_object() -> None:
     assert change.object.metadata.name == "a"
 
 
-def test_a_head_names_its_object() -> None:
-    places = {"name": "large", "generateName": "l-", "namespace": "x", "uid": "u"}
-    line = as_go_writes("MODIFIED", **places, resourceVersion="9", creationTimestamp="")
+NAMED = {"name": "large", "generateName": "l-", "namespace": "x", "uid": "u"}
 
-    change = read_event("Pod", Head(line[:-10]))
 
-    assert (change.type, change.version) == ("MODIFIED", "9")
+@pytest.mark.parametrize(
+    ("kind", "head", "identity"),
+    [
+        ("Pod", as_go_writes("ADDED", **NAMED, resourceVersion="9", creationTimestamp="")[:-10],
+         ("x", "large")),
+        ("Node", as_go_writes("ADDED", name="n1", resourceVersion="9"), ("", "n1")),
+        ("Node", as_go_writes("ADDED", name="n1", resourceVersion="9").replace(b"n1", b"n\xff"),
+         ("", "n\ufffd")),
+    ],
+    ids=["of a namespace", "of none", "not UTF-8"],
+)  # fmt: skip
+def test_a_head_names_its_object(kind, head, identity) -> None:
+    change = read_event(kind, Head(head))
+
+    assert (change.type, change.version) == ("ADDED", "9")
     assert isinstance(change.object, Undecodable)
-    assert (change.object.namespace, change.object.name) == ("x", "large")
-    assert change.object.node is None
-
-
-def test_a_head_names_an_object_without_a_namespace() -> None:
-    change = read_event("Node", Head(as_go_writes("ADDED", name="n1", resourceVersion="9")))
-
-    assert isinstance(change.object, Undecodable)
-    assert (change.object.kind, change.object.namespace, change.object.name) == ("Node", "", "n1")
-
-
-def test_a_name_that_is_not_utf8_raises_nothing() -> None:
-    head = Head(as_go_writes("ADDED", name="n1").replace(b"n1", b"n\xff"))
-
-    change = read_event("Node", head)
-
-    assert isinstance(change.object, Undecodable)
+    assert (change.object.namespace, change.object.name) == identity
+    assert (change.object.kind, change.object.node) == (kind, None)
 
 
 def test_a_head_without_an_object_is_an_error() -> None:
@@ -242,20 +238,11 @@ def test_a_page_whose_managed_fields_are_too_deep_is_read_without_them() -> None
     assert [json.loads(bytes(it))["metadata"]["name"] for it in items] == ["other", "deep", "other"]
 
 
-async def test_the_event_loop_is_free_between_two_pieces(monkeypatch) -> None:
+@pytest.mark.usefixtures("short_turns")
+async def test_the_event_loop_is_free_between_two_pieces(monkeypatch, rounds) -> None:
     monkeypatch.setattr(decoding, "_PIECE", SMALL)
-    monkeypatch.setattr("gpuspawner.cluster.background._TURN", 0.0)
-    rounds = 0
 
-    async def others() -> None:
-        nonlocal rounds
-        while True:
-            await asyncio.sleep(0)
-            rounds += 1
-
-    task = asyncio.create_task(others())
     body = written([{"metadata": {"name": f"p{n}"}} for n in range(100)])
     await decode_page(bytearray(body), Background())
-    task.cancel()
 
-    assert rounds > 10
+    assert rounds.count > 10

@@ -45,31 +45,16 @@ async def test_items_that_are_null_are_an_empty_list() -> None:
     assert await signals_of(server, 2) == [Page([], first=True), ListEnd()]
 
 
-async def test_a_watch_starts_at_the_version_of_the_list() -> None:
-    server = ScriptedServer(
-        things=[page(version="41"), watch(event("ADDED", obj("a", "42")), hold=True)]
-    )
-
-    *_, change = await signals_of(server, 3)
-
-    assert names(change) == ["ADDED a"]
-    assert server.queries[1]["resourceVersion"] == "41"
-    assert server.queries[1]["allowWatchBookmarks"] == "true"
-
-
 async def test_after_a_watch_ends_the_next_one_starts_at_its_last_version() -> None:
-    server = ScriptedServer(
-        things=[
-            page(version="41"),
-            watch(event("ADDED", obj("a", "42")), event("BOOKMARK", obj("", "50"))),
-            watch(event("DELETED", obj("a", "51")), hold=True),
-        ]
-    )
+    first = watch(event("ADDED", obj("a", "42")), event("BOOKMARK", obj("", "50")))
+    second = watch(event("DELETED", obj("a", "51")), hold=True)
+    server = ScriptedServer(things=[page(version="41"), first, second])
 
-    *_, change = await signals_of(server, 4)
+    *_, added, deleted = await signals_of(server, 4)
 
-    assert names(change) == ["DELETED a"]
-    assert server.queries[2]["resourceVersion"] == "50"
+    assert (names(added), names(deleted)) == (["ADDED a"], ["DELETED a"])
+    assert [query.get("resourceVersion") for query in server.queries] == [None, "41", "50"]
+    assert server.queries[1]["allowWatchBookmarks"] == "true"
 
 
 async def test_a_line_in_many_pieces_is_one_event() -> None:
@@ -255,32 +240,48 @@ def gaps(*signals: Signal) -> list[bool]:
     return [it.gap for it in signals if isinstance(it, Lost)]
 
 
-@pytest.mark.parametrize("status", [401, 403, 429, 502, 503, 504])
-async def test_an_api_stays_absent_while_a_starting_server_says_nothing_about_it(status) -> None:
+ABSENT, INSTALLED = failure(404), page(obj("a"))
+SHORT = replace(FAST, page=0.5)
+IN_NO_DOUBT = replace(FAST, doubt=0.0)
+ABSENCE = {
+    **{f"{it} says nothing: the server may be starting": (
+        [ABSENT, *[failure(it)] * 2, INSTALLED], FAST, [True, False, False]
+    ) for it in (401, 403, 429, 502, 503, 504)},
+    **{f"it stays so while the server is away: {name}": (
+        [ABSENT, *away, ABSENT], replace(SHORT, doubt=0.0), [True, False, False, True]
+    ) for name, away in {
+        "cut": [cut()] * 4, "silent": [silence()] * 2,
+        **{str(it): [failure(it)] * 2 for it in (502, 503, 504)},
+    }.items()},
+    **{f"it isn't so any more once the server answers otherwise: {name}": (
+        [ABSENT, answer, *[cut()] * 2, *[failure(503)] * 9], SHORT, [True] * 6
+    ) for name, answer in {
+        "an error": failure(500), "unreadable": raw(b"no list"), "no version": page(version=""),
+        "broken": broken(), "silence": watch(b"{", hold=True),
+    }.items()},
+    "a list of which a part has come is not that of an absent API": (
+        [ABSENT, page(obj("a"), then="more"), cut(), cut()], FAST, [True, True]
+    ),
+    **{f"it is unknown if the server says {name} for too long": (
+        [ABSENT, nothing, nothing], IN_NO_DOUBT, [True, True, True]
+    ) for name, nothing in {
+        "401": failure(401), "403": failure(403),
+        "503 itself": failure(503, **{"Retry-After": "1"}),
+    }.items()},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "backoff", "expected"), ABSENCE.values(), ids=ABSENCE)
+async def test_what_the_server_lacks_is_known_to_be_absent(script, backoff, expected) -> None:
     """Else, each restart of the API server would let nodes of an autoscaler come that isn't there.
 
-    The next answer may take more than a minute.
+    Or Karpenter may just have been installed, and work badly: its nodes may come.
     """
-    server = ScriptedServer(things=[failure(404), *[failure(status)] * 2, page(obj("a"))])
+    server = ScriptedServer(things=list(script))
 
-    absent, *nothing, installed = await signals_of(server, 4)
+    signals = await signals_of(server, len(expected) + 1, backoff)  # one may be a page
 
-    assert gaps(absent, *nothing) == [True, False, False]
-    assert names(installed) == ["a"]
-
-
-@pytest.mark.parametrize(
-    "away",
-    [[cut()] * 4, [silence()] * 2, *([failure(status)] * 2 for status in (502, 503, 504))],
-    ids=["cut", "silent", "502", "503", "504"],
-)
-async def test_an_api_stays_absent_while_the_server_is_away(away) -> None:
-    """A proxy answers for a server that is away; a host that is off answers nothing."""
-    server = ScriptedServer(things=[failure(404), *away, failure(404)])
-
-    signals = await signals_of(server, 4, replace(FAST, page=0.5, doubt=0.0))
-
-    assert gaps(*signals) == [True, False, False, True]
+    assert gaps(*signals)[: len(expected)] == expected
 
 
 @pytest.fixture
@@ -352,20 +353,6 @@ async def test_an_api_whose_collection_never_answers_is_unknown_if_discovery_fai
     assert gaps(unknown) == [True]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [failure(500), raw(b"no list"), page(version=""), broken(), watch(b"{", hold=True)],
-    ids=["an error", "unreadable", "no version", "broken", "silence"],
-)
-async def test_an_api_is_not_absent_any_more_once_the_server_answers_otherwise(answer) -> None:
-    """Karpenter may just have been installed, and work badly: its nodes may come."""
-    server = ScriptedServer(things=[failure(404), answer, *[cut()] * 2, *[failure(503)] * 9])
-
-    signals = await signals_of(server, 6, replace(FAST, page=0.5))
-
-    assert all(gaps(*signals))
-
-
 async def test_a_forbidden_api_is_not_absent_any_more_once_discovery_shows_it() -> None:
     scripts = {"nodepools": [failure(403)] * 9, "v1": [failure(404), *[raw(b"{}")] * 9]}
     async with ScriptedServer(**scripts).serving() as client:
@@ -373,25 +360,3 @@ async def test_a_forbidden_api_is_not_absent_any_more_once_discovery_shows_it() 
 
     assert gaps(absent, forbidden) == [True, True]
     assert [it.error.status for it in (absent, forbidden) if isinstance(it, Lost)] == [404, 403]
-
-
-async def test_a_list_of_which_only_a_part_has_come_is_not_that_of_an_absent_api() -> None:
-    parts = [page(obj("a"), then="more"), cut(), cut()]
-    server = ScriptedServer(things=[failure(404), *parts])
-
-    *_, lost = await signals_of(server, 3)
-
-    assert gaps(lost) == [True]
-
-
-@pytest.mark.parametrize(
-    "nothing",
-    [failure(401), failure(403), failure(503, **{"Retry-After": "1"})],
-    ids=["401", "403", "503 of the server itself"],
-)
-async def test_an_api_is_unknown_if_the_server_says_nothing_for_too_long(nothing) -> None:
-    server = ScriptedServer(things=[failure(404), nothing, nothing])
-
-    signals = await signals_of(server, 3, replace(FAST, doubt=0.0))
-
-    assert gaps(*signals) == [True, True, True]

@@ -6,19 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 from aiohttp import web
-from kubernetes_asyncio.client import Configuration
 
 from gpuspawner.cluster import pod_events
-from gpuspawner.cluster.list_watch import ListEnd, Signal
 from gpuspawner.cluster.pod_events import Heard, PodEvents
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.kube.autoscaling import Event
-from tests.unit.makers.scripted import FAST, ScriptedServer, Step, failure, page, watch
+from tests.unit.makers.scripted import FAST, ScriptedServer, Step, failure, page, telling, watch
 from tests.unit.makers.scripted import event as change
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
@@ -34,15 +33,6 @@ def sent(
 
 def event(*args: str, **fields: str) -> Event:
     return msgspec.convert(sent(*args, **fields), Event)
-
-
-class Counted:
-    """Counts how often it was called."""
-
-    calls = 0
-
-    def __call__(self) -> None:
-        self.calls += 1
 
 
 @pytest.fixture
@@ -70,14 +60,18 @@ def watches() -> set[asyncio.Task[Any]]:
     return {task for task in asyncio.all_tasks() if "PodEvents._watch" in repr(task)}
 
 
-async def until_silent(heard: Heard) -> None:
+async def until(true: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
-        while heard.is_heard:  # noqa: ASYNC110 - nothing tells of it
+        while not true():  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
 
 
+async def until_silent(heard: Heard) -> None:
+    await until(lambda: not heard.is_heard)
+
+
 async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
-    told = Counted()
+    told = Mock()
     async with hearing(notify=told) as events:
         with events.of("jhub", "a") as heard:
             events.hear(event("a"))
@@ -86,45 +80,31 @@ async def test_only_the_events_of_a_waiting_pod_are_kept() -> None:
 
             assert heard.take("u") == [event("a")]
             assert heard.take("u") == []
-        assert told.calls == 1
+        told.assert_called_once()
 
 
 @pytest.mark.parametrize(
     "answers",
     [
-        [page(sent())],
-        [page(sent("b"), then="more"), page(sent())],
-        [page(), watch(change("ADDED", sent()))],
-        [page(), watch(change("MODIFIED", sent()))],
-        [page(), failure(410), page(sent())],
-        [failure(503), page(sent())],
-    ],
-    ids=[
-        "on the first page",
-        "on a later page",
-        "new in the watch",
-        "again in the watch",
-        "in a new list",
-        "in a list after an outage",
+        pytest.param([page(sent())], id="on the first page"),
+        pytest.param([page(sent("b"), then="more"), page(sent())], id="on a later page"),
+        pytest.param([page(), watch(change("ADDED", sent()))], id="new in the watch"),
+        pytest.param([page(), watch(change("MODIFIED", sent()))], id="again in the watch"),
+        pytest.param([page(), failure(410), page(sent())], id="in a new list"),
+        pytest.param([failure(503), page(sent())], id="in a list after an outage"),
     ],
 )
 async def test_an_event_is_heard_wherever_it_is(answers) -> None:
     last = watch(change("MODIFIED", sent(version="2")), hold=True)
-    told = asyncio.Event()
-
-    def note() -> None:
-        if event(version="2") in heard.all():
-            told.set()
-
-    async with hearing(*answers, last, notify=note) as events:
+    async with hearing(*answers, last) as events:
         with events.of("jhub", "a") as heard:
-            await asyncio.wait_for(told.wait(), PATIENCE)
+            await until(lambda: event(version="2") in heard.all())
 
             assert heard.take("u") == [event(), event(version="2")]
 
 
 async def test_all_who_hear_a_pod_hear_each_event() -> None:
-    told = Counted()
+    told = Mock()
     async with hearing(notify=told) as events:
         with events.of("jhub", "a") as first:
             with events.of("jhub", "a") as second:
@@ -134,12 +114,11 @@ async def test_all_who_hear_a_pod_hear_each_event() -> None:
 
             assert first.take("u") == [event(version="2")]
             assert second.take("u") == []
-        assert told.calls == 2
+        assert told.call_count == 2
 
 
 async def test_who_hears_a_pod_later_hears_what_others_have_heard_of_it() -> None:
-    told = Counted()
-    async with hearing(notify=told) as events:
+    async with hearing() as events:
         with events.of("jhub", "a") as first:
             events.hear(event(version="1"))
             events.hear(event(version="2"))
@@ -173,16 +152,10 @@ async def test_an_event_that_a_new_list_repeats_is_kept_once() -> None:
 async def test_an_event_that_expires_is_not_heard_once_more() -> None:
     """The API server tells of it with a new version, as of every object that is deleted."""
     gone, later = change("DELETED", sent(version="2")), sent(uid="later", version="3")
-    told = asyncio.Event()
-
-    def note() -> None:
-        if event(uid="later", version="3") in heard.all():
-            told.set()
-
     script = page(sent()), watch(gone, change("ADDED", later), hold=True)
-    async with hearing(*script, notify=note) as events:
+    async with hearing(*script) as events:
         with events.of("jhub", "a") as heard:
-            await asyncio.wait_for(told.wait(), PATIENCE)
+            await until(lambda: event(uid="later", version="3") in heard.all())
 
             assert heard.take("u") == [event()]
 
@@ -216,12 +189,7 @@ async def test_the_next_start_goes_on_with_the_watch_of_the_last_one() -> None:
 async def test_the_next_start_asks_at_once_if_the_watch_that_rests_is_deaf(monkeypatch) -> None:
     monkeypatch.setattr(Backoff, "before_retry", lambda *_: PATIENCE * 10)
     asked = asyncio.Event()
-
-    async def ask(request: web.Request) -> web.StreamResponse:
-        asked.set()
-        return await page()(request)
-
-    async with hearing(failure(403), ask) as events:
+    async with hearing(failure(403), telling(asked, page())) as events:
         with events.of("jhub", "a") as heard:
             await until_silent(heard)
         with events.of("jhub", "b") as heard:
@@ -257,49 +225,25 @@ async def test_a_hub_that_may_not_read_events_knows_it() -> None:
 
 async def test_waits_one_after_the_other_share_the_connections() -> None:
     server = ScriptedServer()
-    loaded = Counted()
-
-    async def load() -> Configuration:
-        loaded()
-        return await server.configuration()
-
     async with server.serving():
-        events = PodEvents(load, FAST, lambda: None, Contact())
+        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
         for name in ("a", "b"):
             with events.of("jhub", name):
-                async with asyncio.timeout(PATIENCE):
-                    while not events._client._api:  # noqa: ASYNC110 - nothing tells of it
-                        await asyncio.sleep(0)
-        assert loaded.calls == 1
+                await until(lambda: events._client._api)
+        assert server.loads == 1
 
         await events.close()
         assert events._client._api is None
 
 
 async def test_an_error_of_ours_is_no_silence_of_autoscalers(caplog, monkeypatch) -> None:
-    broken = Failing()
-    monkeypatch.setattr(pod_events, "Watcher", broken)
-    async with hearing() as events:
+    broken = Mock(side_effect=AssertionError("planted"))
+    async with hearing(page(sent()), page(sent())) as events:
+        monkeypatch.setattr(events, "hear", broken)
         with events.of("jhub", "a") as heard:
             await until_silent(heard)
-            async with asyncio.timeout(PATIENCE):
-                while broken.calls < 2:  # noqa: ASYNC110 - nothing tells of it
-                    await asyncio.sleep(0)
+            await until(lambda: broken.call_count > 1)
     assert "Reading events failed; starting again" in caplog.text
-
-
-class Failing:
-    """In place of a watcher, with an error that nobody expects."""
-
-    calls = 0
-
-    def __call__(self, *_: object) -> Failing:
-        return self
-
-    async def signals(self) -> AsyncIterator[Signal]:
-        self.calls += 1
-        raise AssertionError("planted")
-        yield ListEnd()
 
 
 async def test_events_are_heard_again_as_soon_as_the_server_is_back_for_others(monkeypatch) -> None:
@@ -310,10 +254,7 @@ async def test_events_are_heard_again_as_soon_as_the_server_is_back_for_others(m
         contact.wake()
         return await failure(503)(request)
 
-    async def hear(request: web.Request) -> web.StreamResponse:
-        again.set()
-        return await watch(hold=True)(request)
-
+    hear = telling(again, watch(hold=True))
     async with hearing(fail, page(), hear, contact=contact) as events:
         with events.of("jhub", "a"):
             await asyncio.wait_for(again.wait(), PATIENCE)

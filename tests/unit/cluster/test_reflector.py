@@ -37,6 +37,10 @@ class Scripted:
             yield signal
 
 
+async def take(reflector: Reflector, *signals: Signal) -> None:
+    await reflector.run(Scripted(*signals))  # type: ignore[arg-type]
+
+
 def pods(count: int) -> list[msgspec.Raw]:
     return [msgspec.Raw(json.dumps(obj(f"p{i}", namespace="x")).encode()) for i in range(count)]
 
@@ -49,76 +53,40 @@ def pods(count: int) -> list[msgspec.Raw]:
     ],
     ids=["a page", "a burst of changes"],
 )
-async def test_other_work_goes_on_while_many_objects_are_processed(signals, monkeypatch) -> None:
-    for longest in ("_TURN", "_LONGEST_TURN"):
-        monkeypatch.setattr(f"gpuspawner.cluster.background.{longest}", 0.0)
+@pytest.mark.usefixtures("short_turns")
+async def test_other_work_goes_on_while_many_objects_are_processed(signals, rounds) -> None:
     state = ClusterState()
-    turns = 0
 
-    async def other_work() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    other = asyncio.create_task(other_work())
-    await Reflector(PODS, state, lambda: None).run(Scripted(*signals))  # type: ignore[arg-type]
-    other.cancel()
+    await take(Reflector(PODS, state, lambda: None), *signals)
 
     assert len(state.unbound_pods) == 200
-    assert turns > 150
+    assert rounds.count > 150
 
 
-async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(monkeypatch) -> None:
-    for longest in ("_TURN", "_LONGEST_TURN"):
-        monkeypatch.setattr(f"gpuspawner.cluster.background.{longest}", 0.0)
+@pytest.mark.usefixtures("short_turns")
+async def test_other_work_goes_on_while_a_new_list_replaces_many_objects(rounds) -> None:
     state = ClusterState()
     reflector = Reflector(PODS, state, lambda: None)
-    await reflector.run(Scripted(Page(pods(200), first=True), ListEnd()))  # type: ignore[arg-type]
-    turns = 0
+    await take(reflector, Page(pods(200), first=True), ListEnd())
+    before = rounds.count
 
-    async def other_work() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    other = asyncio.create_task(other_work())
-    await reflector.run(Scripted(Page(pods(1), first=True), ListEnd()))  # type: ignore[arg-type]
-    other.cancel()
+    await take(reflector, Page(pods(1), first=True), ListEnd())
 
     assert len(state.unbound_pods) == 1
-    assert turns > 350  # it copies 200 keys and drops 199 objects
+    assert rounds.count - before > 350  # it copies 200 keys and drops 199 objects
 
 
-async def test_the_objects_of_two_kinds_are_not_processed_in_the_same_round(monkeypatch) -> None:
-    for longest in ("_TURN", "_LONGEST_TURN"):
-        monkeypatch.setattr(f"gpuspawner.cluster.background.{longest}", 0.0)
+@pytest.mark.usefixtures("short_turns")
+async def test_the_objects_of_two_kinds_are_not_processed_in_the_same_round(rounds) -> None:
     shared, order = Background(), []
 
     class Recorded(ClusterState):
         def put(self, thing: Any) -> None:
-            order.append(rounds)
+            order.append(rounds.count)
             super().put(thing)
 
-    rounds = 0
-
-    async def other_work() -> None:
-        nonlocal rounds
-        while True:
-            await asyncio.sleep(0)
-            rounds += 1
-
-    other = asyncio.create_task(other_work())
-    await asyncio.gather(
-        *(
-            Reflector(PODS, Recorded(), lambda: None, shared).run(
-                Scripted(Page(pods(20), first=True), ListEnd())  # type: ignore[arg-type]
-            )
-            for _ in range(2)
-        )
-    )
-    other.cancel()
+    both = (Reflector(PODS, Recorded(), lambda: None, shared) for _ in range(2))
+    await asyncio.gather(*(take(it, Page(pods(20), first=True), ListEnd()) for it in both))
 
     assert len(order) == len(set(order)) == 40
 
@@ -128,7 +96,7 @@ async def test_a_reflector_notifies_once_a_signal_not_once_an_object() -> None:
     state = ClusterState()
     reflector = Reflector(PODS, state, lambda: notified.append(len(state.unbound_pods)))
 
-    await reflector.run(Scripted(Page(pods(3), first=True), ListEnd()))  # type: ignore[arg-type]
+    await take(reflector, Page(pods(3), first=True), ListEnd())
 
     assert notified == [3, 3]
 
@@ -138,9 +106,9 @@ async def test_a_gap_ends_with_the_list_that_follows_it() -> None:
     listing: list[Signal] = [Page(pods(1), first=True), ListEnd()]
     gone = Lost(RequestError("gone", 410), gap=True)
 
-    await reflector.run(Scripted(*listing, gone))  # type: ignore[arg-type]
+    await take(reflector, *listing, gone)
     assert reflector.gap
-    await reflector.run(Scripted(*listing))  # type: ignore[arg-type]
+    await take(reflector, *listing)
     assert not reflector.gap
     assert reflector.error is None
 
@@ -149,46 +117,45 @@ BROKEN = Lost(RequestError("broken"), gap=False)
 RESUMED, CAUGHT_UP = Confirmed([], caught_up=False), Confirmed([])
 
 
+AGAIN = [(9, RESUMED), (2, BROKEN)]
+COUNTS_IF = {
+    "it has just broken": [(50, BROKEN)],
+    "it is back in time": [(50, BROKEN), (9, RESUMED)],
+    "it is back in time again and again": [(50, BROKEN), *AGAIN, (9, RESUMED)],
+    "it breaks again and again after all that was missed has come": [
+        (50, BROKEN), *3 * [(9, RESUMED), (2, CAUGHT_UP), (2, BROKEN)]
+    ],
+    "all has come although it broke again and again": [
+        (50, BROKEN), *3 * AGAIN, (3, CAUGHT_UP)
+    ],
+    "all that was missed has come": [(50, BROKEN), (11, RESUMED), (3, CAUGHT_UP)],
+    "it breaks after that": [(50, BROKEN), (11, CAUGHT_UP), (50, BROKEN)],
+}  # fmt: skip
+DOES_NOT_IF = {
+    "it breaks again and again before all that was missed has come": [(50, BROKEN), *3 * AGAIN],
+    "it stays broken": [(50, BROKEN), (6, BROKEN), (5, None)],
+    "it comes back late": [(50, BROKEN), (11, RESUMED)],
+    "it comes back late and breaks again": [
+        (50, BROKEN), (11, RESUMED), (2, BROKEN), (1, RESUMED)
+    ],
+    "it was dead for long before it broke": [(75, BROKEN), (1, RESUMED)],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("steps", "is_live"),
-    [
-        ([(50, BROKEN)], True),
-        ([(50, BROKEN), (9, RESUMED)], True),
-        ([(50, BROKEN), (9, RESUMED), (2, BROKEN), (9, RESUMED)], True),
-        ([(50, BROKEN), *3 * [(9, RESUMED), (2, BROKEN)]], False),
-        ([(50, BROKEN), *3 * [(9, RESUMED), (2, CAUGHT_UP), (2, BROKEN)]], True),
-        ([(50, BROKEN), *3 * [(9, RESUMED), (2, BROKEN)], (3, CAUGHT_UP)], True),
-        ([(50, BROKEN), (6, BROKEN), (5, None)], False),
-        ([(50, BROKEN), (11, RESUMED)], False),
-        ([(50, BROKEN), (11, RESUMED), (2, BROKEN), (1, RESUMED)], False),
-        ([(50, BROKEN), (11, RESUMED), (3, CAUGHT_UP)], True),
-        ([(50, BROKEN), (11, CAUGHT_UP), (50, BROKEN)], True),
-        ([(75, BROKEN), (1, RESUMED)], False),
-    ],
-    ids=[
-        "it has just broken",
-        "it is back in time",
-        "it is back in time again and again",
-        "it breaks again and again before all that was missed has come",
-        "it breaks again and again after that",
-        "all has come although it broke again and again",
-        "it stays broken",
-        "it comes back late",
-        "it comes back late and breaks again",
-        "all that was missed has come",
-        "it breaks after that",
-        "it was dead for long before it broke",
-    ],
+    [*((it, True) for it in COUNTS_IF.values()), *((it, False) for it in DOES_NOT_IF.values())],
+    ids=[*COUNTS_IF, *DOES_NOT_IF],
 )
 async def test_what_was_known_before_a_broken_watch_counts_if(steps, is_live, monkeypatch) -> None:
     """A quiet cluster confirms it once a minute, and a new watch begins before it tells changes."""
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     reflector = Reflector(PODS, ClusterState(), lambda: None)
-    await reflector.run(Scripted(Page([], first=True), ListEnd()))  # type: ignore[arg-type]
+    await take(reflector, Page([], first=True), ListEnd())
     for seconds, signal in steps:
         now += seconds
-        await reflector.run(Scripted(*filter(None, [signal])))  # type: ignore[arg-type]
+        await take(reflector, *filter(None, [signal]))
 
     assert isinstance(health_of([reflector], since=now, silence=75.0), Live) == is_live
 
@@ -205,7 +172,7 @@ async def test_an_api_that_was_absent_for_long_is_not_broken_by_its_first_failur
     seen = []
     for seconds, signal in [(0, absent), (80, absent), (80, fails), (5, fails), (6, fails)]:
         now += seconds
-        await reflector.run(Scripted(signal))  # type: ignore[arg-type]
+        await take(reflector, signal)
         seen.append(is_broken(reflector))
 
     assert seen == [False, False, False, False, True]
@@ -223,7 +190,7 @@ async def test_garbage_of_others_does_not_grow_while_pages_replace_objects() -> 
     try:
         garbage = weakref.ref(Request())
         page = Page(pods(1), first=True)
-        await Reflector(PODS, ClusterState(), lambda: None).run(Scripted(page))  # type: ignore[arg-type]
+        await take(Reflector(PODS, ClusterState(), lambda: None), page)
     finally:
         gc.set_threshold(*threshold)
 
@@ -249,7 +216,7 @@ async def test_the_log_names_the_object_that_cannot_be_understood(
 ) -> None:
     page = Page([msgspec.Raw(encoded)] * 2, first=True)
 
-    await Reflector(PODS, ClusterState(), lambda: None).run(Scripted(page, ListEnd()))
+    await take(Reflector(PODS, ClusterState(), lambda: None), page, ListEnd())
 
     [line] = [it.getMessage() for it in caplog.records if "cannot be understood" in it.getMessage()]
     assert said in line

@@ -64,13 +64,32 @@ async def test_what_is_forbidden_for_a_moment_is_watched_on() -> None:
     assert server.queries[-1]["resourceVersion"] == "7"
 
 
-async def test_what_is_forbidden_after_an_outage_is_asked_for_again_soon(waits) -> None:
-    forbidden = [failure(403, "no")] * 2
-    server = ScriptedServer(things=[page(), *[failure(500)] * 6, *forbidden, watch(hold=True)])
+FORBIDDEN, ABSENT, FAILS = failure(403), failure(404), failure(500)
+WORKS, GOES_ON = (watch(event("ADDED", obj("a", version))) for version in "23")
+WAITS = {
+    "what is forbidden after an outage is asked for again soon": (
+        [page(), *[FAILS] * 6, *[FORBIDDEN] * 2, watch(hold=True)], 10, [1, 2, 3, 4, 5, 6, 1]
+    ),
+    "an absent API isn't asked for all the time": ([ABSENT] * 5, 5, [1, 2, 3, 4]),
+    "the first answer after an outage begins the waits anew": (
+        [*[cut()] * 6, *[FAILS] * 2, page()], 6, [1, 2, 3, 1, 2]
+    ),
+    "they get longer if an API comes and goes": ([ABSENT, FAILS] * 4, 8, [1, 1, 2, 3, 4, 5, 6]),
+    "after a success they may begin anew once more": (
+        [FAILS, FAILS, FORBIDDEN, page(), WORKS, FAILS, FAILS, FORBIDDEN, GOES_ON],
+        10,
+        [1, 2, 1, 1, 2, 1],
+    ),
+}  # fmt: skip
 
-    await signals_of(server, 10)
 
-    assert waits[:7] == [1, 2, 3, 4, 5, 6, 1]
+@pytest.mark.parametrize(("script", "count", "expected"), WAITS.values(), ids=WAITS)
+async def test_the_waits_depend_on_what_the_server_said_before(
+    script, count, expected, waits
+) -> None:
+    await signals_of(ScriptedServer(things=list(script)), count)
+
+    assert waits[: len(expected)] == expected
 
 
 async def test_a_watch_that_worked_until_it_broke_is_opened_again_soon(waits, monkeypatch) -> None:
@@ -93,52 +112,34 @@ async def test_after_a_right_was_withdrawn_everything_is_listed_again() -> None:
     assert names(again) == ["a"]
 
 
-async def test_what_may_be_listed_but_not_watched_is_listed_seldom() -> None:
-    """A role may grant `list` without `watch`, and a list of all pods has many megabytes."""
-    in_vain = [page(), failure(403, "no")]
-    server = ScriptedServer(things=in_vain * 3)
-
-    signals = await signals_of(server, 9, replace(FAST, doubt=0.0))
-
-    lost = [it for it in signals if isinstance(it, Lost)]
-    assert [it.gap for it in lost] == [True] * 3
-    assert [it.error.retry_after for it in lost] == [0, *[10 * FAST.last_retry] * 2]
-
-
-async def test_a_watch_that_is_forbidden_once_after_a_list_is_opened_again_soon() -> None:
-    """One of several API servers has just started, and forbids what the others allow."""
-    change = watch(event("ADDED", obj("b", "8")), hold=True)
-    server = ScriptedServer(things=[failure(403), page(version="7"), failure(403), change])
-
-    signals = await signals_of(server, 5)
-
-    lost = [it for it in signals if isinstance(it, Lost)]
-    assert [(it.gap, it.error.retry_after) for it in lost] == [(True, 0), (False, 0)]
-    assert server.queries[-1]["resourceVersion"] == "7"
+NO_DOUBT = replace(FAST, doubt=0.0)
+SELDOM = 10 * FAST.last_retry
+FORBIDDEN_WATCH = {
+    "what may be listed but not watched is listed seldom": (
+        [page(), FORBIDDEN] * 3, NO_DOUBT, 9, [(True, 0), (True, SELDOM), (True, SELDOM)]
+    ),
+    "a watch that is forbidden once after a list is opened again soon": (
+        [FORBIDDEN, page(), FORBIDDEN, WORKS], FAST, 5, [(True, 0), (False, 0)]
+    ),
+    "what is forbidden after a list that led to no watch is asked for as ever": (
+        [page(), FORBIDDEN, page(), *[FORBIDDEN] * 3],
+        NO_DOUBT,
+        8,
+        [(True, 0), (True, SELDOM), (True, 0), (True, 0)],
+    ),
+}  # fmt: skip
 
 
-async def test_what_is_forbidden_after_a_list_that_led_to_no_watch_is_asked_for_as_ever() -> None:
-    refused = failure(403)
-    server = ScriptedServer(things=[page(), refused, page(), *[refused] * 3])
+@pytest.mark.parametrize(
+    ("script", "backoff", "count", "lost"), FORBIDDEN_WATCH.values(), ids=FORBIDDEN_WATCH
+)
+async def test_a_list_costs_too_much_to_ask_for_it_again_and_again(
+    script, backoff, count, lost
+) -> None:
+    """A role may grant `list` without `watch`; or one of several API servers has just started."""
+    signals = await signals_of(ScriptedServer(things=list(script)), count, backoff)
 
-    signals = await signals_of(server, 8, replace(FAST, doubt=0.0))
-
-    waits = [it.error.retry_after for it in signals if isinstance(it, Lost)]
-    assert waits == [0, 10 * FAST.last_retry, 0, 0]
-
-
-async def test_an_absent_api_is_not_asked_for_all_the_time(waits) -> None:
-    await signals_of(ScriptedServer(things=[failure(404)] * 5), 5)
-
-    assert waits[:4] == [1, 2, 3, 4]
-
-
-async def test_after_an_outage_the_first_answer_begins_the_waits_anew(waits) -> None:
-    server = ScriptedServer(things=[*[cut()] * 6, *[failure(500)] * 2, page()])
-
-    await signals_of(server, 6)
-
-    assert waits[:5] == [1, 2, 3, 1, 2]
+    assert [(it.gap, it.error.retry_after) for it in signals if isinstance(it, Lost)] == lost
 
 
 async def test_a_wake_shortens_no_waits_for_what_is_forbidden(waits) -> None:
@@ -164,22 +165,6 @@ async def test_the_waits_get_longer_if_a_server_is_away_at_every_other_request(w
 
     assert waits == [1, 1, 2, 3, 4, 5, 6]
     assert contact.wakes == 1
-
-
-async def test_the_waits_get_longer_if_an_api_comes_and_goes(waits) -> None:
-    await signals_of(ScriptedServer(things=[failure(404), failure(500)] * 4), 8)
-
-    assert waits == [1, 1, 2, 3, 4, 5, 6]
-
-
-async def test_after_a_success_the_waits_may_begin_anew_once_more(waits) -> None:
-    outage = [failure(500), failure(500), failure(403)]
-    works, goes_on = (watch(event("ADDED", obj("a", version))) for version in "23")
-    server = ScriptedServer(things=[*outage, page(), works, *outage, goes_on])
-
-    await signals_of(server, 10)
-
-    assert waits == [1, 2, 1, 1, 2, 1]
 
 
 async def test_a_watch_that_ends_at_once_without_an_event_is_a_failure() -> None:

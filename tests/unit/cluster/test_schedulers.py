@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from gpuspawner.cluster.schedulers import (
-    ONLY_SCORING,
     ChartScheduler,
     Declared,
     DefaultScheduler,
@@ -19,86 +18,51 @@ from gpuspawner.cluster.schedulers import (
 )
 from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER
 
-HARMLESS = ChartScheduler("jhub-user-scheduler", "v1.30.14", ())
-CHANGED = ChartScheduler("jhub-user-scheduler", "v1.30.14", ("plugins.filter",))
+NAME, VERSION = "jhub-user-scheduler", "v1.30.14"
+HARMLESS = ChartScheduler(NAME, VERSION, ())
+CHANGED = ChartScheduler(NAME, VERSION, ("plugins.filter",))
+OF_GKE, OF_GARDENER = "gke.io/optimize-utilization-scheduler", "bin-packing-scheduler"
+WITH_RULES_OF_ITS_OWN = (
+    "gke.io/first-fit", "gke.io/topology-aware-auto", "hami-scheduler", "kai-scheduler",
+    "koord-scheduler", "runai-scheduler", "stork", "volcano", "yunikorn",
+)  # fmt: skip
+JUDGED = {
+    "no name is the default scheduler": (Schedulers(), "", DefaultScheduler()),
+    "the default scheduler": (Schedulers(), DEFAULT_SCHEDULER, DefaultScheduler()),
+    "the chart's, which only scores differently": (
+        Schedulers(chart=HARMLESS), NAME, OfChart(NAME, VERSION)
+    ),
+    "the chart's, which may filter differently": (
+        Schedulers(chart=CHANGED), NAME, UnknownScheduler(NAME, ("plugins.filter",))
+    ),
+    "the administrator's word counts before the values": (
+        Schedulers([NAME], CHANGED), NAME, Declared(NAME)
+    ),
+    "GKE's profile": (Schedulers(), OF_GKE, OfProvider(OF_GKE, "GKE")),
+    "Gardener's profile": (Schedulers(), OF_GARDENER, OfProvider(OF_GARDENER, "Gardener")),
+    "the administrator's word counts before the provider's": (
+        Schedulers([OF_GKE]), OF_GKE, Declared(OF_GKE)
+    ),
+    **{it: (Schedulers(chart=HARMLESS), it, UnknownScheduler(it)) for it in WITH_RULES_OF_ITS_OWN},
+}  # fmt: skip
 
 
-def test_no_name_is_the_default_scheduler() -> None:
-    assert Schedulers().judge(["", "default-scheduler"]) == (DefaultScheduler(),)
+@pytest.mark.parametrize(("schedulers", "name", "judgement"), JUDGED.values(), ids=JUDGED)
+def test_a_scheduler_is_trusted_unless_its_filters_may_be_others(
+    schedulers, name, judgement
+) -> None:
+    assert schedulers.judge([name, name]) == (judgement,)
+    is_unknown = isinstance(judgement, UnknownScheduler)
+    assert ((name or DEFAULT_SCHEDULER) not in schedulers.trusted) is is_unknown
 
 
-def test_a_scheduler_that_only_scores_differently_is_trusted_with_its_version() -> None:
-    schedulers = Schedulers(chart=HARMLESS)
-
-    assert schedulers.judge(["jhub-user-scheduler"]) == (
-        OfChart("jhub-user-scheduler", "v1.30.14"),
-    )
-    assert schedulers.trusted >= {"default-scheduler", "jhub-user-scheduler"}
-    assert schedulers.version("jhub-user-scheduler") == "v1.30.14"
-
-
-def test_a_scheduler_that_may_filter_differently_is_not() -> None:
+def test_only_the_chart_s_scheduler_has_a_version_of_its_own() -> None:
     schedulers = Schedulers(chart=CHANGED)
 
-    assert schedulers.judge(["jhub-user-scheduler"]) == (
-        UnknownScheduler("jhub-user-scheduler", ("plugins.filter",)),
-    )
-    assert "jhub-user-scheduler" not in schedulers.trusted
+    assert (schedulers.version(NAME), schedulers.version("volcano")) == (VERSION, None)
 
 
-def test_the_administrator_s_word_counts_before_the_values() -> None:
-    schedulers = Schedulers(["jhub-user-scheduler"], CHANGED)
-
-    assert schedulers.judge(["jhub-user-scheduler"]) == (Declared("jhub-user-scheduler"),)
-    assert schedulers.trusted >= {"default-scheduler", "jhub-user-scheduler"}
-    assert schedulers.version("jhub-user-scheduler") == "v1.30.14"
-
-
-@pytest.mark.parametrize(
-    ("name", "provider"),
-    [("gke.io/optimize-utilization-scheduler", "GKE"), ("bin-packing-scheduler", "Gardener")],
-)
-def test_a_provider_s_profile_that_only_scores_differently_is_known_by_its_name(
-    name: str, provider: str
-) -> None:
-    assert Schedulers().judge([name]) == (OfProvider(name, provider),)
-    assert Schedulers().trusted == {DEFAULT_SCHEDULER, *ONLY_SCORING}
-    assert Schedulers([name]).judge([name]) == (Declared(name),)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "gke.io/first-fit",
-        "gke.io/topology-aware-auto",
-        "hami-scheduler",
-        "kai-scheduler",
-        "koord-scheduler",
-        "runai-scheduler",
-        "stork",
-        "yunikorn",
-    ],
-)
-def test_a_scheduler_that_admission_sets_and_that_places_by_rules_of_its_own_stays_unknown(
-    name: str,
-) -> None:
-    assert Schedulers().judge([name]) == (UnknownScheduler(name),)
-    assert name not in Schedulers().trusted
-
-
-def test_nothing_is_assumed_about_another_scheduler() -> None:
-    schedulers = Schedulers(chart=HARMLESS)
-
-    assert schedulers.judge(["volcano", "", "volcano"]) == (
-        UnknownScheduler("volcano"),
-        DefaultScheduler(),
-    )
-    assert schedulers.version("volcano") is None
-    assert "volcano" not in schedulers.trusted
-
-
-NAME = "jhub-user-scheduler"
-IMAGE = {"name": "registry.k8s.io/kube-scheduler", "tag": "v1.30.14"}
+IMAGE = {"name": "registry.k8s.io/kube-scheduler", "tag": VERSION}
 
 
 def changes(**values: Any) -> tuple[str, ...]:
@@ -111,13 +75,11 @@ def configured(plugin: str, **arguments: Any) -> tuple[str, ...]:
 
 
 def test_a_change_is_named_as_the_administrator_wrote_it() -> None:
-    read = read_chart(NAME, {"image": IMAGE, "plugins": {"filter": {"disabled": [{"name": "*"}]}}})
+    values = {"image": IMAGE, "plugins": {"filter": {"disabled": [{"name": "*"}]}}}
 
-    assert read.changes == ("scheduling.userScheduler.plugins.filter",)
-
-
-def test_the_version_is_the_image_s_tag() -> None:
-    assert read_chart(NAME, {"image": IMAGE}).version == "v1.30.14"
+    assert read_chart(NAME, values) == ChartScheduler(
+        NAME, VERSION, ("scheduling.userScheduler.plugins.filter",)
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,26 +102,19 @@ def test_only_kubernetes_own_image_of_a_known_version_is_trusted(image, change) 
     assert changes(image=image) == change
 
 
-@pytest.mark.parametrize("point", ["queueSort", "preScore", "score", "bind", "postBind"])
-def test_plugins_that_exclude_no_node_may_change(point) -> None:
-    assert changes(plugins={point: {"disabled": [{"name": "*"}]}}) == ()
+SCORING = ("queueSort", "preScore", "score", "bind", "postBind")
+FILTERING = (
+    "preEnqueue", "preFilter", "filter", "postFilter", "reserve", "permit", "preBind",
+    "somethingNew",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "point",
-    [
-        "preEnqueue",
-        "preFilter",
-        "filter",
-        "postFilter",
-        "reserve",
-        "permit",
-        "preBind",
-        "somethingNew",
-    ],
+    ("point", "change"),
+    [*((it, ()) for it in SCORING), *((it, (f"plugins.{it}",)) for it in FILTERING)],
 )
-def test_plugins_that_can_exclude_a_node_or_reject_a_pod_may_not_change(point) -> None:
-    assert changes(plugins={point: {"disabled": [{"name": "A"}]}}) == (f"plugins.{point}",)
+def test_only_plugins_that_exclude_no_node_and_reject_no_pod_may_change(point, change) -> None:
+    assert changes(plugins={point: {"disabled": [{"name": "*"}]}}) == change
 
 
 def test_an_empty_point_changes_nothing() -> None:

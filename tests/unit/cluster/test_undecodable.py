@@ -77,33 +77,33 @@ def changed(item: bytes) -> bytes:
     return b'{"type":"MODIFIED","object":' + item + b"}\n"
 
 
+def in_a_list(item: bytes) -> list[Step]:
+    return [listing(item, json.dumps(POD).encode(), item), watch(hold=True)]
+
+
+def as_an_event(item: bytes) -> list[Step]:
+    return [page(), watch(changed(item), event("ADDED", POD), hold=True)]
+
+
+@pytest.mark.parametrize("sent", [in_a_list, as_an_event])
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-async def test_an_undecodable_item_of_a_list_hides_no_other(broken) -> None:
-    encoded = json.dumps(POD).encode()
-    pods = [listing(broken, encoded, broken), watch(hold=True)]
-    async with viewing(nodes=[page(NODE), watch(hold=True)], pods=pods) as (view, _):
+async def test_an_undecodable_object_hides_no_other(broken, sent) -> None:
+    async with viewing(nodes=[page(NODE), watch(hold=True)], pods=sent(broken)) as (view, _):
         await until(view, lambda: sees(view))
 
         assert list(view.state.undecodable)
 
 
-@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-async def test_an_undecodable_event_hides_no_later_one(broken) -> None:
-    events = watch(changed(broken), event("ADDED", POD), hold=True)
-    async with viewing(pods=[page(), events]) as (view, _):
-        await until(view, lambda: sees(view))
-
-        assert list(view.state.undecodable)
-
-
+@pytest.mark.parametrize("sent", [in_a_list, as_an_event])
 @pytest.mark.parametrize("item", UNUSUAL.values(), ids=UNUSUAL)
-async def test_an_unusual_item_of_a_list_is_decoded(item) -> None:
-    encoded = json.dumps(POD).encode()
-    async with viewing(pods=[listing(item, encoded), watch(hold=True)]) as (view, _):
+async def test_an_unusual_object_is_decoded_and_hides_no_other(item, sent) -> None:
+    async with viewing(pods=sent(item)) as (view, server):
         await until(view, lambda: sees(view))
 
         assert not list(view.state.undecodable)
         assert len(view.state.pods) + len(view.state.unbound_pods) == 2
+        lists = [query for query in server.queries if "limit" in query]
+        assert len(lists) == 2  # nodes and pods, each once
 
 
 async def test_an_undecodable_pod_can_be_deleted_or_repaired() -> None:
@@ -145,18 +145,6 @@ async def test_a_thousand_undecodable_objects_are_one_line_in_the_log(caplog) ->
     assert max(len(record.message) for record in caplog.records) < 500
 
 
-@pytest.mark.parametrize("item", UNUSUAL.values(), ids=UNUSUAL)
-async def test_an_unusual_event_is_decoded_and_hides_no_later_one(item) -> None:
-    events = watch(changed(item), event("ADDED", POD), hold=True)
-    async with viewing(pods=[page(), events]) as (view, server):
-        await until(view, lambda: sees(view))
-
-        assert not list(view.state.undecodable)
-        assert len(view.state.pods) + len(view.state.unbound_pods) == 2
-        lists = [query for query in server.queries if "limit" in query]
-        assert len(lists) == 2  # nodes and pods, each once
-
-
 @pytest.mark.parametrize(
     "poison",
     [
@@ -175,36 +163,32 @@ async def test_a_list_skips_an_event_that_every_watch_would_repeat(poison) -> No
         await until(view, lambda: sees(view))
 
 
+async def cut_off(request: web.Request) -> web.StreamResponse:
+    """Send a whole list, but less than was announced."""
+    response, body = web.StreamResponse(), b'{"metadata":{"resourceVersion":"1"},"items":[]}'
+    response.content_length = len(body) + 10
+    await response.prepare(request)
+    await response.write(body)
+    assert request.transport is not None
+    request.transport.close()
+    return response
+
+
 @pytest.mark.parametrize(
-    "body",
+    "unreadable",
     [
-        b'{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"',
-        b'{"metadata":{"resourceVersion":"1"},"items":[{]}}',
-        b'{"metadata":{"resourceVersion":"1"},"items":{"a":1}}',
-        b'{"metadata":{"resourceVersion":1},"items":[]}',
-        b'{"metadata":null,"items":[]}',
-        b'{"kind":"Status","status":"Failure"}',
-        b'{"metadata":{"resourceVersion":"1"},"items":[' + HALF + b"]}",
-        b'{"metadata":{"resourceVersion":"1"},"items":[' + DEEP + b"]}",
+        raw(b'{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a"'),
+        raw(b'{"metadata":{"resourceVersion":"1"},"items":[{]}}'),
+        raw(b'{"metadata":{"resourceVersion":"1"},"items":{"a":1}}'),
+        raw(b'{"metadata":{"resourceVersion":1},"items":[]}'),
+        raw(b'{"metadata":null,"items":[]}'),
+        raw(b'{"kind":"Status","status":"Failure"}'),
+        listing(HALF),
+        listing(DEEP),
+        cut_off,
     ],
-    ids=range(8),
+    ids=range(9),
 )
-async def test_an_unreadable_list_is_requested_again(body) -> None:
-    async with viewing(pods=[raw(body), page(POD), watch(hold=True)]) as (view, _):
-        await until(view, lambda: sees(view))
-
-
-async def test_a_list_that_is_cut_off_is_requested_again() -> None:
-    body = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
-
-    async def cut(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        response.content_length = len(body) + 10
-        await response.prepare(request)
-        await response.write(body)
-        assert request.transport is not None
-        request.transport.close()
-        return response
-
-    async with viewing(pods=[cut, page(POD), watch(hold=True)]) as (view, _):
+async def test_an_unreadable_list_is_requested_again(unreadable) -> None:
+    async with viewing(pods=[unreadable, page(POD), watch(hold=True)]) as (view, _):
         await until(view, lambda: sees(view))

@@ -4,12 +4,11 @@ import asyncio
 from functools import partial
 
 import pytest
-from aiohttp import web
 
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Live, Reading, Unreachable
 from gpuspawner.cluster.kinds import KINDS, NODES, PODS, ObjectKind, status_at
-from gpuspawner.cluster.view import ClusterView, server_version
+from gpuspawner.cluster.view import server_version
 from gpuspawner.kube.objects import KubeObject, Undecodable
 from gpuspawner.scheduling import Rules
 from tests.unit.makers.scripted import (
@@ -23,7 +22,7 @@ from tests.unit.makers.scripted import (
     raw,
     watch,
 )
-from tests.unit.makers.views import AT_ONCE, NODE, POD, until, viewing
+from tests.unit.makers.views import AT_ONCE, CLAIMS, NODE, POD, until, viewing
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 CLASSES = ObjectKind("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses", required=False)
@@ -58,13 +57,8 @@ async def test_an_object_deleted_during_a_gap_is_gone_after_the_new_list() -> No
 
 async def test_watched_changes_reach_the_state_and_wake_waiting_tasks() -> None:
     later = asyncio.Event()
-    added = event("ADDED", {**POD, "metadata": {**POD["metadata"], "resourceVersion": "2"}})  # type: ignore[dict-item]
-
-    async def step(request: object) -> object:
-        await later.wait()
-        return await watch(added, event("DELETED", POD), hold=True)(request)  # type: ignore[arg-type]
-
-    async with viewing(pods=[page(), step]) as (view, _):  # type: ignore[list-item]
+    changes = after(later, watch(event("ADDED", POD), event("DELETED", POD), hold=True))
+    async with viewing(pods=[page(), changes]) as (view, _):
         assert await view.first_list(PATIENCE)
         waiting = asyncio.create_task(view.changed(3))
         await asyncio.sleep(0)
@@ -73,16 +67,6 @@ async def test_watched_changes_reach_the_state_and_wake_waiting_tasks() -> None:
 
         assert await waiting
         await until(view, lambda: view.state.version > version and not view.state.pods)
-
-
-@pytest.mark.each_python
-async def test_waiting_for_a_change_ends_in_time() -> None:
-    async with viewing() as (view, _):
-        assert await view.first_list(PATIENCE)
-
-        async with asyncio.timeout(PATIENCE):
-            while await view.changed(0.1):
-                pass
 
 
 async def test_nobody_waits_for_a_list_that_is_forbidden() -> None:
@@ -98,38 +82,10 @@ async def test_expired_credentials_are_loaded_again() -> None:
         assert server.loads == 3
 
 
-async def test_an_undecodable_object_neither_stops_the_view_nor_hides_others(caplog) -> None:
-    broken = [obj("a", namespace="x", spec={"nodeName": 7}), obj("b", namespace="x", spec=[])]
-    async with viewing(pods=[page(*broken, POD), watch(hold=True)]) as (view, _):
-        assert await view.first_list(PATIENCE)
-
-        assert list(view.state.pods) == ["jhub/a"]
-        assert len(list(view.state.undecodable)) == 2
-    assert sum("cannot be understood" in record.message for record in caplog.records) == 1
-
-
-async def test_an_unexpected_error_is_logged_and_the_view_goes_on(caplog, monkeypatch) -> None:
-    async with viewing(pods=[raw(b'{"metadata":{"resourceVersion":"1"}}'), page(POD)]) as (view, _):
-        broken = {"left": 1}
-        mark_known = view.state.mark_known
-
-        def fail_once(kind: str) -> None:
-            if kind == "Pod" and broken["left"]:
-                broken["left"] = 0
-                raise KeyError(kind)
-            mark_known(kind)
-
-        monkeypatch.setattr(view.state, "mark_known", fail_once)
-        await until(view, lambda: bool(view.state.pods))
-
-    assert any("starting again" in record.message for record in caplog.records)
-
-
 async def test_after_an_unexpected_error_an_optional_kind_is_unknown(monkeypatch) -> None:
-    claims = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     first, second = obj("first", namespace="jhub"), obj("second", namespace="jhub")
     script = [page(first), watch(event("ADDED", second)), *[page(first, second)] * 1000]
-    async with viewing((NODES, PODS, claims), claims=script) as (view, _):
+    async with viewing((NODES, PODS, CLAIMS), claims=script) as (view, _):
         put = view.state.put
 
         def fail_on_second(thing: KubeObject | Undecodable) -> None:
@@ -140,23 +96,6 @@ async def test_after_an_unexpected_error_an_optional_kind_is_unknown(monkeypatch
         monkeypatch.setattr(view.state, "put", fail_on_second)
         await until(view, lambda: view.state.known("PersistentVolumeClaim"))
         await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
-
-
-async def test_a_forbidden_optional_kind_changes_nothing_else() -> None:
-    claims = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
-    async with viewing((NODES, PODS, claims), claims=[failure(403)] * 1000) as (view, _):
-        assert await view.first_list(PATIENCE)
-
-        assert isinstance(view.health(), Live)
-        assert not view.state.known("PersistentVolumeClaim")
-
-
-async def test_a_kind_that_the_server_does_not_have_has_no_objects() -> None:
-    scripts = {"deviceclasses": [failure(404)] * 1000}
-    async with viewing((NODES, PODS, CLASSES), **scripts) as (view, _):
-        assert await view.first_list(PATIENCE)
-
-        assert view.state.known("DeviceClass")
 
 
 @pytest.mark.parametrize("kind", [it for it in KINDS if not it.required], ids=lambda it: it.name)
@@ -214,13 +153,8 @@ async def test_a_second_start_does_nothing_and_stop_leaves_no_task() -> None:
 
 async def test_the_first_list_waits_for_optional_kinds_too() -> None:
     later = asyncio.Event()
-
-    async def step(request: object) -> object:
-        await later.wait()
-        return await page(obj("claim", namespace="jhub"))(request)  # type: ignore[arg-type]
-
-    claims = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
-    async with viewing((NODES, PODS, claims), claims=[step, watch(hold=True)]) as (view, _):  # type: ignore[list-item]
+    claims = [after(later, page(obj("claim", namespace="jhub"))), watch(hold=True)]
+    async with viewing((NODES, PODS, CLAIMS), claims=claims) as (view, _):
         waiting = asyncio.create_task(view.first_list(PATIENCE))
         await until(view, lambda: isinstance(view.health(), Live))
         assert not waiting.done()
@@ -234,15 +168,10 @@ async def test_an_optional_kind_is_unknown_while_its_changes_may_have_been_misse
     monkeypatch,
 ) -> None:
     monkeypatch.setattr("gpuspawner.cluster.health.REREAD_SECONDS", 0.2)
-    claims = ObjectKind("PersistentVolumeClaim", "/api/v1/claims", required=False)
     is_read = asyncio.Event()
-
-    async def forget(request: web.Request) -> web.StreamResponse:
-        await is_read.wait()
-        return await failure(410)(request)
-
+    forget = after(is_read, failure(410))
     script = [page(obj("claim", namespace="jhub")), forget, *[failure(500)] * 1000]
-    async with viewing((NODES, PODS, claims), claims=script) as (view, _):
+    async with viewing((NODES, PODS, CLAIMS), claims=script) as (view, _):
         assert await view.first_list(PATIENCE)
         is_read.set()
         await until(view, lambda: not view.state.known("PersistentVolumeClaim"))
@@ -283,19 +212,13 @@ async def test_a_server_without_a_version_counts_as_the_newest(answer) -> None:
 
 
 async def test_the_view_is_unreachable_until_it_knows_the_servers_rules() -> None:
-    faults = [failure(503)] * 3
-    server = ScriptedServer(version=[*faults, VERSION_1_30], nodes=[page(), watch(hold=True)])
-    async with server.serving():
-        view = ClusterView(server.configuration, (NODES,), FAST, rules=rules_of)
-        view.start()
-        try:
-            await view.changed(3)
-            assert isinstance(view.health(), Unreachable)
-            while not isinstance(view.health(), Live):
-                assert await view.changed(3)
-            assert view.state.rules == rules_of("v1.30.14")
-        finally:
-            await view.stop()
+    versions = [*[failure(503)] * 3, VERSION_1_30]
+    async with viewing((NODES,), rules=rules_of, version=versions) as (view, _):
+        await view.changed(PATIENCE)
+        assert isinstance(view.health(), Unreachable)
+
+        await until(view, lambda: isinstance(view.health(), Live))
+        assert view.state.rules == rules_of("v1.30.14")
 
 
 SIDECAR = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}
@@ -310,66 +233,46 @@ async def test_after_an_upgrade_of_the_server_pods_are_read_by_its_new_rules(
     monkeypatch.setattr("gpuspawner.cluster.view.VERSION_SECONDS", 0.01)
     upgraded, later = asyncio.Event(), asyncio.Event()
     versions = [VERSION_1_30, *no_version, VERSION_1_30, after(upgraded, VERSION_1_37)]
-    server = ScriptedServer(
-        version=[*versions, *[VERSION_1_37] * 10_000],
-        nodes=[page(NODE), watch(hold=True)],
-        pods=[
-            page(WITH_SIDECAR),
-            after(later, watch(event("ADDED", obj("b", "3", "jhub")), hold=True)),
-            page(WITH_SIDECAR, version="4"),
-            watch(hold=True),
-        ],
-    )
-    async with server.serving():
-        view = ClusterView(server.configuration, (NODES, PODS), FAST, rules=rules_of)
-        view.start()
-        try:
-            assert await view.first_list(PATIENCE)
-            assert not view.state.pods["jhub/a"].ports
-            known = view.state.version
+    versions += [VERSION_1_37] * 10_000
+    pods = [
+        page(WITH_SIDECAR),
+        after(later, watch(event("ADDED", obj("b", "3", "jhub")), hold=True)),
+        page(WITH_SIDECAR, version="4"),
+        watch(hold=True),
+    ]
+    async with viewing(rules=rules_of, version=versions, pods=pods) as (view, _):
+        assert await view.first_list(PATIENCE)
+        assert not view.state.pods["jhub/a"].ports
+        known = view.state.version
 
-            upgraded.set()
-            await until(view, lambda: view.state.rules == rules_of("v1.37.2"))
-            assert view.state.version > known
-            later.set()
-            await until(view, lambda: bool(view.state.pods["jhub/a"].ports))
-            await until(view, lambda: isinstance(view.health(), Live))
-        finally:
-            await view.stop()
+        upgraded.set()
+        await until(view, lambda: view.state.rules == rules_of("v1.37.2"))
+        assert view.state.version > known
+        later.set()
+        await until(view, lambda: bool(view.state.pods["jhub/a"].ports))
+        await until(view, lambda: isinstance(view.health(), Live))
 
 
-@pytest.mark.parametrize("first", [[VERSION_1_30], []])
+@pytest.mark.parametrize("first", [[VERSION_1_30], []], ids=["when it is back", "at the start"])
 async def test_a_server_that_starts_and_forbids_its_version_is_asked_again_soon(first) -> None:
     """Before it has read RBAC's objects, it forbids everything."""
     versions = [*first, failure(403), VERSION_1_37]
-    server = ScriptedServer(version=versions, nodes=[page(), watch(hold=True)])
-    async with server.serving():
-        view = ClusterView(server.configuration, (NODES,), AT_ONCE, rules=rules_of)
-        view.start()
-        try:
-            assert await view.first_list(PATIENCE)
-            if first:
-                view.contact.wake()
-            await until(view, lambda: not versions)
-            await until(view, lambda: view.state.rules == rules_of("v1.37.2"))
-        finally:
-            await view.stop()
+    async with viewing((NODES,), AT_ONCE, rules=rules_of, version=versions) as (view, _):
+        assert await view.first_list(PATIENCE)
+        if first:
+            view.contact.wake()
+        await until(view, lambda: not versions)
+        await until(view, lambda: view.state.rules == rules_of("v1.37.2"))
 
 
 async def test_a_hub_that_may_not_read_the_version_asks_twice_after_an_outage() -> None:
     versions = [failure(403)] * 100
-    server = ScriptedServer(version=versions, nodes=[page(), watch(hold=True)])
-    async with server.serving():
-        view = ClusterView(server.configuration, (NODES,), AT_ONCE, rules=rules_of)
-        view.start()
-        try:
-            await until(view, lambda: len(versions) == 98)
-            view.contact.wake()
-            await until(view, lambda: len(versions) == 96)
-            await asyncio.sleep(0.2)
-            assert len(versions) == 96
-        finally:
-            await view.stop()
+    async with viewing((NODES,), AT_ONCE, rules=rules_of, version=versions) as (view, _):
+        await until(view, lambda: len(versions) == 98)
+        view.contact.wake()
+        await until(view, lambda: len(versions) == 96)
+        await asyncio.sleep(0.2)
+        assert len(versions) == 96
 
 
 @pytest.mark.parametrize(("older", "newer"), [("v1.30.14", "v1.37.2"), ("v1.33.5", "v1.33.6")])
@@ -378,31 +281,20 @@ async def test_servers_that_are_upgraded_one_by_one_do_not_change_the_rules_with
 ) -> None:
     monkeypatch.setattr("gpuspawner.cluster.view.VERSION_SECONDS", 0.01)
     old, new = (raw(b'{"gitVersion": "%s"}' % it.encode()) for it in (older, newer))
-    versions = [old, *[new, old, new, new, old] * 10, *[new] * 10_000]
-    server = ScriptedServer(version=versions, nodes=[page(), watch(hold=True)])
-    async with server.serving():
-        view = ClusterView(server.configuration, (NODES,), FAST, rules=rules_of)
-        judged = [rules_of(older)]
+    begun = asyncio.Event()
+    versions = [old, after(begun, new), *[old, new, new, old, new] * 10, *[new] * 10_000]
+    async with viewing((NODES,), rules=rules_of, version=versions) as (view, _):
+        await until(view, lambda: view.state.rules == rules_of(older))
+        judged, judge_by = [], view.state.judge_by
         monkeypatch.setattr(
-            view.state,
-            "judge_by",
-            lambda rules: (judged.append(rules), setattr(view.state, "rules", rules)),
+            view.state, "judge_by", lambda rules: (judged.append(rules), judge_by(rules))
         )
-        view.start()
-        try:
-            await until(view, lambda: len(versions) < 9_990)
-            assert judged == [*map(rules_of, (older, newer, older, newer))]
-        finally:
-            await view.stop()
+        begun.set()
+        await until(view, lambda: len(versions) < 9_990)
+        assert judged == [*map(rules_of, (newer, older, newer))]
 
 
 async def test_given_rules_are_not_asked_for() -> None:
-    server = ScriptedServer(nodes=[page(), watch(hold=True)])
-    async with server.serving():
-        view = ClusterView(server.configuration, (NODES,), FAST, rules=rules_of("1.30"))
-        view.start()
-        try:
-            assert await view.first_list(PATIENCE)
-            assert view.state.rules == rules_of("1.30")
-        finally:
-            await view.stop()
+    async with viewing((NODES,), rules=rules_of("1.30"), version=[VERSION_1_37]) as (view, _):
+        assert await view.first_list(PATIENCE)
+        assert view.state.rules == rules_of("1.30")

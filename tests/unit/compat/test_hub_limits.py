@@ -15,10 +15,6 @@ from gpuspawner.messages.administrators import find_conflict
 CHART = Limits(start=990, preparing=600, slow_spawn=0, api_request=3, api_retries=30, admission=2)
 
 
-def test_the_chart_s_limits_suit_each_other() -> None:
-    assert tuple(conflicts(CHART)) == ()
-
-
 def test_jupyterhub_s_own_start_timeout_is_long_enough() -> None:
     plain = SimpleNamespace(**{**vars(SETTINGS), "start_timeout": 60})
 
@@ -41,10 +37,13 @@ def test_each_limit_that_defeats_another_is_found(change, conflict, told) -> Non
     assert all(it in find_conflict(conflict, limits).text for it in told)
 
 
-def test_limits_that_just_suit_each_other_are_not() -> None:
-    just = replace(CHART, preparing=120, slow_spawn=60, api_retries=989, api_request=3)
-
-    assert tuple(conflicts(just)) == ()
+@pytest.mark.parametrize(
+    "limits",
+    [CHART, replace(CHART, preparing=120, slow_spawn=60, api_retries=989, api_request=3)],
+    ids=["the chart's", "at the border"],
+)
+def test_limits_that_suit_each_other_are_not(limits) -> None:
+    assert tuple(conflicts(limits)) == ()
 
 
 SETTINGS = SimpleNamespace(
@@ -53,21 +52,27 @@ SETTINGS = SimpleNamespace(
 )  # fmt: skip
 
 
-def test_the_limits_are_read_from_the_traits_and_those_of_the_phases_add_up() -> None:
-    assert Limits.of(SETTINGS, {"slow_spawn_timeout": 0}, 2) == CHART
-
-
-def test_a_configuration_that_updates_the_default_settings_is_read_too() -> None:
+def updated() -> object:
+    """What a configuration that updates the default settings leaves until the hub reads it."""
     c = Config()
     c.JupyterHub.tornado_settings.update({"slow_spawn_timeout": 61})
-
-    limits = Limits.of(SETTINGS, c.JupyterHub.get("tornado_settings"), 2)
-
-    assert limits == replace(CHART, slow_spawn=61)
+    return c.JupyterHub.get("tornado_settings")
 
 
 @pytest.mark.parametrize(
-    "tornado_settings", [None, {}, {"slow_spawn_timeout": None}, {"slow_spawn_timeout": "soon"}]
+    ("tornado_settings", "slow_spawn"),
+    [
+        ({"slow_spawn_timeout": 0}, 0),
+        (updated(), 61),
+        (None, 10),
+        ({}, 10),
+        ({"slow_spawn_timeout": None}, 10),
+        ({"slow_spawn_timeout": "soon"}, 10),
+    ],
 )
-def test_what_is_no_number_of_seconds_counts_as_the_default(tornado_settings) -> None:
-    assert Limits.of(SETTINGS, tornado_settings, 2) == replace(CHART, slow_spawn=10)
+def test_the_limits_are_read_from_the_settings_and_those_of_the_phases_add_up(
+    tornado_settings, slow_spawn
+) -> None:
+    found = Limits.of(SETTINGS, tornado_settings, 2)
+
+    assert found == replace(CHART, slow_spawn=slow_spawn)

@@ -99,12 +99,6 @@ def test_a_pod_is_plain_as_the_client_sends_it() -> None:
     assert pods.plain(pod) == unconnected.sanitize_for_serialization(pod)
 
 
-def test_a_pod_that_does_not_change_is_the_very_object() -> None:
-    pod = stock_pod()
-
-    assert changed(pod, pods.plain(pod)) is pod
-
-
 def test_a_hook_gets_kubespawners_models() -> None:
     pod = changed(stock_pod(), granted(pods.plain(stock_pod())))
 

@@ -17,30 +17,41 @@ from gpuspawner.compat import waiting
 from gpuspawner.line.resuming import resume
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
-from tests.unit.makers.hub_database import HubDatabase
 from tests.waiting import UNIT_PATIENCE
 
 pytestmark = pytest.mark.each_python
 
 
 @pytest.fixture
-def settings(monkeypatch) -> dict[str, Any]:
-    found: dict[str, Any] = {"concurrent_spawn_limit": 10, "active_server_limit": 0}
-    hub = SimpleNamespace(tornado_application=SimpleNamespace(settings=found))
+def hub(monkeypatch, database) -> Any:
+    """A hub with a database, and with what a test gives it."""
+    hub = SimpleNamespace(
+        hub=SimpleNamespace(api_url="http://hub/api"),
+        db=database.session,
+        users={"ann": SimpleNamespace(new_api_token=lambda **_: "token")},
+        tornado_application=SimpleNamespace(
+            settings={"concurrent_spawn_limit": 10, "active_server_limit": 0}
+        ),
+    )
     monkeypatch.setattr(waiting, "hub", lambda: hub)
+    return hub
+
+
+@pytest.fixture
+def settings(hub) -> dict[str, Any]:
+    found: dict[str, Any] = hub.tornado_application.settings
     return found
+
+
+def server_of(user: Any, place: int, **traits: Any) -> orm.Spawner:
+    return orm.Spawner(name="", user=user, state={"place": place}, **traits)
 
 
 def test_each_who_waits_raises_the_limits_as_long_as_they_wait(settings) -> None:
     with waiting.uncounted(), waiting.uncounted():
         assert settings["concurrent_spawn_limit"] == 12
+        assert settings["active_server_limit"] == 0  # no limit for the hub; 1 would be one
     assert settings["concurrent_spawn_limit"] == 10
-
-
-def test_no_limit_stays_none(settings) -> None:
-    """The hub takes 0 as no limit; 1 would be one."""
-    with waiting.uncounted():
-        assert settings["active_server_limit"] == 0
 
 
 def test_a_wait_that_fails_gives_the_limit_back(settings) -> None:
@@ -50,17 +61,9 @@ def test_a_wait_that_fails_gives_the_limit_back(settings) -> None:
 
 
 async def test_a_start_that_goes_on_waiting_is_not_refused_by_the_limits_itself(
-    settings, monkeypatch, database
+    settings, monkeypatch
 ) -> None:
     """The hub checks its limits before the server joins the line."""
-    user = SimpleNamespace(new_api_token=lambda **_: "token")
-    hub = SimpleNamespace(
-        hub=SimpleNamespace(api_url="http://hub/api"),
-        db=database.session,
-        users={"ann": user},
-        tornado_application=SimpleNamespace(settings=settings),
-    )
-    monkeypatch.setattr(waiting, "hub", lambda: hub)
     found: list[int] = []
 
     async def fetch(_: object) -> object:
@@ -75,21 +78,13 @@ async def test_a_start_that_goes_on_waiting_is_not_refused_by_the_limits_itself(
 
 
 async def test_an_answer_says_nothing_if_the_database_has_failed_meanwhile(
-    settings, monkeypatch, database
+    hub, monkeypatch
 ) -> None:
     """The hub answers 500 if its commit fails, and 403 if it can't read whose request it is."""
-    session = database.session
-    hub = SimpleNamespace(
-        hub=SimpleNamespace(api_url="http://hub/api"),
-        db=session,
-        users={"ann": SimpleNamespace(new_api_token=lambda **_: "token")},
-        tornado_application=SimpleNamespace(settings=settings),
-    )
-    monkeypatch.setattr(waiting, "hub", lambda: hub)
 
     async def fetch(_: object) -> object:
-        session.connection()
-        session.rollback()
+        hub.db.connection()
+        hub.db.rollback()
         return SimpleNamespace(code=500)
 
     monkeypatch.setattr(waiting, "_fetch", fetch)
@@ -119,19 +114,18 @@ def with_pycurl() -> Iterator[None]:
 
 @pytest.mark.usefixtures("with_pycurl")
 async def test_a_hub_with_its_own_certificates_is_asked_even_if_there_is_pycurl(
-    monkeypatch, unused_tcp_port
+    hub, monkeypatch, unused_tcp_port
 ) -> None:
-    api = SimpleNamespace(api_url=f"https://127.0.0.1:{unused_tcp_port}/hub/api")
-    keys = dict.fromkeys(("internal_ssl_key", "internal_ssl_cert", "internal_ssl_ca"), "")
-    hub = SimpleNamespace(hub=api, internal_ssl=True, **keys)
-    monkeypatch.setattr(waiting, "hub", lambda: hub)
+    hub.hub.api_url = f"https://127.0.0.1:{unused_tcp_port}/hub/api"
+    hub.internal_ssl = True
+    hub.internal_ssl_key = hub.internal_ssl_cert = hub.internal_ssl_ca = ""
     monkeypatch.setattr(waiting, "make_ssl_context", lambda *_, **__: ssl.create_default_context())
 
     assert not await waiting.answers()  # nobody listens
 
 
-def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(database, monkeypatch) -> None:
-    session = database.session
+def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(database, hub) -> None:
+    session = hub.db
     for name in ("ann", "bob", "cam"):
         state = {} if name == "cam" else {"place": name}
         session.add(orm.Spawner(name="", user=database.user(name), state=state))
@@ -139,21 +133,17 @@ def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(database, monkeypatc
     session.execute(text("""UPDATE spawners SET state = '{"place" ' WHERE state LIKE '%ann%'"""))
     session.commit()
     session.expunge_all()
-    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session))
 
     assert [(name, state) for (name, *_), state in waiting.stored_states("place")] == [
         ("bob", {"place": "bob"})
     ]
 
 
-async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(
-    database, monkeypatch
-) -> None:
-    session, user = database.session, database.user("ann")
-    session.add(orm.Spawner(name="", user=user, state={"place": 1}))
+async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(database, hub) -> None:
+    session, user = hub.db, database.user("ann")
+    session.add(server_of(user, 1))
     session.commit()
-    users = {"ann": SimpleNamespace(orm_spawners=user.orm_spawners, spawners={})}
-    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session, users=users))
+    hub.users["ann"] = SimpleNamespace(orm_spawners=user.orm_spawners, spawners={})
     ((server, _),) = waiting.stored_states("place")
 
     for it in (server, ("ann", "gone", server[2]), ("gone", "", server[2])):
@@ -163,33 +153,29 @@ async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(
     assert [state for _, state in waiting.stored_states("place")] == [{"place": 2}]
 
 
-async def test_a_server_is_not_stored_any_more_once_another_has_its_names(
-    database, monkeypatch
-) -> None:
-    session, users = database.session, {}
-    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(db=session, users=users))
-    first = users["ann"] = database.user("ann")
-    session.add(orm.Spawner(name="", user=first, state={"place": 1}))
+async def test_a_server_is_not_stored_any_more_once_another_has_its_names(database, hub) -> None:
+    session = hub.db
+    first = hub.users["ann"] = database.user("ann")
+    session.add(server_of(first, 1))
     session.commit()
     ((server, _),) = waiting.stored_states("place")
     assert waiting.is_stored(*server)
 
     session.delete(first)
     session.commit()
-    session.add(orm.Spawner(name="", user=database.user("ann"), state={"place": 2}))
+    session.add(server_of(database.user("ann"), 2))
     session.commit()
     its = orm.User.find(session, "ann").orm_spawners
-    users["ann"] = SimpleNamespace(orm_spawners=its, spawners={})
+    hub.users["ann"] = SimpleNamespace(orm_spawners=its, spawners={})
     await waiting.change_state(server, lambda _: {})
 
     assert its[""].state == {"place": 2}
     assert not waiting.is_stored(*server)
 
 
-def test_a_server_that_the_hub_checks_is_active(monkeypatch) -> None:
+def test_a_server_that_the_hub_checks_is_active(hub) -> None:
     spawner = Spawner()
-    users = {"ann": SimpleNamespace(spawners={"": spawner})}
-    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(users=users))
+    hub.users["ann"] = SimpleNamespace(spawners={"": spawner})
     assert not waiting.is_active("ann", "")
     assert not waiting.is_active("ann", "other")
     assert not waiting.is_active("bob", "")
@@ -199,14 +185,10 @@ def test_a_server_that_the_hub_checks_is_active(monkeypatch) -> None:
     assert waiting.is_active("ann", "")
 
 
-async def test_a_place_is_given_up_though_another_server_with_the_same_names_runs(
-    monkeypatch,
-) -> None:
+async def test_a_place_is_given_up_though_another_server_with_the_same_names_runs(hub) -> None:
     """Else, the hub would look twenty times a second for as long as the other one runs."""
     other = SimpleNamespace(active=True, orm_spawner=orm.Spawner(name=""))
-    ann = SimpleNamespace(spawners={"": other}, orm_spawners={"": other.orm_spawner})
-    db = HubDatabase().session
-    monkeypatch.setattr(waiting, "hub", lambda: SimpleNamespace(users={"ann": ann}, db=db))
+    hub.users["ann"] = SimpleNamespace(spawners={"": other}, orm_spawners={"": other.orm_spawner})
     kept, server = StoredPlaces(), ("ann", "", orm.Spawner(name=""))
     kept.keep(server, KeptPlace(1.0, Wish.ANYWAY))
 
@@ -217,7 +199,7 @@ async def test_a_place_is_given_up_though_another_server_with_the_same_names_run
 
 
 async def test_a_server_that_is_called_begins_its_time_in_the_database(database) -> None:
-    row = orm.Spawner(name="", user=database.user("ann"), started=datetime(2026, 1, 1))  # noqa: DTZ001
+    row = server_of(database.user("ann"), 1, started=datetime(2026, 1, 1))  # noqa: DTZ001
     database.session.add(row)
     database.session.commit()
 

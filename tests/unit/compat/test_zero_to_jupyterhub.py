@@ -11,43 +11,32 @@ from tests.fixtures.chart_hub import chart_module
 
 pytestmark = pytest.mark.each_python
 
-VALUES: dict[str, Any] = {"scheduling": {"userScheduler": {"enabled": True, "replicas": 2}}}
+SCHEDULER: dict[str, Any] = {"enabled": True, "replicas": 2}
+NAMES = {"user-scheduler": "jhub-user-scheduler"}
 
 
-def loaded(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:
+def chart(names: dict[str, str], **scheduling: Any) -> ModuleType:
+    return chart_module({"scheduling": scheduling}, names)
+
+
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [
+        (chart(NAMES, userScheduler=SCHEDULER), ("jhub-user-scheduler", SCHEDULER)),
+        (chart(NAMES), None),
+        (chart(NAMES, userScheduler={"enabled": False}), None),
+        (chart({}, userScheduler=SCHEDULER), None),
+        (ModuleType("z2jh"), None),
+    ],
+    ids=["it runs", "none", "disabled", "an older chart", "another module of the name"],
+)
+def test_the_scheduler_has_the_release_s_name_and_values(module, found, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "z2jh", module)
+
+    assert zero_to_jupyterhub.user_scheduler() == found
 
 
 def test_outside_the_chart_there_is_nothing_to_see(monkeypatch) -> None:
     monkeypatch.delitem(sys.modules, "z2jh", raising=False)
-
-    assert zero_to_jupyterhub.user_scheduler() is None
-
-
-def test_the_scheduler_has_the_release_s_name_and_values(monkeypatch) -> None:
-    loaded(monkeypatch, chart_module(VALUES, {"user-scheduler": "jhub-user-scheduler"}))
-
-    assert zero_to_jupyterhub.user_scheduler() == (
-        "jhub-user-scheduler",
-        VALUES["scheduling"]["userScheduler"],
-    )
-
-
-@pytest.mark.parametrize("scheduling", [{}, {"userScheduler": {"enabled": False}}])
-def test_without_the_scheduler_there_is_none(monkeypatch, scheduling) -> None:
-    names = {"user-scheduler": "jhub-user-scheduler"}
-    loaded(monkeypatch, chart_module({"scheduling": scheduling}, names))
-
-    assert zero_to_jupyterhub.user_scheduler() is None
-
-
-def test_an_older_chart_without_the_name_shows_nothing(monkeypatch) -> None:
-    loaded(monkeypatch, chart_module(VALUES, {}))
-
-    assert zero_to_jupyterhub.user_scheduler() is None
-
-
-def test_another_module_of_the_name_shows_nothing(monkeypatch) -> None:
-    loaded(monkeypatch, ModuleType("z2jh"))
 
     assert zero_to_jupyterhub.user_scheduler() is None

@@ -15,21 +15,20 @@ from tests.unit.makers.starts import at, start
 GATES = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
 
 
-def test_kueue_s_gates_are_opened_and_others_stay() -> None:
-    gated = pod(schedulingGates=[*GATES, {"name": "example.com/mine"}])
+@pytest.mark.parametrize(
+    ("gates", "others", "is_kueue_s"),
+    [
+        (GATES, [], True),
+        ([*GATES, {"name": "mine"}], ["mine"], True),
+        ([{"name": "mine"}], ["mine"], False),
+    ],
+    ids=["Kueue's", "both", "others'"],
+)
+def test_kueue_s_gates_are_opened_and_others_stay(gates, others, is_kueue_s) -> None:
+    gated = pod(schedulingGates=gates)
 
-    assert is_gated(gated.spec.scheduling_gates)
-    assert [it.name for it in without_gates(gated).spec.scheduling_gates or ()] == [
-        "example.com/mine"
-    ]
-    assert without_gates(pod(schedulingGates=GATES)) == pod()
-
-
-def test_gates_of_others_hold_a_pod_back_from_nothing_of_kueue_s() -> None:
-    gated = pod(schedulingGates=[{"name": "example.com/mine"}])
-
-    assert not is_gated(gated.spec.scheduling_gates)
-    assert without_gates(gated) == gated
+    assert is_gated(gated.spec.scheduling_gates) is is_kueue_s
+    assert [it.name for it in without_gates(gated).spec.scheduling_gates or ()] == others
     assert queue_of(gated) == ""
 
 
@@ -47,34 +46,25 @@ MANAGED = {"labels": {"kueue.x-k8s.io/managed": "true"}}
 DUE = "Preempted to accommodate a workload (UID: 5b92, JobUID: 0ea0) due to "
 
 
+EVICTED = {
+    "WorkloadEvictedDueToPreempted": [
+        (f"{DUE}prioritization in the ClusterQueue; preemptor path: /team", Kind.QUEUE_PREEMPTED),
+        (f"{DUE}reclamation within the cohort; preemptor path: /all/b", Kind.QUEUE_RECLAIMED),
+        (f"{DUE}Fair Sharing within the cohort; preemptor path: /all/b", Kind.QUEUE_RECLAIMED),
+    ],
+    "WorkloadEvictedDueToClusterQueueStopped": [
+        ("The ClusterQueue is stopped", Kind.QUEUE_STOPPED)
+    ],
+    "WorkloadEvictedDueToLocalQueueStopped": [("", Kind.QUEUE_STOPPED)],
+    "WorkloadEvictedDueToPodsReadyTimeout": [("", Kind.QUEUE_EVICTED)],
+    "WorkloadDeleted": [("Workload is deleted", Kind.QUEUE_EVICTED)],
+    "": [("", Kind.QUEUE_EVICTED)],
+}
+
+
 @pytest.mark.parametrize(
     ("reason", "message", "kind"),
-    [
-        (
-            "WorkloadEvictedDueToPreempted",
-            f"{DUE}prioritization in the ClusterQueue; preemptor path: /team",
-            Kind.QUEUE_PREEMPTED,
-        ),
-        (
-            "WorkloadEvictedDueToPreempted",
-            f"{DUE}reclamation within the cohort; preemptor path: /all/b",
-            Kind.QUEUE_RECLAIMED,
-        ),
-        (
-            "WorkloadEvictedDueToPreempted",
-            f"{DUE}Fair Sharing within the cohort; preemptor path: /all/b",
-            Kind.QUEUE_RECLAIMED,
-        ),
-        (
-            "WorkloadEvictedDueToClusterQueueStopped",
-            "The ClusterQueue is stopped",
-            Kind.QUEUE_STOPPED,
-        ),
-        ("WorkloadEvictedDueToLocalQueueStopped", "", Kind.QUEUE_STOPPED),
-        ("WorkloadEvictedDueToPodsReadyTimeout", "", Kind.QUEUE_EVICTED),
-        ("WorkloadDeleted", "Workload is deleted", Kind.QUEUE_EVICTED),
-        ("", "", Kind.QUEUE_EVICTED),
-    ],
+    [(reason, *it) for reason, told in EVICTED.items() for it in told],
 )
 def test_the_pod_itself_says_why_kueue_ends_it(reason: str, message: str, kind: Kind) -> None:
     condition = {
@@ -102,11 +92,7 @@ def test_the_pod_itself_says_why_kueue_ends_it(reason: str, message: str, kind: 
         ({"metadata": MANAGED}, [(Step.QUEUED, 0), (Step.SCHEDULING, None)]),
         ({"gates": ["example.com/mine"]}, [(Step.SCHEDULING, 0)]),
     ],
-    ids=[
-        "Kueue holds it back",
-        "it has left the queue at an unknown time",
-        "gates of others are no queue",
-    ],
+    ids=["held back", "it has left the queue at an unknown time", "others' gates are no queue"],
 )
 def test_nobody_looks_for_a_node_while_kueue_holds_a_pod_back(fields, expected) -> None:
     found = stages(start(**fields), ())

@@ -43,18 +43,18 @@ def test_the_garbage_collector_does_not_track_structs():
     assert not any(map(gc.is_tracked, (pod, pod.metadata, pod.spec, pod.spec.containers[0])))
 
 
-def test_an_undecodable_object_keeps_its_identity():
-    made = convert("Pod", {**POD, "status": {"conditions": "none"}})
+@pytest.mark.parametrize(
+    ("fields", "node"),
+    [({"status": {"conditions": "none"}}, "gpu-1"), ({"spec": {"nodeName": 7}}, None)],
+    ids=["a node", "an unreadable one"],
+)
+def test_an_undecodable_pod_keeps_its_identity(fields, node):
+    made = convert("Pod", {**POD, **fields})
+
     assert isinstance(made, Undecodable)
     assert (made.kind, made.namespace, made.name) == ("Pod", "hub", "jupyter-ann")
-    assert made.node == "gpu-1"
-    assert "conditions" in made.problem
-
-
-def test_an_undecodable_pod_with_an_unreadable_node_has_the_node_none():
-    made = convert("Pod", {"metadata": {"name": "x"}, "spec": {"nodeName": 7}})
-    assert isinstance(made, Undecodable)
-    assert made.node is None
+    assert made.node == node
+    assert made.problem
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000, b'"x"'])

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
+from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from tests.unit.makers.scripted import FAST, ScriptedServer, Step, obj, page, watch
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
@@ -26,6 +27,7 @@ async def viewing(
     kinds: tuple[ObjectKind, ...] = (NODES, PODS),
     backoff: Backoff = FAST,
     scaling_kinds: tuple[ObjectKind, ...] = (),
+    rules: Rules | Callable[[str], Rules] = DEFAULT_RULES,
     **scripts: list[Step],
 ) -> AsyncIterator[tuple[ClusterView, ScriptedServer]]:
     """Start a view of a scripted server; a kind without a script has no objects and no events."""
@@ -33,7 +35,7 @@ async def viewing(
         scripts.setdefault(plural, [page(), watch(hold=True)])
     server = ScriptedServer(**scripts)
     async with server.serving():
-        view = ClusterView(server.configuration, kinds, backoff, scaling_kinds=scaling_kinds)
+        view = ClusterView(server.configuration, kinds, backoff, rules, scaling_kinds)
         view.start()
         try:
             yield view, server
