@@ -1,17 +1,15 @@
 """After any updates, a state gives the same verdicts as a new state with the same objects."""
 
 import copy
-import gzip
 import json
 import random
-from pathlib import Path
 
 import pytest
 
 from gpuspawner.kube.objects import KINDS, convert
 from gpuspawner.scheduling import ClusterState, explain
+from tests.scheduling.test_vectors import VECTORS, lines
 
-FILES = sorted((Path(__file__).parent / "vectors").glob("*.jsonl.gz"))
 FIELDS = {kind[0].lower() + kind[1:] + "s": kind for kind in KINDS} | {
     "storageClasses": "StorageClass"
 }
@@ -21,8 +19,8 @@ SCOPED = ("Pod", "PersistentVolumeClaim", "CSIStorageCapacity")
 def some_cases(draw):
     """Return the pods to place and all (kind, object) pairs of a few answered cases."""
     pods, objects = [], []
-    for path in draw.sample(FILES, 3):
-        case = json.loads(draw.choice(gzip.decompress(path.read_bytes()).splitlines()))
+    for path in draw.sample(VECTORS, 3):
+        case = json.loads(draw.choice(lines(path)))
         pods.append(case["pod"])
         objects += [(kind, each) for name, kind in FIELDS.items() for each in case.get(name, ())]
     return pods, objects

@@ -6,15 +6,14 @@ pods, preemption, CSI limits, storage capacity, resizes, and the whole message.
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from gpuspawner.scheduling import ClusterState
 from tests.scheduling.live.comparing import ARGUMENTS, RULES, difference, judge
 from tests.scheduling.live.world import Answer
+from tests.scheduling.test_vectors import cases
 
 ANSWERS = sorted((Path(__file__).parent / "answers").glob("*.jsonl.gz"))
 
@@ -22,8 +21,7 @@ ANSWERS = sorted((Path(__file__).parent / "answers").glob("*.jsonl.gz"))
 @pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
 def test_the_verdict_equals_the_schedulers_answer(path: Path) -> None:
     different = []
-    for line in gzip.decompress(path.read_bytes()).splitlines():
-        case = msgspec.json.decode(line)
+    for case in cases(path):
         kinds = {kind: case["objects"].get(kind, []) for kind in ARGUMENTS.values()}
         verdict = judge(ClusterState.from_objects(**kinds, rules=RULES), case["pod"])
         answer = Answer(**case["answer"])

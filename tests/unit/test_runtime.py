@@ -16,21 +16,18 @@ from gpuspawner.scheduling import Rules
 from tests.unit.makers.worlds import StillView, node
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
+PROFILE = {"display_name": "T4"}
+
 
 def runtime(**traits: object) -> Runtime:
     return Runtime(check(Config(GPUSpawner=traits)))
 
 
-def test_a_configured_version_of_the_scheduler_decides() -> None:
-    view = runtime(scheduler_version="1.30").view
+@pytest.mark.parametrize(("given", "version"), [("1.30", "1.30"), ("tomorrow's", "1.37")])
+def test_the_scheduler_s_version_decides_and_an_invalid_one_means_the_newest(given, version):
+    view = runtime(scheduler_version=given).view
 
-    assert view.state.rules == Rules.of_version("1.30", ONLY_SCORING)
-
-
-def test_an_invalid_version_means_the_newest() -> None:
-    view = runtime(scheduler_version="tomorrow's").view
-
-    assert view.state.rules == Rules.of_version("1.37", ONLY_SCORING)
+    assert view.state.rules == Rules.of_version(version, ONLY_SCORING)
 
 
 def test_schedulers_with_the_default_filters_are_judged_like_the_default_one() -> None:
@@ -53,13 +50,18 @@ def test_the_log_names_the_accelerators_that_users_choose_from(caplog) -> None:
     assert "A pool that has no node now cannot be seen" in note
 
 
-def test_nobody_is_asked_to_configure_accelerators_beside_profiles(caplog) -> None:
-    assert notes(caplog, profile_list=[{"display_name": "T4"}]) == []
-    assert notes(caplog, profile_list=lambda _: [{"display_name": "T4"}]) == []
-
-
-def test_nobody_is_asked_to_configure_accelerators_if_every_server_gets_gpus(caplog) -> None:
-    assert notes(caplog, extra_resource_limits={"nvidia.com/gpu": "1"}) == []
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {"profile_list": [PROFILE]},
+        {"profile_list": lambda _: [PROFILE]},
+        {"options_form": lambda _: ""},
+        {"extra_resource_limits": {"nvidia.com/gpu": "1"}},
+    ],
+    ids=["profiles", "a function for profiles", "a form", "GPUs for every server"],
+)
+def test_nobody_is_asked_to_configure_accelerators_beside(traits, caplog) -> None:
+    assert notes(caplog, **traits) == []
 
 
 @pytest.mark.parametrize(
@@ -70,21 +72,11 @@ def test_nobody_is_asked_to_configure_accelerators_if_every_server_gets_gpus(cap
         ({"extra_resource_limits": {"nvidia.com/gpu": "0"}}, False),
         ({"extra_resource_limits": {"smarter-devices/fuse": "1"}}, False),
         ({"extra_resource_limits": {"nvidia.com/gpu": "1"}, "memory_choices": ["1Gi"]}, False),
-        (
-            {
-                "extra_resource_limits": {"amd.com/gpu": "1"},
-                "profile_list": [{"display_name": "A"}],
-            },
-            False,
-        ),
+        ({"extra_resource_limits": {"amd.com/gpu": "1"}, "profile_list": [PROFILE]}, False),
     ],
 )
 def test_every_server_gets_gpus_only_if_users_choose_nothing(traits, gives) -> None:
     assert runtime(**traits).gpus_for_all is gives
-
-
-def test_nobody_is_asked_to_configure_accelerators_beside_an_own_form(caplog) -> None:
-    assert notes(caplog, options_form=lambda _: "") == []
 
 
 @pytest.mark.parametrize("set_aside", [False, True])

@@ -110,11 +110,6 @@ def cluster(*nodes: Plain, rules: Rules | None = None, **objects: Any) -> Cluste
     return ClusterState.from_objects(**given)
 
 
-def texts(verdict: Verdict, name: str = "a") -> list[str]:
-    """Return the scheduler's texts for a node."""
-    return verdict.reasons.get(name, [])
-
-
 def judge(pod: Plain, *nodes: Plain, **objects: Any) -> Verdict:
     """Explain a pod in a cluster of these objects."""
     return explain(cluster(*nodes, **objects), pod)

@@ -17,6 +17,7 @@ from gpuspawner.scaling.outlook import CannotScaleUp, CanScaleUp, Outlook, WhyNo
 from gpuspawner.scaling.pools import NONE, DeclaredPool, Pools
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
+from tests.unit.makers.objects import cluster
 
 Plain = dict[str, Any]
 
@@ -67,16 +68,7 @@ def pod(*args: Any, **fields: Any) -> Pod:
     return made
 
 
-def state(*nodes: Plain, pods: tuple[Plain, ...] = (), **kinds: Any) -> ClusterState:
-    known = dict.fromkeys(
-        (
-            "namespaces", "persistentVolumeClaims", "persistentVolumes", "storageClasses",
-            "csiNodes", "csiDrivers", "csiStorageCapacities", "volumeAttachments",
-            "deviceClasses", "priorityClasses",
-        ),
-        (),
-    )  # fmt: skip
-    return ClusterState.from_objects(**{**known, "nodes": nodes, "pods": pods, **kinds})
+state = cluster
 
 
 def autoscalers(

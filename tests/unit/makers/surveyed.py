@@ -12,7 +12,7 @@ from gpuspawner.preflight.availability import Availability, Surveys
 from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scheduling import ClusterState
-from tests.unit.makers.outlooks import Cluster
+from tests.unit.makers import outlooks
 
 Plain = dict[str, Any]
 LIVE = Live(0.5)
@@ -33,13 +33,10 @@ def node(
     memory: str = "16Gi",
     capacity: int | None = None,
 ) -> Plain:
-    amounts = {"cpu": "8", "memory": memory, "pods": "110", "nvidia.com/gpu": str(gpus)}
-    has = {**amounts, "nvidia.com/gpu": str(gpus if capacity is None else capacity)}
-    return {
-        "metadata": {"name": name, "labels": {"gpu": "t4"}},
-        "spec": spec or {},
-        "status": {"allocatable": amounts, "capacity": has},
-    }
+    made = outlooks.node(name, gpus, memory, {"gpu": "t4"}, **(spec or {}))
+    has = str(gpus if capacity is None else capacity)
+    made["status"]["capacity"] = {**made["status"]["allocatable"], "nvidia.com/gpu": has}
+    return made
 
 
 def pod(name: str, on: str, gpus: int = 0, memory: str = "0") -> Plain:
@@ -80,4 +77,4 @@ def survey(
 
 
 def to_come(state: ClusterState) -> NodesToCome:
-    return Cluster(state).to_come
+    return outlooks.Cluster(state).to_come

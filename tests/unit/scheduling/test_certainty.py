@@ -1,10 +1,11 @@
 import pytest
 
 from gpuspawner.scheduling import Outcome, Rules, Why
-from tests.unit.makers.objects import answer, node, pod
+from tests.unit.makers.objects import affinity, answer, node, pod, term
 
+GPU = "nvidia.com/gpu"
 ONE = {"gpu": "1"}
-SELECTOR = {"matchLabels": {"team": "x"}}
+GPUS_BY_CLAIM = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": GPU}}
 
 
 @pytest.mark.parametrize(
@@ -64,32 +65,15 @@ def test_a_listed_scheduler_counts_like_the_default_scheduler():
     assert verdict.outcome is Outcome.FITS
 
 
-def test_a_device_class_for_the_resource_makes_only_refusals_unknown():
-    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
-    refused = answer(pod(requests=ONE), node(), deviceClasses=[class_])
-    assert refused.outcome is Outcome.UNKNOWN
-    assert refused.unknown[0].why is Why.DEVICE_CLAIM
-    assert answer(pod(requests=ONE), node(gpu="1"), deviceClasses=[class_]).outcome is Outcome.FITS
-    old = Rules.of_version("1.33")
-    refused = answer(pod(requests=ONE), node(), deviceClasses=[class_], rules=old)
-    assert refused.outcome is Outcome.IMPOSSIBLE
-
-
-@pytest.mark.parametrize("version", ["1.34", "1.35", "1.36", "1.37"])
-@pytest.mark.parametrize("name", ["nvidia.com/gpu", "deviceclass.resource.kubernetes.io/g"])
-def test_a_device_class_with_a_resource_shows_that_claims_serve_it(version, name):
-    asks = pod(requests={name: "1"})
-    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
-    rules = Rules.of_version(version)
-
-    assert answer(asks, node(), deviceClasses=[class_], rules=rules).outcome is Outcome.UNKNOWN
-    assert answer(asks, node(), rules=rules).outcome is Outcome.IMPOSSIBLE
-
-
 def by_claim(pod, *nodes, **objects):
     """Evaluate a pod where a DeviceClass serves its GPUs."""
-    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
-    return answer(pod, *nodes, deviceClasses=[class_], **objects)
+    return answer(pod, *nodes, deviceClasses=[GPUS_BY_CLAIM], **objects)
+
+
+def test_a_refusal_is_unknown_where_a_device_class_shows_that_claims_serve_the_resource():
+    served = by_claim(pod(requests=ONE), node())
+    assert (served.outcome, served.unknown[0].why) == (Outcome.UNKNOWN, Why.DEVICE_CLAIM)
+    assert answer(pod(requests=ONE), node()).outcome is Outcome.IMPOSSIBLE
 
 
 def test_device_claims_leave_refused_what_the_other_rules_refuse():
@@ -132,39 +116,31 @@ def test_preemption_may_make_room_on_a_node_with_devices_by_claim(low, asks, unr
     asks = pod(**{"requests": {"cpu": "2"}, **asks})
     given = {"pods": [low], **dict.fromkeys(unread)}
     assert answer(asks, node(), **given).outcome in (Outcome.FITS_AFTER_PREEMPTION, Outcome.UNKNOWN)
-    asks["spec"]["containers"][0].setdefault("resources", {}).setdefault("requests", {})
-    asks["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    asks["spec"]["containers"].append({"name": "g", "resources": {"requests": {GPU: "1"}}})
     assert by_claim(asks, node(), **given).outcome is Outcome.UNKNOWN
-    never = by_claim(
-        {**asks, "spec": {**asks["spec"], "preemptionPolicy": "Never"}}, node(), **given
-    )
-    assert never.outcome in (Outcome.BUSY, Outcome.IMPOSSIBLE)
+    asks["spec"]["preemptionPolicy"] = "Never"
+    assert by_claim(asks, node(), **given).outcome in (Outcome.BUSY, Outcome.IMPOSSIBLE)
 
 
 def test_claims_give_on_each_node_only_what_its_device_plugins_lack():
     second = {"metadata": {"name": "h"}, "spec": {"extendedResourceName": "example.com/nic"}}
-    gpus = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
-    given = {"pods": [pod("old", node="a", requests=ONE)], "deviceClasses": [gpus, second]}
+    classes = [GPUS_BY_CLAIM, second]
+    given = {"pods": [pod("old", node="a", requests=ONE)], "deviceClasses": classes}
     asks = pod(requests={**ONE, "example.com/nic": "1"})
-    assert answer(asks, node("a", gpu="1"), **given).busy == ("a",)
-    assert answer(asks, node("a", gpu="1"), **given).outcome is Outcome.BUSY
+    full = answer(asks, node("a", gpu="1"), **given)
+    assert (full.outcome, full.busy) == (Outcome.BUSY, ("a",))
     assert answer(asks, node("a", gpu="1"), node("b"), **given).outcome is Outcome.UNKNOWN
     two = pod(requests={"gpu": "2", "example.com/nic": "1"})
     assert answer(two, node("a", gpu="1"), **given).outcome is Outcome.IMPOSSIBLE
 
 
 MOUNT = {"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}
-RESTARTS = {"restartPolicyRules": [{"action": "RestartAllContainers"}]}
 
 
 @pytest.mark.parametrize(
     ("fields", "since"),
     [
         ({"workloadRef": {"name": "w"}}, 35),
-        ({"schedulingGroup": {"podGroupName": "g"}}, 36),
-        ({"containers": [{"name": "c", **RESTARTS}]}, 35),
-        ({"hostNetwork": True, "hostUsers": False}, 36),
-        ({"containers": [{"name": "c", "volumeMounts": [MOUNT]}]}, 37),
         ({"initContainers": [{"name": "i", "volumeMounts": [MOUNT]}]}, 37),
     ],
 )
@@ -198,18 +174,14 @@ def test_an_unknown_kind_matters_only_if_it_could_change_the_verdict(kind, outco
     assert answer(pod(), *nodes, **{kind: None}).outcome is outcome
 
 
+def keeps_away(namespaces=()):
+    """Return the anti-affinity to pods in some namespaces, and in others by their labels."""
+    more = {"namespaces": namespaces, "namespaceSelector": {"matchLabels": {"team": "x"}}}
+    return affinity(away=[term({"a": "b"}, "kubernetes.io/hostname", **more)])
+
+
 def test_unknown_namespaces_matter_if_a_term_selects_namespaces_by_label():
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    term = {
-        "labelSelector": {"matchLabels": {"a": "b"}},
-        "namespaceSelector": SELECTOR,
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    fields = {"affinity": {"podAntiAffinity": {required: [term]}}}
-    assert answer(pod(**fields), node(), namespaces=None).outcome is Outcome.UNKNOWN
-    guard = pod("old", node="a", **fields)
-    alike = pod(labels={"a": "b"})
-    assert answer(alike, node(), pods=[guard], namespaces=None).outcome is Outcome.UNKNOWN
+    assert answer(pod(**keeps_away()), node(), namespaces=None).outcome is Outcome.UNKNOWN
 
 
 def test_an_undecodable_priority_class_matters_to_pods_that_may_use_it():
@@ -236,13 +208,6 @@ def test_undecodable_pods_without_a_name_do_not_hide_each_other():
     ],
 )
 def test_unknown_namespaces_matter_if_an_existing_pod_may_repel(labels, namespaces, outcome):
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    term = {
-        "labelSelector": {"matchLabels": {"a": "b"}},
-        "namespaces": list(namespaces),
-        "namespaceSelector": SELECTOR,
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    guard = pod("old", node="a", affinity={"podAntiAffinity": {required: [term]}})
+    guard = pod("old", node="a", **keeps_away(namespaces))
     asks = pod(labels=labels)
     assert answer(asks, node(), pods=[guard], namespaces=None).outcome is outcome

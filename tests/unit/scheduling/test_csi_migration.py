@@ -1,9 +1,9 @@
 import pytest
 
 from gpuspawner.kube.objects import convert
-from gpuspawner.scheduling import ClusterState, Outcome, evaluate
+from gpuspawner.scheduling import Outcome, evaluate
 from gpuspawner.scheduling.csi_migration import translated, translates
-from tests.unit.makers.objects import judge, node, pod
+from tests.unit.makers.objects import cluster, judge, node, pod
 from tests.unit.makers.storage import WAIT, claim, uses, volume
 
 ZONE = "topology.kubernetes.io/zone"
@@ -37,6 +37,21 @@ def objects(csi_nodes, **source):
 
 
 @pytest.mark.parametrize(
+    ("csi_nodes", "source"),
+    [
+        ([csi_node("old", "kubernetes.io/gce-pd")], {}),
+        (
+            [csi_node("old")],
+            {"awsElasticBlockStore": None, "csi": {"driver": "csi", "volumeHandle": "h"}},
+        ),
+    ],
+    ids=["another plugin", "no plugin"],
+)
+def test_volumes_of_what_a_node_did_not_migrate_keep_their_zone(csi_nodes, source):
+    assert judge(pod(**uses("home")), *NODES, **objects(csi_nodes, **source)).feasible == ("old",)
+
+
+@pytest.mark.parametrize(
     ("migrated", "feasible"),
     [([], ("old",)), (["old", "new"], ("new",)), (["new"], ("new", "old")), (["old"], ())],
 )
@@ -45,20 +60,8 @@ def test_a_node_that_migrated_the_plugin_needs_the_zone_label_of_the_driver(migr
     assert judge(pod(**uses("home")), *NODES, **given).feasible == feasible
 
 
-def test_volumes_of_plugins_that_a_node_did_not_migrate_keep_their_zone():
-    given = objects([csi_node("old", "kubernetes.io/gce-pd")])
-    assert judge(pod(**uses("home")), *NODES, **given).feasible == ("old",)
-
-
-def test_volumes_that_are_not_in_tree_keep_their_zone():
-    source = {"awsElasticBlockStore": None, "csi": {"driver": "csi", "volumeHandle": "h"}}
-    given = objects([csi_node("old")], **source)
-    assert judge(pod(**uses("home")), *NODES, **given).feasible == ("old",)
-
-
 def test_a_change_of_a_csi_node_changes_the_verdict():
-    kinds = dict.fromkeys(("pods", "volumeAttachments"), ())
-    state = ClusterState.from_objects(nodes=NODES, **kinds, **objects([]))
+    state = cluster(*NODES, **objects([]))
     assert evaluate(state, pod(**uses("home"))).feasible == ("old",)
     state.put(convert("CSINode", csi_node("old")))
     assert evaluate(state, pod(**uses("home"))).feasible == ()

@@ -13,14 +13,6 @@ def image(*names: str, size: int = 5) -> NodeImage:
     return NodeImage(list(names), size)
 
 
-def test_an_image_has_all_its_names() -> None:
-    images = NodeImages()
-    images.put("a", [image("docker.io/library/lab@sha256:12", "docker.io/library/lab:1")])
-
-    assert images.nodes("lab:1") == images.nodes("lab@sha256:12") == {"a"}
-    assert images.nodes("lab:2") == set()
-
-
 def test_an_image_that_somebody_asked_about_is_found_when_a_node_pulls_it() -> None:
     images = NodeImages()
     assert images.nodes("lab:1") == set()
@@ -30,17 +22,6 @@ def test_an_image_that_somebody_asked_about_is_found_when_a_node_pulls_it() -> N
 
     assert images.nodes("lab:1") == {"a"}
     assert images.version > version
-
-
-def test_nodes_with_several_images_have_all_of_them() -> None:
-    images = NodeImages()
-    images.put("a", [image("lab:1"), image("sidecar:1")])
-    images.put("b", [image("lab:1")])
-    assert images.nodes("lab:1", "sidecar:1") == {"a"}
-
-    images.put("b", [image("sidecar:1"), image("lab:1")])
-
-    assert images.nodes("lab:1", "sidecar:1") == {"a", "b"}
 
 
 def test_images_that_nobody_asked_about_change_no_version() -> None:
@@ -66,16 +47,6 @@ def test_a_size_of_nothing_is_unknown() -> None:
     images.put("a", [image("lab:1", size=0)])
 
     assert images.size("lab:1") is None
-
-
-def test_an_image_that_no_node_has_any_more_has_no_size() -> None:
-    images = NodeImages()
-    images.nodes("lab:1")
-    images.put("a", [image("lab:1"), image("lab:2")])
-    images.drop("a")
-
-    assert images.size("lab:1") is None
-    assert images.size("lab:2") is None
 
 
 def test_users_who_ask_about_images_of_their_own_make_it_no_larger_for_ever() -> None:

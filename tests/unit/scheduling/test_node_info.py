@@ -1,6 +1,7 @@
 """A node and its pods."""
 
 from gpuspawner.scheduling.node_info import NodeInfo, PodInfo
+from tests.unit.makers.objects import judge, node, pod
 
 GPU = "nvidia.com/gpu"
 
@@ -14,8 +15,8 @@ def test_what_is_free_without_the_pods_of_lower_priority_is_summed_up_once_until
 ):
     """Hundreds of starts ask in a row, each about all nodes."""
     node = NodeInfo("n", free={GPU: 8, "pods": 110})
-    for pod in (low("a", 2), low("b", 1), low("c", 4, priority=5)):
-        node.add(pod)
+    for it in (low("a", 2), low("b", 1), low("c", 4, priority=5)):
+        node.add(it)
 
     free = node.free_if(removed=node.below(0))
     assert free[GPU] == 4
@@ -29,3 +30,9 @@ def test_what_is_free_without_the_pods_of_lower_priority_is_summed_up_once_until
     assert [it.key for it in node.below(0)] == ["x/b"]
     assert node.free_if(removed=node.below(0))[GPU] == 8
     assert node.free_if(added=(low("d", 3),), removed=node.below(0))[GPU] == 5
+
+
+def test_with_host_network_every_port_is_a_host_port():
+    asks = pod(hostNetwork=True, containers=[{"name": "c", "ports": [{"containerPort": 80}]}])
+    there = pod("old", "a", containers=[{"name": "c", "ports": [{"hostPort": 80}]}])
+    assert not judge(asks, node(), pods=[there]).feasible

@@ -1,6 +1,5 @@
 """Nodes are grouped by what static rules read of them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,24 +58,6 @@ def test_no_change_moves_more_than_a_few_nodes_to_coarser_kinds(monkeypatch):
     assert len(names(made)) == 3 - 1
     made.put(info(node("d")))
     assert names(made) == [["a", "b", "c", "d"]]
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        node("b", unschedulable=True),
-        node("b", taints=[{"key": "gpu", "effect": "NoSchedule"}]),
-        node("b", gpu="1"),
-        node("b", capacity={"cpu": "8", "nvidia.com/gpu": "1"}),
-        node("b", labels={"zone": "x"}),
-        node("b", gpu="not a number"),
-    ],
-)
-def test_what_static_rules_read_divides_the_nodes(changed):
-    made = kinds(*(node(name) for name in "abcd"))
-    assert names(made) == [["a", "b", "c", "d"]]
-    made.put(info(changed))
-    assert names(made) == [["a", "c", "d"], ["b"]]
 
 
 def test_broken_devices_divide_the_nodes():

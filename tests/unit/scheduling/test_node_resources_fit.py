@@ -3,31 +3,10 @@ from hypothesis import strategies as st
 
 from gpuspawner.scheduling.failures import Insufficient
 from gpuspawner.scheduling.node_resources_fit import fits, lacking, wanted
-from tests.unit.makers.objects import judge, node, pod, texts
 
 amounts = st.dictionaries(
     st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "pods"]), st.integers(-3, 6)
 )
-
-
-def test_allocatable_resources_count_and_not_capacity():
-    sick = node(gpu="1", capacity={"nvidia.com/gpu": "8"})
-    verdict = judge(pod(requests={"gpu": "2"}), sick)
-    assert verdict.failures["a"] == (Insufficient("nvidia.com/gpu", 2, 1, 1),)
-
-
-def test_a_request_of_zero_fits_on_an_over_committed_node():
-    there = pod("old", node="a", requests={"gpu": "2"})
-    assert judge(pod(requests={"gpu": "0"}), node(gpu="1"), pods=[there]).feasible == ("a",)
-
-
-def test_every_insufficient_resource_is_reported():
-    verdict = judge(pod(requests={"cpu": "9", "gpu": "1"}), node(pods="0"))
-    assert sorted(texts(verdict)) == [
-        "Insufficient cpu",
-        "Insufficient nvidia.com/gpu",
-        "Too many pods",
-    ]
 
 
 def test_a_request_above_the_allocatable_amount_is_not_resolvable():

@@ -18,39 +18,6 @@ def test_a_pod_can_preempt_pods_of_lower_priority():
     assert verdict.condition_message == verdict.message
 
 
-@pytest.mark.parametrize("priority", [0, -1])
-def test_a_pod_cannot_preempt_pods_of_the_same_or_higher_priority(priority):
-    verdict = answer(pod(requests=ONE, priority=priority), node(gpu="1"), pods=[old()])
-    assert verdict.outcome is Outcome.BUSY
-    assert verdict.condition_message == (
-        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. no new claims to deallocate,"
-        " preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
-    )
-
-
-def test_a_pod_with_the_preemption_policy_never_does_not_preempt():
-    request = pod(requests=ONE, priority=1, preemptionPolicy="Never")
-    verdict = answer(request, node(gpu="1"), pods=[old()])
-    assert verdict.outcome is Outcome.BUSY
-    assert verdict.preemption == "not eligible due to preemptionPolicy=Never."
-
-
-def test_preemption_does_not_help_against_static_rules():
-    taint = {"key": "x", "effect": "NoSchedule"}
-    verdict = answer(pod(requests=ONE, priority=1), node(gpu="1", taints=[taint]), pods=[old()])
-    assert verdict.outcome is Outcome.IMPOSSIBLE
-    assert verdict.preemption == (
-        "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-    )
-
-
-def test_the_message_says_why_preemption_does_not_free_enough():
-    there = [old("low"), old("high", priority=5)]
-    verdict = answer(pod(requests={"gpu": "2"}, priority=1), node(gpu="2"), pods=there)
-    assert verdict.outcome is Outcome.BUSY
-    assert verdict.preemption == "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
-
-
 def test_the_first_node_by_name_is_chosen_whichever_has_changed_last():
     asks = pod(requests=ONE, priority=1)
     state = cluster(node("b", gpu="1"), node("a", gpu="1"), pods=[old("p", "a"), old("q", "b")])
@@ -92,12 +59,6 @@ def nominated(name="waits", priority=0, place="a", **fields):
     return pod(name, requests=ONE, priority=priority, status=status, **fields)
 
 
-@pytest.mark.parametrize(("priority", "fits"), [(1, False), (0, False), (-1, True)])
-def test_room_for_nominated_pods_of_the_same_or_higher_priority_is_not_free(priority, fits):
-    verdict = answer(pod(requests=ONE), node(gpu="1"), pods=[nominated(priority=priority)])
-    assert bool(verdict.feasible) is fits
-
-
 def test_room_for_a_nominated_pod_is_free_once_that_is_gone_or_has_a_node():
     for gone in (None, old("waits", "b")):
         state = cluster(node("a", gpu="1"), node("b", gpu="1"), pods=[nominated()])
@@ -118,19 +79,6 @@ def test_room_for_nominated_pods_of_another_scheduler_is_free():
 def test_room_for_the_pod_itself_is_free():
     state = cluster(node(gpu="1"), pods=[nominated()])
     assert evaluate(state, nominated()).feasible == ("a",)
-
-
-def test_a_pod_whose_victims_are_terminating_does_not_preempt_again():
-    gone = old(
-        metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"},
-        status={
-            "conditions": [
-                {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-            ]
-        },
-    )
-    verdict = answer(nominated(priority=1), node(gpu="1"), pods=[gone])
-    assert "terminating pod on the nominated node" in verdict.condition_message
 
 
 @pytest.mark.parametrize(

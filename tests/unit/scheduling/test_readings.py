@@ -38,25 +38,13 @@ def state(*pods, rules=MISREAD, nodes=NODES):
     return cluster(*nodes, pods=pods, namespaces=NAMESPACES, rules=rules)
 
 
+@pytest.mark.parametrize("asks", [apart, near])
 @pytest.mark.parametrize("operator", ["NotIn", "DoesNotExist"])
-@pytest.mark.parametrize("version", ["v1.34.4", "v1.35.4", "v1.36.2"])
-def test_where_a_scheduler_may_misread_a_namespace_selector_the_verdict_is_unknown(
-    operator, version
-):
-    found = state(other(), rules=Rules.of_version(version))
-    verdict = evaluate(found, apart(excluding(operator)))
+def test_where_a_scheduler_may_misread_a_namespace_selector_the_verdict_is_unknown(operator, asks):
+    verdict = evaluate(state(other()), asks(excluding(operator)))
 
     assert verdict.outcome is Outcome.UNKNOWN
     assert [(it.why, it.detail) for it in verdict.unknown] == [(Why.RELEASE, "namespaceSelector")]
-    assert evaluate(found, near(excluding(operator))).outcome is Outcome.UNKNOWN
-
-
-@pytest.mark.parametrize("version", ["v1.30.14", "v1.33.13", "v1.37.2"])
-def test_other_versions_read_a_namespace_selector_as_it_is_documented(version):
-    found = state(other(), rules=Rules.of_version(version))
-
-    assert evaluate(found, apart(excluding())).feasible == ("a",)
-    assert evaluate(found, near(excluding())).outcome is Outcome.BUSY
 
 
 def test_a_verdict_that_is_the_same_for_each_reading_is_known():
@@ -171,12 +159,6 @@ def test_a_comparison_that_only_opens_more_nodes_leaves_a_fit_certain():
 
     assert evaluate(found, tolerating("Gt")).feasible == ("b",)
     assert list(fitting_nodes(found, tolerating("Gt"))) == ["b"]
-
-
-def test_before_1_35_no_toleration_compares():
-    found = state(nodes=[tainted("950")], rules=Rules.of_version("v1.34.4"))
-
-    assert evaluate(found, tolerating("Gt")).outcome is Outcome.IMPOSSIBLE
 
 
 def test_a_comparison_that_does_not_decide_changes_nothing():

@@ -14,9 +14,8 @@ from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from tests.unit.makers.objects import pod
 
 
-def container(cpu=None, policy=None, name="c", **more):
-    requests = {"cpu": cpu} if cpu else {}
-    return {"name": name, "restartPolicy": policy, "resources": {"requests": requests, **more}}
+def container(cpu=None, name="c", **more):
+    return {"name": name, "resources": {"requests": {"cpu": cpu} if cpu else {}, **more}}
 
 
 def parsed(**spec):
@@ -25,24 +24,6 @@ def parsed(**spec):
 
 def cpu_of(**spec):
     return pod_requests(parsed(**spec), DEFAULT_RULES).get("cpu")
-
-
-def test_containers_are_summed_exactly_and_rounded_once():
-    assert cpu_of(containers=[container("500u"), container("500u")]) == 1
-
-
-def test_init_containers_run_one_after_another_beside_the_sidecars_before_them():
-    inits = [container("2"), container("1", "Always"), container("3")]
-    assert cpu_of(containers=[container("1")], initContainers=inits) == 4000
-
-
-def test_a_sidecar_is_added_to_the_containers():
-    inits = [container("1", "Always")]
-    assert cpu_of(containers=[container("2")], initContainers=inits) == 3000
-
-
-def test_overhead_is_added():
-    assert cpu_of(containers=[container("1")], overhead={"cpu": "250m"}) == 1250
 
 
 def test_pod_level_resources_replace_the_sum():
@@ -105,28 +86,12 @@ def test_devices_are_what_the_scheduler_counts_in_some_domain(resource, is_one):
     assert is_device(resource) is is_one
 
 
-def resized(status, conditions=(), spec_cpu="2", **more):
-    return convert(
-        "Pod",
-        pod(
-            containers=[container(spec_cpu)],
-            status={
-                "containerStatuses": [{"name": "c", **status}],
-                "conditions": list(conditions),
-                **more,
-            },
-        ),
-    )
-
-
 INFEASIBLE = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
 
 
 @pytest.mark.parametrize(
     ("version", "status", "conditions", "cpu"),
     [
-        ("1.32", {"resources": {"requests": {"cpu": "4"}}}, (), 2000),
-        ("1.33", {"resources": {"requests": {"cpu": "4"}}}, (), 4000),
         ("1.36", {"resources": {"requests": {"cpu": "1"}}}, (), 2000),
         ("1.36", {"resources": {"requests": {"cpu": "1"}}}, (INFEASIBLE,), 1000),
         # An allocation alone counts only since 1.37.
@@ -136,37 +101,9 @@ INFEASIBLE = {"type": "PodResizePending", "status": "True", "reason": "Infeasibl
     ],
 )
 def test_what_a_pod_being_resized_holds(version, status, conditions, cpu):
-    assert held(resized(status, conditions), Rules.of_version(version)) == {"cpu": cpu}
-
-
-def test_since_1_37_sums_are_compared_instead_of_containers():
-    both = convert(
-        "Pod",
-        pod(
-            containers=[container("3", name="x"), container("1", name="y")],
-            status={
-                "containerStatuses": [
-                    {"name": "x", "resources": {"requests": {"cpu": "1"}}},
-                    {"name": "y", "resources": {"requests": {"cpu": "2"}}},
-                ]
-            },
-        ),
-    )
-    assert held(both, Rules.of_version("1.36")) == {"cpu": 5000}
-    assert held(both, Rules.of_version("1.37")) == {"cpu": 4000}
-
-
-def test_pod_level_resources_can_be_resized_since_1_36():
-    whole = convert(
-        "Pod",
-        pod(
-            containers=[container("1")],
-            resources={"requests": {"cpu": "2"}},
-            status={"resources": {"requests": {"cpu": "5"}}},
-        ),
-    )
-    assert held(whole, Rules.of_version("1.35")) == {"cpu": 2000}
-    assert held(whole, Rules.of_version("1.36")) == {"cpu": 5000}
+    now = {"containerStatuses": [{"name": "c", **status}], "conditions": conditions}
+    asked = parsed(containers=[container("2")], status=now)
+    assert held(asked, Rules.of_version(version)) == {"cpu": cpu}
 
 
 def test_a_pod_level_limit_counts_as_the_request_if_no_container_requests_it():

@@ -52,17 +52,6 @@ def test_each_node_that_has_some_left_is_known_whatever_happens(them: list[Any])
             assert fits_somewhere(state, wanted) == fits
 
 
-def test_a_full_cluster_has_no_such_node() -> None:
-    state = ClusterState.from_objects(nodes=[node("n", 1)], pods=[pod("x", 1, on="n")])
-    assert not state.spare.on(GPU)
-
-    state.remove("Pod", NAMESPACE, "x")
-    assert state.spare.on(GPU) == {"n"}
-
-    state.remove("Node", "", "n")
-    assert not state.spare.on(GPU)
-
-
 def test_a_node_that_goes_before_its_pods_is_forgotten() -> None:
     state = ClusterState.from_objects(nodes=[node("n", 1)], pods=[pod("x", 1, on="n")])
     state.remove("Node", "", "n")

@@ -4,9 +4,8 @@ from hypothesis import strategies as st
 
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.kube.pods import Toleration
-from gpuspawner.scheduling.failures import Cordoned, Untolerated
+from gpuspawner.scheduling.failures import Untolerated
 from gpuspawner.scheduling.taint_toleration import tolerates, untolerated
-from tests.unit.makers.objects import judge, node, pod
 
 GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 
@@ -14,18 +13,13 @@ GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 @pytest.mark.parametrize(
     ("toleration", "tolerated"),
     [
-        (Toleration(key="nvidia.com/gpu", operator="Exists"), True),
-        (Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoExecute"), False),
-        (Toleration(key="nvidia.com/gpu", value="present"), True),
-        (Toleration(key="nvidia.com/gpu", operator="Equal", value="absent"), False),
-        (Toleration(operator="Exists"), True),
         (Toleration(value="present"), True),  # an empty key still compares the value
         (Toleration(operator="Equal"), False),
         (Toleration(key="nvidia.com/gpu", operator="Gt", value="1"), False),
         (Toleration(key="nvidia.com/gpu", operator="exists"), False),
     ],
 )
-def test_a_toleration_matches_a_taint_like_in_kubernetes(toleration, tolerated):
+def test_an_odd_toleration_matches_a_taint_like_in_kubernetes(toleration, tolerated):
     assert tolerates(toleration, GPU) is tolerated
 
 
@@ -49,18 +43,6 @@ def test_the_first_untolerated_taint_is_reported():
     taints = [GPU, Taint(key="team", value="x", effect="NoExecute")]
     tolerations = [Toleration(key="nvidia.com/gpu", operator="Exists")]
     assert untolerated(taints, tolerations) == Untolerated("team", "x", "NoExecute")
-
-
-def test_a_prefer_no_schedule_taint_excludes_no_pod():
-    taint = {"key": "slow", "effect": "PreferNoSchedule"}
-    assert judge(pod(), node(taints=[taint])).feasible == ("a",)
-
-
-def test_a_cordoned_node_accepts_only_pods_that_tolerate_the_cordon():
-    cordoned = node(unschedulable=True)
-    assert judge(pod(), cordoned).failures["a"] == (Cordoned(),)
-    tolerations = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
-    assert judge(pod(tolerations=tolerations), cordoned).feasible == ("a",)
 
 
 @given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abc")))

@@ -3,101 +3,58 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 import pytest
 
 from gpuspawner.kube.objects import convert, decode
 from gpuspawner.kube.pods import Pod
-from gpuspawner.scheduling.node_info import pod_info
+from gpuspawner.scheduling.node_info import PodInfo, pod_info
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
+from tests.unit.makers.objects import affinity, node, pod, term
+from tests.unit.makers.storage import claim, uses, volume
 
 pytestmark = pytest.mark.each_python
 
 
-def _pod(name: str, gpus: str = "1", **spec: object) -> dict[str, object]:
-    requests = {"cpu": "500m", "nvidia.com/gpu": gpus}
-    return {
-        "metadata": {"name": name, "namespace": "hub", "labels": {"app": "jupyterhub"}},
-        "spec": {
-            "nodeName": "gpu-1",
-            "containers": [{"name": "c", "resources": {"requests": requests}}],
-            "tolerations": [{"operator": "Exists"}],
-            **spec,
-        },
-    }
+REQUESTS = {"cpu": "500m", "gpu": "1"}
 
 
-def _anti_affinity() -> dict[str, object]:
-    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+def _pod(number: int, **fields: Any) -> dict[str, Any]:
+    return pod(f"p{number}", "gpu-1", {"app": "jupyterhub"}, **{"requests": REQUESTS, **fields})
 
 
-TRACKED = {
-    "a pod": ("Pod", lambda n: _pod(f"p{n}")),
-    "a pod with requests of its own": ("Pod", lambda n: _pod(f"p{n}", gpus=str(n + 1))),
-    "a pod with a host port": (
-        "Pod",
-        lambda n: _pod(f"p{n}", containers=[{"ports": [{"hostPort": n + 1, "protocol": "UDP"}]}]),
-    ),
-    "a pod with a claim": (
-        "Pod",
-        lambda n: _pod(f"p{n}", volumes=[{"persistentVolumeClaim": {"claimName": f"home-{n}"}}]),
-    ),
+def _csi_node(number: int) -> dict[str, Any]:
+    driver = {"name": "ebs", "nodeID": f"n{number}", "allocatable": {"count": 25}}
+    return {"metadata": {"name": f"n{number}"}, "spec": {"drivers": [driver]}}
+
+
+def _port(number: int) -> list[dict[str, Any]]:
+    return [{"ports": [{"hostPort": number + 1, "protocol": "UDP"}]}]
+
+
+TRACKED: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
+    "a pod": ("Pod", _pod),
+    "a pod with requests of its own": ("Pod", lambda n: _pod(n, requests={"gpu": str(n + 1)})),
+    "a pod with a host port": ("Pod", lambda n: _pod(n, containers=_port(n))),
+    "a pod with a claim": ("Pod", lambda n: _pod(n, **uses(f"home-{n}"))),
     "a pod with an inline volume": (
         "Pod",
-        lambda n: _pod(f"p{n}", volumes=[{"csi": {"driver": f"d{n}"}}]),
+        lambda n: _pod(n, volumes=[{"csi": {"driver": f"d{n}"}}]),
     ),
     "a pod with the anti-affinity of its Deployment": (
         "Pod",
-        lambda n: _pod(f"p{n}", affinity=_anti_affinity()),
+        lambda n: _pod(n, **affinity(away=[term({"app": "db"})])),
     ),
-    "a node": (
-        "Node",
-        lambda n: {
-            "metadata": {"name": f"n{n}", "labels": {"host": f"n{n}"}},
-            "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]},
-            "status": {"allocatable": {"cpu": "8", "pods": "110"}, "capacity": {"cpu": "8"}},
-        },
-    ),
-    "a node's drivers": (
-        "CSINode",
-        lambda n: {
-            "metadata": {"name": f"n{n}"},
-            "spec": {"drivers": [{"name": "ebs", "nodeID": f"n{n}", "allocatable": {"count": 25}}]},
-        },
-    ),
-    "a claim": (
-        "PersistentVolumeClaim",
-        lambda n: {
-            "metadata": {"name": f"c{n}", "namespace": "hub", "annotations": {"by": f"u{n}"}},
-            "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": f"v{n}"},
-        },
-    ),
+    "a node": ("Node", lambda n: node(f"n{n}", taints=[{"key": "gpu", "effect": "NoSchedule"}])),
+    "a node's drivers": ("CSINode", _csi_node),
+    "a claim": ("PersistentVolumeClaim", lambda n: claim(f"c{n}", annotations={"by": f"u{n}"})),
     "a volume": (
         "PersistentVolume",
-        lambda n: {
-            "metadata": {"name": f"v{n}"},
-            "spec": {
-                "capacity": {"storage": "10Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "claimRef": {"namespace": "hub", "name": f"c{n}"},
-                "csi": {"driver": "ebs", "volumeHandle": f"h{n}"},
-                "nodeAffinity": {
-                    "required": {
-                        "nodeSelectorTerms": [
-                            {
-                                "matchExpressions": [
-                                    {"key": "zone", "operator": "In", "values": ["a"]}
-                                ]
-                            }
-                        ]
-                    }
-                },
-            },
-        },
+        lambda n: volume(f"v{n}", "a", csi={"driver": "ebs", "volumeHandle": f"h{n}"}),
     ),
 }
 """Kinds of objects, and how one of each looks."""
@@ -137,27 +94,26 @@ def _tracked() -> int:
         tracked = now
 
 
+def _info(**fields: Any) -> PodInfo:
+    made = convert("Pod", pod("p", "gpu-1", **fields))
+    assert isinstance(made, Pod)
+    return pod_info(made, DEFAULT_RULES)
+
+
 @pytest.mark.parametrize(("values", "is_shared"), [(1, True), (1_000, False)])
 def test_only_small_anti_affinity_outlives_its_pods(values, is_shared) -> None:
-    def terms(name: str) -> object:
-        expression = {"key": "app", "operator": "In", "values": [f"v{n}" for n in range(values)]}
-        term = {"labelSelector": {"matchExpressions": [expression]}, "topologyKey": "zone"}
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-        pod = convert("Pod", _pod(name, affinity={"podAntiAffinity": required}))
-        assert isinstance(pod, Pod)
-        return pod_info(pod, DEFAULT_RULES).anti_affinity
+    expression = {"key": "app", "operator": "In", "values": [f"v{n}" for n in range(values)]}
+    away = {"labelSelector": {"matchExpressions": [expression]}, "topologyKey": "zone"}
+    one, two = (_info(**affinity(away=[away])).anti_affinity for _ in range(2))
 
-    assert terms("a") == terms("b") != ()
-    assert (terms("a") is terms("b")) is is_shared
+    assert one == two != ()
+    assert (one is two) is is_shared
 
 
 @pytest.mark.parametrize(("resources", "is_shared"), [(2, True), (1_000, False)])
 def test_only_few_amounts_outlive_their_pods(resources, is_shared) -> None:
-    def requested(name: str) -> object:
-        requests = {f"example.com/r{n}": "1" for n in range(resources)}
-        pod = convert("Pod", _pod(name, containers=[{"resources": {"requests": requests}}]))
-        assert isinstance(pod, Pod)
-        return pod_info(pod, DEFAULT_RULES).requested
+    requests = {f"example.com/r{n}": "1" for n in range(resources)}
+    one, two = (_info(requests=requests).requested for _ in range(2))
 
-    assert requested("a") == requested("b") != {}
-    assert (requested("a") is requested("b")) is is_shared
+    assert one == two != {}
+    assert (one is two) is is_shared

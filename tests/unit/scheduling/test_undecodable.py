@@ -24,15 +24,6 @@ def test_a_pod_is_found_on_its_last_node_only() -> None:
     assert list(objects.keys("Node")) == []
 
 
-def test_pods_without_a_name_on_several_nodes_concern_every_node() -> None:
-    objects = UndecodableObjects()
-
-    for node in ("n1", "n2"):
-        objects.put(Undecodable("Pod", "", "", node, "no name"))
-
-    assert [it.node for it in objects] == [None]
-
-
 def test_a_discarded_object_is_gone() -> None:
     objects = UndecodableObjects()
     objects.put(POD)

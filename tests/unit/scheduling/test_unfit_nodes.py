@@ -6,30 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.kube.objects import convert
-from gpuspawner.scheduling.failures import Insufficient, TooNear, resolvable
+from gpuspawner.scheduling.failures import resolvable
 from gpuspawner.scheduling.node_resources_fit import lacking, wanted
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.unfit_nodes import Lacking, Unfit
+from gpuspawner.scheduling.unfit_nodes import Lacking
 from tests.unit.makers.objects import node, pod
-
-BUSY, FULL = Insufficient("nvidia.com/gpu", 1, 0, 8), Insufficient("pods", 1, 0, 10)
-
-
-def test_each_reason_counts_its_nodes():
-    unfit = Unfit()
-    unfit.put("a", (BUSY,))
-    unfit.put("b", (BUSY, FULL))
-    unfit.put("c", (TooNear(),))
-    unfit.put("d", ())
-    assert unfit.reasons == {BUSY.reason: 2, FULL.reason: 1, TooNear.reason: 1}
-    assert set(unfit.failures) == {"a", "b", "c"}
-
-
-def test_only_nodes_where_all_failures_are_resolvable_can_be_freed():
-    unfit = Unfit()
-    unfit.put("a", (BUSY,))
-    unfit.put("b", (BUSY, Insufficient("cpu", 9, 0, 8)))
-    assert unfit.freeable == {"a": (BUSY,)}
 
 
 def test_nodes_that_lack_the_same_share_their_failures():
@@ -74,11 +55,7 @@ def test_what_is_kept_equals_what_each_node_lacks_now(made_changes, requests):
             plain = pod(other, node=name, requests={"gpu": gpus, "cpu": cpu})
             state.put(convert("Pod", plain))
         kept.refresh(state.nodes.values())
-        _equals_each_node(kept, asked, state.nodes)
-
-
-def _equals_each_node(kept, asked, nodes):
-    now = {name: lacking(asked, it.free, it.allocatable) for name, it in nodes.items()}
-    assert kept.failures == {name: facts for name, facts in now.items() if facts}
-    assert +kept.reasons == Counter(fact.reason for facts in now.values() for fact in facts)
-    assert set(kept.freeable) == {name for name, it in now.items() if it and resolvable(it)}
+        now = {it.name: lacking(asked, it.free, it.allocatable) for it in state.nodes.values()}
+        assert kept.failures == {name: facts for name, facts in now.items() if facts}
+        assert +kept.reasons == Counter(fact.reason for facts in now.values() for fact in facts)
+        assert set(kept.freeable) == {name for name, it in now.items() if it and resolvable(it)}

@@ -11,12 +11,11 @@ from gpuspawner.scheduling import verdicts as verdicts_module
 from gpuspawner.scheduling.contention import Demand
 from gpuspawner.scheduling.verdict import Outcome
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple
-from tests.unit.makers.storage import STORAGE_KINDS, WAIT, claim
+from tests.unit.makers.storage import STORAGE_KINDS, WAIT, claim, uses, volume
 from tests.unit.makers.worlds import (
     GPU,
     HOSTNAME,
     NAMESPACE,
-    Plain,
     StillView,
     named_node,
     node,
@@ -103,21 +102,12 @@ def test_servers_with_homes_need_the_same_unless_a_home_is_for_one_pod_at_a_time
     mode: str, alike: bool
 ) -> None:
     """Those who need the same wait in one lane, and none of them passes the first."""
-    view = StillView()
+    view, needs = StillView(), set()
     for name in ("ann", "bob"):
-        spec = {"volumeName": f"v-{name}", "accessModes": [mode], "storageClassName": ""}
-        claim = {"name": name, "namespace": NAMESPACE}
-        view.put("PersistentVolumeClaim", {"metadata": claim, "spec": spec})
-        of_claim = {"metadata": {"name": f"v-{name}"}, "spec": {"claimRef": claim}}
-        view.put("PersistentVolume", of_claim)
-    verdicts = Verdicts(view.state)
-
-    needs = {
-        verdicts.shape_of_needs(
-            subject(it, volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": it}}])
-        )
-        for it in ("ann", "bob")
-    }
+        home = claim(name, f"v-{name}", "", (mode,), namespace=NAMESPACE)
+        view.put("PersistentVolumeClaim", home)
+        view.put("PersistentVolume", volume(f"v-{name}", claim=name))
+        needs.add(Verdicts(view.state).shape_of_needs(subject(name, **uses(name))))
 
     assert (len(needs) == 1) is alike
 
@@ -130,12 +120,10 @@ def test_so_do_servers_whose_homes_have_no_volumes_yet(
     view = StillView()
     verdicts, needs = Verdicts(view.state), set()
     for name in ("ann", "bob"):
-        spec: Plain = {"accessModes": [mode], "storageClassName": "wait"}
-        home: Plain = {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+        home = claim(name, modes=(mode,), namespace=NAMESPACE)
         if exists:
             view.put("PersistentVolumeClaim", home)
-        volume = {"name": "home", "persistentVolumeClaim": {"claimName": name}}
-        mine = subject(name, volumes=[volume])
+        mine = subject(name, **uses(name))
         needs.add(verdicts.shape_of_needs(Subject(mine.pod, () if exists else (home,))))
 
     assert (len(needs) == 1) is alike
@@ -260,14 +248,8 @@ def test_a_pod_with_an_unknown_verdict_may_land_anywhere() -> None:
         ({"affinity": {"nodeAffinity": {}}}, True),
         ({"affinity": ANTI_AFFINITY}, False),
         ({"affinity": {"podAffinity": ANTI_AFFINITY["podAntiAffinity"]}}, False),
-        (
-            {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
-            False,
-        ),
-        (
-            {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]},
-            True,
-        ),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, False),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, True),
         ({"containers": [{"name": "n", "ports": [{"hostPort": 80}]}]}, False),
         ({"containers": [{"name": "n", "ports": [{"containerPort": 8888}]}]}, True),
     ],

@@ -33,33 +33,22 @@ def test_two_pods_on_a_node_share_a_disk_only_if_both_mount_it_read_only(one, ot
     assert not conflict or verdict.failures["a"] == (DiskInUse(),)
 
 
-def claims(mode):
-    return {
-        "persistentVolumeClaims": [claim(volume="disk", modes=(mode,))],
+def asked(**old):
+    """Judge a pod with a claim for one pod, which one of this name uses on b."""
+    given = {
+        "persistentVolumeClaims": [claim(volume="disk", modes=("ReadWriteOncePod",))],
         "persistentVolumes": [volume(claim="home")],
         "storageClasses": [WAIT],
-        "pods": [pod("old", node="b", **uses("home"))],
+        "pods": [pod("old", node="b", **uses("home"), **old)],
     }
+    return judge(pod(**uses("home")), node("a"), node("b"), **given)
 
 
 def test_a_read_write_once_pod_claim_in_use_excludes_every_node():
-    verdict = judge(pod(**uses("home")), node("a"), node("b"), **claims("ReadWriteOncePod"))
+    verdict = asked()
     assert verdict.failures["a"] == (ClaimInUse(),)
     assert verdict.outcome is Outcome.BUSY
 
 
-def test_a_read_write_once_claim_in_use_excludes_no_node():
-    verdict = judge(pod(**uses("home")), node("a"), node("b"), **claims("ReadWriteOnce"))
-    assert verdict.feasible == ("a", "b")
-
-
 def test_claims_of_the_same_name_in_other_namespaces_do_not_count():
-    verdict = judge(
-        pod(**uses("home")),
-        node("a"),
-        **{
-            **claims("ReadWriteOncePod"),
-            "pods": [pod("old", node="a", namespace="x", **uses("home"))],
-        },
-    )
-    assert verdict.feasible == ("a",)
+    assert asked(namespace="x").feasible == ("a", "b")

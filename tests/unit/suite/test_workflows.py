@@ -1,4 +1,4 @@
-"""The workflows on GitHub run the project's own commands, all of them."""
+"""nox's sessions run every test, and the workflows on GitHub all of the project's commands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import yaml
 from tools.nightly import PARTS
 
 ROOT = Path(__file__).parents[3]
+NOXFILE = (ROOT / "noxfile.py").read_text()
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -21,10 +22,16 @@ def matrix(workflow: str, job: str) -> dict[str, list[str]]:
     return found
 
 
+def test_a_session_runs_each_folder_with_tests() -> None:
+    folders = {path.relative_to(ROOT).parts[1] for path in ROOT.glob("tests/*/**/test_*.py")}
+
+    assert "unit" in folders
+    assert {name for name in folders if f'"tests/{name}"' not in NOXFILE} == set()
+
+
 def test_each_step_of_make_test_has_a_job() -> None:
-    noxfile = (ROOT / "noxfile.py").read_text()
-    [listed] = re.findall(r"^nox\.options\.sessions = \[(.+)\]", noxfile, re.MULTILINE)
-    [pythons] = re.findall(r"^PYTHONS = \[(.+)\]", noxfile, re.MULTILINE)
+    [listed] = re.findall(r"^nox\.options\.sessions = \[(.+)\]", NOXFILE, re.MULTILINE)
+    [pythons] = re.findall(r"^PYTHONS = \[(.+)\]", NOXFILE, re.MULTILINE)
     sessions = set(re.findall(r'"(.+?)"', listed)) - {"unit"}
     sessions |= {f"unit-{it}" for it in re.findall(r'"(.+?)"', pythons)}
 
