@@ -7,8 +7,9 @@ Kueue's own configuration may leave resources out or change them, so a resource 
 no reason for a no.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
+from itertools import chain
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.kube.kueue import (
@@ -57,11 +58,9 @@ class Queues:
     def quotas(self) -> Hashable:
         """What changes if a pod may ask for more or less, or may get other nodes."""
         known = self._objects
-        every: list[ClusterQueue | Cohort | ResourceFlavor] = [
-            *known.every(ClusterQueue),
-            *known.every(Cohort),
-            *known.every(ResourceFlavor),
-        ]
+        every: Iterable[ClusterQueue | Cohort | ResourceFlavor] = chain(
+            known.every(ClusterQueue), known.every(Cohort), known.every(ResourceFlavor)
+        )
         return tuple((it.metadata.uid, it.metadata.generation) for it in every)
 
     def tolerant(self, queue: str, pod: Pod) -> Pod | None:
@@ -73,7 +72,9 @@ class Queues:
         if not self._objects.knows_quotas:
             return None
         pool = quota_of(self._objects, queue, pod.metadata.namespace)
-        if isinstance(pool, Closed) or _has_checks(pool):
+        if isinstance(pool, Closed):
+            return None
+        if pool.spec.admission_checks or pool.spec.admission_checks_strategy:
             return None
         groups = pool.spec.resource_groups or ()
         names = (it.name for group in groups for it in group.flavors or ())
@@ -118,7 +119,3 @@ def quota_of(objects: KueueObjects, queue: str, namespace: str) -> ClusterQueue 
     if details := inactive(pool):
         return Closed(queue, WhyClosed.INACTIVE, details)
     return pool
-
-
-def _has_checks(pool: ClusterQueue) -> bool:
-    return bool(pool.spec.admission_checks or pool.spec.admission_checks_strategy)

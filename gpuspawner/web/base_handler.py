@@ -6,6 +6,7 @@ from jupyterhub.apihandlers import APIHandler
 from jupyterhub.user import User
 from tornado import web
 
+from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.sources import Sources
 from gpuspawner.start.host import set_locale
 
@@ -40,6 +41,17 @@ class AboutAServer(Answering):
         set_locale(spawner, self)
         sources: Sources = spawner.gpuspawner_gates.sources
         return sources
+
+    async def accelerators(self, user_name: str, server_name: str) -> Accelerators:
+        """Return the accelerators that are on offer to a server's owner.
+
+        Raises:
+            HTTPError: 404: there is no such user, or the hub offers no accelerators.
+        """
+        offered = await self.sources(user_name, server_name).offered()
+        if not isinstance(offered, Accelerators):
+            raise web.HTTPError(404, "This hub offers profiles, not accelerators")
+        return offered
 
     def _owner(self, user_name: str) -> User | None:
         """Find a user; most ask about their own servers, and are already loaded."""

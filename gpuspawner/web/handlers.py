@@ -137,10 +137,8 @@ class DecisionHandler(AboutAServer):
         if len(self.request.body) > MOST_BYTES:
             raise web.HTTPError(413, "The options are too long")
         async with counted(self._questions, user_name):
-            offered, sent = await self.sources(user_name, server_name).offered(), self._options()
-            if not isinstance(offered, Accelerators):
-                raise web.HTTPError(404, "This hub offers profiles, not accelerators")
-            found, offers = await preview(offered, sent, server_name)
+            offered = await self.accelerators(user_name, server_name)
+            found, offers = await preview(offered, self._options(), server_name)
             self.answer(decision(found, offers))
 
     def _options(self) -> object:
@@ -159,9 +157,7 @@ class SchemaHandler(AboutAServer):
     async def get(self, user_name: str, server_name: str) -> None:
         """Send the schema."""
         async with counted(self._questions, user_name):
-            offered = await self.sources(user_name, server_name).offered()
-            if not isinstance(offered, Accelerators):
-                raise web.HTTPError(404, "This hub offers profiles, not accelerators")
+            offered = await self.accelerators(user_name, server_name)
             entitlement = await offered.of(server_name).policing.entitlement()
             self.answer(in_schema(options.schema(entitlement.offers), offered.runtime.line))
 

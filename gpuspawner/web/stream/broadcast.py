@@ -9,8 +9,8 @@ import json
 import logging
 import math
 import time
-from collections.abc import Hashable, Iterable
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from tornado import web
@@ -199,19 +199,15 @@ class Broadcast:
 
     async def _show_one(self, stream: Stream, before: bytes) -> None:
         """Show one form what nobody knows yet; an administrator's function may take its time."""
-        try:
-            async with self._slots, asyncio.timeout(_ANSWER_SECONDS):
-                event = await self._event(stream)
-        except TimeoutError:
-            stream.leave()
-        except (web.HTTPError, Refusal):
-            stream.end()  # its next request is answered with the reason
-        except Exception:
-            log.exception("An open form can't be kept current")
-            stream.end()
-        else:
-            if event is not None:
-                stream.show(event, before)
+        with _ending(stream, "An open form can't be kept current"):
+            try:
+                async with self._slots, asyncio.timeout(_ANSWER_SECONDS):
+                    event = await self._event(stream)
+            except TimeoutError:
+                stream.leave()
+            else:
+                if event is not None:
+                    stream.show(event, before)
 
     async def _event(self, stream: Stream) -> bytes | None:
         """Return what a form shows; None if that isn't to be found out again yet."""
@@ -259,18 +255,26 @@ class Broadcast:
             stream.end()
 
     async def _renew(self, stream: Stream, form: OpenForm) -> None:
-        try:
-            async with self._renewing, asyncio.timeout(_RENEWAL_SECONDS):
-                if not stream.ended.done():
-                    await form.renew()
-        except TimeoutError:
-            return
-        except (web.HTTPError, Refusal):
-            stream.end()
-        except Exception:
-            log.exception("An open form can't be read anew")
-            stream.end()
+        with _ending(stream, "An open form can't be read anew"):
+            try:
+                async with self._renewing, asyncio.timeout(_RENEWAL_SECONDS):
+                    if not stream.ended.done():
+                        await form.renew()
+            except TimeoutError:
+                return
         self._note()
+
+
+@contextmanager
+def _ending(stream: Stream, fault: str) -> Iterator[None]:
+    """End a stream whose form can't be read; its next request is answered with the reason."""
+    try:
+        yield
+    except (web.HTTPError, Refusal):
+        stream.end()
+    except Exception:
+        log.exception(fault)
+        stream.end()
 
 
 def _spread(streams: int) -> bytes:

@@ -147,14 +147,28 @@ async def opened(sources: Sources, server: str) -> OpenForm | None:
             return await ProfilesForm.opened(profiles.of(server))
 
 
-class AcceleratorsForm:
+class _OfAnOwner:
+    """What policies leave to the owner of a form, and the language in which it was opened."""
+
+    def __init__(self, allowed: Allowed) -> None:
+        self._allowed = allowed
+        self._language = language.language_tag()
+
+    @property
+    def may_change(self) -> bool:
+        return self._allowed.may_change
+
+    async def renew(self) -> None:
+        await self._allowed.renew()
+
+
+class AcceleratorsForm(_OfAnOwner):
     """As `OpenForm`. KubeSpawner's pod for the owner is made once: its configuration is fixed."""
 
     def __init__(self, source: Accelerators, stock: Manifest | None, allowed: Allowed) -> None:
+        super().__init__(allowed)
         self._source = source
         self._stock = what_decides(stock) if stock else None
-        self._allowed = allowed
-        self._language = language.language_tag()
         self._pod = convert("Pod", self._stock) if self._stock else None
         self._likeness: object = self._like(source.runtime.offers)
 
@@ -166,15 +180,6 @@ class AcceleratorsForm:
             Refusal: The administrator's function of policies fails.
         """
         return cls(source, await source.stock_pod(), await Allowed.of(source.policing))
-
-    @property
-    def may_change(self) -> bool:
-        """As `OpenForm.may_change`."""
-        return self._allowed.may_change
-
-    async def renew(self) -> None:
-        """As `OpenForm.renew`."""
-        await self._allowed.renew()
 
     def question(self) -> Hashable:
         """As `OpenForm.question`."""
@@ -228,7 +233,7 @@ def _met(stock: Mapping[str, Any], offers: Offers) -> list[Any]:
     ]
 
 
-class ProfilesForm:
+class ProfilesForm(_OfAnOwner):
     """As `OpenForm`.
 
     Two users' profiles show the same if their pods are made of the same settings, those of their
@@ -237,10 +242,9 @@ class ProfilesForm:
     """
 
     def __init__(self, source: "Profiles", allowed: Allowed, listed: "Listed") -> None:
+        super().__init__(allowed)
         self._source = source
-        self._allowed = allowed
         self._listed = listed
-        self._language = language.language_tag()
         self._base: Proposal | None = None
         self._settings: bytes | None = None
         self._spec = b""
@@ -260,11 +264,11 @@ class ProfilesForm:
     @property
     def may_change(self) -> bool:
         """As `OpenForm.may_change`."""
-        return self._allowed.may_change or self._source.are_computed
+        return super().may_change or self._source.are_computed
 
     async def renew(self) -> None:
         """As `OpenForm.renew`."""
-        await self._allowed.renew()
+        await super().renew()
         listed = await self._source.listed()
         if listed is not self._listed:
             self._listed = listed

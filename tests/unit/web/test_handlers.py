@@ -1,12 +1,14 @@
 """The hub's handlers that tell or change something about one user's servers."""
 
 import inspect
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from gpuspawner.use import gpus_page
 from gpuspawner.web import handlers, line
+from gpuspawner.web.base_handler import AboutAServer
 from gpuspawner.web.rate_limits import Questions
 
 SERVED = (*handlers._HANDLERS, *line.HANDLERS, *gpus_page.HANDLERS)
@@ -53,6 +55,7 @@ async def test_a_script_s_question_has_policies_that_read_what_the_auth_state_ho
         sources=lambda *_: spawner.gpuspawner_gates.sources,
         answer=answers.append,
     )
+    asked.accelerators = partial(AboutAServer.accelerators, asked)
     method = vars(handler).get("post") or vars(handler)["get"]
 
     await inspect.unwrap(method)(asked, "alice", "")
