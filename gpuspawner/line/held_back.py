@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from gpuspawner.cluster.background import RESTS
 from gpuspawner.kube.meta import Key
+from gpuspawner.line.order import Serving
 from gpuspawner.line.tickets import Line, Ticket
 
 Allows = Callable[[], Awaitable[bool]]
@@ -21,12 +22,14 @@ class HeldBack:
     """Knows why tickets are held back; who has two reasons waits for both.
 
     Args:
-        let_back: Is called with a ticket for which no reason is left.
+        serving: Gets to know of it.
+        look: Is called once no reason is left for somebody.
     """
 
-    def __init__(self, line: Line, let_back: Callable[[Ticket], None]) -> None:
+    def __init__(self, line: Line, serving: Serving, look: Callable[[], None]) -> None:
         self._line = line
-        self._let_back = let_back
+        self._serving = serving
+        self._look = look
         self._limited: dict[Key, Allows] = {}
         self._absent: set[Key] = set()
         self._asking: asyncio.Task[None] | None = None
@@ -37,6 +40,7 @@ class HeldBack:
         """Note that a ticket is held back until policies allow its server."""
         self._drop_question(ticket)
         self._limited[ticket.key] = allows
+        self._serving.hold_back(ticket)
 
     def is_limited(self, key: Key) -> bool:
         """Whether policies don't allow a server yet."""
@@ -45,6 +49,7 @@ class HeldBack:
     def owner_away(self, ticket: Ticket) -> None:
         """Note that a ticket is held back while its owner is away."""
         self._absent.add(ticket.key)
+        self._serving.hold_back(ticket)
 
     def owner_back(self, ticket: Ticket) -> None:
         """Note that a ticket's owner is here."""
@@ -91,7 +96,8 @@ class HeldBack:
     def _free(self, ticket: Ticket) -> None:
         is_held_back = ticket.key in self._absent or ticket.key in self._limited
         if self._line.is_held_back(ticket.key) and not is_held_back:
-            self._let_back(ticket)
+            self._serving.let_back(ticket)
+            self._look()
 
 
 async def _turn() -> float:

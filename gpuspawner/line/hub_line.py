@@ -14,7 +14,6 @@ from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.in_line import InLine
 from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume_all
-from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.preflight.nobody_waits import DecidesAlone
@@ -36,14 +35,13 @@ class HubLine:
         rules: Who may wait.
         kept: The places of those who haven't come back yet since the hub started.
         unused_for: Returns the pods of servers that nobody has used for so many seconds.
-        known_ends: When servers end, and which are idle.
     """
 
     def __init__(self, rules: QueueRules, pods: Callable[[], Mapping[Key, ServerPod]]) -> None:
         self.rules = rules
         self.kept = StoredPlaces()
         self.unused_for = unused_for
-        self.known_ends = KnownEnds(pods, lambda: self.unused_for(rules.seconds_idle))
+        self._pods = pods
         self._waiting: WaitingLine | None = None
 
     def make_line(
@@ -60,8 +58,9 @@ class HubLine:
             reservations,
             decide,
             self.kept,
-            self.known_ends,
             self.rules.part_kept_free,
+            self._pods,
+            lambda: self.unused_for(60 * self.rules.minutes_idle),
         )
         return self._waiting
 

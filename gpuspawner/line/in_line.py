@@ -340,12 +340,12 @@ class InLine(TurnToStart):
         if kubespawner.has_own_progress(self._spawner):  # it may never ask for ours
             return
         away = 0.0 if self._pages else time.monotonic() - self._seen
-        if away > self._rules.seconds_away:
+        if away > 60 * self._rules.minutes_away:
             raise Refusal(told.place_given_up(), reason="away-from-line")
         if away > RELOAD_SECONDS:
-            self._line.owner_away(ticket)
+            self._line.held_back.owner_away(ticket)
         else:
-            self._line.owner_back(ticket)
+            self._line.held_back.owner_back(ticket)
 
     def _check_places(self) -> None:
         if self._has_place:
@@ -370,7 +370,7 @@ class InLine(TurnToStart):
         profile = choice.display_names.get(choice.profile, "")
         standing = self._line.standing(ticket)
         self._is_losing = standing.lost_in is not None
-        if denied and denied.slug == LIMIT and self._line.is_limited(ticket):
+        if denied and denied.slug == LIMIT and self._line.held_back.is_limited(ticket.key):
             said = told.waits_for_a_limit(denied.text, standing.place, grant, profile)
         elif standing.lost_in is not None:
             said = told.loses_place(standing.lost_in, standing.place, grant, profile)
@@ -387,7 +387,7 @@ class InLine(TurnToStart):
         if not (address := line(self._spawner)):
             return said
         is_needed = wish is Wish.HERE
-        stay = told.stay_here(self._rules.seconds_away) if is_needed else told.may_go()
+        stay = told.stay_here(60 * self._rules.minutes_away) if is_needed else told.may_go()
         return with_line_page(said, stay, address)
 
 

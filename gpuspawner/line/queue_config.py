@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from gpuspawner.kube.quoting import did_you_mean, quote
 from gpuspawner.line.kept_nodes import PART
@@ -20,22 +20,8 @@ _Part = Annotated[float, Meta(ge=0, le=1)]
 _Weight = Annotated[float, Meta(ge=0.01, le=100)]
 
 
-class WrittenQueue(Shape, frozen=True):
-    """The keys of the trait."""
-
-    accelerators: Some[Text] | None = None
-    profiles: Some[Text] | None = None
-    policies: Some[Text] | None = None
-    weights: Mapping[Text, Any] | None = None
-    places: _Places = PLACES
-    places_per_user: _Places = 1
-    part_kept_free: _Part = PART
-    minutes_away: _Minutes = 15
-    minutes_idle: _Minutes = 30
-
-
-class QueueRules(msgspec.Struct, frozen=True):
-    """The rules of the line.
+class QueueRules(Shape, frozen=True):
+    """The rules of the line, by the keys of the trait.
 
     Attributes:
         accelerators: The keys of those that people may wait for; None for all.
@@ -45,19 +31,19 @@ class QueueRules(msgspec.Struct, frozen=True):
         places: How many may wait at a time.
         places_per_user: How many of one user's servers may.
         part_kept_free: On which part of the nodes that somebody could use others collect at most.
-        seconds_away: How long a place is kept for somebody who has left the page.
-        seconds_idle: How long nobody has used a server that is called idle.
+        minutes_away: How long a place is kept for somebody who has left the page.
+        minutes_idle: How long nobody has used a server that is called idle.
     """
 
-    accelerators: frozenset[str] | None = None
-    profiles: frozenset[str] | None = None
-    policies: frozenset[str] | None = None
-    weights: Mapping[str, float] = msgspec.field(default_factory=dict)
-    places: int = PLACES
-    places_per_user: int = 1
-    part_kept_free: float = PART
-    seconds_away: float = 15 * 60.0
-    seconds_idle: float = 30 * 60.0
+    accelerators: Some[Text] | None = None
+    profiles: Some[Text] | None = None
+    policies: Some[Text] | None = None
+    weights: Mapping[Text, Any] = {}
+    places: _Places = PLACES
+    places_per_user: _Places = 1
+    part_kept_free: _Part = PART
+    minutes_away: _Minutes = 15
+    minutes_idle: _Minutes = 30
 
     def allow(self, accelerator: str | None, profile: str) -> bool:
         """Whether people may wait for a server with an accelerator, or of a profile."""
@@ -83,17 +69,15 @@ def read_queue(
     Raises:
         OfferError: It isn't valid; the text names the key.
     """
-    written = read({} if given is True else given, WrittenQueue, "queue")
-    return QueueRules(
-        accelerators=_known(written.accelerators, offers),
-        profiles=None if written.profiles is None else frozenset(written.profiles),
-        policies=_policies(written.policies, policies),
-        weights=MappingProxyType(_weights(written.weights or {})),
-        places=written.places,
-        places_per_user=written.places_per_user,
-        part_kept_free=written.part_kept_free,
-        seconds_away=60 * written.minutes_away,
-        seconds_idle=60 * written.minutes_idle,
+    rules = read({} if given is True else given, QueueRules, "queue")
+    for name in rules.policies or ():
+        if policies is not None and name not in policies:
+            reason = f"there is no policy {quote(name)}{did_you_mean(name, policies)}"
+            raise OfferError("queue.policies", reason)
+    return replace(
+        rules,
+        accelerators=_known(rules.accelerators, offers),
+        weights=MappingProxyType(_weights(rules.weights)),
     )
 
 
@@ -101,20 +85,8 @@ def _weights(written: Mapping[str, object]) -> dict[str, float]:
     return {it: read(n, _Weight, f"queue.weights[{quote(it)}]") for it, n in written.items()}
 
 
-def _known(keys: tuple[str, ...] | None, offers: Offers) -> frozenset[str] | None:
+def _known(keys: tuple[str, ...] | None, offers: Offers) -> tuple[str, ...] | None:
     if keys is None:
         return None
     place, what = "queue.accelerators", "accelerator "
-    return frozenset(offered_key(it, offers.accelerators, place, what) for it in keys)
-
-
-def _policies(
-    names: tuple[str, ...] | None, known: Collection[str] | None
-) -> frozenset[str] | None:
-    if names is None:
-        return None
-    for name in names:
-        if known is not None and name not in known:
-            reason = f"there is no policy {quote(name)}{did_you_mean(name, known)}"
-            raise OfferError("queue.policies", reason)
-    return frozenset(names)
+    return tuple(offered_key(it, offers.accelerators, place, what) for it in keys)

@@ -2,9 +2,9 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -40,6 +40,7 @@ class Ticket(msgspec.Struct, frozen=True):
         since: When it joined, in seconds since the epoch, because it outlasts a hub.
         weight: How much each second of waiting counts; 1 for most people.
         lifetime: Seconds after which its pod ends at the latest; None for no end.
+        subject: The pod, for a `Room` that judges nodes by verdicts; the rule never reads it.
     """
 
     key: Key
@@ -49,6 +50,7 @@ class Ticket(msgspec.Struct, frozen=True):
     since: float
     weight: float = 1.0
     lifetime: float | None = None
+    subject: Any = None
 
     @property
     def lane(self) -> LaneKey:
@@ -146,11 +148,11 @@ class Line:
         self._of[ticket.person][ticket.key] = ticket
         insort(self.lanes.setdefault(ticket.lane, Lane()).present, ticket, key=_ARRIVAL)
 
-    def leave(self, key: Key) -> Ticket | None:
-        """Remove a server's ticket, and return it; None if it has none."""
+    def leave(self, key: Key) -> None:
+        """Remove a server's ticket, if it has one."""
         ticket = self._tickets.pop(key, None)
         if ticket is None:
-            return None
+            return
         del self._of[ticket.person][key]
         if not self._of[ticket.person]:
             del self._of[ticket.person]
@@ -159,7 +161,6 @@ class Line:
         self._held_back.discard(key)
         if not len(lane):
             del self.lanes[ticket.lane]
-        return ticket
 
     def is_held_back(self, key: Key) -> bool:
         """Whether a ticket isn't called now."""
@@ -183,10 +184,8 @@ class Line:
             insort(lane.present, ticket, key=_ARRIVAL)
             self._held_back.discard(key)
 
-    def ahead_of(
-        self, ticket: Ticket, now: float, beside: Container[Hashable]
-    ) -> Iterator[tuple[Ticket, int]]:
-        """Yield a ticket of each lane of these *beside* needs, and how many of it are ahead.
+    def ahead_of(self, ticket: Ticket, now: float, meets: Callable[[Ticket], bool]) -> int:
+        """Return how many are ahead in the lanes that one meets, by a ticket of each.
 
         A ticket's own needs always count, and its owner's other servers never do. This costs a
         search in each lane.
@@ -194,9 +193,11 @@ class Line:
         last, same = ticket.precedence(now), self.find(ticket.key) or ticket
         own = {**self._of.get(ticket.person, {}), ticket.key: same}.values()
         before = Counter(it.lane for it in own if it.precedence(now) < last)
-        for key, lane in self.lanes.items():
-            if key.needs == ticket.needs or key.needs in beside:
-                yield lane.one, _ahead_of(ticket, key.weight, lane, now) - before[key]
+        return sum(
+            _ahead_of(ticket, key.weight, lane, now) - before[key]
+            for key, lane in self.lanes.items()
+            if key.needs == ticket.needs or meets(lane.one)
+        )
 
 
 def _ahead_of(ticket: Ticket, weight: float, lane: Lane, now: float) -> int:

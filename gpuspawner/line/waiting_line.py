@@ -8,8 +8,9 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from math import inf
 
 import msgspec
@@ -20,12 +21,12 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line.front_of_line import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
 from gpuspawner.line.kept_nodes import PART
 from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.order import Serving
-from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.tickets import Line, Ticket
 from gpuspawner.line.waits import UsualWait, WaitedFor, Waits
@@ -72,10 +73,14 @@ class PlaceInLine(msgspec.Struct, frozen=True):
 class WaitingLine:
     """One for the whole hub.
 
+    Attributes:
+        held_back: Those who aren't called for now.
+
     Args:
         decide: Decides about a proposal at this moment, leaving the line aside.
         kept: The places of those who haven't come back yet since the hub started.
         part: On which part of the nodes servers collect, as `kept_nodes.PART`.
+        pods, unused: As `LineRoom`.
     """
 
     def __init__(
@@ -85,14 +90,14 @@ class WaitingLine:
         reservations: Reservations,
         decide: Callable[[Proposal], Decision],
         kept: StoredPlaces,
-        known_ends: KnownEnds,
         part: float = PART,
+        pods: Callable[[], Mapping[Key, ServerPod]] = dict,
+        unused: Callable[[], Collection[Key]] = frozenset,
     ) -> None:
         self._view = view
         self._verdicts = verdicts
         self._reservations = reservations
         self._kept = kept
-        self._known_ends = known_ends
         self._waits = Waits()
         self._line = Line()
         self._serving = Serving(self._line, part)
@@ -100,11 +105,8 @@ class WaitingLine:
             self._line, lambda key: decide(self._waiters[key].proposal), self._is_tried
         )
         self._waiters: dict[Key, _Waiter] = {}
-        self._asked: dict[Key, Proposal] = {}
-        self._held_back = HeldBack(self._line, self._let_back)
-        self._room = LineRoom(
-            view.state, verdicts, reservations, known_ends, self._proposal, self._promise
-        )
+        self.held_back = HeldBack(self._line, self._serving, self.look)
+        self._room = LineRoom(view.state, verdicts, reservations, self._promise, pods, unused)
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -127,7 +129,7 @@ class WaitingLine:
             needs = self._verdicts.shape_of_needs(subject)
         except QuantityError:
             return None
-        return Ticket(proposal.key, person, needs, requests, since, weight, lifetime)
+        return Ticket(proposal.key, person, needs, requests, since, weight, lifetime, subject)
 
     @contextmanager
     def join(
@@ -146,8 +148,7 @@ class WaitingLine:
         if allows is None:
             self._waits.join(ticket.key, _kind(proposal), ticket.since)
         else:  # how long it waits says nothing about what it waits for
-            self._held_back.limit(ticket, allows)
-            self._serving.hold_back(ticket)
+            self.held_back.limit(ticket, allows)
         self.look()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._serve_while_somebody_waits())
@@ -155,7 +156,7 @@ class WaitingLine:
             yield called
         finally:
             if self._waiters.get(ticket.key, waiter) is waiter:  # it hasn't joined again since
-                self._held_back.forget(ticket)
+                self.held_back.forget(ticket)
                 self._waits.leave(ticket.key)
                 if self._waiters.pop(ticket.key, None):
                     self._serving.leave(ticket)
@@ -165,31 +166,14 @@ class WaitingLine:
         """Whether nobody waits, here or on the way back."""
         return not len(self._line) and not self._kept.are_awaited
 
-    def owner_away(self, ticket: Ticket) -> None:
-        """Note that a ticket's owner is away."""
-        self._held_back.owner_away(ticket)
-        self._serving.hold_back(ticket)
-
-    def owner_back(self, ticket: Ticket) -> None:
-        """Note that a ticket's owner is here."""
-        self._held_back.owner_back(ticket)
-
-    def _let_back(self, ticket: Ticket) -> None:
-        self._serving.let_back(ticket)
-        self.look()
-
     def waiting(self) -> Counter[str]:
         """As `WhoWaits.waiting`."""
-        is_limited = self._held_back.is_limited
+        is_limited = self.held_back.is_limited
         wanted = [it.proposal for key, it in self._waiters.items() if not is_limited(key)]
         offers = ((it.profile, it.grant.accelerator) for it in wanted)
         return Counter(
             it.resource if profile else it.key for profile, it in offers if it is not None
         )
-
-    def is_limited(self, ticket: Ticket) -> bool:
-        """Whether policies don't allow a server yet."""
-        return self._held_back.is_limited(ticket.key)
 
     def places_of(self, person: Hashable) -> int:
         """Return how many places a person has."""
@@ -198,11 +182,10 @@ class WaitingLine:
     def standing(self, ticket: Ticket) -> PlaceInLine:
         """Return a ticket's place among those who wait for any of the same nodes."""
         place = 1 + self._ahead_of(ticket) + self._kept.before(ticket.since)
-        usual = self._waits.usual(_kind(self._proposal(ticket)), time.time())
-        possible, nodes = self._room.possible(ticket), self._view.state.nodes
-        idle = self._known_ends.idle(ticket, possible, nodes)
+        usual = self._waits.usual(_kind(self._waiters[ticket.key].proposal), time.time())
         kept = next((amount for _, _, amount in self._kept_of(ticket)), 0)
-        return PlaceInLine(place, usual, idle, kept, self._fronts.seconds_left(ticket))
+        lost_in = self._fronts.seconds_left(ticket)
+        return PlaceInLine(place, usual, self._room.idle(ticket), kept, lost_in)
 
     def kept(self) -> Iterator[tuple[str, str, int]]:
         """Yield the nodes on which servers collect, the resource, and how many are free there."""
@@ -216,33 +199,31 @@ class WaitingLine:
             yield node, device, min(ticket.requests[device], free)
 
     def _ahead_of(self, ticket: Ticket) -> int:
-        lanes = self._line.lanes.items()
-        beside = {key.needs for key, lane in lanes if self._room.meet(lane.one, ticket)}
-        return sum(count for _, count in self._line.ahead_of(ticket, time.time(), beside))
+        return self._line.ahead_of(ticket, time.time(), partial(self._room.meet, ticket))
 
     def ahead_of(self, proposal: Proposal) -> int:
         """Return how many people in line wait for any of the nodes of somebody who isn't."""
-        with self._newcomer(proposal, proposal.owner) as ticket:
-            return self._ahead_of(ticket) if ticket else 0
+        ticket = self._newcomer(proposal, proposal.owner)
+        return self._ahead_of(ticket) if ticket else 0
 
     def delayed_by(self, proposal: Proposal) -> int:
         """Return how many people in line are ahead if a start has to wait for one of them; or 0.
 
         Who waits already would leave the line for it, and come after all others.
         """
-        with self._newcomer(proposal) as ticket:
-            if ticket is None:
-                return 0
-            ahead = self._ahead_of(ticket)
-            waits = (
-                self._kept.are_awaited
-                or (ahead and self._room.is_promised(ticket))
-                # The next in line would collect there then.
-                or (ahead and self._serving.collects_on(ticket) in self._room.possible(ticket))
-                or self._waits_for_the_same(ticket)
-                or self._serving.would_delay(ticket, self._room, time.time())
-            )
-            return max(1, ahead) if waits else 0
+        ticket = self._newcomer(proposal)
+        if ticket is None:
+            return 0
+        ahead = self._ahead_of(ticket)
+        waits = (
+            self._kept.are_awaited
+            or (ahead and self._room.is_promised(ticket))
+            # The next in line would collect there then.
+            or (ahead and self._serving.collects_on(ticket) in self._room.possible(ticket))
+            or self._waits_for_the_same(ticket)
+            or self._serving.would_delay(ticket, self._room, time.time())
+        )
+        return max(1, ahead) if waits else 0
 
     def _waits_for_the_same(self, ticket: Ticket) -> bool:
         """Whether somebody else in line needs the same, and wasn't called just now.
@@ -252,22 +233,13 @@ class WaitingLine:
         same = (it.present for it in self._line.lanes.values() if it.one.needs == ticket.needs)
         return any(it.key != ticket.key for present in same for it in (*present[:1], *present[-1:]))
 
-    @contextmanager
-    def _newcomer(self, proposal: Proposal, person: Hashable = "") -> Iterator[Ticket | None]:
+    def _newcomer(self, proposal: Proposal, person: Hashable = "") -> Ticket | None:
         """Make a ticket for a server that isn't in line, to ask about it; None if that is in vain.
 
         It is if nobody waits, or if the pod can't be read. The ticket is behind all others,
         whatever the clock says.
         """
-        ticket = None if self.is_empty else self.ticket(proposal, person, inf)
-        if ticket is None:
-            yield None
-            return
-        self._asked[ticket.key] = proposal
-        try:
-            yield ticket
-        finally:
-            del self._asked[ticket.key]
+        return None if self.is_empty else self.ticket(proposal, person, inf)
 
     def look(self) -> None:
         """Call everybody whose turn it is. Never raises, or a fault would end all waits."""
@@ -292,7 +264,7 @@ class WaitingLine:
             await asyncio.sleep(again - time.monotonic())
             began = time.thread_time()
             self.look()
-            self._held_back.ask_policies()
+            self.held_back.ask_policies()
             again = time.monotonic() + RESTS * (time.thread_time() - began)
 
     def _let_go(self, until: float) -> None:
@@ -300,20 +272,14 @@ class WaitingLine:
         for ticket, decision in self._fronts.done(until):
             waiter = self._waiters.pop(ticket.key)
             self._serving.leave(ticket)
-            subject = waiter.proposal.subject
             # The reservation counts from this moment on, so that the next doesn't follow it.
-            if isinstance(decision, Wait) and isinstance(subject, Subject):
-                self._reservations.take_of_new_node(ticket.key, subject)
+            if isinstance(decision, Wait):
+                self._reservations.take_of_new_node(ticket.key, ticket.subject)
             _call(waiter, ())
 
     def _is_tried(self, ticket: Ticket) -> bool:
         others = self._reservations.of_new_nodes(besides=ticket.key)
         return any(self._verdicts.shape_of_needs(it) == ticket.needs for it in others)
-
-    def _proposal(self, ticket: Ticket) -> Proposal:
-        if ticket.since == inf:  # as `_newcomer` makes it; the same server may be in line, too
-            return self._asked[ticket.key]
-        return self._waiters[ticket.key].proposal
 
     def _promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
         waiter = self._waiters[ticket.key]

@@ -22,13 +22,13 @@ async def always():
 
 async def test_who_is_away_is_passed_and_keeps_the_place(stage):
     with stage.joining("ann") as ann, stage.joining("bob") as bob:
-        stage.line.owner_away(stage.tickets["ann"])
+        stage.line.held_back.owner_away(stage.tickets["ann"])
         await stage.ends("x")
         assert (ann.done(), bob.done()) == (False, True)
         assert stage.line.standing(stage.tickets["ann"]).place == 1
 
         stage.view.remove_pod("y")
-        stage.line.owner_back(stage.tickets["ann"])
+        stage.line.held_back.owner_back(stage.tickets["ann"])
 
         assert ann.done()
 
@@ -40,10 +40,12 @@ async def test_a_limit_keeps_the_place_until_policies_allow_the_server(stage):
         return bool(allowed)
 
     with stage.joining("ann", allows=allows) as ann, stage.joining("bob") as bob:
-        stage.line.owner_back(stage.tickets["ann"])  # its page is open, but that isn't enough
+        stage.line.held_back.owner_back(
+            stage.tickets["ann"]
+        )  # its page is open, but that isn't enough
         await stage.ends("x")
         assert (ann.done(), bob.done()) == (False, True)
-        assert stage.line.is_limited(stage.tickets["ann"])
+        assert stage.line.held_back.is_limited(stage.tickets["ann"].key)
 
         allowed.append(True)
         await stage.ends("y")
@@ -162,11 +164,11 @@ async def test_after_a_question_the_hub_does_something_else_for_nine_times_as_lo
 
 async def test_who_is_away_isnt_called_when_policies_allow_the_server(stage):
     with stage.joining("ann", allows=always) as ann:
-        stage.line.owner_away(stage.tickets["ann"])  # the owner has closed the page
+        stage.line.held_back.owner_away(stage.tickets["ann"])  # the owner has closed the page
         await stage.ends("x")
         assert not ann.done()
 
-        stage.line.owner_back(stage.tickets["ann"])
+        stage.line.held_back.owner_back(stage.tickets["ann"])
 
         assert ann.done()
 
@@ -176,7 +178,7 @@ async def test_who_has_left_comes_back_without_the_limit_of_then(stage):
         await stage.wakes()
 
     with stage.joining("ann") as ann:
-        assert not stage.line.is_limited(stage.tickets["ann"])
+        assert not stage.line.held_back.is_limited(stage.tickets["ann"].key)
         await stage.ends("x")
 
         assert ann.done()
@@ -185,7 +187,7 @@ async def test_who_has_left_comes_back_without_the_limit_of_then(stage):
 async def test_who_left_while_away_comes_back_as_one_who_is_here(stage):
     """Else the place would stay in line for ever, although policies allow the server."""
     with stage.joining("ann"):
-        stage.line.owner_away(stage.tickets["ann"])
+        stage.line.held_back.owner_away(stage.tickets["ann"])
 
     with stage.joining("ann", allows=always) as ann:
         await stage.ends("x")
@@ -200,7 +202,7 @@ async def test_a_start_that_joins_again_before_the_last_has_left_keeps_its_place
         first.close()
         await stage.ends("x")
 
-        assert stage.line.is_limited(stage.tickets["ann"])
+        assert stage.line.held_back.is_limited(stage.tickets["ann"].key)
         assert len(stage.line) == 1
         assert not ann.done()
 
@@ -222,5 +224,5 @@ async def test_what_policies_say_of_a_start_that_has_left_lets_no_later_one_in(s
     with stage.joining("ann", allows=never) as ann:
         await stage.ends("x")
 
-        assert stage.line.is_limited(stage.tickets["ann"])
+        assert stage.line.held_back.is_limited(stage.tickets["ann"].key)
         assert not ann.done()

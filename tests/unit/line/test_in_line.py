@@ -883,7 +883,7 @@ async def test_who_waits_for_a_limit_is_not_called_while_servers_cant_be_counted
 # Who waits with the page open, who is away, and who comes back
 
 
-AWAY = QueueRules().seconds_away
+AWAY = 60 * QueueRules().minutes_away
 """For how long a place is kept for somebody who has left the page."""
 
 

@@ -6,10 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from gpuspawner.line.line_room import LineRoom
-from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.line.tickets import Ticket
 from gpuspawner.reservations.reservations import Reservations
-from gpuspawner.scheduling.verdicts import Subject, Verdicts
+from gpuspawner.scheduling.verdicts import Verdicts
 from tests.unit.makers.worlds import GPU, NAMESPACE, StillView, node, pod, proposal
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -27,25 +26,16 @@ class Stage:
         )
         self.verdicts = Verdicts(self.view.state)
         self.reservations = Reservations(self.view.state, self.verdicts, self.view.wake)
-        self.proposals = {}
-        self.room = LineRoom(
-            self.view.state,
-            self.verdicts,
-            self.reservations,
-            KnownEnds(dict),
-            lambda ticket: self.proposals[ticket.key],
-            lambda *_: True,
-        )
+        state, reservations = self.view.state, self.reservations
+        self.room = LineRoom(state, self.verdicts, reservations, lambda *_: True)
 
     def ticket(self, name, gpus=1, pod=None):
         wanted = proposal(name, gpus)
-        self.proposals[wanted.key] = change(wanted, pod=pod) if pod else wanted
-        return Ticket(wanted.key, name, name, {GPU: gpus}, 1.0)
+        subject = (change(wanted, pod=pod) if pod else wanted).subject
+        return Ticket(wanted.key, name, name, {GPU: gpus}, 1.0, subject=subject)
 
     def reserve(self, name):
-        subject = proposal(name).subject
-        assert isinstance(subject, Subject)
-        self.reservations.take((NAMESPACE, name), subject)
+        self.reservations.take((NAMESPACE, name), proposal(name).subject)
 
 
 @pytest.fixture
@@ -92,13 +82,6 @@ def test_room_that_is_promised_to_others_fits_nobody(stage):
     assert stage.room.is_promised(ann)
     assert not stage.room.fitting(ann)
     assert stage.room.possible(ann) == {"half", "full"}
-
-
-def test_a_pod_that_nobody_can_read_fits_nowhere(stage):
-    odd = stage.ticket("odd", pod={"spec": {"containers": "none"}})
-    assert not stage.room.fitting(odd)
-    assert not stage.room.possible(odd)
-    assert not stage.room.is_promised(odd)
 
 
 def test_a_node_that_is_gone_has_nothing(stage):

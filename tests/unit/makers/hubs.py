@@ -78,12 +78,11 @@ class StillRuntime(Runtime):
         decide: DecidesAlone,
     ) -> "WaitingLine":
         """As `HubLine.make_line`, but nobody tells who is idle, and nobody comes back."""
-        from gpuspawner.line.server_ends import KnownEnds
         from gpuspawner.line.stored_places import StoredPlaces
         from gpuspawner.line.waiting_line import WaitingLine
 
         assert self.line is not None
-        made = WaitingLine(view, verdicts, reservations, decide, StoredPlaces(), KnownEnds(dict))
+        made = WaitingLine(view, verdicts, reservations, decide, StoredPlaces())
         self.line._waiting = made
         return made
 

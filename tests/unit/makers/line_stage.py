@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.line.server_ends import KnownEnds
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.tickets import Ticket
 from gpuspawner.line.waiting_line import WaitingLine
@@ -24,12 +23,11 @@ class Stage:
 
     def __init__(self, *objects: tuple[str, Any], kept: StoredPlaces | None = None) -> None:
         self.view = StillView(*objects)
-        kept, known_ends = kept or StoredPlaces(), KnownEnds(dict)
 
         def line(
             view: ClusterView, verdicts: Verdicts, reservations: Reservations, decide: DecidesAlone
         ) -> WaitingLine:
-            self.line = WaitingLine(view, verdicts, reservations, decide, kept, known_ends)
+            self.line = WaitingLine(view, verdicts, reservations, decide, kept or StoredPlaces())
             return self.line
 
         self.preflight = Preflight(self.view, line=line)
