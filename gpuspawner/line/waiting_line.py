@@ -278,7 +278,7 @@ class WaitingLine:
             _call(waiter, ())
 
     def _is_tried(self, ticket: Ticket) -> bool:
-        others = self._reservations.of_new_nodes(besides=ticket.key)
+        others = self._reservations.of_new_nodes(besides=ticket.key).values()
         return any(self._verdicts.shape_of_needs(it) == ticket.needs for it in others)
 
     def _promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:

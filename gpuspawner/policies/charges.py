@@ -138,7 +138,8 @@ class Meter:
         several.
         """
         requests = pod_requests(Pod(spec=spec), self.rules)
-        gpus = {it: self._weight(it) * n for it, n in requests.items() if n and self._counts(it)}
+        devices = {it: n for it, n in requests.items() if n and self._counts(it)}
+        gpus = {it: self.weights.get(it, 1) * n for it, n in devices.items()}
         taken: dict[Measure, Amount] = {Measure(What.GPUS, it): n for it, n in gpus.items()}
         for key, resource in self._accelerators(spec, gpus, named):
             taken[Measure(What.GPUS, key)] = gpus[resource]
@@ -150,9 +151,6 @@ class Meter:
 
     def _counts(self, resource: str) -> bool:
         return counts_as_gpu(resource, self.accelerators, self.weights)
-
-    def _weight(self, resource: str) -> Amount:
-        return self.weights.get(resource, 1)
 
     def _accelerators(
         self, spec: PodSpec, resources: Iterable[str], named: str

@@ -48,8 +48,7 @@ class Claims:
             return False
         for owner, name, runs, state in stored_servers(database):
             said = granted.stored(state.gpuspawner)
-            if said.pod or runs:
-                charge = Charge(frozenset({owner}), name).by(said)
+            charge = Charge(frozenset({owner}), name).by(said)
             if said.pod:
                 self.pods[said.pod] = charge
             elif runs:

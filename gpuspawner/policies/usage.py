@@ -74,13 +74,9 @@ class Usage:
         """Call *call* with what a server takes now, whenever that has changed."""
         self._listeners.append(call)
 
-    def put(self, key: Key, charge: Charge) -> None:
-        """Note what a pod takes that exists."""
+    def put(self, key: Key, charge: Charge | None) -> None:
+        """Note what a pod takes; None if it is gone, or nobody's server."""
         self._set(self._pods, key, charge)
-
-    def remove(self, key: Key) -> None:
-        """Note that a pod is gone."""
-        self._set(self._pods, key, None)
 
     def reserve(self, key: Key, charge: Charge | None) -> None:
         """Note what a server will take whose pod isn't shown yet; None if it is, or won't come."""
@@ -228,26 +224,19 @@ class Ledger:
     def put(self, thing: AnyObject | Undecodable) -> None:
         """Store the newest version of a pod."""
         if isinstance(thing, Undecodable):
-            key = (thing.namespace, thing.name)
-            self._drop(key)
-            self.unread.add(key)
+            self._miss((thing.namespace, thing.name))
         elif isinstance(thing, ServerPod):
             key = thing.metadata.key
-            self.unread.discard(key)
             if (last := self.pods.get(key)) and last.metadata.uid != thing.metadata.uid:
                 self.claims.pods.pop(last.metadata.uid, None)  # it went while no watch told
             self._last = self._last or self._meter()
             whose = self.claims.of(thing)
-            if whose is None:  # it isn't a user's server, whatever it takes
-                self.usage.remove(key)
-                self.pods[key] = thing
-                return
-            try:
-                charge = self._last.charge(thing, whose)
+            try:  # what isn't a user's server doesn't count, whatever it takes
+                charge = self._last.charge(thing, whose) if whose else None
             except QuantityError:
-                self._drop(key)
-                self.unread.add(key)
+                self._miss(key)
                 return
+            self.unread.discard(key)
             self.pods[key] = thing
             self.usage.put(key, charge)
 
@@ -269,7 +258,11 @@ class Ledger:
     def mark_unknown(self, kind: str) -> None:
         """Do nothing, as in `mark_known`."""
 
+    def _miss(self, key: Key) -> None:
+        self._drop(key)
+        self.unread.add(key)
+
     def _drop(self, key: Key) -> None:
         self.pods.pop(key, None)
         self.unread.discard(key)
-        self.usage.remove(key)
+        self.usage.put(key, None)

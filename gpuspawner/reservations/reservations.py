@@ -295,16 +295,18 @@ class Reservations:
 
     def waiting(self, besides: Key) -> list[Subject]:
         """Return the other pods that wait for a node, and that the view doesn't show yet."""
-        return [it.subject for key, it in self._of_new_nodes(besides) if not self._shows(key)]
+        return [it for key, it in self.of_new_nodes(besides).items() if not self._shows(key)]
 
     def unshown(self) -> list[Subject]:
         """Return the pods with room that the view doesn't show yet."""
         self.look()
         return [it.subject for key, it in self._rooms().items() if not self._shows(key)]
 
-    def of_new_nodes(self, besides: Key) -> list[Subject]:
+    def of_new_nodes(self, besides: Key) -> dict[Key, Subject]:
         """Return the other pods that wait for a node."""
-        return [it.subject for _, it in self._of_new_nodes(besides)]
+        self.look()
+        rooms = self._rooms().items()
+        return {key: it.subject for key, it in rooms if it.waits and key != besides}
 
     def has_room(self, key: Key, demand: Demand) -> bool:
         """Whether every promise holds wherever the pods land, with this demand as one more.
@@ -349,10 +351,6 @@ class Reservations:
         """Return the room of each pod: of the start under way, or else what an earlier one left."""
         promises = (*self._left.items(), *self._starts.items())
         return {key: it.room for key, it in promises if it.room}
-
-    def _of_new_nodes(self, besides: Key) -> list[tuple[Key, Reservation]]:
-        self.look()
-        return [(key, it) for key, it in self._rooms().items() if it.waits and key != besides]
 
     def _count(self, key: Key) -> None:
         """Count what the start under way takes of limits, or else what an earlier one left."""

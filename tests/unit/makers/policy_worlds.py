@@ -83,12 +83,7 @@ def change(usage: Usage, events: Changes) -> None:
     """Let these changes happen one after another."""
     for owner, taken, is_pod in events:
         charged = None if taken is None else charge(owner, taken)
-        if not is_pod:
-            usage.reserve(key(owner), charged)
-        elif charged is None:
-            usage.remove(key(owner))
-        else:
-            usage.put(key(owner), charged)
+        (usage.put if is_pod else usage.reserve)(key(owner), charged)
 
 
 def members(policy: Policy, group: str) -> frozenset[str]:
