@@ -156,16 +156,8 @@ class Runtime:
         from gpuspawner.policies.policies import Policies
         from gpuspawner.policies.policy_gates import ByPolicies
 
-        made = HubPolicies(
-            policies or Policies(),
-            settings,
-            self._configured,
-            load,
-            self.view,
-            self.preflight.reservations,
-            lambda: self.offers,
-            ByPolicies,
-        )
+        given = policies or Policies()
+        made = HubPolicies(self, given, settings, self._configured, load, ByPolicies)
         self.accounts = made.accounts
         self.policies = made if policies else None
 

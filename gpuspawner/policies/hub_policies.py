@@ -5,14 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuspawner.cluster.client import ConfigurationFactory
-from gpuspawner.cluster.view import ClusterView
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import Meter
 from gpuspawner.policies.policies import Policies
 from gpuspawner.policies.policies_config import read_policies, read_weights
-from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Policing
@@ -25,11 +23,10 @@ class HubPolicies:
     """The policies of one hub.
 
     Args:
+        runtime: The hub's own.
         given: As `configured_policies` returns them.
         configured: The offers that policies may name.
-        load, view: As the hub reads the cluster.
-        reservations: What is promised to the hub's starts.
-        offers: Returns what is on offer at this moment.
+        load: As the hub reads the cluster.
         policing: Makes what judges a spawner's servers.
 
     Attributes:
@@ -39,13 +36,11 @@ class HubPolicies:
 
     def __init__(
         self,
+        runtime: Runtime,
         given: Policies | Callable[..., Any],
         settings: Settings,
         configured: Offers,
         load: ConfigurationFactory,
-        view: ClusterView,
-        reservations: Reservations,
-        offers: Callable[[], Offers],
         policing: Callable[[Host, Runtime, "HubPolicies"], Policing],
     ) -> None:
         self.given = given
@@ -54,26 +49,26 @@ class HubPolicies:
         )
         self._gpu_use = settings.gpu_use
         self._has_told = False
+        self._runtime = runtime
         self._configured = configured
-        self._view = view
-        self._offers = offers
         self._policing = policing
         namespace = "" if settings.enable_user_namespaces else settings.namespace
-        self.accounts = Accounts(load, namespace, self.meter, view.contact, reservations)
+        contact, reservations = runtime.view.contact, runtime.preflight.reservations
+        self.accounts = Accounts(load, namespace, self.meter, contact, reservations)
 
     @property
     def offers(self) -> Offers:
         """What is on offer at this moment."""
-        return self._offers()
+        return self._runtime.offers
 
-    def policing(self, spawner: Host, runtime: Runtime) -> Policing:
+    def policing(self, spawner: Host) -> Policing:
         """Return what judges a spawner's servers."""
-        return self._policing(spawner, runtime, self)
+        return self._policing(spawner, self._runtime, self)
 
     def meter(self) -> Meter:
         """What reads from pods what they take of limits."""
         accelerators = tuple(self.offers.accelerators.values())
-        return Meter(self._view.state.rules, accelerators, self.sizes.weights)
+        return Meter(self._runtime.view.state.rules, accelerators, self.sizes.weights)
 
     def read(self, written: object) -> Policies:
         """Read policies that the administrator's function has returned.

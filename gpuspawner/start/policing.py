@@ -182,4 +182,4 @@ def policing(spawner: Host, runtime: Runtime) -> Policing:
     """Return what judges a spawner's servers."""
     if runtime.policies is None:
         return Policing(spawner, runtime)
-    return runtime.policies.policing(spawner, runtime)
+    return runtime.policies.policing(spawner)

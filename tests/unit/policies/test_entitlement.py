@@ -325,9 +325,3 @@ def test_a_limit_that_is_used_up_is_told_unless_no_node_could_hold_the_server(st
 
     denied = REACHED.reached if shown is State.LIMITED else None
     assert (here.state, here.left, here.denial) == (shown, 0, denied)
-
-
-def test_a_limit_that_leaves_something_changes_no_state():
-    row = Availability(None, State.FREE)
-
-    assert within(Remaining(1), row) == Availability(None, State.FREE, left=1)

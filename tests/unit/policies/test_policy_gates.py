@@ -291,17 +291,6 @@ async def test_a_function_makes_the_policies_for_each_server(course) -> None:
     assert set(asked) == {spawner}
 
 
-async def test_a_function_may_be_asynchronous(course) -> None:
-    async def policies(_: Any) -> dict[str, Any]:
-        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.001)
-        return {"course": {"gpus_per_user": 2}}
-
-    spawner = course.spawner(policies)
-
-    assert (await refused(spawner, gpus=4)).status_code == 403
-    assert (await refused_query(spawner, accelerator="t4", gpus="4")).status_code == 403
-
-
 @pytest.mark.parametrize("returned", [None, [], "course", {"course": {"gpu_per_user": 1}}, {1: {}}])
 async def test_nonsense_from_a_function_opens_nothing_and_is_a_misconfiguration(
     returned, course, caplog
