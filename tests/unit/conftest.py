@@ -58,7 +58,7 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def after_restart(hub_with: Callable[..., StillHub]) -> Callable[..., GPUSpawner]:
+def restart(hub_with: Callable[..., StillHub]) -> Callable[..., GPUSpawner]:
     """As `restarting`."""
     return restarting(hub_with(NODE))
 

@@ -12,27 +12,23 @@ from gpuspawner.troubles.steps import Stage, Step
     ("elapsed", "mark"),
     [(0, 0), (29.9, 0), (30, 30), (61, 60), (179, 120), (299, 180), (300, 300), (3599, 3300)],
 )
-def test_the_last_mark_is_the_one_that_has_passed(elapsed: float, mark: int) -> None:
+def test_the_last_mark_is_the_one_that_has_passed(elapsed, mark):
     assert last_mark(elapsed) == mark
-
-
-def test_an_hour_has_few_marks() -> None:
-    assert len({last_mark(second) for second in range(3600)}) < 20
 
 
 ORDER = list(Step)
 
 
-def reached(*steps: Step) -> list[Stage]:
+def reached(*steps):
     return [Stage(step, (ORDER.index(step), 0)) for step in steps]
 
 
-def never(_: Stage) -> None:
+def never(_):
     return None
 
 
-def test_a_long_step_takes_most_of_the_bar() -> None:
-    def usual(stage: Stage) -> float:
+def test_a_long_step_takes_most_of_the_bar():
+    def usual(stage):
         return 300.0 if stage.step is Step.PULLING else 1.0
 
     before = reached(Step.SCHEDULING, Step.NODE_FOUND, Step.PULLING)
@@ -44,13 +40,13 @@ def test_a_long_step_takes_most_of_the_bar() -> None:
 
 
 @given(st.floats(min_value=0, max_value=1e6), st.floats(min_value=0, max_value=1e6))
-def test_it_moves_within_a_step_and_never_reaches_its_end(a: float, b: float) -> None:
+def test_it_moves_within_a_step_and_never_reaches_its_end(a, b):
     stages = reached(Step.SCHEDULING, Step.PULLING)
     early, late = (percent(stages, seconds, never) for seconds in sorted((a, b)))
     assert early <= late <= percent([*stages, *reached(Step.STARTING)], 0, never)
 
 
 @given(st.sets(st.sampled_from(ORDER)), st.floats(allow_nan=False), st.floats(min_value=0))
-def test_it_is_always_within_its_ends(steps: set[Step], elapsed: float, usual: float) -> None:
+def test_it_is_always_within_its_ends(steps, elapsed, usual):
     stages = reached(*sorted(steps, key=ORDER.index))
     assert 5 <= percent(stages, elapsed, lambda _: usual) <= 95

@@ -2,7 +2,6 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
@@ -22,27 +21,28 @@ class Said(Exception):  # noqa: N818, named by what it does
 
 
 @pytest.fixture
-def spawner() -> Any:
+def spawner():
     hub = SimpleNamespace(base_url="/base/hub/")
     row = orm.Spawner(name="")
     return SimpleNamespace(user=SimpleNamespace(name="a/b"), name="", hub=hub, orm_spawner=row)
 
 
 @pytest.fixture
-def failed() -> failed_starts.FailedStarts:
+def failed():
     return WeakKeyDictionary()
 
 
-def fail(spawner: Any, failed: failed_starts.FailedStarts, error: Exception) -> Any:
+def fail(spawner, failed, error):
     with pytest.raises(type(error)) as raised, failed_starts.explaining(spawner, failed):
         raise error
     return raised.value
 
 
-def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, failed) -> None:
-    refusal = fail(
-        spawner, failed, Refusal(Message.of("The disk is full.", "Please."), reason="disk-full")
-    )
+FULL = Message.of("The disk is full.", "Please.")
+
+
+def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, failed):
+    refusal = fail(spawner, failed, Refusal(FULL, reason="disk-full"))
 
     assert refusal.jupyterhub_message == "The disk is full. Please."
     assert refusal.jupyterhub_html_message.startswith("<strong>The disk is full.</strong> Please.")
@@ -54,7 +54,7 @@ def test_a_refusal_leads_back_and_is_told_on_the_next_form(spawner, failed) -> N
     assert failed_starts.last_failure(spawner, failed) == ""
 
 
-def test_the_next_form_repeats_nothing_that_was_free_at_the_refusal(spawner, failed) -> None:
+def test_the_next_form_repeats_nothing_that_was_free_at_the_refusal(spawner, failed):
     shown = OnForm(Message.of("All are in use."))
     refused = Refusal(Message.of("All are in use.", "Take a T4."), reason="busy", on_form=shown)
 
@@ -62,26 +62,18 @@ def test_the_next_form_repeats_nothing_that_was_free_at_the_refusal(spawner, fai
     assert failed_starts.last_failure(spawner, failed) == "Your last start failed: All are in use."
 
 
-async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawner, failed) -> None:
-    fail(spawner, failed, Refusal(Message.of("The disk is full."), reason="disk-full"))
+async def test_a_form_that_shows_the_refusal_itself_does_not_say_it_twice(spawner, failed):
+    fail(spawner, failed, Refusal(FULL, reason="disk-full"))
     submitted_form.keep({})
     assert failed_starts.last_failure(spawner, failed)
-    submitted_form.refuse(OnForm(Message.of("The disk is full.")))
+    submitted_form.refuse(OnForm(FULL))
     assert failed_starts.last_failure(spawner, failed) == ""
-
-
-def test_the_end_of_a_wait_is_told_on_the_form_as_it_is(spawner, failed) -> None:
-    left = Refusal(Message.of("You have left the line."), reason="left-line")
-    with pytest.raises(Refusal), failed_starts.explaining(spawner, failed, str):
-        raise left
-
-    assert failed_starts.last_failure(spawner, failed) == "You have left the line."
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
 async def test_a_late_refusal_is_told_on_the_next_form_unless_its_own_form_says_it(
     spawner, failed, is_answered
-) -> None:
+):
     draft = submitted_form.keep({})
     if is_answered:
         draft.request = asyncio.create_task(asyncio.sleep(0))
@@ -93,24 +85,23 @@ async def test_a_late_refusal_is_told_on_the_next_form_unless_its_own_form_says_
     assert bool(failed_starts.last_failure(spawner, failed)) is is_answered
 
 
-async def test_a_late_end_of_a_wait_is_told_as_it_is(spawner, failed) -> None:
+async def test_a_late_end_of_a_wait_is_told_as_it_is(spawner, failed):
     draft = submitted_form.keep({})
     draft.request = asyncio.create_task(asyncio.sleep(0))
     await draft.request
-    left = Refusal(Message.of("You have left the line."), reason="left-line")
 
     with (
         pytest.raises(Refusal),
         failed_starts.explaining_late(spawner, failed),
         failed_starts.explaining(spawner, failed, str),
     ):
-        raise left
+        raise Refusal(Message.of("You have left the line."), reason="left-line")
 
     assert failed_starts.last_failure(spawner, failed) == "You have left the line."
 
 
 @pytest.mark.parametrize("error", [TimeoutError("pod x did not start"), ValueError("<b>")])
-def test_an_unforeseen_error_is_explained_without_its_words(spawner, failed, error) -> None:
+def test_an_unforeseen_error_is_explained_without_its_words(spawner, failed, error):
     raised = fail(spawner, failed, error)
     assert raised is error
     assert raised.jupyterhub_message == (
@@ -122,16 +113,14 @@ def test_an_unforeseen_error_is_explained_without_its_words(spawner, failed, err
 
 
 @pytest.mark.parametrize("error", [Said(), web.HTTPError(403, "Not today.")])
-def test_what_an_administrator_s_hook_says_stays(spawner, failed, error) -> None:
+def test_what_an_administrator_s_hook_says_stays(spawner, failed, error):
     raised = fail(spawner, failed, error)
     assert "jupyterhub_html_message" not in vars(raised)
     assert failed_starts.last_failure(spawner, failed) == ""
 
 
-def test_who_gets_the_name_of_a_deleted_user_reads_nothing_of_their_failure(
-    spawner, failed
-) -> None:
-    fail(spawner, failed, Refusal(Message.of("The disk is full."), reason="disk-full"))
+def test_who_gets_the_name_of_a_deleted_user_reads_nothing_of_it(spawner, failed):
+    fail(spawner, failed, Refusal(FULL, reason="disk-full"))
     again = SimpleNamespace(**vars(spawner))
     assert failed_starts.last_failure(again, failed)  # as the hub makes it after a failure
 

@@ -1,6 +1,5 @@
 """A megabyte of any text is read in no time: the hub does nothing else meanwhile."""
 
-from collections.abc import Callable
 from time import process_time
 
 import pytest
@@ -56,15 +55,15 @@ PIECES = [
 HEADS = ["", "0/1 nodes are available: 1 node(s) had taint {", 'Failed to pull image "']
 
 
-def of_scheduler(text: str) -> None:
+def of_scheduler(text):
     list(scheduler_message.reasons(text))
 
 
-def of_pulls(text: str) -> None:
+def of_pulls(text):
     pulls.read(text)
 
 
-def of_pod(text: str) -> None:
+def of_pod(text):
     crashed = {**waiting("CreateContainerConfigError", text), "lastState": ended(1, message=text)}
     pod = start(
         phase="Failed",
@@ -78,7 +77,7 @@ def of_pod(text: str) -> None:
     stages(pod, [])
 
 
-def of_events(text: str) -> None:
+def of_events(text):
     reasons = ("Failed", "FailedMount", "FailedCreatePodSandBox", "UnexpectedAdmissionError")
     events = [warning(it, text, container=NOTEBOOK) for it in reasons]
     events += [event(it, text) for it in ("Pulled", "Scheduled", "TriggeredScaleUp")]
@@ -88,7 +87,7 @@ def of_events(text: str) -> None:
 
 @pytest.mark.parametrize("read", [of_scheduler, of_pulls, of_pod, of_events])
 @pytest.mark.parametrize("piece", PIECES)
-def test_a_megabyte_is_read_in_a_second(read: Callable[[str], None], piece: str) -> None:
+def test_a_megabyte_is_read_in_a_second(read, piece):
     for head in HEADS:
         text = (head + piece * (MEGABYTE // len(piece)))[:MEGABYTE]
         began = process_time()

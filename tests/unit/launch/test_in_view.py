@@ -1,11 +1,9 @@
 """A pod is gone only if the view would show it."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.cluster.health import Live, Reading
-from gpuspawner.kube.objects import Undecodable
+from gpuspawner.kube.objects import Undecodable, convert
 from gpuspawner.launch.observed_pod import UNSEEN_SECONDS, InView
 from gpuspawner.reservations.reservations import LEFT_SECONDS
 from tests.unit.makers.worlds import NAMESPACE, StillView, pod
@@ -27,7 +25,7 @@ KEY = f"{NAMESPACE}/a"
 )
 def test_a_pod_is_lost_once_a_live_view_lacks_it_for_a_while(
     clock, objects, seconds, health, touch, is_lost
-) -> None:
+):
     view = StillView(*objects)
     view.now, view.touch = health, touch
     in_view = InView(view, KEY)
@@ -40,30 +38,27 @@ def test_a_pod_is_lost_once_a_live_view_lacks_it_for_a_while(
     assert in_view.is_lost() is is_lost
 
 
-@pytest.mark.parametrize("on", ["", "n"])
-def test_a_pod_that_comes_back_into_view_is_not_lost(clock, on) -> None:
+UNREADABLE = Undecodable("Pod", NAMESPACE, "a", "", "an odd field")
+
+
+@pytest.mark.parametrize(
+    "again",
+    [convert("Pod", pod("a")), convert("Pod", pod("a", on="n")), UNREADABLE],
+    ids=["without a node", "on a node", "unreadable"],
+)
+def test_a_pod_that_comes_back_into_view_is_not_lost(clock, again):
     """An older pod of its name, which the view still showed, may have gone."""
     view = StillView(("Pod", pod("a")))
     in_view = InView(view, KEY)
     view.remove_pod("a")
     assert not in_view.is_lost()
-    view.put("Pod", pod("a", on=on))
+    view.state.put(again)
     clock.now += 60
 
     assert not in_view.is_lost()
 
 
-def test_a_pod_that_cant_be_decoded_is_not_lost(clock) -> None:
-    view = StillView(("Pod", pod("a")))
-    in_view = InView(view, KEY)
-    view.state.put(Undecodable("Pod", NAMESPACE, "a", "", "an odd field"))
-    assert not in_view.is_lost()
-    clock.now += 60
-
-    assert not in_view.is_lost()
-
-
-def test_after_a_long_rest_the_first_look_finds_no_pod_lost(clock) -> None:
+def test_after_a_long_rest_the_first_look_finds_no_pod_lost(clock):
     view = StillView(("Pod", pod("a")))
     in_view = InView(view, KEY)
     clock.now += 2 * UNSEEN_SECONDS

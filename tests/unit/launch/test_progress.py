@@ -1,7 +1,6 @@
 """What is told of a start reaches each page, from the beginning."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -11,14 +10,14 @@ from gpuspawner.messages import Message
 pytestmark = pytest.mark.usefixtures("clock")
 
 
-async def heard(progress: Progress, count: int) -> list[dict[str, Any]]:
+async def heard(progress, count):
     """The first events that a page reads, within an hour of the event loop's time."""
     page = progress.read()
     async with asyncio.timeout(3600):
         return [await anext(page) for _ in range(count)]
 
 
-async def test_a_page_that_opens_late_reads_everything() -> None:
+async def test_a_page_that_opens_late_reads_everything():
     progress = Progress()
     progress.tell(Message.of("Looking."), 5)
     early = asyncio.create_task(heard(progress, 2))
@@ -33,7 +32,7 @@ async def test_a_page_that_opens_late_reads_everything() -> None:
     assert late[1]["html_message"] == "<strong>Found.</strong>"
 
 
-async def test_the_bar_never_moves_back() -> None:
+async def test_the_bar_never_moves_back():
     progress = Progress()
     progress.tell(Message.of("Pulling."), 60)
     progress.move(50)
@@ -45,7 +44,7 @@ async def test_the_bar_never_moves_back() -> None:
     assert [it["progress"] for it in found] == [60, 60, 61]
 
 
-async def test_a_bar_that_only_moves_repeats_the_last_message() -> None:
+async def test_a_bar_that_only_moves_repeats_the_last_message():
     """Each event has a message, as JupyterHub documents it; what Kubernetes says isn't repeated."""
     progress = Progress()
     progress.move(7)
@@ -61,7 +60,7 @@ async def test_a_bar_that_only_moves_repeats_the_last_message() -> None:
     assert "gpuspawner-before" in moved["html_message"]
 
 
-async def test_a_page_cannot_change_what_another_reads() -> None:
+async def test_a_page_cannot_change_what_another_reads():
     """The hub takes a key off each event before it sends it."""
     progress = Progress()
     progress.tell(Message.of("Looking."), 5)
@@ -70,7 +69,7 @@ async def test_a_page_cannot_change_what_another_reads() -> None:
     assert (await heard(progress, 1))[0]["message"] == "Looking."
 
 
-async def test_a_silent_page_reads_the_last_message_again() -> None:
+async def test_a_silent_page_reads_the_last_message_again():
     """Otherwise, the hub wouldn't notice that it was closed."""
     progress = Progress()
     progress.tell(Message.of("You are next."), 1)
@@ -82,7 +81,7 @@ async def test_a_silent_page_reads_the_last_message_again() -> None:
     assert "gpuspawner-before" in again["html_message"]
 
 
-async def test_before_anything_is_told_nothing_is_repeated() -> None:
+async def test_before_anything_is_told_nothing_is_repeated():
     progress = Progress()
     reading = asyncio.create_task(heard(progress, 1))
     await asyncio.sleep(3 * REPEAT_SECONDS)
@@ -93,7 +92,7 @@ async def test_before_anything_is_told_nothing_is_repeated() -> None:
     assert (await reading)[0]["message"] == "Looking."
 
 
-async def test_a_late_page_reads_the_last_of_messages_that_replace_each_other() -> None:
+async def test_a_late_page_reads_the_last_of_messages_that_replace_each_other():
     progress = Progress()
     for place in range(1000):
         progress.tell_instead(Message.of(f"{place} are ahead."), 5)
@@ -106,7 +105,7 @@ async def test_a_late_page_reads_the_last_of_messages_that_replace_each_other() 
     assert "<style>" not in late[1]["html_message"]
 
 
-async def test_an_open_page_reads_each_of_them() -> None:
+async def test_an_open_page_reads_each_of_them():
     progress = Progress()
     reading = progress.read()
     for place in range(3):

@@ -23,40 +23,40 @@ TOO_MUCH = (
 )
 
 
-def look(objects: KueueObjects, seen: Seen = WAITING) -> Seen:
+def look(objects, seen=WAITING):
     return SeenWorkload(objects, pod(), DEFAULT_RULES).look(seen)
 
 
-def test_the_place_is_that_of_the_pod_s_own_workload() -> None:
+def test_the_place_is_that_of_the_pod_s_own_workload():
     objects = known(*TEAM, workload("earlier"), workload("w", second=1, QuotaReserved=NO_MORE))
 
     assert look(objects).queue == PlaceInQueue("gpus", "team-a", 1, GPU, used=2, nominal=2)
 
 
-def test_a_pod_that_no_one_holds_back_has_no_place() -> None:
+def test_a_pod_that_no_one_holds_back_has_no_place():
     seen = structs.replace(WAITING, stages=(QUEUED, SCHEDULING))
 
     assert look(known(*TEAM, workload("w")), seen) == seen
 
 
-def test_a_pod_that_has_quota_but_waits_for_an_admission_check_isnt_next_in_the_queue() -> None:
+def test_a_pod_that_has_quota_but_waits_for_an_admission_check_isnt_next_in_the_queue():
     assert look(known(*TEAM, workload("w", QuotaReserved=""))) == WAITING
     admitted = workload("w", QuotaReserved="", Admitted="")
     assert look(known(*TEAM, admitted)).queue is not None
 
 
-def test_that_kueue_takes_no_notice_is_a_trouble_if_the_hub_sees_all_workloads() -> None:
+def test_that_kueue_takes_no_notice_is_a_trouble_if_the_hub_sees_all_workloads():
     assert [it.kind for it in look(known(*TEAM)).troubles] == [Kind.QUEUE_SILENT]
     assert look(KueueObjects()) == WAITING
 
 
-def test_a_workload_that_cant_be_read_may_be_that_of_the_pod() -> None:
+def test_a_workload_that_cant_be_read_may_be_that_of_the_pod():
     strange = {**workload("w"), "spec": {"queueName": "gpus", "priority": "high"}}
 
     assert look(known(*TEAM, strange)) == WAITING
 
 
-def test_what_kueue_can_never_give_ends_the_start() -> None:
+def test_what_kueue_can_never_give_ends_the_start():
     [trouble] = look(known(*TEAM, workload("w", QuotaReserved=TOO_MUCH))).troubles
 
     assert (trouble.kind, trouble.is_final, trouble.text) == (Kind.QUEUE_NEVER, True, TOO_MUCH)
@@ -73,9 +73,7 @@ REJECTED = "The workload is deactivated due to Admission check(s): gpus, were re
         ({"QuotaReserved": "", "Admitted": "", "Finished": ""}, None, "conflict for nodeSelector"),
     ],
 )
-def test_a_workload_that_kueue_never_looks_at_again_ends_the_start(
-    conditions: dict[str, str], active: bool | None, said: str
-) -> None:
+def test_a_workload_that_kueue_never_looks_at_again_ends_the_start(conditions, active, said):
     """Kueue leaves its pod gated, so the start would wait for ever, and read that it is next."""
     made = workload("w", **conditions)
     told = [
@@ -92,11 +90,11 @@ def test_a_workload_that_kueue_never_looks_at_again_ends_the_start(
     ]
 
 
-def at(ahead: int) -> Seen:
+def at(ahead):
     return structs.replace(WAITING, queue=PlaceInQueue("gpus", "team-a", ahead))
 
 
-def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time() -> None:
+def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time():
     launch = Launch()
     for ahead, after in ((2, 0), (2, 0.5), (2, 1), (2, 0.5), (0, 1)):
         launch.look(at(ahead), after)
@@ -107,7 +105,7 @@ def test_a_page_tells_each_place_once_and_nothing_of_a_wait_that_takes_no_time()
     ]
 
 
-def test_after_the_queue_the_page_goes_on_as_for_any_server() -> None:
+def test_after_the_queue_the_page_goes_on_as_for_any_server():
     launch = Launch()
     launch.look(at(0))
     launch.look(at(0), after=2)
@@ -116,7 +114,7 @@ def test_after_the_queue_the_page_goes_on_as_for_any_server() -> None:
     assert launch.page.texts[-1] == "Looking for a machine for your server."
 
 
-def test_without_rights_a_page_still_says_that_the_server_waits_in_a_queue() -> None:
+def test_without_rights_a_page_still_says_that_the_server_waits_in_a_queue():
     launch = Launch()
     launch.look(WAITING)
     launch.look(WAITING, after=2)

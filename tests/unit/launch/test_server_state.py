@@ -1,8 +1,7 @@
 """A spawner knows how its last server ended, and so does the hub's database."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import AsyncMock, MagicMock, Mock
 
 import pytest
 from kubespawner import KubeSpawner
@@ -10,8 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import event
 from sqlalchemy.orm import object_session
 
-from gpuspawner import GPUSpawner
-from gpuspawner.cluster.health import Forbidden, Reading
+from gpuspawner.cluster.health import Forbidden, Live, Reading
 from gpuspawner.launch.server_state import last_of, place_of, without_place
 from gpuspawner.reservations import granted
 from gpuspawner.reservations.granted import Granted
@@ -24,14 +22,25 @@ from tests.unit.makers.policy_pods import server_pod
 from tests.unit.makers.restarts import NODE, begin, kind, pod, restarting, set_pod, stop, stopped
 
 EVICTED = Ending(Kind.EVICTED, datetime(2026, 11, 21, 20, 30, tzinfo=UTC))
+PLACE = KeptPlace(1.0, Wish.ANYWAY)
+
+
+def state_of(spawner):
+    return spawner.gpuspawner_gates.server_state
 
 
 @pytest.fixture
-def up(after_restart) -> GPUSpawner:
+def up(restart):
     """A spawner whose server is up."""
-    spawner = after_restart(runs=True)
-    spawner.gpuspawner_gates.server_state.answers()
+    spawner = restart(runs=True)
+    state_of(spawner).answers()
     return spawner
+
+
+@pytest.fixture
+def is_gone(monkeypatch):
+    """Let each server's pod be gone as soon as the hub stops it."""
+    monkeypatch.setattr(KubeSpawner, "stop", AsyncMock())
 
 
 @pytest.mark.parametrize(
@@ -47,172 +56,158 @@ def up(after_restart) -> GPUSpawner:
         ),
     ],
 )
-def test_the_hub_stores_how_a_server_ended_that_was_up(up, farewell, polled, expected) -> None:
+def test_the_hub_stores_how_a_server_ended_that_was_up(up, farewell, polled, expected):
     if farewell:
-        up.gpuspawner_gates.server_state.farewell(pod(farewell))
+        state_of(up).farewell(pod(farewell))
 
-    assert [up.gpuspawner_gates.server_state.polled(1, it) for it in polled] == [1] * len(polled)
+    assert [state_of(up).polled(1, it) for it in polled] == [1] * len(polled)
     assert stopped(up) is expected
 
 
-def test_an_ending_is_stored_before_the_hub_stores_that_the_server_has_stopped(
-    after_restart, up
-) -> None:
+def test_an_ending_is_stored_before_the_hub_stores_that_the_server_has_stopped(restart, up):
     """The hub may end in between, and the pod is gone then."""
-    up.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
+    state_of(up).polled(1, pod("EvictionByEvictionAPI"))
     assert kind(up) is Kind.EVICTED
 
-    again = after_restart(runs=True)
-    again.gpuspawner_gates.server_state.polled(1, None)
+    again = restart(runs=True)
+    state_of(again).polled(1, None)
     assert stopped(again) is Kind.EVICTED
 
 
-async def test_a_stop_by_somebody_else_is_stored_unless_the_server_has_ended_already(
-    after_restart, up, monkeypatch
-) -> None:
-    async def gone(*_: object) -> None: ...
-
-    monkeypatch.setattr(KubeSpawner, "stop", gone)
-    up.gpuspawner_gates.server_state.stopped_by_another()
-    assert up.gpuspawner_gates.server_state.why == "stopped"
+@pytest.mark.usefixtures("is_gone")
+async def test_a_stop_by_somebody_else_is_stored(up):
+    state_of(up).stopped_by_another()
+    assert state_of(up).why == "stopped"
     await up.stop()
+
     assert kind(up) is stopped(up) is Kind.STOPPED
 
-    again = after_restart(runs=True)
-    again.gpuspawner_gates.server_state.answers()
-    again.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
-    again.gpuspawner_gates.server_state.stopped_by_another()
-    assert stopped(again) is Kind.EVICTED
 
-
-async def test_a_cut_start_that_never_comes_up_is_stored_so_before_the_hub_has_stopped_it(
-    after_restart, monkeypatch
-) -> None:
-    async def gone(*_: object) -> None: ...
-
-    monkeypatch.setattr(KubeSpawner, "stop", gone)
-    await after_restart(runs=True).gpuspawner_gates.server_state.send(Granted())
-    restarted = after_restart(runs=True)
-    assert restarted.gpuspawner_gates.server_state.polled(None, pod()) is None
-
-    await restarted.stop()
-
-    assert kind(restarted) is Kind.HUB_RESTARTED
-
-
-def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up) -> None:
-    set_pod(up, pod("EvictionByEvictionAPI"))
-
-    up.gpuspawner_gates.server_state.polled(1, pod())
+def test_a_stop_by_somebody_else_is_not_stored_of_a_server_that_has_ended_already(up):
+    state_of(up).polled(1, pod("EvictionByEvictionAPI"))
+    state_of(up).stopped_by_another()
 
     assert stopped(up) is Kind.EVICTED
 
 
-async def test_a_locked_database_keeps_no_server_from_stopping_and_has_its_ending_afterwards(
+@pytest.mark.usefixtures("is_gone")
+async def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(restart):
+    await state_of(restart(runs=True)).send(Granted())
+    restarted = restart(runs=True)
+    assert state_of(restarted).polled(None, pod()) is None
+
+    await restarted.stop()
+
+    assert kind(restarted) is Kind.HUB_RESTARTED  # before the hub has stored that it has stopped
+
+
+def test_a_pod_that_has_ended_meanwhile_and_stays_tells_why(up):
+    set_pod(up, pod("EvictionByEvictionAPI"))
+
+    state_of(up).polled(1, pod())
+
+    assert stopped(up) is Kind.EVICTED
+
+
+async def test_a_locked_database_keeps_no_server_up_and_has_its_ending_afterwards(
     hub_with, tmp_path, caplog
-) -> None:
+):
     database = FileDatabase(tmp_path)
     up = restarting(hub_with(NODE), database)(runs=True)
-    up.gpuspawner_gates.server_state.answers()
+    state_of(up).answers()
 
     with database.locked():
-        assert up.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI")) == 1
-        up.gpuspawner_gates.server_state.store()
+        assert state_of(up).polled(1, pod("EvictionByEvictionAPI")) == 1
+        state_of(up).store()
 
     await until(lambda: kind(up) is Kind.EVICTED)
     assert caplog.text.count("database is locked") == 1
 
 
-def test_a_bug_of_ours_leaves_the_hub_with_kubespawner_s_own_status(
-    up, monkeypatch, caplog
-) -> None:
-    def fails(*_: object) -> None:
-        raise KeyError("a bug")
+def test_a_bug_of_ours_leaves_kubespawner_s_own_status(up, monkeypatch, caplog):
+    for broken in ("launch.server_state.read_pod", "troubles.ending.ending_of"):
+        monkeypatch.setattr(f"gpuspawner.{broken}", Mock(side_effect=KeyError("a bug")))
 
-    monkeypatch.setattr("gpuspawner.launch.server_state.read_pod", fails)
-    monkeypatch.setattr("gpuspawner.troubles.ending.ending_of", fails)
-
-    assert up.gpuspawner_gates.server_state.polled(None, pod()) is None
-    assert up.gpuspawner_gates.server_state.polled(1, pod()) == 1
-    up.gpuspawner_gates.server_state.farewell(pod("EvictionByEvictionAPI"))
+    assert state_of(up).polled(None, pod()) is None
+    assert state_of(up).polled(1, pod()) == 1
+    state_of(up).farewell(pod("EvictionByEvictionAPI"))
     assert "Can't note how a pod ended" in caplog.text
 
 
-def test_the_farewell_of_an_older_pod_is_not_that_of_the_server(up) -> None:
-    up.gpuspawner_gates.server_state.farewell(pod("PreemptionByScheduler"))
-    up.gpuspawner_gates.server_state.answers()
+def test_the_farewell_of_an_older_pod_is_not_that_of_the_server(up):
+    state_of(up).farewell(pod("PreemptionByScheduler"))
+    state_of(up).answers()
 
-    up.gpuspawner_gates.server_state.polled(1, None)
+    state_of(up).polled(1, None)
 
     assert stopped(up) is Kind.DELETED
 
 
-def test_a_server_that_the_hub_stops_has_no_ending(up) -> None:
-    assert up.gpuspawner_gates.server_state.polled(None, pod()) is None
+def test_a_server_that_the_hub_stops_has_no_ending(up):
+    assert state_of(up).polled(None, pod()) is None
     stop(up)
-    assert up.gpuspawner_gates.server_state.polled(1, None) == 1
+    assert state_of(up).polled(1, None) == 1
 
     assert kind(up) is None
     assert "gpuspawner" not in up.get_state()
 
 
-async def test_a_start_that_fails_is_no_ending(after_restart) -> None:
-    spawner = after_restart()
-    await spawner.gpuspawner_gates.server_state.send(Granted())
+async def test_a_start_that_fails_is_no_ending(restart):
+    spawner = restart()
+    await state_of(spawner).send(Granted())
 
-    assert spawner.gpuspawner_gates.server_state.polled(1, None) == 1
+    assert state_of(spawner).polled(1, None) == 1
 
     assert stopped(spawner) is None
     assert "gpuspawner" not in spawner.get_state()
 
 
-def test_without_a_connection_nobody_knows_that_a_server_has_ended(up) -> None:
+def test_without_a_connection_nobody_knows_that_a_server_has_ended(up):
     up.api = None
 
-    assert up.gpuspawner_gates.server_state.polled(1, None) == 1
+    assert state_of(up).polled(1, None) == 1
 
     assert stopped(up) is None
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(5, None), (60, 1)])
-def test_a_pod_that_should_be_gone_is_no_server(up, seconds, status) -> None:
+def test_a_pod_that_should_be_gone_is_no_server(up, seconds, status):
     ended = datetime.now(UTC) - timedelta(seconds=seconds)
     deleted = pod("EvictionByEvictionAPI", deletionTimestamp=ended.isoformat())
 
-    assert up.gpuspawner_gates.server_state.polled(None, deleted) == status
+    assert state_of(up).polled(None, deleted) == status
 
     assert stopped(up) is (Kind.EVICTED if status else None)
 
 
-@pytest.mark.parametrize(("node", "expected"), [("gpu-0", Kind.TAINTED), ("gone", Kind.NODE_LOST)])
-def test_a_node_that_is_lost_is_told_from_one_that_is_drained(up, node, expected) -> None:
+@pytest.mark.parametrize(
+    ("node", "seen", "expected"),
+    [
+        ("gpu-0", Live(0.5), Kind.TAINTED),
+        ("gone", Live(0.5), Kind.NODE_LOST),
+        ("gone", Reading(1.0), Kind.TAINTED),
+        ("gone", Forbidden(("nodes",), "no"), Kind.TAINTED),
+    ],
+    ids=["drained", "lost", "before the hub sees nodes", "without the right to see nodes"],
+)
+def test_a_node_that_is_lost_is_told_from_one_that_is_drained(up, node, seen, expected):
     drained = pod("DeletionByTaintManager")
     drained["spec"]["nodeName"] = node
+    up.hub.view.now = seen
 
-    up.gpuspawner_gates.server_state.polled(1, drained)
+    state_of(up).polled(1, drained)
 
     assert stopped(up) is expected
 
 
-@pytest.mark.parametrize("seen", [Reading(1.0), Forbidden(("nodes",), "no")])
-def test_a_hub_that_sees_no_nodes_says_of_none_that_it_is_lost(up, seen) -> None:
-    drained = pod("DeletionByTaintManager")
-    drained["spec"]["nodeName"] = "gone"
-    up.hub.view.now = seen
-
-    up.gpuspawner_gates.server_state.polled(1, drained)
-
-    assert stopped(up) is Kind.TAINTED
-
-
-def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(after_restart, up) -> None:
-    up.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
+def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(restart, up):
+    state_of(up).polled(1, pod("EvictionByEvictionAPI"))
     stop(up)
-    spawner = after_restart()
+    spawner = restart()
 
     stop(spawner)  # a start that the hub has refused
     assert kind(spawner) is Kind.EVICTED
-    spawner.gpuspawner_gates.server_state.forget()
+    state_of(spawner).forget()
 
     assert stopped(spawner) is None
 
@@ -220,16 +215,16 @@ def test_an_ending_is_kept_over_a_restart_and_until_a_start_is_allowed(after_res
 @pytest.mark.parametrize(
     "ours", [None, 3, [], {"ending": 3}, {"ending": {"kind": "?"}, "began": 3}, {"began": None}]
 )
-def test_a_state_that_nobody_can_read_tells_nothing(after_restart, ours) -> None:
-    spawner = after_restart(runs=True)
+def test_a_state_that_nobody_can_read_tells_nothing(restart, ours):
+    spawner = restart(runs=True)
     spawner.load_state({"pod_name": "jupyter-alice", "gpuspawner": ours})
 
     assert stopped(spawner) is None
     assert last_of(ours) is None
 
 
-def test_an_ending_is_stored_beside_what_kubespawner_stores(after_restart) -> None:
-    spawner = after_restart()
+def test_an_ending_is_stored_beside_what_kubespawner_stores(restart):
+    spawner = restart()
     spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}, "pod_name": "other"})
 
     state = spawner.get_state()
@@ -241,112 +236,98 @@ def test_an_ending_is_stored_beside_what_kubespawner_stores(after_restart) -> No
 @pytest.mark.parametrize(
     "row", [None, MagicMock(server=None, state={})], ids=["none", "a stand-in, as in tests"]
 )
-async def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with, row) -> None:
+async def test_a_spawner_without_a_row_loads_and_sends_all_the_same(hub_with, row):
     spawner = hub_with(NODE).spawner()
     spawner.orm_spawner = row
 
     spawner.load_state({"gpuspawner": {"ending": written(EVICTED)}})
-    await spawner.gpuspawner_gates.server_state.send(Granted())
+    await state_of(spawner).send(Granted())
 
     assert last_of(spawner.get_state()) == EVICTED
 
 
-@pytest.mark.parametrize("queue", [False, True])
-def test_a_stored_place_is_awaited_only_if_there_is_a_line(after_restart, queue) -> None:
-    spawner = after_restart(runs=True, queue=queue)
-    line = spawner.hub.runtime(spawner).line
+def test_a_stored_place_is_awaited_if_there_is_a_line(restart):
+    spawner = restart(runs=True, queue=True)
 
-    spawner.load_state({"gpuspawner": {"place": KeptPlace(1.0, Wish.ANYWAY).written()}})
+    spawner.load_state({"gpuspawner": {"place": PLACE.written()}})
 
-    assert (line is not None and line.kept.are_awaited) is queue
+    assert spawner.hub.runtime(spawner).line.kept.are_awaited
 
 
 POLICIES = {"p": {"gpus_per_user": 1}}
 
 
-def noted(spawner: GPUSpawner) -> Granted:
+def noted(spawner):
     """What the hub has stored by which the server's pod is known."""
-    row: Any = spawner.orm_spawner
-    return granted.stored(row.state.get("gpuspawner"))
+    return granted.stored(spawner.orm_spawner.state.get("gpuspawner"))
 
 
-async def test_what_a_server_was_granted_and_its_pod_s_uid_are_stored_until_its_next_start(
-    after_restart,
-) -> None:
-    first = after_restart(runs=True, policies=POLICIES)
-    given = Granted("t4", ("p",), ("course",))
-    await first.gpuspawner_gates.server_state.send(given)
+async def test_a_server_s_grant_and_its_pod_s_uid_are_stored_until_its_next_start(restart):
+    first, given = restart(runs=True, policies=POLICIES), Granted("t4", ("p",), ("course",))
+    await state_of(first).send(given)
     assert noted(first) == given
 
     set_pod(first, pod())
-    first.gpuspawner_gates.server_state.answers()
+    state_of(first).answers()
     stop(first)
-    stopped_again = after_restart()
+    stopped_again = restart()
     stop(stopped_again)
     assert noted(stopped_again) == replace(given, pod="1")
 
     await begin(stopped_again)
     assert noted(stopped_again) == replace(given, pod="1")  # it may still be there
-    await stopped_again.gpuspawner_gates.server_state.send(given)
+    await state_of(stopped_again).send(given)
     assert noted(stopped_again) == given
 
 
 @pytest.mark.parametrize("is_up", [True, False])
-async def test_a_server_that_is_up_counts_whatever_is_stored_of_it(after_restart, is_up) -> None:
+async def test_a_server_that_is_up_counts_whatever_is_stored_of_it(restart, is_up):
     """KubeSpawner without gpuspawner stores a state only once the server is up."""
-    spawner = after_restart(runs=True, begun=False, policies=POLICIES)
+    spawner = restart(runs=True, begun=False, policies=POLICIES)
     running = spawner.hub.runtime(spawner)
     where = {"name": spawner.pod_name, "namespace": spawner.namespace, "uid": "1"}
     running.accounts.ledger.put(server_pod(metadata=where))
     if is_up:
-        spawner.gpuspawner_gates.server_state.answers()
+        state_of(spawner).answers()
 
-    spawner.gpuspawner_gates.server_state.polled(None, pod())
+    state_of(spawner).polled(None, pod())
 
     assert bool(running.accounts.usage.of_owner({spawner.user.id})) == is_up
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-async def test_no_pod_that_has_ended_is_kept_to_count_for_its_owner(after_restart, phase) -> None:
+async def test_no_pod_that_has_ended_is_kept_to_count_for_its_owner(restart, phase):
     """KubeSpawner shows it until the hub has deleted it; the watch that counts doesn't."""
-    spawner = after_restart(runs=True, policies=POLICIES)
-    spawner.gpuspawner_gates.server_state.answers()
+    spawner = restart(runs=True, policies=POLICIES)
+    state_of(spawner).answers()
 
-    ended = {**pod(), "status": {"phase": phase}}
-    spawner.gpuspawner_gates.server_state.polled(1, ended)
+    state_of(spawner).polled(1, {**pod(), "status": {"phase": phase}})
 
     assert not spawner.hub.runtime(spawner).accounts.ledger.claims.pods
 
 
-def test_a_server_whose_state_an_administrator_s_class_cannot_tell_is_polled(
-    up, monkeypatch, caplog
-) -> None:
-    def fails() -> None:
-        raise ValueError("no state")
+def test_a_server_whose_class_can_t_tell_its_state_is_polled(up, monkeypatch, caplog):
+    monkeypatch.setattr(up, "get_state", Mock(side_effect=ValueError("no state")))
 
-    monkeypatch.setattr(up, "get_state", fails)
-
-    assert up.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI")) == 1
+    assert state_of(up).polled(1, pod("EvictionByEvictionAPI")) == 1
     assert "no state" in caplog.text
 
 
-async def test_a_pod_is_known_that_is_left_when_the_stop_of_a_failed_start_fails_too(
-    after_restart,
-) -> None:
-    spawner = after_restart(runs=True, policies=POLICIES)
-    await spawner.gpuspawner_gates.server_state.send(Granted())
-    spawner.gpuspawner_gates.server_state.polled(None, pod())  # the hub looks before it stops it
+async def test_a_pod_is_known_that_a_failed_stop_of_a_failed_start_leaves(restart):
+    spawner = restart(runs=True, policies=POLICIES)
+    await state_of(spawner).send(Granted())
+    state_of(spawner).polled(None, pod())  # the hub looks before it stops it
     stop(spawner)
 
     assert noted(spawner) == Granted(pod="1")
 
 
 @pytest.mark.parametrize("state", [None, {"pod_name": "p"}, {"gpuspawner": 3}])
-def test_a_state_without_a_place_stays_without_one(state) -> None:
+def test_a_state_without_a_place_stays_without_one(state):
     assert place_of(without_place(state)) is None
 
 
-def test_who_has_no_place_any_more_keeps_the_rest_of_the_state() -> None:
+def test_who_has_no_place_any_more_keeps_the_rest_of_the_state():
     ours = {"place": KeptPlace(1.0, Wish.HERE).written(), "ending": written(EVICTED)}
 
     left = without_place({"pod_name": "p", "gpuspawner": ours})
@@ -354,220 +335,190 @@ def test_who_has_no_place_any_more_keeps_the_rest_of_the_state() -> None:
     assert left == {"pod_name": "p", "gpuspawner": {"ending": written(EVICTED)}}
 
 
-async def test_a_start_whose_pod_was_sent_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
-    await after_restart(runs=True).gpuspawner_gates.server_state.send(Granted())
-    restarted = after_restart(runs=True)
-
-    assert restarted.gpuspawner_gates.server_state.polled(1, None) == 1
-
-    assert stopped(restarted) is Kind.HUB_RESTARTED
-
-
-async def test_a_start_that_has_begun_is_cut_by_a_restart_of_the_hub(after_restart) -> None:
-    spawner = after_restart(runs=True)
+async def test_a_start_that_has_begun_is_cut_by_a_restart_of_the_hub(restart):
+    spawner = restart(runs=True)
     await begin(spawner)
 
-    assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
+    assert stopped(restart(runs=True)) is Kind.HUB_RESTARTED
 
 
 @pytest.mark.parametrize("before", [{}, {"began": "2026-11-21T20:30:00+00:00"}])
-def test_a_start_that_has_not_begun_is_cut_too_and_nobody_has_deleted_its_pod(
-    after_restart, before
-) -> None:
+def test_a_start_that_has_not_begun_is_cut_too_and_nobody_has_deleted_its_pod(restart, before):
     """The hub has stored that there is a server; what else it has stored is of an earlier one."""
-    after_restart().orm_spawner.state = {"pod_name": "p", "gpuspawner": before}
-    restarted = after_restart(runs=True, begun=False)
+    restart().orm_spawner.state = {"pod_name": "p", "gpuspawner": before}
+    restarted = restart(runs=True, begun=False)
 
-    assert restarted.gpuspawner_gates.server_state.polled(1, None) == 1
+    assert state_of(restarted).polled(1, None) == 1
 
     assert stopped(restarted) is Kind.HUB_RESTARTED
     ending = last_of(restarted.orm_spawner.state)
-    assert ending is not None
     assert ending.moment > datetime.now(UTC) - timedelta(minutes=1)
 
 
-async def test_a_form_begins_no_start(after_restart) -> None:
-    spawner = after_restart(runs=False)
+async def test_a_form_begins_no_start(restart):
+    spawner = restart()
 
     await spawner.run_auth_state_hook(None)
 
     assert "gpuspawner" not in spawner.get_state()
 
 
-async def test_a_start_that_was_noted_when_it_began_writes_nothing_to_send_its_pod(
-    after_restart,
-) -> None:
-    spawner, written = after_restart(runs=True), []
+async def test_to_send_a_pod_nothing_is_written_that_was_noted_before(restart):
+    spawner, flush = restart(runs=True), Mock()
     session = object_session(spawner.orm_spawner)
     await begin(spawner)
     session.commit()
-    event.listen(session, "after_flush", lambda *_: written.append(True))
+    event.listen(session, "after_flush", flush)
 
-    await spawner.gpuspawner_gates.server_state.send(Granted())
+    await state_of(spawner).send(Granted())
 
-    assert not written
+    assert not flush.called
 
 
-async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(after_restart) -> None:
-    spawner = after_restart(runs=True)
-    row: Any = spawner.orm_spawner
-    row.state = {"pod_name": "jupyter-alice-of-6"}  # KubeSpawner 6 wrote no version
+async def test_a_start_that_begins_leaves_what_kubespawner_has_stored(restart):
+    spawner = restart(runs=True)
+    spawner.orm_spawner.state = {"pod_name": "of-6"}  # KubeSpawner 6 wrote no version
     await begin(spawner)
 
-    assert row.state.keys() == {"pod_name", "gpuspawner"}
-    assert row.state["pod_name"] == "jupyter-alice-of-6"
+    assert spawner.orm_spawner.state.keys() == {"pod_name", "gpuspawner"}
+    assert spawner.orm_spawner.state["pod_name"] == "of-6"
 
 
 class Project(KubeSpawner):
     """Knows its own part of the state only once it has started, or from an earlier start."""
 
-    async def start(self) -> Any:
+    async def start(self):
         self.project = "physics"
         return await super().start()
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self):
         return {**super().get_state(), "project": self.project}
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state):
         super().load_state(state)
         if state:
             self.project = state["project"]
 
 
 async def test_a_start_begins_and_is_refused_though_a_class_can_tell_no_state_before_it(
-    after_restart, caplog
-) -> None:
-    spawner: Any = after_restart(of=in_front_of(Project))
+    restart, caplog
+):
+    spawner = restart(of=in_front_of(Project))
 
     await begin(spawner)
     assert spawner.orm_spawner.state.keys() == {"gpuspawner"}
     assert "no attribute 'project'" in caplog.text
 
     stop(spawner)  # a stop that fails would last for ever
-    assert not hasattr(after_restart(of=in_front_of(Project)), "project")
+    assert not hasattr(restart(of=in_front_of(Project)), "project")
 
 
-async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(after_restart) -> None:
-    spawner = after_restart(runs=True)
-    row: Any = spawner.orm_spawner
+async def test_where_a_pod_is_sent_is_stored_if_a_hook_has_changed_it(restart):
+    spawner = restart(runs=True)
     await begin(spawner)
     spawner.namespace = "of-a-hook"
 
-    await spawner.gpuspawner_gates.server_state.send(Granted())
+    await state_of(spawner).send(Granted())
 
-    assert row.state["namespace"] == "of-a-hook"
-    assert row.state["gpuspawner"].keys() == {"began"}
+    assert spawner.orm_spawner.state["namespace"] == "of-a-hook"
+    assert spawner.orm_spawner.state["gpuspawner"].keys() == {"began"}
 
 
-async def test_a_form_that_is_opened_while_a_server_starts_or_runs_begins_no_start(
-    after_restart,
-) -> None:
-    spawner = after_restart(runs=True)
-    row: Any = spawner.orm_spawner
-    spawner._start_pending, row.started = True, datetime(2026, 11, 25)  # noqa: DTZ001, as the hub
+async def test_a_form_that_is_opened_while_a_server_runs_begins_no_start(restart):
+    spawner = restart(runs=True)
+    spawner._start_pending = True
 
     await spawner.run_auth_state_hook(None)
 
     assert "gpuspawner" not in spawner.get_state()
 
 
-async def test_a_start_that_goes_on_in_line_after_a_restart_is_not_cut_by_another_one(
-    after_restart,
-) -> None:
-    first = after_restart(runs=True, queue=True)
-    first.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
-    resumed = after_restart(runs=True)
-    await begin(resumed)
-    assert stopped(after_restart(runs=True)) is None
+async def test_a_start_that_a_restart_leaves_in_line_is_not_cut_by_another_one(restart):
+    state_of(restart(runs=True, queue=True)).wait(PLACE)
+    await begin(restart(runs=True))
+
+    assert stopped(restart(runs=True)) is None
 
 
-async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(after_restart) -> None:
+async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(restart):
     """The first restart finds that it waits; the second one finds it stopped by the first."""
-    first = after_restart(runs=True, queue=True)
-    kept, place = first.hub.runtime(first).line.kept, KeptPlace(1.0, Wish.ANYWAY)
-    first.gpuspawner_gates.server_state.wait(place)
-    resumed = after_restart(runs=False)
-    kept.keep(first.gpuspawner_gates.server_state.server, place)  # from the hub's database
+    first = restart(runs=True, queue=True)
+    state_of(first).wait(PLACE)
+    resumed = restart(runs=False)
+    line = first.hub.runtime(first).line
+    line.kept.keep(state_of(first).server, PLACE)  # from the hub's database
 
     resumed.clear_state()
     await begin(resumed)
 
-    assert resumed.orm_spawner is not None
-    assert place_of(resumed.orm_spawner.state) == place
+    assert place_of(resumed.orm_spawner.state) == PLACE
 
 
-async def test_an_owner_who_starts_before_the_hub_has_read_the_places_keeps_theirs(
-    after_restart,
-) -> None:
-    first = after_restart(runs=True, queue=True)
-    kept, place = first.hub.runtime(first).line.kept, KeptPlace(1.0, Wish.ANYWAY)
-    first.gpuspawner_gates.server_state.wait(place)
-    owned: Any = after_restart(runs=False)
+async def test_an_owner_who_starts_before_the_hub_has_read_the_places_keeps_theirs(restart):
+    first = restart(runs=True, queue=True)
+    state_of(first).wait(PLACE)
+    owned = restart(runs=False)
 
     owned.clear_state()
     await begin(owned)
 
-    assert kept.find(owned.gpuspawner_gates.server_state.server) == place
-    assert place_of(owned.orm_spawner.state) == place
+    assert first.hub.runtime(first).line.kept.find(state_of(owned).server) == PLACE
+    assert place_of(owned.orm_spawner.state) == PLACE
 
 
-async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(after_restart) -> None:
-    spawner = after_restart(runs=True, queue=True)
-    place = KeptPlace(1.0, Wish.ANYWAY)
+async def test_a_start_that_waits_in_line_is_not_cut_until_it_sends_its_pod(restart):
+    spawner = restart(runs=True, queue=True)
     await begin(spawner)
-    spawner.gpuspawner_gates.server_state.wait(place)
-    assert stopped(after_restart(runs=True)) is None
+    state_of(spawner).wait(PLACE)
+    assert stopped(restart(runs=True)) is None
 
-    spawner.gpuspawner_gates.server_state.begin()
-    spawner.gpuspawner_gates.server_state.wait(place)
-    await spawner.gpuspawner_gates.server_state.send(Granted())
-    assert stopped(after_restart(runs=True)) is Kind.HUB_RESTARTED
+    state_of(spawner).begin()
+    state_of(spawner).wait(PLACE)
+    await state_of(spawner).send(Granted())
+    assert stopped(restart(runs=True)) is Kind.HUB_RESTARTED
 
 
-def test_a_start_that_waits_is_cut_by_a_restart_that_ends_the_line(after_restart) -> None:
-    first = after_restart(runs=True)
-    first.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
-    restarted = after_restart(runs=True)
+def test_a_start_that_waits_is_cut_by_a_restart_that_ends_the_line(restart):
+    state_of(restart(runs=True)).wait(PLACE)
+    restarted = restart(runs=True)
     assert restarted.hub.runtime(restarted).line is None
 
-    assert restarted.gpuspawner_gates.server_state.polled(1, None) == 1
+    assert state_of(restarted).polled(1, None) == 1
 
     assert stopped(restarted) is Kind.HUB_RESTARTED
 
 
-async def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(after_restart) -> None:
-    await after_restart(runs=True).gpuspawner_gates.server_state.send(Granted())
-    restarted = after_restart(runs=True)
-    restarted.gpuspawner_gates.server_state.answers()
+async def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(restart):
+    await state_of(restart(runs=True)).send(Granted())
+    restarted = restart(runs=True)
+    state_of(restarted).answers()
     assert kind(restarted) is None
 
-    again = after_restart(runs=True)
-    again.gpuspawner_gates.server_state.polled(1, pod("EvictionByEvictionAPI"))
+    again = restart(runs=True)
+    state_of(again).polled(1, pod("EvictionByEvictionAPI"))
 
     assert stopped(again) is Kind.EVICTED
 
 
-def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up(
-    after_restart,
-) -> None:
+def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up(restart):
     """Its place was stored until it was up, and the hub ended in between."""
-    first = after_restart(runs=True, queue=True)
+    first = restart(runs=True, queue=True)
     kept = first.hub.runtime(first).line.kept
-    first.gpuspawner_gates.server_state.wait(KeptPlace(1.0, Wish.ANYWAY))
-    restarted = after_restart(runs=True)
+    state_of(first).wait(PLACE)
+    restarted = restart(runs=True)
     assert kept.are_awaited
 
-    restarted.gpuspawner_gates.server_state.answers()
+    state_of(restarted).answers()
 
     assert not kept.are_awaited
-    after_restart(runs=True)
+    restart(runs=True)
     assert not kept.are_awaited  # nor does the next hub find a place
 
 
-async def test_a_start_that_ended_before_the_restart_is_not_cut(after_restart) -> None:
-    spawner = after_restart(runs=True)
-    await spawner.gpuspawner_gates.server_state.send(Granted())
+async def test_a_start_that_ended_before_the_restart_is_not_cut(restart):
+    spawner = restart(runs=True)
+    await state_of(spawner).send(Granted())
 
-    stop(after_restart(runs=False))
+    stop(restart(runs=False))
 
     assert kind(spawner) is None

@@ -3,10 +3,7 @@
 Never change a text below: it's what the hubs of people have in their databases.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pytest
@@ -28,12 +25,11 @@ BY_0_1 = """{"pod_name": "jupyter-ann", "namespace": "jhub", "gpuspawner": {
 }}"""  # fmt: skip
 
 
-def by_0_1() -> dict[str, Any]:
-    state: dict[str, Any] = msgspec.json.decode(BY_0_1)
-    return state
+def by_0_1():
+    return msgspec.json.decode(BY_0_1)
 
 
-def by_a_later_version() -> dict[str, Any]:
+def by_a_later_version():
     """The same with keys that this version doesn't know, everywhere."""
     state = by_0_1()
     ours = state["gpuspawner"]
@@ -45,7 +41,7 @@ def by_a_later_version() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("state", [by_0_1(), by_a_later_version()], ids=["earlier", "later"])
-def test_all_that_0_1_stores_is_read(state: dict[str, Any]) -> None:
+def test_all_that_0_1_stores_is_read(state):
     at = datetime(2026, 11, 27, 4, 0, tzinfo=UTC)
 
     assert server_state.last_of(state) == Ending(
@@ -55,7 +51,7 @@ def test_all_that_0_1_stores_is_read(state: dict[str, Any]) -> None:
     assert granted.stored(state["gpuspawner"]) == Granted("a100", ("course",), ("ml",), 3600, "u1")
 
 
-def test_what_a_later_version_stores_otherwise_is_nothing_to_this_one() -> None:
+def test_what_a_later_version_stores_otherwise_is_nothing_to_this_one():
     """A hub that goes back starts all the same."""
     state = by_0_1()
     state["gpuspawner"] |= {"ending": {"kind": "of-later"}, "place": ["later"], "granted": "[2]"}
@@ -65,7 +61,7 @@ def test_what_a_later_version_stores_otherwise_is_nothing_to_this_one() -> None:
     assert granted.stored(state["gpuspawner"]) == Granted()
 
 
-def test_0_1_reads_what_this_version_stores() -> None:
+def test_0_1_reads_what_this_version_stores():
     ours = by_0_1()["gpuspawner"]
     last, place = server_state.last_of(by_0_1()), server_state.place_of(by_0_1())
     assert last

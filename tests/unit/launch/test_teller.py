@@ -28,7 +28,7 @@ COMES = Wait(Grant(), CanScaleUp(0, 2, 8.0))
 MAY_COME = Wait(Grant(), MayScaleUp(Source.DECLARED))
 
 
-def learned(stage: Stage, seconds: float, following: Stage) -> UsualSteps:
+def learned(stage, seconds, following):
     """What a hub knows after one start."""
     began = datetime(2026, 11, 23, tzinfo=UTC)
     ended = began + timedelta(seconds=seconds)
@@ -37,7 +37,7 @@ def learned(stage: Stage, seconds: float, following: Stage) -> UsualSteps:
     return usual
 
 
-def test_each_stage_is_told_once() -> None:
+def test_each_stage_is_told_once():
     launch = Launch()
     for stages in (
         [LOOKING],
@@ -61,7 +61,7 @@ def test_each_stage_is_told_once() -> None:
     ]
 
 
-def test_what_kubernetes_says_comes_with_the_next_message_and_only_once() -> None:
+def test_what_kubernetes_says_comes_with_the_next_message_and_only_once():
     launch = Launch()
     launch.see(LOOKING, texts=["one", "one"])
     launch.see(LOOKING, texts=["two"])
@@ -74,7 +74,7 @@ def test_what_kubernetes_says_comes_with_the_next_message_and_only_once() -> Non
     assert "<details" not in third
 
 
-def test_a_long_wait_is_told_again_at_its_marks_with_its_usual_time() -> None:
+def test_a_long_wait_is_told_again_at_its_marks_with_its_usual_time():
     launch = Launch(usual=learned(PULLING, 400, STARTING))
     for _second in range(301):
         launch.see(FOUND, PULLING, after=1)
@@ -88,27 +88,7 @@ def test_a_long_wait_is_told_again_at_its_marks_with_its_usual_time() -> None:
     ]
 
 
-def test_each_stage_has_marks_of_its_own() -> None:
-    launch = Launch()
-    launch.see(FOUND, PULLING)
-    launch.see(FOUND, PULLING, after=40)
-    launch.see(FOUND, PULLED, STARTING, after=5)
-    launch.see(FOUND, PULLED, STARTING, after=29)
-    assert launch.page.texts[-1] == "Starting your server."
-    launch.see(FOUND, PULLED, STARTING, after=1)
-    assert launch.page.texts[-1] == "Starting your server. 30 seconds so far."
-
-
-def test_a_hub_that_was_busy_tells_the_last_mark_only() -> None:
-    launch = Launch()
-    launch.see(FOUND)
-    launch.see(FOUND, after=130)
-    assert launch.page.texts[1:] == [
-        "The machine is getting ready for your server. 2 minutes so far."
-    ]
-
-
-def test_a_hitch_is_told_once_and_again_at_the_marks_for_as_long_as_it_lasts() -> None:
+def test_a_hitch_is_told_once_and_again_at_the_marks_for_as_long_as_it_lasts():
     launch = Launch()
     launch.see(FOUND, PULLING)
     for after in (1, 1, 1, 30):
@@ -133,13 +113,13 @@ def test_a_hitch_is_told_once_and_again_at_the_marks_for_as_long_as_it_lasts() -
         Trouble(Kind.IMAGE_MISSING, is_final=True),
     ],
 )
-def test_what_is_over_or_told_otherwise_is_no_hitch(trouble: Trouble) -> None:
+def test_what_is_over_or_told_otherwise_is_no_hitch(trouble):
     launch = Launch()
     launch.see(LOOKING, troubles=[trouble])
     assert launch.page.texts == ["Looking for a machine for your server."]
 
 
-def test_a_hitch_whose_cause_is_vague_waits_for_a_better_one() -> None:
+def test_a_hitch_whose_cause_is_vague_waits_for_a_better_one():
     launch, vague = Launch(), Trouble(Kind.VOLUME_WAITS, texts=("timed out",))
     launch.see(FOUND, troubles=[vague])
     launch.see(FOUND, after=4.9, troubles=[vague])
@@ -150,7 +130,7 @@ def test_a_hitch_whose_cause_is_vague_waits_for_a_better_one() -> None:
     ]
 
 
-def test_a_vague_hitch_says_nothing_beside_a_clear_one() -> None:
+def test_a_vague_hitch_says_nothing_beside_a_clear_one():
     launch, vague = Launch(), Trouble(Kind.PULL_BACK_OFF, texts=("Back-off",))
     for _second in range(10):
         launch.see(FOUND, PULLING, after=1, troubles=[vague, UNREACHABLE])
@@ -158,7 +138,7 @@ def test_a_vague_hitch_says_nothing_beside_a_clear_one() -> None:
 
 
 @pytest.mark.parametrize("decision", [COMES, MAY_COME])
-def test_who_waits_for_a_node_is_not_told_that_one_is_looked_for(decision: Wait) -> None:
+def test_who_waits_for_a_node_is_not_told_that_one_is_looked_for(decision):
     launch = Launch(decision)
     launch.see(LOOKING)
     launch.see(LOOKING, COMING, after=20)
@@ -170,7 +150,7 @@ def test_who_waits_for_a_node_is_not_told_that_one_is_looked_for(decision: Wait)
     ]
 
 
-def test_a_node_that_takes_long_is_told_again_even_if_its_autoscaler_says_nothing() -> None:
+def test_a_node_that_takes_long_is_told_again_even_if_its_autoscaler_says_nothing():
     launch = Launch(COMES)
     launch.see(LOOKING)
     launch.see(LOOKING, after=120)
@@ -187,14 +167,14 @@ def test_a_node_that_takes_long_is_told_again_even_if_its_autoscaler_says_nothin
     ]
 
 
-def test_nobody_is_told_that_a_node_comes_which_only_may_come() -> None:
+def test_nobody_is_told_that_a_node_comes_which_only_may_come():
     launch = Launch(MAY_COME)
     launch.see(LOOKING)
     launch.see(LOOKING, after=50)
     assert launch.page.texts == []
 
 
-def test_the_usual_times_are_learned_from_a_start_that_runs() -> None:
+def test_the_usual_times_are_learned_from_a_start_that_runs():
     usual = UsualSteps()
     launch = Launch(usual=usual)
     launch.see(FOUND, PULLED)
@@ -203,7 +183,7 @@ def test_the_usual_times_are_learned_from_a_start_that_runs() -> None:
     assert usual.seconds(PULLING) == 400
 
 
-def test_the_bar_moves_while_nothing_is_told() -> None:
+def test_the_bar_moves_while_nothing_is_told():
     launch = Launch()
     for _second in range(5):
         launch.see(FOUND, PULLING, after=1)
