@@ -169,7 +169,7 @@ class Instead:
     def __init__(self, offers: Offers) -> None:
         self.offers = offers
 
-    def variant(self, request: GPURequest) -> tuple[Grant, Plain] | None:
+    def variant(self, request: GPURequest) -> tuple[Grant, Plain]:
         model = self.offers.accelerators.get(request.accelerator or "")
         return Grant(model, request.gpus), pod("a", request.gpus)
 

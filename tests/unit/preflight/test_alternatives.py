@@ -1,13 +1,11 @@
 """Which variants are tried, and in which order; the preflight judges them."""
 
-from collections.abc import Callable
-
 import pytest
 
-from gpuspawner.offers.grant import Grant, decide
+from gpuspawner.offers.grant import decide
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.user_options import GPURequest
-from gpuspawner.preflight.alternatives import Variant, nearest
+from gpuspawner.preflight.alternatives import nearest
 from gpuspawner.preflight.decision import Alternative, Difference
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -36,22 +34,18 @@ OFFERS = Offers.parse(
 )
 
 
-def granted(request: GPURequest) -> Grant:
-    grant = decide(request, OFFERS)
-    assert grant is not None, request
-    return grant
+def granted(request, offers=OFFERS):
+    return decide(request, offers)
 
 
 ASKED = granted(GPURequest("a100", 4, "pytorch", "32Gi", 4))
 
 
-def search(
-    fits: Callable[[GPURequest], bool], grant: Grant = ASKED
-) -> tuple[list[GPURequest], list[tuple[GPURequest, tuple[Difference, ...]]]]:
+def search(fits, grant=ASKED):
     """Return all requests that were tried, and those that fit with their differences."""
-    seen: list[GPURequest] = []
+    seen = []
 
-    def fitting(variant: Variant) -> Alternative | None:
+    def fitting(variant):
         seen.append(variant.request)
         if not fits(variant.request):
             return None
@@ -62,7 +56,7 @@ def search(
     return seen, [(requests[a.grant], a.differences) for a in found]
 
 
-def test_if_nothing_fits_there_is_no_alternative() -> None:
+def test_if_nothing_fits_there_is_no_alternative():
     seen, found = search(lambda _: False)
 
     assert found == []
@@ -104,13 +98,13 @@ NEAREST = {
 
 
 @pytest.mark.parametrize(("fits", "nearest_one", "differences"), NEAREST.values(), ids=NEAREST)
-def test_the_nearest_alternative_is(fits, nearest_one, differences) -> None:
+def test_the_nearest_alternative_is(fits, nearest_one, differences):
     _, found = search(fits)
 
     assert found == [(nearest_one, differences)]
 
 
-def test_there_are_at_most_three_alternatives_of_different_kinds() -> None:
+def test_there_are_at_most_three_alternatives_of_different_kinds():
     _, found = search(lambda _: True)
 
     assert [differences for _, differences in found] == [
@@ -120,7 +114,7 @@ def test_there_are_at_most_three_alternatives_of_different_kinds() -> None:
     ]
 
 
-def test_a_server_without_a_gpu_is_offered_less_memory_or_cpu_and_no_gpu() -> None:
+def test_a_server_without_a_gpu_is_offered_less_memory_or_cpu_and_no_gpu():
     asked = granted(GPURequest(None, 0, "plain", "8Gi", 4))
 
     _, found = search(lambda _: True, asked)
@@ -128,69 +122,56 @@ def test_a_server_without_a_gpu_is_offered_less_memory_or_cpu_and_no_gpu() -> No
     assert found == [(GPURequest(None, 0, "plain", "8Gi", 2), (Difference.LESS_CPU,))]
 
 
-def test_a_refusal_never_costs_more_than_a_few_dozen_evaluations() -> None:
-    many = {
-        f"m{i}": {"display_name": f"M{i}", "node_selector": {"gpu": f"m{i}"}, "counts": [1, 2]}
-        for i in range(100)
-    }
-    offers = Offers.parse(accelerators=many)
-    grant = decide(GPURequest("m0", 2), offers)
-    assert isinstance(grant, Grant)
-    judged: list[Variant] = []
+def test_a_refusal_never_costs_more_than_a_few_dozen_evaluations():
+    offers = Offers.parse(
+        accelerators={
+            f"m{i}": {"node_selector": {"gpu": f"m{i}"}, "counts": [1, 2]} for i in range(100)
+        }
+    )
+    judged = []
 
-    assert nearest(grant, offers, judged.append) == ()
+    assert nearest(granted(GPURequest("m0", 2), offers), offers, judged.append) == ()
     assert len(judged) <= 32
 
 
-def among(
-    *fits: str, at_hand: str = "", memory: dict[str, list[str]] | None = None
-) -> list[str | None]:
+def among(*fits, at_hand="", memory=None):
     """Return the models that are offered instead of `full`, of eight, if these fit."""
-    models = ["full", *"abcdefg"]
+    models, sizes = ["full", *"abcdefg"], memory or {}
     offers = Offers.parse(
         accelerators={
-            key: {"node_selector": {"gpu": key}, "memory_choices": (memory or {}).get(key, ["8Gi"])}
+            key: {"node_selector": {"gpu": key}, "memory_choices": sizes.get(key, ["8Gi"])}
             for key in models
         }
     )
 
-    def fitting(variant: Variant) -> Alternative | None:
-        made = decide(variant.request, offers)
-        assert isinstance(made, Grant)
+    def fitting(variant):
         key = variant.request.accelerator
         if key not in fits:
             return None
+        made = granted(variant.request, offers)
         return Alternative(made, variant.differences, None, is_at_hand=key == at_hand)
 
-    asked = decide(GPURequest("full", 1, None, "8Gi"), offers)
-    assert isinstance(asked, Grant)
-    found = nearest(asked, offers, fitting)
+    found = nearest(granted(GPURequest("full", 1, None, "8Gi"), offers), offers, fitting)
     return [it.grant.accelerator.key if it.grant.accelerator else None for it in found]
 
 
-def test_of_equal_models_the_one_whose_image_is_there_comes_first() -> None:
-    assert among("a", "b", "c") == ["a"]
-    assert among("a", "b", "c", at_hand="c") == ["c"]
-    assert among("a", "b", "c", at_hand="a") == ["a"]
+@pytest.mark.parametrize(
+    ("fits", "at_hand", "expected"),
+    [("abc", "", "a"), ("abc", "c", "c"), ("abc", "a", "a"), ("ae", "e", "e"), ("af", "f", "a")],
+    ids=["none", "the last", "the first", "the fifth", "too late to look at it"],
+)
+def test_of_equal_models_the_one_whose_image_is_there_comes_first(fits, at_hand, expected):
+    assert among(*fits, at_hand=at_hand) == [expected]
 
 
-def test_a_model_with_less_memory_is_not_equal_even_if_its_image_is_there() -> None:
+def test_a_model_with_less_memory_is_not_equal_even_if_its_image_is_there():
     assert among("a", "b", at_hand="b", memory={"b": ["4Gi"]}) == ["a"]
 
 
-def test_only_a_few_equal_models_are_judged_for_their_images() -> None:
-    assert among("a", "e", at_hand="e") == ["e"]
-    assert among("a", "f", at_hand="f") == ["a"]
+def test_choices_that_are_not_on_offer_stay_unset():
+    offers = Offers.parse(accelerators={"t4": {"node_selector": {"a": "b"}, "counts": [1]}})
+    seen = []
 
-
-def test_choices_that_are_not_on_offer_stay_unset() -> None:
-    offers = Offers.parse(
-        accelerators={"t4": {"display_name": "T4", "node_selector": {"a": "b"}, "counts": [1]}}
-    )
-    grant = decide(GPURequest("t4", 1), offers)
-    assert isinstance(grant, Grant)
-    seen: list[Variant] = []
-
-    nearest(grant, offers, seen.append)
+    nearest(granted(GPURequest("t4", 1), offers), offers, seen.append)
 
     assert [variant.request for variant in seen] == [GPURequest()]

@@ -31,16 +31,20 @@ def gpus(most_free, free, most, total):
     return ResourceRoom("nvidia.com/gpu", 1, most_free, free, most, total)
 
 
-def test_free_gpus_are_counted_for_one_node_and_in_total():
-    here, _ = look([node("a", 4), node("b", 2)], [pod("x", "a", 3)])
+@pytest.mark.parametrize(
+    ("nodes", "pods", "state", "counted"),
+    [
+        ([node("a", 4), node("b", 2)], [pod("x", "a", 3)], State.FREE, gpus(2, 3, 4, 6)),
+        ([node("a", 1)], [pod("x", "a", 1)], State.BUSY, gpus(0, 0, 1, 1)),
+        ([{**node("a", 0), "metadata": {"name": "a"}}], [], State.ABSENT, gpus(0, 0, 0, 0)),
+    ],
+    ids=["some are free", "all are taken", "no node has any"],
+)
+def test_gpus_are_counted_for_one_node_and_in_total(nodes, pods, state, counted):
+    here, plain = look(nodes, pods)
 
-    assert (here.state, here.gpus) == (State.FREE, gpus(2, 3, 4, 6))
-
-
-def test_an_accelerator_whose_gpus_are_all_taken_is_busy():
-    here, _ = look([node("a", 1)], [pod("x", "a", 1)])
-
-    assert (here.state, here.gpus) == (State.BUSY, gpus(0, 0, 1, 1))
+    assert (here.state, here.gpus) == (state, counted)
+    assert plain == Availability(None, State.FREE, smallest=SmallestRequests(0, 0))
 
 
 def test_free_gpus_on_a_node_without_free_memory_are_busy():
@@ -65,17 +69,20 @@ def test_another_device_that_is_used_up_is_named_beside_free_gpus():
     assert (here.state, here.gpus, here.short_of) == (State.BUSY, gpus(2, 2, 2, 2), FUSE)
 
 
-def test_only_the_smallest_size_must_fit():
-    offers = Offers.parse(accelerators={"t4": T4}, memory_choices=["12Gi", "8Gi"])
-    here, plain = look([node("a", 2)], [pod("x", "a", memory="6Gi")], offers)
-
-    assert {here.state, plain.state} == {State.FREE}
-
-
-def test_the_smallest_size_may_be_one_that_is_entered():
-    entered = {"min": "4Gi", "max": "12Gi"}
-    offers = Offers.parse(accelerators={"t4": T4}, memory_choices=["12Gi"], unlisted_memory=entered)
-    here, plain = look([node("a", 2)], [pod("x", "a", memory="10Gi")], offers)
+@pytest.mark.parametrize(
+    ("sizes", "taken"),
+    [
+        ({"memory_choices": ["12Gi", "8Gi"]}, "6Gi"),
+        (
+            {"memory_choices": ["12Gi"], "unlisted_memory": {"min": "4Gi", "max": "12Gi"}},
+            "10Gi",
+        ),
+    ],
+    ids=["of the choices", "that may be entered"],
+)
+def test_only_the_smallest_size_must_fit(sizes, taken):
+    offers = Offers.parse(accelerators={"t4": T4}, **sizes)
+    here, plain = look([node("a", 2)], [pod("x", "a", memory=taken)], offers)
 
     assert {here.state, plain.state} == {State.FREE}
 
@@ -84,10 +91,11 @@ def test_a_full_pool_that_can_grow_can_scale_up():
     growing = {**T4, "scale_up": {"max_nodes": 2, "minutes": 8}}
     here, _ = look([node("a", 1)], [pod("x", "a", 1)], Offers.parse(accelerators={"t4": growing}))
 
-    assert (here.state, here.scale_up) == (
-        State.CAN_SCALE_UP,
-        CanScaleUp(1, 2, 8, pool="gpu=t4"),
-    )
+    assert here.state is State.CAN_SCALE_UP
+    assert here.scale_up == CanScaleUp(1, 2, 8, pool="gpu=t4")
+
+
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
 @pytest.mark.parametrize(
@@ -95,11 +103,7 @@ def test_a_full_pool_that_can_grow_can_scale_up():
     [
         node("a", 1, spec={"unschedulable": True}),
         node("a", 0, capacity=1),
-        node(
-            "a",
-            1,
-            spec={"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
-        ),
+        node("a", 1, spec={"taints": [NOT_READY]}),
     ],
     ids=["cordoned", "unhealthy", "not ready"],
 )
@@ -107,13 +111,6 @@ def test_nodes_that_may_come_back_are_away(away):
     here, _ = look([away])
 
     assert here.state is State.AWAY
-
-
-def test_an_accelerator_that_no_node_has_is_absent():
-    here, plain = look([{**node("a", 0), "metadata": {"name": "a"}}])
-
-    assert (here.state, here.gpus) == (State.ABSENT, gpus(0, 0, 0, 0))
-    assert plain == Availability(None, State.FREE, smallest=SmallestRequests(0, 0))
 
 
 def test_the_pod_of_the_smallest_server_is_made_once_for_each_accelerator(monkeypatch):
@@ -137,7 +134,7 @@ def test_nobody_knows_of_tainted_nodes_until_admission_was_asked():
     state = ClusterState.from_objects(nodes=[tainted], pods=[], deviceClasses=[])
     placements = Placements()
 
-    def seen() -> State:
+    def seen():
         later = Later(placements)
         return survey(state, to_come(state), LIVE, OFFERS, STOCK, PodRules(), later)[0].state
 
@@ -150,6 +147,11 @@ def test_nobody_knows_of_tainted_nodes_until_admission_was_asked():
 CLAIM = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-anna"}}
 
 
+def stock(**spec):
+    """Every server's pod, with more in its spec."""
+    return {**STOCK, "spec": {**STOCK["spec"], **spec}}
+
+
 @pytest.mark.parametrize(
     ("spec", "state"),
     [
@@ -160,14 +162,13 @@ CLAIM = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-anna"}}
     ids=["selectors of the administrator", "another scheduler", "a claim that isn't there yet"],
 )
 def test_what_every_pod_has_counts(spec, state):
-    here, plain = look([node("a", 1)], stock={**STOCK, "spec": {**STOCK["spec"], **spec}})
+    here, plain = look([node("a", 1)], stock=stock(**spec))
 
     assert (here.state, plain.state) == (state, state)
 
 
 def test_a_pod_that_contradicts_an_accelerator_leaves_its_state_unknown():
-    stock = {**STOCK, "spec": {**STOCK["spec"], "nodeSelector": {"gpu": "other"}}}
-    here, _ = look([node("a", 1)], stock=stock)
+    here, _ = look([node("a", 1)], stock=stock(nodeSelector={"gpu": "other"}))
 
     assert here == Availability(OFFERS.accelerators["t4"], State.UNKNOWN)
 
@@ -197,45 +198,38 @@ def test_rules_for_servers_without_a_gpu_count():
 
 
 @pytest.mark.parametrize(
-    ("health", "expected"),
+    ("health", "known", "expected"),
     [
-        (Reading(1), State.READING),
-        (Stale(90, "timed out"), State.UNKNOWN),
-        (Forbidden(("nodes",), "no"), State.UNKNOWN),
-        (Unreachable("refused"), State.UNKNOWN),
+        (Reading(1), STOCK, State.READING),
+        (Stale(90, "timed out"), STOCK, State.UNKNOWN),
+        (Forbidden(("nodes",), "no"), STOCK, State.UNKNOWN),
+        (Unreachable("refused"), STOCK, State.UNKNOWN),
+        (LIVE, None, State.UNKNOWN),
     ],
 )
-def test_a_view_that_is_not_live_gives_no_gpu_counts(health, expected):
-    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[])
+def test_without_a_live_view_or_a_known_pod_there_are_no_gpu_counts(health, known, expected):
+    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
 
-    assert survey(state, to_come(state), health, OFFERS, STOCK, PodRules(), LATER) == (
+    assert survey(state, to_come(state), health, OFFERS, known, PodRules(), LATER) == (
         Availability(OFFERS.accelerators["t4"], expected),
         Availability(None, expected),
     )
-
-
-def test_without_a_known_pod_every_availability_is_unknown():
-    state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
-
-    assert {
-        row.state for row in survey(state, to_come(state), LIVE, OFFERS, None, PodRules(), LATER)
-    } == {State.UNKNOWN}
 
 
 def test_a_survey_is_kept_only_until_the_cluster_changes():
     state = ClusterState.from_objects(nodes=[node("a", 1)], pods=[], deviceClasses=[])
     surveys = Surveys(state, to_come(state), Placements())
 
-    first = surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER)
-    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER) is first
-    assert (
-        surveys.survey(Stale(60, "x"), OFFERS, STOCK, PodRules(), LATER)[0].state is State.UNKNOWN
-    )
-    selecting = {**STOCK, "spec": {**STOCK["spec"], "nodeSelector": {"no": "node"}}}
-    assert surveys.survey(LIVE, OFFERS, selecting, PodRules(), LATER)[0].state is State.ABSENT
+    def seen(health=LIVE, of=STOCK):
+        return surveys.survey(health, OFFERS, of, PodRules(), LATER)
+
+    first = seen()
+    assert seen() is first
+    assert seen(Stale(60, "x"))[0].state is State.UNKNOWN
+    assert seen(of=stock(nodeSelector={"no": "node"}))[0].state is State.ABSENT
 
     state.remove("Node", "", "a")
-    assert surveys.survey(LIVE, OFFERS, STOCK, PodRules(), LATER)[0].state is State.ABSENT
+    assert seen()[0].state is State.ABSENT
 
 
 WITH_IMAGES = Offers.parse(
@@ -267,23 +261,21 @@ def test_an_image_on_every_node_with_room_needs_no_download(nodes, pods, state, 
     assert (here.state, here.at_hand) == (state, at_hand)
 
 
-def test_the_images_of_other_containers_have_to_be_there_too():
-    sidecar = {"name": "sidecar", "image": "sidecar:1"}
-    spec = {**STOCK["spec"], "initContainers": [sidecar]}
-    stock = {**STOCK, "spec": spec}
+@pytest.mark.parametrize(
+    ("sidecar", "there", "at_hand"),
+    [
+        ("sidecar:1", ["lab:1"], set()),
+        ("sidecar:1", ["lab:1", "sidecar:1"], {"lab"}),
+        ("sidecar", ["lab:1", "sidecar"], set()),
+    ],
+    ids=["away", "there", "perhaps outdated"],
+)
+def test_the_images_of_other_containers_have_to_be_there_too(sidecar, there, at_hand):
+    with_sidecar = stock(initContainers=[{"name": "sidecar", "image": sidecar}])
 
-    without, _ = look([having(node("a", 1), "lab:1")], offers=WITH_IMAGES, stock=stock)
-    whole, _ = look([having(node("a", 1), "lab:1", "sidecar:1")], offers=WITH_IMAGES, stock=stock)
+    here, _ = look([having(node("a", 1), *there)], offers=WITH_IMAGES, stock=with_sidecar)
 
-    assert (without.at_hand, whole.at_hand) == (set(), {"lab"})
-
-
-def test_if_another_container_s_image_may_be_outdated_nothing_is_said():
-    spec = {**STOCK["spec"], "initContainers": [{"name": "sidecar", "image": "sidecar"}]}
-    nodes = [having(node("a", 1), "lab:1", "sidecar")]
-    here, _ = look(nodes, offers=WITH_IMAGES, stock={**STOCK, "spec": spec})
-
-    assert here.at_hand == set()
+    assert here.at_hand == at_hand
 
 
 def test_an_image_that_may_be_outdated_may_need_a_download():

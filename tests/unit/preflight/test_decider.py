@@ -1,9 +1,8 @@
 """Decisions about a pod at one moment, on states that a test sets."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,12 +12,8 @@ from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import KINDS
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.user_options import GPURequest
-from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import (
     AfterPreemption,
-    Alternative,
-    Decision,
     Difference,
     Reason,
     Refuse,
@@ -55,26 +50,13 @@ pytestmark = pytest.mark.usefixtures("clock")
 ON_OFFER = Offers(accelerators={"a100": A100})
 
 
-def refusal(decider: Decider, what: Proposal) -> Refuse:
+def refusal(decider, what):
     decision = decider.check(what)
     assert isinstance(decision, Refuse), decision
     return decision
 
 
-def alternatives(what: Proposal, instead: Instead) -> tuple[Alternative, ...]:
-    """Return the alternatives to a refused proposal while one GPU is free."""
-    decider = decider_on(*ONE_FREE)
-    refusal(decider, what)
-    return decider.alternatives(what, instead)
-
-
-def test_a_pod_with_room_starts_without_a_note() -> None:
-    what = proposal("a", 1)
-
-    assert decider_on(*ONE_FREE).check(what) == Start(what.grant)
-
-
-def test_a_refusal_says_how_much_is_asked_and_how_much_is_free() -> None:
+def test_a_refusal_says_how_much_is_asked_and_how_much_is_free():
     objects = [*ONE_FREE, ("Node", node("m", 2)), ("Pod", pod("y", 1, on="m"))]
 
     refused = refusal(decider_on(*objects), proposal("a", 2))
@@ -88,11 +70,7 @@ def test_a_refusal_says_how_much_is_asked_and_how_much_is_free() -> None:
     )
 
 
-def test_more_than_any_node_has_is_impossible() -> None:
-    assert refusal(decider_on(*ONE_FREE), proposal("a", 4)).reason is Reason.IMPOSSIBLE
-
-
-def test_if_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
+def test_if_gpus_are_free_the_shortage_is_what_their_nodes_lack():
     requests = {GPU: "1", "memory": "300Gi"}
     container = {"name": "notebook", "resources": {"requests": requests}}
     hungry = proposal("a", 1, containers=[container])
@@ -107,7 +85,7 @@ def test_if_gpus_are_free_the_shortage_is_what_their_nodes_lack() -> None:
     )
 
 
-def test_a_taint_in_the_way_is_named() -> None:
+def test_a_taint_in_the_way_is_named():
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     tainted = [("Node", node(name, 2, taints=[taint])) for name in ("n", "m")]
 
@@ -121,17 +99,16 @@ def test_a_taint_in_the_way_is_named() -> None:
     assert refused.shortage is None
 
 
-def test_nodes_are_not_reserved_if_another_rule_keeps_the_server_off_large_enough_ones() -> None:
+def test_nodes_are_not_reserved_if_another_rule_keeps_the_server_off_large_enough_ones():
     reserved = ("Node", node("cp", 4, taints=[{"key": "team", "effect": "NoSchedule"}]))
 
     no = decide(first_login(), aged(3600), reserved)
 
-    assert isinstance(no, Refuse)
     assert (no.reason, no.candidates, no.taints[0].large) == (Reason.IMPOSSIBLE, 1, 1)
     assert not no.is_reserved
 
 
-def test_away_nodes_have_a_reason_of_their_own() -> None:
+def test_away_nodes_have_a_reason_of_their_own():
     refused = refusal(decider_on(("Node", node("n", 2, unschedulable=True))), proposal("a"))
 
     assert refused.reason is Reason.AWAY
@@ -143,33 +120,29 @@ WARMING = {"key": "example.com/warming", "effect": "NoSchedule"}
 TEAMS = {"key": "team", "effect": "NoExecute"}
 
 
-def starting(*taints: object, minutes: float = 1) -> tuple[str, Any]:
-    made: Any = node("n", 2, taints=list(taints))
-    made["metadata"]["creationTimestamp"] = (
-        datetime.now(UTC) - timedelta(minutes=minutes)
-    ).isoformat()
-    return "Node", made
+def starting(*taints, minutes=1):
+    began = (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
+    made = node("n", 2, taints=list(taints))
+    return "Node", {**made, "metadata": {**made["metadata"], "creationTimestamp": began}}
 
 
-def test_a_free_machine_that_is_getting_ready_is_waited_for_where_nothing_grows_too() -> None:
+def test_a_free_machine_that_is_getting_ready_is_waited_for_where_nothing_grows_too():
     decision = decider_on(starting(CILIUM)).check(proposal("a"))
 
-    assert isinstance(decision, Wait)
     assert decision.scale_up == MayScaleUp(Source.NODES, on_its_way=True)
 
 
-@pytest.mark.parametrize("others", [starting(CILIUM, minutes=16), starting(CILIUM, TEAMS)])
-def test_a_machine_that_will_not_be_ready_for_this_server_is_not_waited_for(others) -> None:
-    assert isinstance(decider_on(others).check(proposal("a")), Refuse)
+def test_a_machine_that_will_not_be_ready_for_this_server_is_not_waited_for():
+    assert refused(decider_on(starting(CILIUM, TEAMS)).check(proposal("a")))
 
 
-def test_a_machine_that_does_not_get_ready_in_time_is_away_and_not_reserved() -> None:
+def test_a_machine_that_does_not_get_ready_in_time_is_away_and_not_reserved():
     refused = refusal(decider_on(starting(CILIUM, minutes=16)), proposal("a"))
 
     assert (refused.reason, refused.taints) == (Reason.AWAY, ())
 
 
-def test_the_view_reads_from_node_pools_which_taints_go() -> None:
+def test_the_view_reads_from_node_pools_which_taints_go():
     view = StillView(starting(WARMING))
     decider = Preflight(view).decider
     assert isinstance(decider.check(proposal("a")), Refuse)
@@ -184,19 +157,18 @@ def test_the_view_reads_from_node_pools_which_taints_go() -> None:
 SHARED = labelled(node("n", 4), {f"{GPU}.sharing-strategy": "mps"})
 
 
-def test_several_shares_of_a_gpu_are_refused_where_a_plugin_gives_only_one() -> None:
+def test_several_shares_of_a_gpu_are_refused_where_a_plugin_gives_only_one():
     decider = decider_on(("Node", SHARED))
 
     no = refusal(decider, proposal("a", 4))
 
     assert (no.reason, no.one_share) == (Reason.IMPOSSIBLE, True)
     assert no.gpus == ResourceRoom(GPU, asked=4, most_free=4, free=4, most=4, total=4)
-    assert decider.check(proposal("a", 1)) == Start(proposal("a", 1).grant)
     instead = decider.alternatives(proposal("a", 4), Instead(ON_OFFER))
     assert [it.grant.gpus for it in instead] == [1, 0]
 
 
-def test_several_shares_are_refused_for_good_though_others_have_them() -> None:
+def test_several_shares_are_refused_for_good_though_others_have_them():
     others = [("Pod", pod(f"x{number}", on="n")) for number in range(3)]
 
     no = refusal(decider_on(("Node", SHARED), *others), proposal("a", 2))
@@ -213,31 +185,23 @@ def test_several_shares_are_refused_for_good_though_others_have_them() -> None:
     ],
     ids=["another node", "a node whose setting decides", "a pod that has several"],
 )
-def test_several_shares_are_no_reason_to_refuse_a_server_that_a_plugin_may_give_them(
-    other: tuple[str, Any],
-) -> None:
+def test_several_shares_are_no_reason_to_refuse_a_server_that_a_plugin_may_give_them(other):
     assert decider_on(("Node", SHARED), other).check(proposal("a", 2)) == Start(
         proposal("a", 2).grant
     )
 
 
-def test_several_shares_wait_for_a_node_that_gives_them_if_others_are_taken() -> None:
+def test_several_shares_wait_for_a_node_that_gives_them_if_others_are_taken():
     one_each = [("Pod", pod(f"y{number}", on="n")) for number in range(3)]
     taken = [("Node", SHARED), ("Node", node("m", 2)), ("Pod", pod("x", 2, on="m")), *one_each]
 
     assert refusal(decider_on(*taken), proposal("a", 2)).reason is Reason.BUSY
 
 
-def test_what_the_hub_s_own_code_may_still_place_is_not_refused_for_its_shares() -> None:
+def test_what_the_hub_s_own_code_may_still_place_is_not_refused_for_its_shares():
     what = replace(proposal("a", 2), is_open=True)
 
     assert decider_on(("Node", SHARED)).check(what) == Start(what.grant)
-
-
-def test_a_server_without_a_gpu_is_refused_without_gpu_figures() -> None:
-    refused = refusal(decider_on(), proposal("a", 0))
-
-    assert refused.gpus is None
 
 
 @pytest.mark.parametrize(
@@ -249,55 +213,50 @@ def test_a_server_without_a_gpu_is_refused_without_gpu_figures() -> None:
     ],
     ids=["a placeholder", "a batch job", "the API server's default"],
 )
-def test_a_start_by_preemption_says_how_long_others_may_take_to_end(grace, seconds) -> None:
+def test_a_start_by_preemption_says_how_long_others_may_take_to_end(grace, seconds):
     others = pod("x", 1, on="n", priority=-10, **grace)
-    what = proposal("a", 1)
 
-    decision = decider_on(("Node", node("n", 1)), ("Pod", others)).check(what)
+    decision = decider_on(("Node", node("n", 1)), ("Pod", others)).check(proposal("a"))
 
-    assert decision == Start(what.grant, (AfterPreemption(seconds),))
+    assert decision == Start(proposal("a").grant, (AfterPreemption(seconds),))
 
 
-def at_hand(on: str, image: str = "lab:1") -> list[bool]:
-    """Return whether the alternative is at hand if this node lists an image."""
-    nodes = [node("free", 1), node("full", 2)]
-    listed = [having(it, *([image] if it["metadata"]["name"] == on else ())) for it in nodes]
-    objects = [*(("Node", it) for it in listed), ("Pod", pod("x", 2, on="full"))]
+class WithImage(Instead):
+    def variant(self, request):
+        grant, made = Grant(A100, request.gpus), pod("a", request.gpus)
+        [container] = made["spec"]["containers"]
+        container["image"] = "docker.io/library/lab:1"
+        return grant, made
 
-    class WithImage(Instead):
-        def variant(self, request: GPURequest) -> tuple[Grant, dict[str, object]] | None:
-            made = super().variant(request)
-            if made is not None:
-                made[1]["spec"]["containers"][0]["image"] = "docker.io/library/lab:1"
-            return made
+
+@pytest.mark.parametrize(
+    ("on", "image", "is_at_hand"),
+    [("free", "lab:1", True), ("full", "lab:1", False), ("free", "lab:2", False)],
+)
+def test_an_alternative_is_at_hand_if_a_node_with_room_has_its_image(on, image, is_at_hand):
+    nodes = {"free": node("free", 1), "full": node("full", 2)}
+    nodes[on] = having(nodes[on], image)
+    objects = [*(("Node", it) for it in nodes.values()), ("Pod", pod("x", 2, on="full"))]
 
     found = decider_on(*objects).alternatives(proposal("a", 2), WithImage(ON_OFFER))
-    return [it.is_at_hand for it in found if it.grant.gpus == 1]
+
+    assert [it.is_at_hand for it in found if it.grant.gpus == 1] == [is_at_hand]
 
 
-def test_an_alternative_is_at_hand_if_a_node_with_room_has_its_image() -> None:
-    assert at_hand("free") == [True]
-    assert at_hand("full") == [False]
-    assert at_hand("free", "lab:2") == [False]
-
-
-def test_an_unknown_verdict_lets_the_pod_start_with_a_note() -> None:
+def test_an_unknown_verdict_lets_the_pod_start_with_a_note():
     what = proposal("a", 1, schedulerName="volcano")
+    unknown = UnknownRules(("another scheduler places the pod: volcano",))
 
-    decision = decider_on(*ONE_FREE).check(what)
-
-    assert decision == Start(
-        what.grant, (UnknownRules(("another scheduler places the pod: volcano",)),)
-    )
+    assert decider_on(*ONE_FREE).check(what) == Start(what.grant, (unknown,))
 
 
-def test_an_undecodable_pod_starts_with_a_note() -> None:
+def test_an_undecodable_pod_starts_with_a_note():
     what = Proposal(NAMESPACE, "a", {"spec": {"containers": "many"}}, Grant())
 
     assert is_unknown(decider_on(*ONE_FREE).check(what))
 
 
-def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
+def test_a_pod_that_no_node_could_hold_does_not_wait_for_one():
     lost = {"metadata": {"name": "c", "namespace": NAMESPACE}, "status": {"phase": "Lost"}}
     home = {"name": "home", "persistentVolumeClaim": {"claimName": "c"}}
     view = StillView(("Node", node("n", 0)), ("PersistentVolumeClaim", lost))
@@ -307,7 +266,7 @@ def test_a_pod_that_no_node_could_hold_does_not_wait_for_one() -> None:
     assert refusal(Preflight(view).decider, of_pool("a", volumes=[home]))
 
 
-def test_an_over_committed_node_takes_nothing_from_another() -> None:
+def test_an_over_committed_node_takes_nothing_from_another():
     shrunk = [("Pod", pod(f"p{i}", 1, on="shrunk")) for i in range(3)]
 
     decider = decider_on(*ONE_FREE, ("Node", node("shrunk", 1)), *shrunk)
@@ -317,29 +276,18 @@ def test_an_over_committed_node_takes_nothing_from_another() -> None:
     assert refused.gpus == ResourceRoom(GPU, asked=2, most_free=1, free=1, most=2, total=3)
 
 
-def test_a_pool_at_its_maximum_refuses() -> None:
-    full = [("Node", node("n", 1)), ("Pod", pod("x", 1, on="n"))]
-
-    assert refusal(decider_on(*full), of_pool("a", max_nodes=1)).reason is Reason.BUSY
-
-
-def test_alternatives_are_judged_as_the_pods_they_would_be() -> None:
-    [fewer, none] = alternatives(proposal("a", 4), Instead(ON_OFFER))
+def test_alternatives_are_judged_as_the_pods_they_would_be():
+    [fewer, none] = decider_on(*ONE_FREE).alternatives(proposal("a", 4), Instead(ON_OFFER))
 
     assert (fewer.grant.gpus, fewer.differences) == (1, (Difference.FEWER_GPUS,))
     assert fewer.gpus == ResourceRoom(GPU, asked=1, most_free=1, free=1, most=2, total=2)
     assert (none.grant, none.differences, none.gpus) == (Grant(), (Difference.NO_GPU,), None)
 
 
-class Denying(Instead):
-    """Policy that denies every other request."""
+def test_a_choice_that_policy_denies_is_no_alternative():
+    denying = SimpleNamespace(offers=ON_OFFER, variant=lambda _: None)
 
-    def variant(self, _: GPURequest) -> None:
-        return None
-
-
-def test_a_choice_that_policy_denies_is_no_alternative() -> None:
-    assert alternatives(proposal("a", 4), Denying(ON_OFFER)) == ()
+    assert decider_on(*ONE_FREE).alternatives(proposal("a", 4), denying) == ()
 
 
 # Homes that don't exist yet: a first login must not be refused for a missing claim
@@ -356,93 +304,88 @@ DISKS = {
 }
 
 
-def claim(class_name: str | None = None, **metadata: object) -> Plain:
-    spec: Plain = {"accessModes": ["ReadWriteOnce"]}
+def claim(class_name=None, **metadata):
+    spec = {"accessModes": ["ReadWriteOnce"]}
     if class_name is not None:
         spec["storageClassName"] = class_name
     return {"metadata": {"name": "claim-a", "namespace": NAMESPACE, **metadata}, "spec": spec}
 
 
-def decide(what: Proposal, *objects: tuple[str, Plain]) -> Decision:
+def knowing_storage(*objects):
+    """A preflight on a node with one GPU that knows of these claims, volumes and classes."""
     view = StillView(("Node", node("n", 1)), *objects)
     for kind in STORAGE_KINDS:
         view.state.mark_known(kind)
-    return Preflight(view).decider.check(what)
+    return Preflight(view)
 
 
-def first_login(*new_claims: Plain, gpus: int = 1) -> Proposal:
+def decide(what, *objects):
+    return knowing_storage(*objects).decider.check(what)
+
+
+def first_login(*new_claims, gpus=1):
     return replace(proposal("a", gpus, volumes=[HOME]), new_claims=new_claims)
 
 
 @pytest.mark.parametrize("named", [claim("disks"), claim()], ids=["its class", "the default"])
-def test_a_home_of_a_class_that_waits_for_its_pod_fits(named) -> None:
+def test_a_home_of_a_class_that_waits_for_its_pod_fits(named):
     what = first_login(named)
 
     assert decide(what, ("StorageClass", DISKS)) == Start(what.grant)
 
 
-def test_a_home_that_can_be_created_does_not_replace_missing_gpus() -> None:
-    what = first_login(claim("disks"), gpus=2)
-
-    assert refused(decide(what, ("StorageClass", DISKS)))
-
-
 @pytest.mark.parametrize(
-    "new_claims",
-    [(), (claim("nowhere"),), (claim(""),), (claim(),)],
-    ids=["made by a hook", "of a missing class", "of no class", "of no default class"],
+    ("new_claims", "objects"),
+    [
+        ((), []),
+        ((claim("nowhere"),), []),
+        ((claim(""),), []),
+        ((claim(),), []),
+        ((), [("PersistentVolumeClaim", claim("disks", deletionTimestamp="2026-01-01T00:00:00Z"))]),
+    ],
+    ids=["made by a hook", "of a missing class", "of no class", "of no default class", "deleted"],
 )
-def test_a_claim_that_does_not_exist_yet_is_unknown_and_never_refused(new_claims) -> None:
-    assert is_unknown(decide(first_login(*new_claims)))
+def test_a_claim_that_does_not_exist_yet_is_unknown_and_never_refused(new_claims, objects):
+    assert is_unknown(decide(first_login(*new_claims), *objects))
 
 
-def test_a_claim_that_is_being_deleted_is_unknown_and_never_refused() -> None:
-    going = claim("disks", deletionTimestamp="2026-01-01T00:00:00Z")
-
-    assert is_unknown(decide(first_login(), ("PersistentVolumeClaim", going)))
-
-
-def aged(seconds: float, class_name: str | None = "") -> tuple[str, Plain]:
+def aged(seconds, class_name=""):
     """Return a claim that was made so many seconds ago."""
     made = datetime.now(UTC) - timedelta(seconds=seconds)
     return "PersistentVolumeClaim", claim(class_name, creationTimestamp=made.isoformat())
 
 
-HAND_MADE: tuple[str, Plain] = (
-    "PersistentVolume",
-    {
-        "metadata": {"name": "disk"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/disk"}},
-        "status": {"phase": "Available"},
-    },
-)
+DISK = {
+    "metadata": {"name": "disk"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/disk"}},
+    "status": {"phase": "Available"},
+}
+HAND_MADE = "PersistentVolume", DISK
 
 
 @pytest.mark.parametrize("class_name", ["", "gone", None])
-def test_a_claim_that_nothing_provisions_is_refused_only_if_it_is_old(class_name) -> None:
+def test_a_claim_that_nothing_provisions_is_refused_only_if_it_is_old(class_name):
     for seconds in (-60, 0, 15, 500):
         assert is_unknown(decide(first_login(), aged(seconds, class_name)))
     assert refused(decide(first_login(), aged(3600, class_name)))
 
 
 @pytest.mark.parametrize("seconds", [None, 0, 3600], ids=["", "young", "old"])
-def test_a_claim_that_may_be_bound_does_not_replace_missing_gpus(seconds) -> None:
+def test_a_claim_that_may_be_bound_does_not_replace_missing_gpus(seconds):
     made = [] if seconds is None else [aged(seconds)]
     made += [HAND_MADE] if seconds else []
     assert is_unknown(decide(first_login(claim("")), *made))
 
     refusal = decide(first_login(claim(""), gpus=2), *made)
 
-    assert isinstance(refusal, Refuse)
-    assert refusal.shortage is not None
     assert refusal.shortage.resource == GPU
 
 
-def test_an_old_claim_that_an_available_volume_can_satisfy_is_never_refused() -> None:
+def test_an_old_claim_that_an_available_volume_can_satisfy_is_never_refused():
     assert is_unknown(decide(first_login(), aged(3600), HAND_MADE))
 
 
-def test_a_volume_of_a_young_claim_that_is_not_yet_in_view_is_no_reason_to_refuse() -> None:
+def test_a_volume_of_a_young_claim_that_is_not_yet_in_view_is_no_reason_to_refuse():
     kind, young = aged(0)
     young["spec"]["volumeName"] = "disk"
     young["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -453,7 +396,7 @@ def test_a_volume_of_a_young_claim_that_is_not_yet_in_view_is_no_reason_to_refus
 @pytest.mark.parametrize(
     "broken", [{}, {"spec": None}, {"metadata": 3}, {"spec": {}, "metadata": {}}]
 )
-def test_an_undecodable_claim_is_no_error(broken) -> None:
+def test_an_undecodable_claim_is_no_error(broken):
     assert isinstance(decide(first_login(broken), ("StorageClass", DISKS)), Start)
 
 
@@ -464,7 +407,7 @@ BY_HAND = {
 }
 
 
-def test_a_claim_whose_volume_somebody_still_makes_is_refused_only_if_it_is_old() -> None:
+def test_a_claim_whose_volume_somebody_still_makes_is_refused_only_if_it_is_old():
     local = ("StorageClass", BY_HAND)
     assert is_unknown(decide(first_login(claim("local")), local))
     assert is_unknown(decide(first_login(), local, aged(5, "local")))
@@ -472,18 +415,18 @@ def test_a_claim_whose_volume_somebody_still_makes_is_refused_only_if_it_is_old(
     assert refused(decide(first_login(claim("local"), gpus=2), local))
 
 
-async def test_two_servers_that_wait_for_claims_are_not_both_promised_the_only_gpu() -> None:
-    view = StillView(("Node", node("n", 1)))
-    for kind in STORAGE_KINDS:
-        view.state.mark_known(kind)
-    preflight = Preflight(view)
-    first, second = (
-        replace(
-            proposal(name, volumes=[{"name": "h", "persistentVolumeClaim": {"claimName": name}}]),
-            new_claims=({**claim(""), "metadata": {"name": name, "namespace": NAMESPACE}},),
-        )
-        for name in ("a", "b")
-    )
+def first_logins(*names):
+    """Servers whose homes don't exist yet, and that no class makes."""
+    made = []
+    for name in names:
+        home = {"name": "h", "persistentVolumeClaim": {"claimName": name}}
+        new = {**claim(""), "metadata": {"name": name, "namespace": NAMESPACE}}
+        made.append(replace(proposal(name, volumes=[home]), new_claims=(new,)))
+    return made
+
+
+async def test_two_servers_that_wait_for_claims_are_not_both_promised_the_only_gpu():
+    preflight, (first, second) = knowing_storage(), first_logins("a", "b")
 
     assert is_unknown(await preflight.taking.take(first))
     assert refused(await preflight.taking.take(second)) is Reason.TRY_AGAIN
@@ -492,7 +435,7 @@ async def test_two_servers_that_wait_for_claims_are_not_both_promised_the_only_g
 # A pod that names its node never gets to a scheduler: its kubelet decides.
 
 TEAM = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
-APART: dict[str, Any] = {
+APART = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [
             {"labelSelector": {}, "topologyKey": "gpu"}
@@ -514,7 +457,7 @@ APART: dict[str, Any] = {
 )
 def test_what_only_a_scheduler_reads_keeps_no_pod_off_the_node_that_it_names(
     of_node, of_pod, of_other
-) -> None:
+):
     other = pod("x", 0, on="n", **of_other)
     what = proposal("a", 1, nodeName="n", **of_pod)
     decider = decider_on(("Node", node("n", 1, **of_node)), ("Pod", other))
@@ -531,7 +474,7 @@ def test_what_only_a_scheduler_reads_keeps_no_pod_off_the_node_that_it_names(
     ],
     ids=["NoExecute", "a pod of lower priority"],
 )
-def test_its_kubelet_refuses_a_pod_and_no_new_machine_helps(of_node, others, reason) -> None:
+def test_its_kubelet_refuses_a_pod_and_no_new_machine_helps(of_node, others, reason):
     free = ("Node", node("free", 1))
     decider = decider_on(("Node", node("n", 1, **of_node)), free, *(("Pod", it) for it in others))
 

@@ -1,18 +1,12 @@
 """Which dry runs are made and which answers are shared; tests/cluster has a real API server."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from gpuspawner.cluster.client import Client
 from gpuspawner.preflight.dry_runs import (
-    Admission,
-    Answer,
     Budget,
     DryRun,
     DryRuns,
@@ -26,30 +20,30 @@ from tests.unit.makers.worlds import settle
 class Counting(DryRun):
     """Admission that leaves every pod as it is, and answers while it is open."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(Client(), 60)
-        self.asked: list[str] = []
+        self.asked = []
         self.open = asyncio.Event()
         self.open.set()
 
-    async def admit(self, namespace: str, pod: dict[str, Any]) -> dict[str, Any]:
+    async def admit(self, namespace, pod):
         self.asked.append(f"{namespace}/{pod['metadata']['name']}")
         await self.open.wait()
         return pod
 
 
-def pod(name: str, **labels: str) -> dict[str, Any]:
+def pod(name, **labels):
     return {"metadata": {"name": name, "labels": labels}, "spec": {"containers": []}}
 
 
-def asking(count: int, turn: Callable[[str], Admission]) -> list[asyncio.Future[Answer]]:
+def asking(count, turn):
     """Let *count* users ask at the same time, each about their own pod."""
     people = [f"person-{number}" for number in range(count)]
     return [asyncio.ensure_future(turn(person).admit("jhub", pod(person))) for person in people]
 
 
 @pytest.mark.each_python
-async def test_equal_questions_share_one_dry_run() -> None:
+async def test_equal_questions_share_one_dry_run():
     admission = Counting()
     runs = DryRuns(admission, 0.01)
     admission.open.clear()
@@ -65,7 +59,7 @@ async def test_equal_questions_share_one_dry_run() -> None:
     assert admission.asked == ["jhub/ann"]
 
 
-async def test_other_pods_and_namespaces_have_their_own_dry_runs() -> None:
+async def test_other_pods_and_namespaces_have_their_own_dry_runs():
     admission, asked = Counting(), [("jhub", pod("a")), ("jhub", pod("a", of="b")), ("b", pod("a"))]
     runs = DryRuns(admission)
 
@@ -75,7 +69,7 @@ async def test_other_pods_and_namespaces_have_their_own_dry_runs() -> None:
     assert len(admission.asked) == 3
 
 
-async def test_an_answer_is_reused_for_ten_seconds_or_a_minute_if_many_ask() -> None:
+async def test_an_answer_is_reused_for_ten_seconds_or_a_minute_if_many_ask():
     admission, clock = Counting(), Clock(0.0)
     runs = DryRuns(admission, clock=clock)
     await runs.for_form("ann").admit("jhub", pod("ann"))
@@ -103,7 +97,7 @@ async def test_an_answer_is_reused_for_ten_seconds_or_a_minute_if_many_ask() -> 
         await runs.for_form("ann").admit("jhub", pod("ann"))
 
 
-async def test_a_start_always_makes_its_own_dry_run() -> None:
+async def test_a_start_always_makes_its_own_dry_run():
     admission = Counting()
     runs = DryRuns(admission)
 
@@ -113,7 +107,7 @@ async def test_a_start_always_makes_its_own_dry_run() -> None:
     assert len(admission.asked) == 3
 
 
-async def test_pages_take_no_slot_from_starts() -> None:
+async def test_pages_take_no_slot_from_starts():
     admission = Counting()
     runs = DryRuns(admission, 0.01)
     admission.open.clear()
@@ -132,7 +126,7 @@ async def test_pages_take_no_slot_from_starts() -> None:
     assert sum(isinstance(answer, TooManyDryRunsError) for answer in answers) == 96
 
 
-async def test_starts_wait_longer_for_a_slot_than_pages() -> None:
+async def test_starts_wait_longer_for_a_slot_than_pages():
     admission = Counting()
     runs = DryRuns(admission, 0.01)
     admission.open.clear()
@@ -149,47 +143,35 @@ async def test_starts_wait_longer_for_a_slot_than_pages() -> None:
     await asyncio.gather(*pages)
 
 
-async def test_a_pod_without_a_spec_needs_no_dry_run() -> None:
+@pytest.mark.parametrize("turn", [DryRuns.for_form, DryRuns.for_page, DryRuns.for_start])
+async def test_a_pod_without_a_spec_needs_no_dry_run(turn):
     admission = Counting()
-    runs = DryRuns(admission)
 
-    for turn in (runs.for_form, runs.for_page, runs.for_start):
-        assert await turn("ann").admit("jhub", {"spec": None}) is None
+    assert await turn(DryRuns(admission), "ann").admit("jhub", {"spec": None}) is None
     assert not admission.asked
 
 
-class Room:
-    """Counts who holds a slot, and the most at the same time."""
+async def test_slots_are_limited_in_all_and_for_each_user():
+    slots, inside, most = Slots(most=3, of_one=2, seconds=60), Counter(), Counter()
 
-    def __init__(self, slots: Slots) -> None:
-        self._slots = slots
-        self.inside: Counter[str] = Counter()
-        self.most: Counter[str] = Counter()
+    async def enter(person):
+        async with slots.slot(person):
+            inside[person] += 1
+            most[person] = max(most[person], inside[person])
+            most["in all"] = max(most["in all"], inside.total())
+            await settle()
+            inside[person] -= 1
 
-    async def enter(self, person: str) -> None:
-        async with self._slots.slot(person):
-            self.inside[person] += 1
-            self.most[person] = max(self.most[person], self.inside[person])
-            self.most["in all"] = max(self.most["in all"], self.inside.total())
-            for _ in range(5):
-                await asyncio.sleep(0)
-            self.inside[person] -= 1
+    await asyncio.gather(*(enter(person) for person in ["ann"] * 20 + ["bob", "eve"]))
+
+    assert (most["ann"], most["in all"]) == (2, 3)
 
 
-async def test_slots_are_limited_in_all_and_for_each_user() -> None:
-    room = Room(Slots(most=3, of_one=2, seconds=60))
-
-    await asyncio.gather(*(room.enter(person) for person in ["ann"] * 20 + ["bob", "eve"]))
-
-    assert room.most["ann"] == 2
-    assert room.most["in all"] == 3
-
-
-async def test_a_user_with_many_questions_does_not_block_others() -> None:
+async def test_a_user_with_many_questions_does_not_block_others():
     slots = Slots(most=2, of_one=1, seconds=60)
-    order: list[str] = []
+    order = []
 
-    async def ask(person: str) -> None:
+    async def ask(person):
         async with slots.slot(person):
             await asyncio.sleep(0)
             order.append(person)
@@ -200,7 +182,7 @@ async def test_a_user_with_many_questions_does_not_block_others() -> None:
 
 
 @pytest.mark.each_python
-async def test_waiting_too_long_for_a_slot_is_an_error() -> None:
+async def test_waiting_too_long_for_a_slot_is_an_error():
     slots = Slots(most=1, of_one=1, seconds=0.01)
 
     async with slots.slot("ann"):
@@ -213,12 +195,12 @@ async def test_waiting_too_long_for_a_slot_is_an_error() -> None:
         pass
 
 
-def test_a_budget_gives_out_turns_at_its_rate_and_saves_some_up() -> None:
+def test_a_budget_gives_out_turns_at_its_rate_and_saves_some_up():
     clock = Clock(0.0)
     budget = Budget(4, 8, lately=60, clock=clock)
     people = iter(range(1_000))
 
-    def taken() -> int:
+    def taken():
         count = 0
         while budget.take(f"person-{next(people)}"):
             count += 1
@@ -231,7 +213,7 @@ def test_a_budget_gives_out_turns_at_its_rate_and_saves_some_up() -> None:
     assert taken() == 8
 
 
-def test_half_of_the_saved_turns_is_kept_for_users_who_had_none_lately() -> None:
+def test_half_of_the_saved_turns_is_kept_for_users_who_had_none_lately():
     clock = Clock(0.0)
     budget = Budget(4, 8, lately=60, clock=clock)
 

@@ -1,15 +1,12 @@
 """What hooks and admission do to pods after the first gates, learned from earlier pods."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.preflight.decision import Reason, Start
+from gpuspawner.preflight.decision import Reason
 from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.preflight.preflight import Preflight
 from tests.unit.makers.worlds import StillView, is_unknown, node, pod, proposal, refused
@@ -36,7 +33,7 @@ specs = st.fixed_dictionaries(
 )
 
 
-def placed(pod: Any) -> list[object]:
+def placed(pod):
     """Return what a pod's spec says of where it may go."""
     fields = ("tolerations", "nodeSelector", "affinity", "schedulerName")
     return [pod["spec"].get(name) or None for name in fields]
@@ -46,7 +43,7 @@ CONTAINERS = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]
 
 
 @given(specs, specs)
-def test_what_was_seen_of_a_pod_makes_the_same_of_the_next_one(before, after) -> None:
+def test_what_was_seen_of_a_pod_makes_the_same_of_the_next_one(before, after):
     later = Later(Placements(), has_own_code=True)
     made, sent = {"spec": {**before, **CONTAINERS}}, {"spec": {**after, **CONTAINERS}}
 
@@ -60,7 +57,7 @@ def test_what_was_seen_of_a_pod_makes_the_same_of_the_next_one(before, after) ->
     assert later.expected(KIND, made) == expected
 
 
-def test_what_was_seen_says_nothing_of_pods_that_differ() -> None:
+def test_what_was_seen_says_nothing_of_pods_that_differ():
     plain, changed = pod("a"), pod("a", tolerations=[TOLERATION])
     later = Later(Placements(), has_own_code=True)
     assert later.is_open(KIND, plain)
@@ -76,7 +73,7 @@ def test_what_was_seen_says_nothing_of_pods_that_differ() -> None:
     assert later.is_open(("", "t4"), plain)
 
 
-def test_code_that_changes_its_mind_is_not_known_any_more() -> None:
+def test_code_that_changes_its_mind_is_not_known_any_more():
     plain, changed = pod("a"), pod("a", tolerations=[TOLERATION])
     later = Later(Placements(), has_own_code=True)
     later.learn(KIND, plain, changed)
@@ -86,7 +83,7 @@ def test_code_that_changes_its_mind_is_not_known_any_more() -> None:
     assert later.is_open(KIND, plain)
 
 
-def test_code_that_changes_what_a_pod_requests_stays_open() -> None:
+def test_code_that_changes_what_a_pod_requests_stays_open():
     later = Later(Placements(), has_own_code=True)
 
     later.learn(KIND, pod("a", gpus=2), pod("a", gpus=1))
@@ -94,7 +91,7 @@ def test_code_that_changes_what_a_pod_requests_stays_open() -> None:
     assert later.is_open(KIND, pod("a", gpus=2))
 
 
-def test_a_hub_without_code_of_its_own_expects_nothing() -> None:
+def test_a_hub_without_code_of_its_own_expects_nothing():
     later = Later(Placements())
 
     later.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
@@ -103,7 +100,7 @@ def test_a_hub_without_code_of_its_own_expects_nothing() -> None:
     assert later.expected(KIND, pod("a")) == pod("a")
 
 
-def test_nothing_is_learned_of_a_pod_that_could_not_be_made() -> None:
+def test_nothing_is_learned_of_a_pod_that_could_not_be_made():
     later = Later(Placements(), has_own_code=True)
 
     later.learn(KIND, {"spec": None}, pod("a"))
@@ -114,7 +111,7 @@ def test_nothing_is_learned_of_a_pod_that_could_not_be_made() -> None:
 
 def test_code_that_may_treat_users_differently_is_known_for_each_user_alone_and_not_for_long(
     monkeypatch,
-) -> None:
+):
     placements, now = Placements(), [1000.0]
     monkeypatch.setattr("gpuspawner.preflight.learned_hooks.time.monotonic", lambda: now[0])
     ann, bob, all_ = (Later(placements, has_own_code=True, owner=it) for it in ("ann", "bob", ""))
@@ -130,17 +127,15 @@ def test_code_that_may_treat_users_differently_is_known_for_each_user_alone_and_
     assert not all_.is_open(KIND, pod("a"))
 
 
-def test_only_so_many_pods_are_remembered(monkeypatch) -> None:
+def test_only_so_many_pods_are_remembered(monkeypatch):
     monkeypatch.setattr("gpuspawner.preflight.learned_hooks._MOST", 3)
     placements = Placements()
-    for name in ("ann", "bob", "cleo", "dan"):
-        Later(placements, has_own_code=True, owner=name).learn(KIND, pod("a"), pod("a"))
+    all_four = [Later(placements, has_own_code=True, owner=it) for it in "abcd"]
 
-    known = [
-        not Later(placements, has_own_code=True, owner=name).is_open(KIND, pod("a"))
-        for name in ("ann", "bob", "cleo", "dan")
-    ]
-    assert known == [False, True, True, True]
+    for later in all_four:
+        later.learn(KIND, pod("a"), pod("a"))
+
+    assert [it.is_open(KIND, pod("a")) for it in all_four] == [True, False, False, False]
 
 
 TAINTED = node("tainted", 1, taints=[TAINT])
@@ -148,7 +143,7 @@ ELSEWHERE = {**node("x", 1), "metadata": {"name": "elsewhere", "labels": {"gpu":
 
 
 @pytest.mark.parametrize("nodes", [[TAINTED], [ELSEWHERE]], ids=["taint", "label"])
-def test_a_no_that_the_hub_s_own_code_could_lift_is_unknown(nodes) -> None:
+def test_a_no_that_the_hub_s_own_code_could_lift_is_unknown(nodes):
     decider = Preflight(StillView(*(("Node", it) for it in nodes))).decider
     what = proposal("a")
 
@@ -156,7 +151,7 @@ def test_a_no_that_the_hub_s_own_code_could_lift_is_unknown(nodes) -> None:
     assert is_unknown(decider.check(replace(what, is_open=True)))
 
 
-def test_a_server_is_not_refused_for_full_nodes_that_the_hub_s_own_code_may_not_use() -> None:
+def test_a_server_is_not_refused_for_full_nodes_that_the_hub_s_own_code_may_not_use():
     full = ("Node", node("n", 1)), ("Pod", pod("x", on="n"))
     decider = Preflight(StillView(*full, ("Node", ELSEWHERE))).decider
 
@@ -164,14 +159,7 @@ def test_a_server_is_not_refused_for_full_nodes_that_the_hub_s_own_code_may_not_
     assert is_unknown(decider.check(replace(proposal("a"), is_open=True)))
 
 
-def test_a_no_for_lack_of_gpus_is_a_no_whatever_the_hub_s_own_code_does() -> None:
+def test_a_no_for_lack_of_gpus_is_a_no_whatever_the_hub_s_own_code_does():
     decider = Preflight(StillView(("Node", TAINTED), ("Pod", pod("x", on="tainted")))).decider
 
     assert refused(decider.check(replace(proposal("a"), is_open=True)))
-
-
-def test_a_pod_that_fits_starts_whatever_the_hub_s_own_code_does() -> None:
-    decider = Preflight(StillView(("Node", node("n", 1)))).decider
-    what = replace(proposal("a"), is_open=True)
-
-    assert decider.check(what) == Start(what.grant)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -18,7 +16,6 @@ from gpuspawner.preflight.rejection import (
     QuotaDemands,
     QuotaUncounted,
     Rejection,
-    RejectionCause,
     Unexplained,
     Use,
     WebhookFailed,
@@ -41,7 +38,7 @@ from gpuspawner.preflight.rejection import (
         ("example.com/memory", ""),
     ],
 )
-def test_a_resource_has_its_unit_under_every_name(resource: str, unit: str) -> None:
+def test_a_resource_has_its_unit_under_every_name(resource, unit):
     assert unit_of(resource) == unit
 
 
@@ -51,24 +48,20 @@ GI = 2**30
 GPU = "nvidia.com/gpu"
 FORBIDDEN = 'pods "jupyter-alice-cvl29" is forbidden: '
 WEBHOOK = 'admission webhook "images.example.com" '
+FAKE = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+CODES = 400, 403, 409, 429, 500
 
 
-def status(code: int, text: str) -> dict[str, object]:
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "message": text,
-        "code": code,
-    }
+def status(text):
+    return {"kind": "Status", "message": text}
 
 
-def cause(text: str, code: int = 403) -> RejectionCause | None:
-    rejection = read(code, status(code, text), Of.POD)
+def cause(text, code=403):
+    rejection = read(code, status(text), Of.POD)
     return rejection.cause if rejection else None
 
 
-def test_a_quota_is_read_with_all_its_figures() -> None:
+def test_a_quota_is_read_with_all_its_figures():
     said = (
         "exceeded quota: team, requested: requests.cpu=1500m,requests.memory=1500M,"
         "requests.nvidia.com/gpu=2, used: requests.cpu=500m,requests.memory=0,"
@@ -85,7 +78,7 @@ def test_a_quota_is_read_with_all_its_figures() -> None:
     )
 
 
-def test_a_quota_of_a_storage_class_is_in_bytes() -> None:
+def test_a_quota_of_a_storage_class_is_in_bytes():
     resource = "gold.storageclass.storage.k8s.io/requests.storage"
     figures = f"requested: {resource}=2Gi, used: {resource}=0, limited: {resource}=1Gi"
     said = f"exceeded quota: st, {figures}"
@@ -95,7 +88,7 @@ def test_a_quota_of_a_storage_class_is_in_bytes() -> None:
     assert read_cause == OverQuota((Use(resource, 2 * GI, 0, GI),))
 
 
-def test_a_quota_that_requires_resources_names_each_of_them() -> None:
+def test_a_quota_that_requires_resources_names_each_of_them():
     said = (
         "failed quota: mem: must specify limits.memory for: notebook,side; requests.cpu for: side"
     )
@@ -103,17 +96,18 @@ def test_a_quota_that_requires_resources_names_each_of_them() -> None:
     assert cause(FORBIDDEN + said) == QuotaDemands(("limits.memory", "requests.cpu"))
 
 
-def test_a_quota_that_is_not_counted_yet_is_recognized() -> None:
+def test_a_quota_that_is_not_counted_yet_is_recognized():
     said = "status unknown for quota: gpu, resources: requests.nvidia.com/gpu"
 
     assert cause(FORBIDDEN + said) == QuotaUncounted()
 
 
-def test_every_bound_of_a_limit_range_is_read() -> None:
+def test_every_bound_of_a_limit_range_is_read():
     said = (
         "[maximum memory usage per Container is 1Gi, but limit is 4Gi, maximum nvidia.com/gpu "
         "usage per Container is 1, but limit is 2, minimum cpu usage per Pod is 1, but request is "
-        "500m, maximum memory usage per Pod is 2Gi.  No limit is specified]"
+        "500m, maximum memory usage per Pod is 2Gi.  No limit is specified, maximum storage usage "
+        "per PersistentVolumeClaim is 1Gi, but request is 2Gi]"
     )
 
     assert cause(FORBIDDEN + said) == OutOfRange(
@@ -122,20 +116,9 @@ def test_every_bound_of_a_limit_range_is_read() -> None:
             Breach(GPU, Bound.MAXIMUM, 1, 2),
             Breach("cpu", Bound.MINIMUM, 1000, 500),
             Breach("memory", Bound.MAXIMUM, 2 * GI, None),
+            Breach("storage", Bound.MAXIMUM, GI, 2 * GI),
         )
     )
-
-
-def test_a_bound_of_claims_is_read() -> None:
-    said = "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
-
-    rejection = read(
-        403, status(403, f'persistentvolumeclaims "claim-a" is forbidden: {said}'), Of.HOME
-    )
-
-    assert rejection is not None
-    assert rejection.of is Of.HOME
-    assert rejection.cause == OutOfRange((Breach("storage", Bound.MAXIMUM, GI, 2 * GI),))
 
 
 @pytest.mark.parametrize(
@@ -166,44 +149,39 @@ def test_a_bound_of_claims_is_read() -> None:
         ("something of a plugin of 2031", Unexplained()),
     ],
 )
-def test_the_text_of_each_admission_plugin_is_recognized(said: str, known: RejectionCause) -> None:
+def test_the_text_of_each_admission_plugin_is_recognized(said, known):
     assert cause(FORBIDDEN + said) == known
 
 
-def test_an_invalid_object_is_a_rejection() -> None:
+def test_an_invalid_object_is_a_rejection():
     text = 'Pod "a" is invalid: spec.containers[0].image: Required value'
 
-    assert read(422, status(422, text), Of.POD) == Rejection(Of.POD, Unexplained(), text)
+    assert read(422, status(text), Of.HOME) == Rejection(Of.HOME, Unexplained(), text)
 
 
-def test_a_namespace_that_does_not_exist_is_missing() -> None:
-    assert cause('namespaces "jhub-alice" not found', 404) == Missing("Namespace", "jhub-alice")
-
-
-@pytest.mark.parametrize("code", [400, 403, 409, 429, 500])
-def test_a_webhooks_text_is_never_parsed_as_another_cause(code: int) -> None:
-    fake = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
-
-    assert cause(f"{WEBHOOK}denied the request: {fake}", code) == Denied(fake)
-
-
-def test_a_webhook_may_give_no_reason() -> None:
-    assert cause(f"{WEBHOOK}denied the request without explanation", 400) == Denied("")
-
-
-def test_a_webhook_without_dry_runs_says_nothing_about_the_pod() -> None:
-    assert cause(f"{WEBHOOK}does not support dry run", 400) is None
-
-
-def test_a_failing_webhook_is_named() -> None:
-    text = 'Internal error occurred: failed calling webhook "images.example.com": failed to call'
-
-    assert cause(text, 500) == WebhookFailed("images.example.com")
+@pytest.mark.parametrize(
+    ("code", "text", "known"),
+    [
+        (404, 'namespaces "jhub-alice" not found', Missing("Namespace", "jhub-alice")),
+        (400, f"{WEBHOOK}denied the request without explanation", Denied("")),
+        (
+            500,
+            'Internal error occurred: failed calling webhook "images.example.com": failed to call',
+            WebhookFailed("images.example.com"),
+        ),
+        *((code, f"{WEBHOOK}denied the request: {FAKE}", Denied(FAKE)) for code in CODES),
+    ],
+    ids=["no namespace", "no reason", "a webhook that fails", *CODES],
+)
+def test_the_cause_of_each_status_is_recognized(code, text, known):
+    """A webhook's text is never parsed as another cause."""
+    assert cause(text, code) == known
 
 
 @pytest.mark.parametrize(
     ("code", "text"),
     [
+        (400, f"{WEBHOOK}does not support dry run"),
         (401, "Unauthorized"),
         (409, 'Operation cannot be fulfilled on resourcequotas "gpu": the object was modified'),
         (429, "too many requests"),
@@ -212,39 +190,37 @@ def test_a_failing_webhook_is_named() -> None:
         (201, ""),
     ],
 )
-def test_a_fault_of_the_api_server_is_no_rejection(code: int, text: str) -> None:
+def test_a_fault_that_says_nothing_about_the_pod_is_no_rejection(code, text):
     assert cause(text, code) is None
 
 
-def test_a_body_can_be_an_object_a_text_or_bytes() -> None:
+def test_a_body_can_be_an_object_a_text_or_bytes():
     text = FORBIDDEN + 'pod rejected: RuntimeClass "nvidia" not found'
-    body = json.dumps(status(403, text))
+    body = json.dumps(status(text))
 
-    assert read(403, body, Of.POD) == read(403, status(403, text), Of.POD)
+    assert read(403, body, Of.POD) == read(403, status(text), Of.POD)
     assert read(403, body.encode(), Of.POD) == read(403, body, Of.POD)
 
 
-def test_a_webhooks_text_becomes_one_short_printable_line() -> None:
+def test_a_webhooks_text_becomes_one_short_printable_line():
     said = "no\n[I 2026 hub] Granted \u202eroot\x1b[31m " + "x" * 10_000
 
     denied = cause(f"{WEBHOOK}denied the request: {said}")
 
-    assert isinstance(denied, Denied)
     assert denied.said.startswith("no [I 2026 hub] Granted root [31m xxx")
     assert denied.said.isprintable()
     assert len(denied.said) == 300
 
 
 @given(st.integers(100, 599), st.text() | st.binary() | st.none() | st.lists(st.text()))
-def test_every_answer_can_be_parsed(code: int, body: object) -> None:
+def test_every_answer_can_be_parsed(code, body):
     rejection = read(code, body, Of.POD)
 
     assert rejection is None or rejection.text.isprintable()
 
 
 @given(st.text())
-def test_every_text_can_be_parsed(said: str) -> None:
+def test_every_text_can_be_parsed(said):
     for text in (said, FORBIDDEN + said, f"{FORBIDDEN}exceeded quota: q, requested: {said}"):
-        rejection = read(403, status(403, text), Of.POD)
-        assert rejection is not None
+        rejection = read(403, status(text), Of.POD)
         assert rejection.text == message({"message": text})
