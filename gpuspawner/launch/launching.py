@@ -91,7 +91,10 @@ class Launching:
         self._attempt = attempt
         self._question = question
         self._decide = decide
-        self._limits = _with_rest(limits(spawner, attempt), attempt)
+        phases = limits(spawner, attempt)
+        # If admission alone puts the pod into a queue, it waits for quota as long as the hub does.
+        queued = max(phases[StartPhase.QUEUED], attempt.seconds_left)
+        self._limits = {**phases, StartPhase.QUEUED: queued}
         self._had_longer = False
         key = self._proposal.key
         in_view = InView(runtime.view, "/".join(key))
@@ -228,11 +231,6 @@ class Launching:
         """Note that the owner's next server should get another node, if this one is broken."""
         if node and failure.cause and failure.cause.kind in BROKEN:
             self._runtime.avoided.avoid(self._spawner.user.name, node)
-
-
-def _with_rest(phases: Mapping[StartPhase, float], attempt: Attempt) -> Mapping[StartPhase, float]:
-    """Let a pod wait for quota as long as the hub does, if admission alone put it into a queue."""
-    return {**phases, StartPhase.QUEUED: max(phases[StartPhase.QUEUED], attempt.seconds_left)}
 
 
 def limits(spawner: Host, attempt: Attempt) -> Mapping[StartPhase, float]:

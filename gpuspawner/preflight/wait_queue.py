@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import msgspec
 from msgspec import structs
 
 from gpuspawner.cluster.health import Live, Stale
@@ -111,7 +112,7 @@ class Taking:
 
     def _try_to_take(self, proposal: Proposal, waiter: "Waiter") -> Decision | None:
         """Decide, and take the reservation in the same tick; None if the start must wait."""
-        if waiter.is_blocked():
+        if self._queue.holds_up(waiter):
             return None
         decision, subject = self._look(proposal), self._decider.subject(proposal)
         if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
@@ -122,7 +123,7 @@ class Taking:
             return None
         waiter.demand = demand
         if demand and (
-            waiter.is_blocked() or not self._reservations.has_room(proposal.key, demand)
+            self._queue.holds_up(waiter) or not self._reservations.has_room(proposal.key, demand)
         ):
             return None
         self._reservations.take(proposal.key, subject)
@@ -165,6 +166,16 @@ def _needs_reservation(decision: Decision) -> bool:
 # The wait queue of starts that wait until other pods are bound: first in, first out.
 
 
+class Waiter(msgspec.Struct, eq=False):
+    """One start in the queue.
+
+    Attributes:
+        demand: The room that it waits for; None if that isn't known, or if it waits for a claim.
+    """
+
+    demand: Demand | None = None
+
+
 class WaitQueue:
     """Starts that wait, in their order of arrival.
 
@@ -176,9 +187,9 @@ class WaitQueue:
         self._waiters: list[Waiter] = []
 
     @contextmanager
-    def join(self) -> "Iterator[Waiter]":
+    def join(self) -> Iterator[Waiter]:
         """Join the end of the queue; leaving the context leaves the queue."""
-        waiter = Waiter(self)
+        waiter = Waiter()
         self._waiters.append(waiter)
         try:
             yield waiter
@@ -187,29 +198,10 @@ class WaitQueue:
             if self._waiters:
                 self._notify()
 
-    def ahead_of(self, waiter: "Waiter") -> "list[Waiter]":
-        """Return the starts ahead of this one."""
-        return self._waiters[: self._waiters.index(waiter)]
-
-
-class Waiter:
-    """One start in the queue.
-
-    Attributes:
-        demand: The room that it waits for; None if that isn't known, or if it waits for a claim.
-    """
-
-    def __init__(self, queue: WaitQueue) -> None:
-        self._queue = queue
-        self.demand: Demand | None = None
-
-    def is_blocked(self) -> bool:
+    def holds_up(self, waiter: Waiter) -> bool:
         """Whether a start ahead waits for room that this one needs too.
 
         If small starts could pass, large ones would starve.
         """
-        demand = self.demand
-        return demand is not None and any(
-            other.demand is not None and other.demand.touches(demand)
-            for other in self._queue.ahead_of(self)
-        )
+        demand, ahead = waiter.demand, self._waiters[: self._waiters.index(waiter)]
+        return demand is not None and any(it.demand and it.demand.touches(demand) for it in ahead)

@@ -114,14 +114,6 @@ async def test_a_dry_run_that_takes_too_long_has_no_answer():
     assert await DryRun(Scripted("never"), 0.01).admit("jhub", POD) is None
 
 
-async def test_a_pod_without_a_spec_is_neither_sent_nor_logged(caplog):
-    server = Scripted({})
-
-    assert await DryRun(server, 60).admit("jhub", {"spec": None}) is None
-    assert not server.sent
-    assert not caplog.records
-
-
 SENT = {
     "metadata": {"name": "jupyter-alice"},
     "spec": {
