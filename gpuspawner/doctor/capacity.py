@@ -20,7 +20,7 @@ from gpuspawner.messages.capacity import outcomes, remarks
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.policies.owner import Owner
-from gpuspawner.preflight import counts
+from gpuspawner.preflight.counts import NodeCounts, room
 from gpuspawner.preflight.decision import Refuse, Start, Wait
 from gpuspawner.preflight.headroom import Headroom
 from gpuspawner.scheduling import NodeInfo
@@ -136,16 +136,16 @@ def _status(found: Headroom) -> int:
 
 def _row(hub: Hub, tried: Tried) -> Row:
     accelerator = tried.proposal.grant.accelerator if tried.proposal else None
-    candidates = counts.candidates(hub.state, tried.pod)
+    candidates = NodeCounts(hub.state).candidates(tried.pod)
     if accelerator is None:
         return Row(tried.server.offer, "", len(candidates), 0, 0, 0, 0, _now(tried))
     resource = accelerator.resource
     nodes = [node for node in candidates if node.allocatable.get(resource)]
     there = amount(nodes, resource)
-    room = counts.room(nodes, resource, 0)
+    free = room(nodes, resource, 0)
     return Row(
-        tried.server.offer, resource, len(nodes), there.total, there.used, room.free,
-        room.most_free, _now(tried),
+        tried.server.offer, resource, len(nodes), there.total, there.used, free.free,
+        free.most_free, _now(tried),
     )  # fmt: skip
 
 

@@ -149,7 +149,7 @@ class Explain(FromFiles):
             if verdict.condition_message:
                 terminal.say(f"kube-scheduler says: {verdict.condition_message}")
             for unknown in verdict.unknown:
-                terminal.say(f"Unknown: {unknown.why}: {unknown.detail}")
+                terminal.say(f"Unknown: {unknown}")
             terminal.say()
             _table(reasons(hub.state, pod, verdict, of_every_server(hub.spawner)))
         return _STATUS.get(verdict.outcome, 1)

@@ -4,7 +4,7 @@ It is the scheduler's verdict on the smallest server with it: a node with free G
 memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any, Protocol
@@ -21,10 +21,10 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules, apply
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.preflight import counts
+from gpuspawner.preflight.counts import NodeCounts, could_be_raised
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers, is_settled, on_all
-from gpuspawner.preflight.learned_hooks import Later, Placements, anywhere, kind_of, tolerating
+from gpuspawner.preflight.learned_hooks import Later, MadeFor, Placements, anywhere, kind_of
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 from gpuspawner.scaling.pools import DeclaredPool
@@ -133,6 +133,7 @@ class Surveys:
 
     def __init__(self, state: ClusterState, to_come: NodesToCome, placements: Placements) -> None:
         self._state = state
+        self._counts = NodeCounts(state)
         self._to_come = to_come
         self._placements = placements
         self.kept = UntilChanged[tuple[Availability, ...]](_MOST_KEPT)
@@ -164,7 +165,7 @@ class Surveys:
 
         def look() -> tuple[Availability, ...]:
             trials = Trials(offers, pod, rules, later)
-            return tuple(_look(self._state, self._to_come, trials, it) for it in accelerators)
+            return tuple(_look(self._counts, self._to_come, trials, it) for it in accelerators)
 
         key = msgspec.msgpack.encode(pod), offers, later
         return self.kept.of(self.version, key, look)
@@ -211,11 +212,19 @@ class Trials:
 
         None if the grant contradicts KubeSpawner's pod.
         """
-        granted = self._granted(grant)
+        return self._admitted(grant, self.later.placements.admitted)
+
+    def tolerant(self, grant: Grant) -> Pod | None:
+        """As `pod`, but with the most tolerations that admission may add."""
+        return self._admitted(grant, self.later.placements.tolerant)
+
+    def _admitted(
+        self, grant: Grant, admit: Callable[[MadeFor, Manifest], Manifest | None]
+    ) -> Pod | None:
+        granted, kind = self._granted(grant), kind_of(grant)
         if granted is None:
             return None
-        sent = self.later.expected(kind_of(grant), granted)
-        admitted = self.later.placements.admitted(kind_of(grant), sent)
+        admitted = admit(kind, self.later.expected(kind, granted))
         made = admitted and convert("Pod", admitted)
         return made if isinstance(made, Pod) else None
 
@@ -242,16 +251,16 @@ class Trials:
 
 
 def _look(
-    state: ClusterState, to_come: NodesToCome, trials: Trials, accelerator: Accelerator | None
+    counts: NodeCounts, to_come: NodesToCome, trials: Trials, accelerator: Accelerator | None
 ) -> Availability:
     smallest = trials.smallest(accelerator)
     pod = trials.pod(smallest)
     if pod is None:
         return Availability(accelerator, State.UNKNOWN)
-    found = _judged(state, to_come, trials, smallest, pod)
+    found = _judged(counts, to_come, trials, smallest, pod)
     entered = trials.entered(smallest)
     pods = [pod] if entered is None else [pod, entered]
-    return replace(found, smallest=_least(pods, state.rules))
+    return replace(found, smallest=_least(pods, counts.state.rules))
 
 
 def _least(pods: Sequence[Pod], rules: Rules) -> SmallestRequests | None:
@@ -265,12 +274,12 @@ def _least(pods: Sequence[Pod], rules: Rules) -> SmallestRequests | None:
 
 
 def _judged(
-    state: ClusterState, to_come: NodesToCome, trials: Trials, smallest: Grant, pod: Pod
+    counts: NodeCounts, to_come: NodesToCome, trials: Trials, smallest: Grant, pod: Pod
 ) -> Availability:
-    accelerator = smallest.accelerator
+    state, accelerator = counts.state, smallest.accelerator
     gpus, resource = None, accelerator.resource if accelerator else None
     if resource:
-        gpus = counts.room(counts.candidates(state, pod), resource, smallest.gpus)
+        gpus = counts.room(counts.candidates(pod), resource, smallest.gpus)
     if fits_somewhere(state, pod):
         fitting = partial(fitting_nodes, state, pod)
         at_hand = on_all(state.images, trials.images(accelerator), fitting)
@@ -281,7 +290,7 @@ def _judged(
             return Availability(accelerator, State.FREE, gpus)
         case Outcome.UNKNOWN:
             return Availability(accelerator, State.UNKNOWN)
-    rises = trials.later.sets_priority and counts.could_be_raised(state, pod)
+    rises = trials.later.sets_priority and could_be_raised(state, pod)
     if trials.is_open(smallest) and (
         rises or evaluate(state, anywhere(pod)).outcome is not Outcome.BUSY
     ):
@@ -293,23 +302,21 @@ def _judged(
         case MayScaleUp():
             return Availability(accelerator, State.MAY_SCALE_UP, gpus, outlook)
     if verdict.busy:
-        short = counts.shortage(state, pod, counts.candidates(state, pod), resource)
+        short = counts.shortage(pod, counts.candidates(pod), resource)
         short_of, obstacles = short.resource if short else "", outlook.obstacles
         return Availability(accelerator, State.BUSY, gpus, obstacles=obstacles, short_of=short_of)
-    word = State.AWAY if verdict.away else _absent(state, trials, smallest, pod)
+    word = State.AWAY if verdict.away else _absent(state, trials, smallest)
     return Availability(accelerator, word, gpus, obstacles=outlook.obstacles)
 
 
-def _absent(state: ClusterState, trials: Trials, grant: Grant, pod: Pod) -> State:
+def _absent(state: ClusterState, trials: Trials, grant: Grant) -> State:
     """Return what is known of a pod that no node can hold: admission may add a toleration.
 
     If each user has a namespace, it is asked only when somebody chooses the accelerator.
     """
-    if trials.later.placements.knows_admission(kind_of(grant)):
-        return State.ABSENT
-    if evaluate(state, tolerating(pod)).outcome is Outcome.IMPOSSIBLE:
-        return State.ABSENT
-    return State.UNKNOWN
+    pod = trials.tolerant(grant)
+    can_be = pod is not None and evaluate(state, pod).outcome is not Outcome.IMPOSSIBLE
+    return State.UNKNOWN if can_be else State.ABSENT
 
 
 def what_decides(pod: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,20 +28,6 @@ from gpuspawner.scheduling.taint_toleration import untolerated
 _encode = msgpack.Encoder().encode
 
 
-def candidates(state: ClusterState, pod: Pod | None) -> tuple[NodeInfo, ...]:
-    """Return the nodes that the pod's selectors and tolerations allow and that aren't away.
-
-    These are the nodes that pass the evaluation's static filters. A pod that can't be read has
-    none, and no verdict either.
-    """
-    if pod is None:
-        return ()
-    try:
-        return Filters(state, pod).screened().passing
-    except (QuantityError, SelectorError):
-        return ()
-
-
 def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> ResourceRoom:
     """Return how much of a resource these nodes have for a pod that requests *amount*."""
     free = [max(0, node.free.get(resource, 0)) for node in nodes]
@@ -49,29 +35,6 @@ def room(nodes: Sequence[NodeInfo], resource: str, amount: int) -> ResourceRoom:
     return ResourceRoom(
         resource, amount, max(free, default=0), sum(free), max(there, default=0), sum(there)
     )
-
-
-def shortage(
-    state: ClusterState, pod: Pod, nodes: Sequence[NodeInfo], first: str | None
-) -> ResourceRoom | None:
-    """Return the first resource that no node has enough of; None if resources aren't short.
-
-    The order is *first* (the accelerator's resource), memory, CPU and the rest. For each resource,
-    only nodes count that have enough of the resources before it.
-
-    Raises:
-        QuantityError: The pod's requests aren't quantities; it has no verdict either.
-    """
-    order = filter(None, (first, MEMORY, CPU))
-    requests = requests_with_pod(pod_requests(pod, state.rules))
-    known = [resource for resource in order if resource in requests]
-    for resource in [*known, *sorted(requests.keys() - set(known))]:
-        amount = requests[resource]
-        enough = [node for node in nodes if node.free.get(resource, 0) >= amount]
-        if not enough:
-            return room(nodes, resource, amount) if nodes else None
-        nodes = enough
-    return None
 
 
 def could_replace(state: ClusterState, key: str, pod: Pod) -> bool:
@@ -91,52 +54,70 @@ def could_replace(state: ClusterState, key: str, pod: Pod) -> bool:
 
 
 class NodeCounts:
-    """These counts, kept as long as the cluster stays as it is.
+    """Counts over all nodes, kept as long as the cluster stays as it is.
 
     A page asks about hundreds of pods. Most of them want the same devices and select the same
     nodes.
     """
 
     def __init__(self, state: ClusterState) -> None:
-        self._state = state
+        self.state = state
         self._most_free = UntilChanged[int]()
         self._taints = UntilChanged[tuple[TaintedNodes, ...]]()
         self._candidates = UntilChanged[tuple[NodeInfo, ...]]()
         self._rooms = UntilChanged[ResourceRoom]()
 
     def candidates(self, pod: Pod | None) -> tuple[NodeInfo, ...]:
-        """Return the candidates; the same object for pods that select and tolerate the same."""
+        """Return the nodes that the pod's selectors and tolerations allow and that aren't away.
+
+        These are the nodes that pass the evaluation's static filters: the same object for pods that
+        select and tolerate the same. A pod that can't be read has none, and no verdict either.
+        """
         if pod is None:
             return ()
-        try:
-            pod_requests(pod, self._state.rules)
-        except QuantityError:
-            return ()
-        state, spec = self._state, pod.spec
+        state, spec = self.state, pod.spec
         spread = spec.topology_spread_constraints  # only its errors matter
         key = _encode((spec.node_name, spec.node_selector, spec.affinity, spec.tolerations, spread))
-        return self._candidates.of(state.version, key, lambda: candidates(state, pod))
+        try:
+            pod_requests(pod, state.rules)
+            return self._candidates.of(
+                state.version, key, lambda: Filters(state, pod).screened().passing
+            )
+        except (QuantityError, SelectorError):
+            return ()
 
     def room(self, nodes: tuple[NodeInfo, ...], resource: str, asked: int) -> ResourceRoom:
         """Return how much *nodes* have, which `candidates` has just returned."""
         key = id(nodes), resource  # the nodes are kept, so that no others get their id
-        found = self._rooms.of(self._state.version, key, lambda: room(nodes, resource, asked))
+        found = self._rooms.of(self.state.version, key, lambda: room(nodes, resource, asked))
         return replace(found, asked=asked)
 
     def shortage(
         self, pod: Pod, nodes: tuple[NodeInfo, ...], first: str | None
     ) -> ResourceRoom | None:
-        """Return what *nodes* have too little of, which `candidates` has just returned.
+        """Return the first resource that none of *nodes* has enough of; None if none is short.
+
+        The order is *first* (the accelerator's resource), memory, CPU and the rest. For each
+        resource, only nodes count that have enough of the resources before it. `candidates` has
+        just returned the nodes.
 
         Raises:
             QuantityError: The pod's requests aren't quantities; it has no verdict either.
         """
-        amount = pod_requests(pod, self._state.rules).get(first or "", 0)
+        requests = requests_with_pod(pod_requests(pod, self.state.rules))
         if first and nodes:
-            room = self.room(nodes, first, amount)
-            if room.most_free < amount:
-                return room
-        return shortage(self._state, pod, nodes, first)
+            devices = self.room(nodes, first, requests.get(first, 0))
+            if devices.most_free < devices.asked:
+                return devices
+        known = [it for it in (first, MEMORY, CPU) if it and it in requests]
+        left: Sequence[NodeInfo] = nodes
+        for resource in [*known, *sorted(requests.keys() - set(known))]:
+            amount = requests[resource]
+            enough = [node for node in left if node.free.get(resource, 0) >= amount]
+            if not enough:
+                return room(left, resource, amount) if left else None
+            left = enough
+        return None
 
     def lacks_devices(self, pod: Pod) -> bool:
         """Whether no node has as many devices free as the pod requests.
@@ -146,10 +127,10 @@ class NodeCounts:
         False.
         """
         try:
-            requests = pod_requests(pod, self._state.rules)
+            requests = pod_requests(pod, self.state.rules)
         except QuantityError:
             return False
-        return not could_be_raised(self._state, pod) and any(
+        return not could_be_raised(self.state, pod) and any(
             is_device(resource) and self._free(resource) < amount
             for resource, amount in requests.items()
             if amount > 0
@@ -161,15 +142,15 @@ class NodeCounts:
         Raises:
             QuantityError: As `shortage`.
         """
-        state, spec = self._state, pod.spec
+        state, spec = self.state, pod.spec
         asked = wanted(pod_requests(pod, state.rules))
         key = _encode((spec.node_selector, spec.affinity, spec.tolerations, asked))
         return self._taints.of(state.version, key, lambda: _taints(state, pod, asked))
 
     def _free(self, resource: str) -> int:
         """Return the most of a resource that a node has free."""
-        free = (node.free.get(resource, 0) for node in self._state.nodes.values())
-        version = self._state.version
+        free = (node.free.get(resource, 0) for node in self.state.nodes.values())
+        version = self.state.version
         return self._most_free.of(version, resource, lambda: max(free, default=0))
 
 

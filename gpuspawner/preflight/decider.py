@@ -1,6 +1,6 @@
 """Decides about a pod at one moment, with the facts and the alternatives of a refusal."""
 
-from collections.abc import Callable, Collection, Container, Hashable, Sequence
+from collections.abc import Callable, Collection, Container, Hashable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from gpuspawner.preflight.decision import (
     ViewNotLive,
     Wait,
 )
-from gpuspawner.preflight.downloads import containers, on_any
+from gpuspawner.preflight.downloads import containers
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue
 from gpuspawner.preflight.learned_hooks import anywhere
 from gpuspawner.preflight.nobody_waits import MakesLine
@@ -39,7 +39,6 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
-from gpuspawner.scheduling import Unknown
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.pod_claims import claim_name, made_by_hand, without_volumes
 from gpuspawner.scheduling.reach import reaching_volumes
@@ -199,7 +198,7 @@ class Decider:
             case Outcome.FITS_AFTER_PREEMPTION:
                 return Start(proposal.grant, (AfterPreemption(verdict.preemption_seconds),))
             case Outcome.UNKNOWN:
-                return Start(proposal.grant, (UnknownRules(_texts(verdict.unknown)),))
+                return Start(proposal.grant, (UnknownRules(tuple(map(str, verdict.unknown))),))
             case Outcome.BUSY | Outcome.IMPOSSIBLE:
                 return self._wait_or_refuse(proposal, subject, verdict)
 
@@ -376,10 +375,9 @@ class Decider:
     def _is_at_hand(self, proposal: Proposal, subject: Subject) -> bool:
         """Whether a node on which the pod fits has its images already."""
         images = [str(it["image"]) for it in containers(proposal.pod) if it.get("image")]
-        known = self._state.images
-        if not images or not known.nodes(*images):
-            return False  # without a verdict, which names all nodes
-        return on_any(known, images, self._verdicts.verdict(subject).feasible)
+        nodes = self._state.images.nodes(*images) if images else frozenset[str]()
+        # Without any, there is no need for the verdict, which names all nodes.
+        return bool(nodes) and not nodes.isdisjoint(self._verdicts.verdict(subject).feasible)
 
     def _gpus(self, nodes: tuple[NodeInfo, ...], grant: Grant) -> ResourceRoom | None:
         if grant.accelerator is None:
@@ -398,7 +396,3 @@ def _reason(verdict: Verdict) -> Reason:
     if verdict.away:
         return Reason.AWAY
     return Reason.IMPOSSIBLE
-
-
-def _texts(unknown: Sequence[Unknown]) -> tuple[str, ...]:
-    return tuple(f"{fact.why}: {fact.detail}" for fact in unknown)

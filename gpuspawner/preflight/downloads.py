@@ -3,7 +3,7 @@
 No verdict depends on it: kube-scheduler prefers such a node, but may choose another one.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gpuspawner.kube.images import may_be_outdated
@@ -56,8 +56,3 @@ def on_all(
             break
         left = {key for key in left if lacking in places[key]}
     return frozenset(left)
-
-
-def on_any(images: NodeImages, wanted: Sequence[str], nodes: Iterable[str]) -> bool:
-    """Whether one of the nodes has all wanted images."""
-    return not images.nodes(*wanted).isdisjoint(nodes)

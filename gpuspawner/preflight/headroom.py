@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gpuspawner.cluster.background import Turn
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.pods import ClaimSource
-from gpuspawner.preflight import counts
+from gpuspawner.preflight.counts import NodeCounts
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers
 from gpuspawner.preflight.proposed_pod import Proposal
@@ -197,7 +197,7 @@ class _Trial:
         """Return why nobody knows what becomes of a server; empty if that is known."""
         verdict = self.verdicts.verdict(server)
         is_known = verdict.outcome is not Outcome.UNKNOWN
-        return () if is_known else tuple(f"{it.why}: {it.detail}" for it in verdict.unknown)
+        return () if is_known else tuple(map(str, verdict.unknown))
 
     async def place_pending(self, promised: Sequence[Subject]) -> list[Subject]:
         """Place the pods that wait and that no server preempts; return those without room."""
@@ -283,9 +283,9 @@ async def _on_new_nodes(
     outlook, after = to_come.outlook(proposal.key, server, pool), [it.after(pod) for it in futures]
     if isinstance(outlook, MayScaleUp) or any(it.is_possible for it in after):
         return replace(found, perhaps=found.without_room)
-    accelerator, nodes = proposal.grant.accelerator, counts.candidates(trial.state, server.pod)
+    accelerator, counts = proposal.grant.accelerator, NodeCounts(trial.state)
     first = accelerator.resource if accelerator else None
-    short = counts.shortage(trial.state, server.pod, nodes, first)
+    short = counts.shortage(server.pod, counts.candidates(server.pod), first)
     return replace(
         found, short_of=short, obstacles=tuple(it.obstacle for it in after if it.obstacle)
     )

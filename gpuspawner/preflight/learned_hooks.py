@@ -59,11 +59,6 @@ def placement_of(pod: Manifest) -> bytes:
     return msgspec.msgpack.encode(judged, order="deterministic")
 
 
-def tolerating(pod: Pod) -> Pod:
-    """Return the pod as it would be if admission let it on every tainted node."""
-    return pod.with_spec(tolerations=_EVERYTHING)
-
-
 def anywhere(pod: Pod) -> Pod:
     """Return the pod with nothing that chooses its nodes but its requests and volumes."""
     return pod.with_spec(
@@ -87,20 +82,17 @@ class Placements:
         self._admitted: dict[MadeFor, tuple[Tolerations, Tolerations]] = {}
         """What admission has added to the last two pods of a kind."""
 
-    def expected(self, whose: Whose, pod: Manifest) -> Manifest:
-        """Return a pod with what the hub's own code has changed of the last one that was like it.
+    def find(self, whose: Whose, pod: Manifest) -> Manifest | None:
+        """Return what the hub's own code has changed of the last pod that was like this one.
 
-        What was sent in the end is expected to be sent again as it is.
+        What was sent in the end is expected to be sent again as it is. None if nobody can tell what
+        the code does: it has sent no pod like it, or has changed what that one requests.
         """
-        changed = self._find(whose, pod)
-        return {**pod, "spec": {**pod["spec"], **changed}} if changed else pod
-
-    def is_open(self, whose: Whose, pod: Manifest) -> bool:
-        """Whether nobody can tell what the hub's own code does with a pod.
-
-        It has sent none that was like it, or has changed what that one requests.
-        """
-        return self._find(whose, pod) is None
+        if pod.get("spec") is None:
+            return None
+        seen, changed = self._seen.get((whose, placement_of(pod)), (0.0, None))
+        is_old = whose[1] and time.monotonic() - seen > _FRESH
+        return None if is_old else changed
 
     def learn(self, whose: Whose, expected: Manifest, sent: Manifest) -> None:
         """Learn from a pod that is sent, and from what was expected."""
@@ -108,7 +100,7 @@ class Placements:
             return
         before, after = _placement(expected), _placement(sent)
         changed = {it: after.get(it) for it in _FIELDS if before.get(it) != after.get(it)}
-        if changed and not self.is_open(whose, expected):  # the code has changed its mind
+        if changed and self.find(whose, expected) is not None:  # the code has changed its mind
             for key in [it for it in self._seen if it[0] == whose]:
                 del self._seen[key]
         if _requests(expected) != _requests(sent):
@@ -116,13 +108,6 @@ class Placements:
         else:
             self._keep((whose, placement_of(expected)), changed)
             self._keep((whose, placement_of(sent)), {})
-
-    def _find(self, whose: Whose, pod: Manifest) -> Manifest | None:
-        if pod.get("spec") is None:
-            return None
-        seen, changed = self._seen.get((whose, placement_of(pod)), (0.0, None))
-        is_old = whose[1] and time.monotonic() - seen > _FRESH
-        return None if is_old else changed
 
     def _keep(self, key: tuple[Whose, bytes], changed: Manifest | None) -> None:
         if key not in self._seen or self._seen[key][1] != changed:
@@ -137,10 +122,6 @@ class Placements:
             self._admitted[kind] = now
             self.version += 1
 
-    def knows_admission(self, kind: MadeFor) -> bool:
-        """Whether admission has ever answered for a pod of a kind, or for a sample."""
-        return kind in self._admitted
-
     def admitted(self, kind: MadeFor, pod: Manifest) -> Manifest | None:
         """Return a pod with the tolerations that admission has last added to those of its kind.
 
@@ -152,8 +133,11 @@ class Placements:
         return made if before == last else None
 
     def tolerant(self, kind: MadeFor, pod: Manifest) -> Manifest:
-        """Return a pod with the most tolerations that admission adds, as far as anybody knows."""
-        known = self.admitted(kind, pod) if self.knows_admission(kind) else None
+        """Return a pod with the most tolerations that admission adds, as far as anybody knows.
+
+        If it has never answered for a pod of the kind, nor for a sample, it may add any.
+        """
+        known = self.admitted(kind, pod) if kind in self._admitted else None
         return known or {**pod, "spec": {**pod["spec"], "tolerations": [{"operator": "Exists"}]}}
 
 
@@ -179,12 +163,14 @@ class Later(msgspec.Struct, frozen=True):
 
     def expected(self, kind: MadeFor, pod: Manifest) -> Manifest:
         """Return a pod with what the hub's own code will probably change."""
-        return self.placements.expected((kind, self.owner), pod) if self.has_own_code else pod
+        changed = self.placements.find((kind, self.owner), pod) if self.has_own_code else None
+        return {**pod, "spec": {**pod["spec"], **changed}} if changed else pod
 
     def is_open(self, kind: MadeFor, pod: Manifest) -> bool:
         """Whether nobody can tell what becomes of a pod."""
-        is_open = self.has_own_code and self.placements.is_open((kind, self.owner), pod)
-        return self.is_unknowable or is_open
+        if self.is_unknowable or not self.has_own_code:
+            return self.is_unknowable
+        return self.placements.find((kind, self.owner), pod) is None
 
     def learn(self, kind: MadeFor, expected: Manifest, sent: Manifest) -> None:
         """Learn from a pod that is sent; what runs before the second gate matters to the first."""

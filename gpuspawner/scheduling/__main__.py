@@ -28,7 +28,7 @@ def describe(verdict: Verdict) -> str:
     for title, nodes in (("busy", verdict.busy), ("away", verdict.away)):
         if nodes:
             lines.append(f"{title}: {' '.join(nodes)}")
-    lines += [f"unknown: {unknown.why}: {unknown.detail}" for unknown in verdict.unknown]
+    lines += [f"unknown: {unknown}" for unknown in verdict.unknown]
     lines += [f"{node}: {', '.join(texts)}" for node, texts in sorted(verdict.reasons.items())]
     if verdict.message:
         lines.append(verdict.condition_message)

@@ -36,6 +36,9 @@ class Unknown(msgspec.Struct, frozen=True):
     may_refuse: bool = True
     """Whether a fit could become a refusal."""
 
+    def __str__(self) -> str:
+        return f"{self.why}: {self.detail}"
+
 
 class Outcome(StrEnum):
     """The verdict in one word."""

@@ -114,12 +114,12 @@ def test_what_is_kept_equals_a_fresh_count():
         fresh = NodeCounts(state)
         for its, resource in product(pods * 2, (GPU, OTHER)):
             nodes = counts.candidates(its)
-            assert nodes == counting.candidates(state, its)
+            assert nodes == fresh.candidates(its)
             assert counts.room(nodes, resource, 2) == counting.room(nodes, resource, 2)
             assert counts.lacks_devices(its) == fresh.lacks_devices(its)
         for its, first in product(pods[:3], (None, GPU)):
             nodes = counts.candidates(its)
-            short = counting.shortage(state, its, nodes, first)
+            short = fresh.shortage(its, fresh.candidates(its), first)
             assert counts.shortage(its, nodes, first) == short
             assert counts.taints(its) == fresh.taints(its)
 
