@@ -277,9 +277,7 @@ def _judged(
     counts: NodeCounts, to_come: NodesToCome, trials: Trials, smallest: Grant, pod: Pod
 ) -> Availability:
     state, accelerator = counts.state, smallest.accelerator
-    gpus, resource = None, accelerator.resource if accelerator else None
-    if resource:
-        gpus = counts.room(counts.candidates(pod), resource, smallest.gpus)
+    gpus = counts.gpus(counts.candidates(pod), smallest) if accelerator else None
     if fits_somewhere(state, pod):
         fitting = partial(fitting_nodes, state, pod)
         at_hand = on_all(state.images, trials.images(accelerator), fitting)
@@ -302,7 +300,7 @@ def _judged(
         case MayScaleUp():
             return Availability(accelerator, State.MAY_SCALE_UP, gpus, outlook)
     if verdict.busy:
-        short = counts.shortage(pod, counts.candidates(pod), resource)
+        short = counts.shortage(pod, counts.candidates(pod), smallest)
         short_of, obstacles = short.resource if short else "", outlook.obstacles
         return Availability(accelerator, State.BUSY, gpus, obstacles=obstacles, short_of=short_of)
     word = State.AWAY if verdict.away else _absent(state, trials, smallest)

@@ -10,6 +10,7 @@ from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.nodes import PriorityClass, Taint
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import ResourceRoom, TaintedNodes
 from gpuspawner.scheduling.contention import requests_with_pod
 from gpuspawner.scheduling.could_hold import healthy
@@ -92,19 +93,22 @@ class NodeCounts:
         found = self._rooms.of(self.state.version, key, lambda: room(nodes, resource, asked))
         return replace(found, asked=asked)
 
-    def shortage(
-        self, pod: Pod, nodes: tuple[NodeInfo, ...], first: str | None
-    ) -> ResourceRoom | None:
+    def gpus(self, nodes: tuple[NodeInfo, ...], grant: Grant) -> ResourceRoom | None:
+        """As `room`, of a grant's GPUs; None for a grant without any."""
+        accelerator = grant.accelerator
+        return self.room(nodes, accelerator.resource, grant.gpus) if accelerator else None
+
+    def shortage(self, pod: Pod, nodes: tuple[NodeInfo, ...], grant: Grant) -> ResourceRoom | None:
         """Return the first resource that none of *nodes* has enough of; None if none is short.
 
-        The order is *first* (the accelerator's resource), memory, CPU and the rest. For each
-        resource, only nodes count that have enough of the resources before it. `candidates` has
-        just returned the nodes.
+        The order is the grant's GPUs, memory, CPU and the rest. For each resource, only nodes count
+        that have enough of the resources before it. `candidates` has just returned the nodes.
 
         Raises:
             QuantityError: The pod's requests aren't quantities; it has no verdict either.
         """
         requests = requests_with_pod(pod_requests(pod, self.state.rules))
+        first = grant.accelerator.resource if grant.accelerator else None
         if first and nodes:
             devices = self.room(nodes, first, requests.get(first, 0))
             if devices.most_free < devices.asked:

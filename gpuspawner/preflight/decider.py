@@ -39,7 +39,6 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
-from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.pod_claims import claim_name, made_by_hand, without_volumes
 from gpuspawner.scheduling.reach import reaching_volumes
 from gpuspawner.scheduling.shared_gpus import refuses, several
@@ -211,7 +210,7 @@ class Decider:
         return Refuse(
             proposal.grant,
             reason,
-            gpus=self._gpus(nodes, proposal.grant),
+            gpus=self._counts.gpus(nodes, proposal.grant),
             candidates=len(nodes),
         )
 
@@ -231,7 +230,7 @@ class Decider:
     def room(self, proposal: Proposal) -> ResourceRoom | None:
         """Return how many GPUs are on the nodes on which the pod could run; None without either."""
         nodes = self._counts.candidates(proposal.decoded)
-        return self._gpus(nodes, proposal.grant) if nodes else None
+        return self._counts.gpus(nodes, proposal.grant) if nodes else None
 
     def fits(self, proposal: Proposal) -> bool:
         """Whether a node has room for the pod at this moment."""
@@ -292,13 +291,12 @@ class Decider:
         if verdict.in_use and self._has_room_at_home(subject, verdict):
             return self._held(proposal, verdict)
         nodes = self._counts.candidates(pod)
-        resource = grant.accelerator.resource if grant.accelerator else None
         one_share = self._refuse_shares(subject, lambda: (*verdict.busy, *verdict.away))
         return Refuse(
             grant,
             Reason.IMPOSSIBLE if one_share else _reason(verdict),
-            gpus=self._gpus(nodes, grant),
-            shortage=self._counts.shortage(pod, nodes, resource),
+            gpus=self._counts.gpus(nodes, grant),
+            shortage=self._counts.shortage(pod, nodes, grant),
             taints=self._counts.taints(pod),
             candidates=len(nodes),
             away=verdict.away,
@@ -369,7 +367,7 @@ class Decider:
         if subject is None or (not varied.queue and self.line.delayed_by(varied)):
             return None
         nodes = self._counts.candidates(subject.pod)
-        gpus, is_at_hand = self._gpus(nodes, grant), self._is_at_hand(varied, subject)
+        gpus, is_at_hand = self._counts.gpus(nodes, grant), self._is_at_hand(varied, subject)
         return Alternative(grant, variant.differences, gpus, is_at_hand)
 
     def _is_at_hand(self, proposal: Proposal, subject: Subject) -> bool:
@@ -378,11 +376,6 @@ class Decider:
         nodes = self._state.images.nodes(*images) if images else frozenset[str]()
         # Without any, there is no need for the verdict, which names all nodes.
         return bool(nodes) and not nodes.isdisjoint(self._verdicts.verdict(subject).feasible)
-
-    def _gpus(self, nodes: tuple[NodeInfo, ...], grant: Grant) -> ResourceRoom | None:
-        if grant.accelerator is None:
-            return None
-        return self._counts.room(nodes, grant.accelerator.resource, grant.gpus)
 
 
 def _without_volumes(subject: Subject) -> Subject:

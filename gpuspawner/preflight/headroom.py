@@ -283,9 +283,8 @@ async def _on_new_nodes(
     outlook, after = to_come.outlook(proposal.key, server, pool), [it.after(pod) for it in futures]
     if isinstance(outlook, MayScaleUp) or any(it.is_possible for it in after):
         return replace(found, perhaps=found.without_room)
-    accelerator, counts = proposal.grant.accelerator, NodeCounts(trial.state)
-    first = accelerator.resource if accelerator else None
-    short = counts.shortage(server.pod, counts.candidates(server.pod), first)
+    counts = NodeCounts(trial.state)
+    short = counts.shortage(server.pod, counts.candidates(server.pod), proposal.grant)
     return replace(
         found, short_of=short, obstacles=tuple(it.obstacle for it in after if it.obstacle)
     )

@@ -5,12 +5,13 @@ from itertools import product
 import pytest
 
 from gpuspawner.kube.objects import convert
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight import counts as counting
 from gpuspawner.preflight.counts import NodeCounts
 from gpuspawner.preflight.decision import TaintedNodes
 from gpuspawner.scheduling.state import ClusterState
 from tests.unit.makers.objects import named, required
-from tests.unit.makers.worlds import GPU, node, pod
+from tests.unit.makers.worlds import A100, GPU, node, pod
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -117,10 +118,10 @@ def test_what_is_kept_equals_a_fresh_count():
             assert nodes == fresh.candidates(its)
             assert counts.room(nodes, resource, 2) == counting.room(nodes, resource, 2)
             assert counts.lacks_devices(its) == fresh.lacks_devices(its)
-        for its, first in product(pods[:3], (None, GPU)):
+        for its, grant in product(pods[:3], (Grant(), Grant(A100, 1))):
             nodes = counts.candidates(its)
-            short = fresh.shortage(its, fresh.candidates(its), first)
-            assert counts.shortage(its, nodes, first) == short
+            short = fresh.shortage(its, fresh.candidates(its), grant)
+            assert counts.shortage(its, nodes, grant) == short
             assert counts.taints(its) == fresh.taints(its)
 
     check()
@@ -148,6 +149,6 @@ def test_the_devices_of_the_same_nodes_are_counted_once(monkeypatch):
         nodes = counts.candidates(asking(gpus))
         found = counts.room(nodes, GPU, gpus)
         assert (found.asked, found.most_free) == (gpus, 2)
-        assert counts.shortage(asking(gpus), nodes, GPU) == found
+        assert counts.shortage(asking(gpus), nodes, Grant(A100, gpus)) == found
 
     assert asked == [(2, GPU)]
