@@ -234,14 +234,6 @@ def test_a_server_that_has_reached_its_lifetime_is_told_so_without_policies(
     )
 
 
-def test_a_server_whose_pod_somebody_deletes_is_told_so(hub: RunningHub) -> None:
-    hub.start_until_ready("eve", ONE_T4)
-    hub.pods.delete("eve")
-    until_ended(hub, "eve")
-
-    tells(hub, "eve", DELETED)
-
-
 def test_whoever_ends_a_server_is_told_nothing(hub: RunningHub) -> None:
     hub.start_until_ready("fay", ONE_T4)
     hub.stop("fay")
