@@ -24,7 +24,6 @@ from gpuspawner import runtime
 from gpuspawner.cluster import garbage
 from gpuspawner.compat import class_traits, kubespawner
 from gpuspawner.compat.code import sets_attribute
-from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import startup_report
 from gpuspawner.kube.objects import mapping
@@ -120,7 +119,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         # Last, because the hub needs nothing of it: everybody else's servers start all the same.
         for slip in all_slips(settings):
             get_logger().log(ERROR if slip.is_fatal else WARNING, "%s", slip.text)
-    except (ConfigurationError, IncompatibleError, OfferError) as error:
+    except (ConfigurationError, OfferError) as error:
         get_logger().critical("%s", error)
         raise SystemExit(1) from None
 

@@ -302,7 +302,7 @@ def current(settings: Settings) -> Runtime:
     """Return this process's runtime, for a spawner; `configure` has made it, or should have.
 
     Raises:
-        IncompatibleError, OfferError, RuntimeError: As `configured`.
+        OfferError, RuntimeError: As `configured`.
     """
     if _runtime is not None:
         return _runtime
@@ -319,15 +319,11 @@ def configured(settings: Settings) -> Runtime:
     """Return this process's runtime; the first call makes it from *settings* and starts the view.
 
     Raises:
-        IncompatibleError: The installed JupyterHub or KubeSpawner can't be used.
         OfferError: The offers aren't usable.
         RuntimeError: No event loop is running.
     """
     if _runtime is not None:
         return _runtime
-    from gpuspawner.compat import required_names  # brings in the whole hub
-
-    required_names.check()
     made = Runtime(AsSet(settings))
     _log_through_the_hub(settings.log)
     made.start()
