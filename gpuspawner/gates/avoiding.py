@@ -4,8 +4,6 @@ A pod must never wait for a node that it could have had. So it is kept off these
 surely has room elsewhere; otherwise the scheduler is asked to prefer others.
 """
 
-import msgspec
-
 from gpuspawner.offers.node_affinity import off, rather_off
 from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.preflight.dry_runs import Admission
@@ -17,17 +15,13 @@ from gpuspawner.traits import OFF
 from gpuspawner.traits.trait_types import setting
 
 
-class Avoiding(msgspec.Struct, frozen=True):
-    """A choice whose pod avoids nodes; *is_sure* if it can't get one of them."""
-
-    choice: Choice
-    is_sure: bool
-
-
 async def avoiding(
     spawner: Host, runtime: Runtime, choice: Choice, admission: Admission
-) -> Avoiding | None:
-    """Return the choice with a pod that avoids its owner's failed nodes; None if there are none."""
+) -> tuple[Choice, bool] | None:
+    """Return the choice with a pod that avoids its owner's failed nodes; None if there are none.
+
+    Also return whether it can't get one of them.
+    """
     hostnames = _hostnames(spawner, runtime)
     if not hostnames or not _has_devices(choice, runtime):
         return None
@@ -35,8 +29,8 @@ async def avoiding(
     kept_off = choice.sending(off(pod, hostnames))
     judges = setting(spawner, "preflight") != OFF
     if judges and await runtime.preflight.is_sure_of(kept_off.proposal, admission):
-        return Avoiding(kept_off, is_sure=True)
-    return Avoiding(choice.sending(rather_off(pod, hostnames)), is_sure=False)
+        return kept_off, True
+    return choice.sending(rather_off(pod, hostnames)), False
 
 
 def _has_devices(choice: Choice, runtime: Runtime) -> bool:

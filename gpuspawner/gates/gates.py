@@ -47,7 +47,7 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Of
 from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.start import connection, hooks
-from gpuspawner.start.admitting import Admitting, TurnToStart
+from gpuspawner.start.admitting import TurnToStart
 from gpuspawner.start.asking_preflight import LOST_ROOM, PreflightMethod, decide, refusing, warn
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name, set_locale
@@ -202,13 +202,14 @@ class Gates:
 
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
         sent = plain_pod(pod)
-        names = self._spawner.namespace, pod.metadata.name, home_of(self._spawner)
-        choice = self._choice().named(*names).sending(sent)
+        names = {"namespace": self._spawner.namespace, "name": pod.metadata.name}
+        choice = self._choice().sending(sent, **names, new_claims=home_of(self._spawner))
         self._sending.rename(choice.proposal.key)
         if kept_off := await avoiding(self._spawner, self._runtime, choice, self._admission):
-            choice, pod = kept_off.choice, changed_pod(pod, sent, kept_off.choice.proposal.pod)
+            choice, is_sure = kept_off
+            pod = changed_pod(pod, sent, choice.proposal.pod)
             if self.attempt and not self.attempt.is_sent:
-                told = messages.elsewhere if kept_off.is_sure else messages.perhaps_the_same
+                told = messages.elsewhere if is_sure else messages.perhaps_the_same
                 self._progress.tell(told(), 5)
         granted = await self._policing.take_sent(choice)
         if granted is not None:
@@ -319,13 +320,10 @@ class Gates:
             return await self._sending.hold(key, run.until_it_listens(), run.until_failed())
 
     def _new_turn(self) -> TurnToStart:
-        admitting = Admitting(self._spawner, self._runtime, self._policing)
+        its = self._spawner, self._runtime, self._policing
         if self._runtime.line is None:
-            return TurnToStart(self._spawner, admitting)
-        told = self.server_state, self._progress, self._begun
-        return self._runtime.line.turn(
-            self._spawner, self._runtime, admitting, self._policing, *told
-        )
+            return TurnToStart(*its)
+        return self._runtime.line.turn(*its, self.server_state, self._progress, self._begun)
 
     def _new_run(self) -> Run:
         told = self._runtime, self._progress

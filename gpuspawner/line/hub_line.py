@@ -20,7 +20,6 @@ from gpuspawner.preflight.nobody_waits import DecidesAlone
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.verdicts import Verdicts
-from gpuspawner.start.admitting import Admitting
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Policing
 
@@ -67,9 +66,7 @@ class HubLine:
     @property
     def turn(
         self,
-    ) -> Callable[
-        [Host, Runtime, Admitting, Policing, ServerState, Progress, asyncio.Event], InLine
-    ]:
+    ) -> Callable[[Host, Runtime, Policing, ServerState, Progress, asyncio.Event], InLine]:
         """Makes the wait of one start of a spawner."""
         if self._waiting is None:
             raise RuntimeError("the preflight has not made the line yet")

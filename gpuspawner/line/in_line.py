@@ -30,7 +30,7 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, stored_options
-from gpuspawner.start.admitting import Admitted, Admitting, TurnToStart
+from gpuspawner.start.admitting import Admitted, TurnToStart
 from gpuspawner.start.asking_preflight import LOST_ROOM, may_wait
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
@@ -88,15 +88,12 @@ class InLine(TurnToStart):
         waiting_line: WaitingLine,
         spawner: Host,
         runtime: Runtime,
-        admitting: Admitting,
         policing: Policing,
         server_state: ServerState,
         progress: Progress,
         begun: asyncio.Event,
     ) -> None:
-        super().__init__(spawner, admitting)
-        self._runtime = runtime
-        self._policing = policing
+        super().__init__(spawner, runtime, policing)
         self._server_state = server_state
         self._progress = progress
         self._begun = begun
@@ -150,7 +147,7 @@ class InLine(TurnToStart):
         choice = asked
         while True:
             try:
-                admitted = await self._admitting.admit(choice)
+                admitted = await self.admit(choice)
             except Refusal as refusal:
                 if self._place is None or not await self._may_wait(asked, refusal):
                     if self._is_losing and refusal.slug == Reason.IMPOSSIBLE:

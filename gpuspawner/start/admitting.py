@@ -1,4 +1,4 @@
-"""Admits one start: its part of its owner's limits, and its reservation."""
+"""Admits one start when it is its turn: its part of its owner's limits, and its reservation."""
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -26,8 +26,17 @@ class Admitted(msgspec.Struct, frozen=True):
     granted: Granted | None
 
 
-class Admitting:
-    """Admits the starts of one spawner."""
+class TurnToStart:
+    """When one start is admitted. In a hub without a line: at once, or never.
+
+    `gpuspawner.line.in_line` lets it wait.
+
+    Attributes:
+        is_on: Whether it waits right now.
+        has_waited: Whether it waits or has been called.
+    """
+
+    is_on = has_waited = False
 
     def __init__(self, spawner: Host, runtime: Runtime, policing: Policing) -> None:
         self._spawner = spawner
@@ -35,7 +44,7 @@ class Admitting:
         self._policing = policing
 
     async def admit(self, choice: Choice) -> Admitted:
-        """Take both, or neither.
+        """Take both the part of the limits and the reservation, or neither.
 
         Raises:
             Refusal: The server may not have one of them.
@@ -52,23 +61,6 @@ class Admitting:
             raise
         return Admitted(choice, decision, granted)
 
-
-class TurnToStart:
-    """When one start is admitted. In a hub without a line: at once, or never.
-
-    `gpuspawner.line.in_line` lets it wait.
-
-    Attributes:
-        is_on: Whether it waits right now.
-        has_waited: Whether it waits or has been called.
-    """
-
-    is_on = has_waited = False
-
-    def __init__(self, spawner: Host, admitting: Admitting) -> None:
-        self._spawner = spawner
-        self._admitting = admitting
-
     def giving_up_kept_place(self) -> AbstractContextManager[None]:
         """Give up the place that was kept for this start, unless it may be admitted in a moment."""
         return nullcontext()
@@ -79,7 +71,7 @@ class TurnToStart:
         Raises:
             Refusal: It isn't admitted, and nobody waits for it.
         """
-        return await jupyterhub.surviving(self._spawner, partial(self._admitting.admit, asked))
+        return await jupyterhub.surviving(self._spawner, partial(self.admit, asked))
 
     def kept_if_taken(self) -> AbstractContextManager[None]:
         """Let a start from which the room was taken after its turn wait on, at its old place.

@@ -57,14 +57,12 @@ class Choice:
         """The display names of what it was chosen from beside the hub's offers, by key."""
         return {}
 
-    def named(self, namespace: str, name: str, claims: tuple[Manifest, ...]) -> Self:
-        """Return the same choice with the names by which its pod is sent, and with new claims."""
-        proposal = replace(self.proposal, namespace=namespace, name=name, new_claims=claims)
-        return replace(self, proposal=proposal)
+    def sending(self, pod: Manifest, **its: Any) -> Self:
+        """Return the same choice with the pod that is really sent, as the API writes it.
 
-    def sending(self, pod: Manifest) -> Self:
-        """Return the same choice with the pod that is really sent, as the API writes it."""
-        sent = replace(self.proposal, pod=pod, is_open=False, is_unfinished=False)
+        *its* are the other fields of the proposal that are known by then: names, and new claims.
+        """
+        sent = replace(self.proposal, pod=pod, is_open=False, is_unfinished=False, **its)
         return replace(self, proposal=sent)
 
     def kept_off_nodes(self, hostnames: tuple[str, ...]) -> Self:

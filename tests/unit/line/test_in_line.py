@@ -27,7 +27,7 @@ from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import AfterPreemption, Reason, Refuse, Start
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.reservations.reservations import LIFETIME_SECONDS
-from gpuspawner.start.admitting import Admitting
+from gpuspawner.start.admitting import TurnToStart
 from gpuspawner.start.asking_preflight import offers_line
 from gpuspawner.start.policing import LIMIT, UNCOUNTED
 from gpuspawner.start.refusal import Refusal
@@ -118,7 +118,7 @@ async def test_the_time_in_line_is_no_time_of_the_server(waiting):
     assert alice.row.last_activity >= before
 
 
-@pytest.mark.parametrize("reads", [(Admitting, "admit"), (in_line.InLine, "_tell")])
+@pytest.mark.parametrize("reads", [(TurnToStart, "admit"), (in_line.InLine, "_tell")])
 @pytest.mark.usefixtures("no_threads")
 async def test_who_waits_keeps_the_place_if_the_database_cannot_be_read(
     waiting, monkeypatch, reads
@@ -268,13 +268,13 @@ async def test_who_waits_for_a_limit_is_in_one_line_also_before_the_hub_knows_of
 
 async def test_who_wishes_to_wait_does_so_too_if_nobody_can_tell_in_time(hub_with, monkeypatch):
     """Many start together, say, and the API server is slow: who asks to wait isn't sent away."""
-    admit = Admitting.admit
+    admit = TurnToStart.admit
 
     async def too_busy(_self, _choice):
-        monkeypatch.setattr(Admitting, "admit", admit)
+        monkeypatch.setattr(TurnToStart, "admit", admit)
         raise Refusal(Message.of("Please try again."), reason=Reason.TRY_AGAIN.value)
 
-    monkeypatch.setattr(Admitting, "admit", too_busy)
+    monkeypatch.setattr(TurnToStart, "admit", too_busy)
     alice = Waiting(hub_with(*FULL), True)
     await alice.begin()
 
@@ -292,7 +292,7 @@ async def test_a_fault_of_ours_shows_who_wishes_to_wait_why_the_start_was_refuse
     def fail(*_):
         raise LookupError("a fault of ours")
 
-    monkeypatch.setattr(Admitting, "admit", too_busy)
+    monkeypatch.setattr(TurnToStart, "admit", too_busy)
     monkeypatch.setattr(Decider, "check", fail)
     alice = Waiting(hub_with(*FULL), True)
     with pytest.raises(Refusal) as refused:
@@ -711,7 +711,7 @@ class Gate:
         admitting = alice.place._admitting
         self._admit, self._opens = admitting.admit, asyncio.Event()
         self.alice, self._is_full, self._reached = alice, False, asyncio.Event()
-        monkeypatch.setattr(admitting, "admit", self._hold)
+        monkeypatch.setattr(alice.place, "admit", self._hold)
 
     async def _hold(self, choice):
         self._reached.set()
