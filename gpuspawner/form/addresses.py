@@ -50,14 +50,13 @@ def live(spawner: Any, script: str = "form.js") -> LiveAddresses | None:
     """
     if not Application.initialized() or not is_served(Application.instance()):
         return None
-    hub, base = spawner.hub.base_url, f"{spawner.hub.base_url}{_PREFIX}"
-    server = _path(spawner, spawner.name)
+    hub = spawner.hub.base_url
     return LiveAddresses(
         style=static(hub, "form.css"),
         script=static(hub, script),
-        states=f"{base}/states/{server}",
-        decision=f"{base}/decision/{server}",
-        stream=f"{base}/stream/{server}",
+        states=_ours(spawner, "states"),
+        decision=_ours(spawner, "decision"),
+        stream=_ours(spawner, "stream"),
         follow=static(hub, "follow.js"),
     )
 
@@ -74,7 +73,7 @@ def gpus(base_url: str) -> str:
 
 def spawn(spawner: Any) -> str:
     """Return the address of the page where a server is started."""
-    return f"{spawner.hub.base_url}spawn/{_path(spawner, spawner.name)}".rstrip("/")
+    return _of_the_hub(spawner, "spawn").rstrip("/")
 
 
 def stop(spawner: Any, server: str) -> str:
@@ -86,28 +85,31 @@ def stop(spawner: Any, server: str) -> str:
     if not token or live(spawner) is None:
         return ""
     query = urlencode({"form": spawner.name, "_xsrf": token})
-    return f"{spawner.hub.base_url}{_PREFIX}/stop/{_path(spawner, server)}?{query}"
+    return f"{spawner.hub.base_url}{_PREFIX}/stop/{path_of(spawner.user.name, server)}?{query}"
 
 
 def line(spawner: Any) -> str:
     """Return the address of the page for somebody who waits in line; "" without our handlers."""
-    if live(spawner) is None:
-        return ""
-    return f"{spawner.hub.base_url}{_PREFIX}/line/{_path(spawner, spawner.name)}"
+    return "" if live(spawner) is None else _ours(spawner, "line")
 
 
 def keep(spawner: Any) -> str:
     """Return the address of the page on which the owner keeps a server whose GPUs aren't used."""
-    return f"{spawner.hub.base_url}{_PREFIX}/keep/{_path(spawner, spawner.name)}"
+    return _ours(spawner, "keep")
 
 
 def pending(spawner: Any) -> str:
     """Return the address of the hub's page of a start."""
-    return f"{spawner.hub.base_url}spawn-pending/{_path(spawner, spawner.name)}".rstrip("/")
+    return _of_the_hub(spawner, "spawn-pending").rstrip("/")
 
 
-def _path(spawner: Any, server: str) -> str:
-    return path_of(spawner.user.name, server)
+def _ours(spawner: Any, page: str) -> str:
+    return _of_the_hub(spawner, f"{_PREFIX}/{page}")
+
+
+def _of_the_hub(spawner: Any, page: str) -> str:
+    """Return the address of the page of a server."""
+    return f"{spawner.hub.base_url}{page}/{path_of(spawner.user.name, spawner.name)}"
 
 
 def path_of(owner: str, server: str) -> str:

@@ -45,15 +45,13 @@ def render(
     if told is None:
         kept, gone = fall_back({} if chosen is None else chosen, offers)
         view, cards, sizes = _untried(offers, tuple(rows), kept, language_tag())
-        told_first = (*map(replaced, gone), *notices)
-        view = replace(view, notices=told_first, live=live, usage=usage)
+        notices = (*map(replaced, gone), *notices)
     else:
-        view = ViewBuilder(offers, rows, chosen, told).view(live)
-        view = replace(view, notices=notices, usage=usage)
+        view = ViewBuilder(offers, rows, chosen, told).view()
         cards, sizes = _drawn(view)
     template = environment().get_template("form.html")
     return template.render(
-        view=view,
+        view=replace(view, notices=notices, live=live, usage=usage),
         cards=cards,
         sizes=sizes,
         words=_words(language_tag()),

@@ -19,7 +19,6 @@ from gpuspawner.form.view_model import (
     Button,
     Card,
     Field,
-    LiveAddresses,
     OwnServer,
     TextField,
     View,
@@ -104,8 +103,8 @@ class ViewBuilder:
         self._own = [it for it in questions if _differs(it, everything)]
         self._common = [it for it in questions if it not in self._own]
 
-    def view(self, live: LiveAddresses | None = None) -> View:
-        """Build the view."""
+    def view(self) -> View:
+        """Build the view, without what depends on more than these arguments."""
         told, everywhere = self._told, self._offers.choices(None)
         return View(
             cards=tuple(self._card(row) for row in self._rows),
@@ -118,7 +117,6 @@ class ViewBuilder:
             wait=told.wait if told else "",
             wait_for=alternative_button.value(self._kept),
             error="" if self._understood else self._error(ACCELERATOR),
-            live=live,
         )
 
     def _card(self, row: Availability) -> Card:

@@ -57,12 +57,15 @@ class AllowedVariants(msgspec.Struct, frozen=True):
 
     def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
         """As `Variants.variant`."""
-        made = structs.replace(self.builder, offers=self.offers).variant(request)
-        if made is None:
+        grant = decide(request, self.offers)
+        if grant is None:
             return None
-        grant, pod = made
+        try:
+            pod = self.builder.pod(grant)
+        except ManifestError:
+            return None
         other = replace(self.proposal, grant=grant, pod=pod)
-        return None if self.entitlement.denied(other, "") else made
+        return None if self.entitlement.denied(other, "") else (grant, pod)
 
 
 @dataclass(frozen=True, kw_only=True)

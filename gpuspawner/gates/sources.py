@@ -101,7 +101,7 @@ class Sources:
             HTTPError: An administrator's function forbids it.
             Refusal: They are too large, or as `ServerSource.resolve`.
         """
-        if raw == request_options.TOO_MUCH or not request_options.is_within_bounds(raw):
+        if request_options.readable(raw) == request_options.TOO_MUCH:
             levels, values = request_options.MOST_LEVELS, request_options.MOST_VALUES
             raise invalid((messages.too_large(levels, values),))
         return await self.current.resolve(raw)

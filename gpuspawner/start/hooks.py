@@ -63,7 +63,7 @@ def later(spawner: Host, placements: Placements, unused: tuple[str, ...] = ()) -
         has_any_code=any(it is not None for it in (*(() if is_starting else before), *after)),
         sets_priority=_mention(spawner, (*early, *late), _PRIORITY),
         owner="" if is_alike else spawner.user.name,
-        is_unknowable=(not is_starting and _applies_options(spawner))
+        is_unknowable=(not is_starting and spawner.apply_user_options not in (apply_nothing, {}))
         or any(mentions(it, "user_options") for it in late),
     )
 
@@ -84,11 +84,6 @@ def _that_matters(spawner: Host, *code: object) -> list[object]:
         for it in code
         if it is not None and (it is overrides or not uses_only(it, is_harmless, _STDLIB))
     ]
-
-
-def _applies_options(spawner: Host) -> bool:
-    applies = spawner.apply_user_options
-    return not (applies is apply_nothing or applies == {})
 
 
 def as_started(spawner: Host) -> Host:

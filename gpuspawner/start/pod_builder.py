@@ -8,11 +8,10 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.messages import device
 from gpuspawner.offers import manifest
-from gpuspawner.offers.grant import Grant, decide
-from gpuspawner.offers.manifest import ManifestError, PodRules
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.learned_hooks import Later, kind_of
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import is_device, pod_requests
@@ -45,14 +44,6 @@ class PodBuilder(msgspec.Struct, frozen=True):
             return {"spec": None}
         made = manifest.apply(self.stock, grant, self.rules)
         return self.later.expected(kind_of(grant), made)
-
-    def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
-        """Build the grant and the pod for a request; None if it isn't on offer."""
-        grant = decide(request, self.offers)
-        try:
-            return (grant, self.pod(grant)) if isinstance(grant, Grant) else None
-        except ManifestError:
-            return None
 
 
 def home_of(spawner: Host) -> tuple[Manifest, ...]:

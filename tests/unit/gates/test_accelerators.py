@@ -9,9 +9,12 @@ from jupyterhub import orm
 from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
-from gpuspawner.gates.accelerators import Accelerators
+from gpuspawner.gates.accelerators import Accelerators, AllowedVariants
+from gpuspawner.offers.grant import Grant
+from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import Refuse, Start
+from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.spawner import in_front_of
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import NODES, OFFERS, begin
@@ -140,6 +143,27 @@ async def test_an_authenticator_may_read_the_options_too(hub_with) -> None:
     spawner.authenticator = reader
 
     assert (await spawner.gpuspawner_gates.sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("request_", "traits", "gpus"),
+    [
+        (GPURequest("a100", 2), {}, 2),
+        (GPURequest("h100", 1), {}, None),
+        (GPURequest("a100", 1), {"node_selector": {"gpu": "v100"}}, None),
+    ],
+    ids=["on offer", "not on offer", "against the configuration"],
+)
+async def test_a_variant_is_a_grant_on_offer_with_the_pod_for_it(
+    hub_with, request_, traits, gpus
+) -> None:
+    accelerators = of(hub_with(TWO_GPUS), "ann", **traits).gpuspawner_gates.sources.accelerators
+    builder, entitlement = await accelerators.builder(), await accelerators.policing.entitlement()
+    asked = Proposal("hub", "ann", {"spec": None}, Grant())
+
+    found = AllowedVariants(builder, entitlement, asked).variant(request_)
+
+    assert (found and found[0].gpus) == gpus
 
 
 class AsksADirectory(KubeSpawner):

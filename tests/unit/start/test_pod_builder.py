@@ -6,7 +6,6 @@ from gpuspawner.kube.objects import Manifest, Undecodable
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError, PodRules
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.start.pod_builder import PodBuilder
@@ -19,26 +18,18 @@ def building(**spec: object) -> PodBuilder:
     return PodBuilder(OFFERS, PodRules(), stock, Later(Placements()))
 
 
-def test_a_variant_has_its_own_grant_and_pod() -> None:
+def test_a_grant_gets_a_pod_of_its_own() -> None:
     builder = building()
 
-    variant = builder.variant(GPURequest("t4", 2))
+    pod = builder.pod(Grant(OFFERS.accelerators["t4"], 2))
 
-    assert variant is not None
-    grant, pod = variant
-    assert grant == Grant(OFFERS.accelerators["t4"], 2)
     assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
     assert "resources" not in builder.stock["spec"]["containers"][0]
-
-
-def test_a_request_that_is_not_on_offer_has_no_variant() -> None:
-    assert building().variant(GPURequest("h100", 1)) is None
 
 
 def test_a_grant_that_contradicts_the_configuration_has_no_pod() -> None:
     builder = building(nodeSelector={"pool": "users"})
 
-    assert builder.variant(GPURequest("t4", 1)) is None
     with pytest.raises(ManifestError, match="pool=users"):
         builder.pod(Grant(OFFERS.accelerators["t4"], 1))
 
