@@ -17,15 +17,21 @@ from gpuspawner.compat.copies import renewing
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.kube.caches import KeptFor
 from gpuspawner.kube.objects import Manifest
+from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.downloads import on_all, settled_images
 from gpuspawner.preflight.dry_runs import Admission, TooManyDryRunsError
 from gpuspawner.preflight.learned_hooks import placement_of
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Rejection
-from gpuspawner.profiles import profile_availability
 from gpuspawner.profiles.pod_of_choice import try_out, unknown
-from gpuspawner.profiles.profile_list import Listed, Lists
+from gpuspawner.profiles.profile_availability import (
+    ChoicePlace,
+    ProfileAvailability,
+    availability,
+    fits_now,
+)
+from gpuspawner.profiles.profile_list import Listed, ListedChoice, Lists, Profile, ProfileOption
 from gpuspawner.profiles.profile_options import Chosen, of_profile
 from gpuspawner.profiles.sharing import ChoiceKey, Pattern, Patterns, Samples, SharedRows, sample
 from gpuspawner.runtime import Runtime
@@ -100,6 +106,10 @@ def known(runtime: Runtime) -> Known:
     return _known[runtime]
 
 
+JudgedChoice = tuple[PodShape | None, Availability | None]
+"""What the scheduler reads of the pod of a choice, and the availability, if there is any."""
+
+
 class Looking:
     """Finds out what a list's choices would get for one server.
 
@@ -132,7 +142,7 @@ class Looking:
         self.depends_on_labels = False
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
-        self._judged: dict[tuple[int, str], profile_availability.JudgedChoice] = {}
+        self._judged: dict[tuple[int, str], JudgedChoice] = {}
         self._patterns: Patterns | None = None
         self._asked_admission = False
         self.settings: bytes | None = None
@@ -153,15 +163,39 @@ class Looking:
             return False
         return None not in self._patterns.values()
 
-    async def shape(self, chosen: Chosen) -> object:
-        """As `profile_availability.ShapeOf`."""
-        return self._shape(await self.proposal(chosen))
+    async def look_at(self, profile: Profile, admission: Admission) -> ProfileAvailability:
+        """Find out the availability of a profile, and of its choices that make a difference."""
+        usual = await self._look(of_profile(profile), admission)
+        choices: dict[ChoicePlace, Availability | None] = {}
+        images: dict[ChoicePlace, bool] = {}
+        for option in profile.options:
+            alike = {choice.key: _only(profile, option, choice) for choice in option.choices}
+            judged = {
+                choice.key: usual
+                if choice.default
+                else await self._look(alike[choice.key], admission)
+                for choice in option.choices
+            }
+            if len({shape for shape, _ in judged.values()}) > 1:
+                choices |= {(option.name, key): row for key, (_, row) in judged.items()}
+            elif judged:
+                images |= {(option.name, key): it for key, it in self._at_hand(alike).items()}
+        return ProfileAvailability(usual[1], choices, images)
 
-    async def look(self, chosen: Chosen, admission: Admission) -> profile_availability.JudgedChoice:
-        """As `profile_availability.Look`; choices with equal pods are judged once."""
+    async def deciding(self, profile: Profile) -> tuple[ProfileOption, ...]:
+        """Return the options whose choices give pods that differ in what the scheduler reads."""
+        found = []
+        for option in profile.options:
+            alone = [_only(profile, option, choice) for choice in option.choices]
+            if len({self._shape(await self.proposal(it)) for it in alone}) > 1:
+                found.append(option)
+        return tuple(found)
+
+    async def _look(self, chosen: Chosen, admission: Admission) -> JudgedChoice:
+        """Judge a choice; choices with equal pods are judged once."""
         proposal = await self.proposal(chosen)
         if denied := self._entitlement.denied(proposal, chosen.slug):
-            return profile_availability.JudgedChoice(self._shape(proposal), denied)
+            return self._shape(proposal), denied
         pattern = self._pattern(chosen)
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
@@ -170,8 +204,8 @@ class Looking:
             self._judged[key] = await self._judge(chosen, proposal, admission)
         return self._judged[key]
 
-    def at_hand(self, chosen: Mapping[object, Chosen]) -> Mapping[object, bool]:
-        """As `profile_availability.AtHand`."""
+    def _at_hand(self, chosen: Mapping[object, Chosen]) -> Mapping[object, bool]:
+        """Say which choices need no download, by any keys, if their pods differ only in images."""
         patterns, state = self._patterns, self._view.state
         if patterns is None:
             return {}
@@ -201,11 +235,11 @@ class Looking:
         if self._entitlement.denied(proposal, chosen.slug):
             return False
         decision = await self._preflight.examine_instead(refusal, proposal, admission)
-        return profile_availability.fits_now(decision)
+        return fits_now(decision)
 
     async def _judge(
         self, chosen: Chosen, proposal: Proposal, admission: Admission
-    ) -> profile_availability.JudgedChoice:
+    ) -> JudgedChoice:
         proposal = self._expected(chosen, proposal)
         shape = self._shape(proposal)
         decision = self._check(proposal)
@@ -216,13 +250,8 @@ class Looking:
             self.is_general = False
             decision, proposal = await self._admitted(chosen, proposal, decision, admission)
         if proposal.grant.accelerator is None and isinstance(decision, Start):
-            return profile_availability.JudgedChoice(
-                shape, None
-            )  # a quiet page as long as all is well
-        room = self._decider.room(proposal)
-        return profile_availability.JudgedChoice(
-            shape, profile_availability.availability(decision, room)
-        )
+            return shape, None  # a quiet page as long as all is well
+        return shape, availability(decision, self._decider.room(proposal))
 
     async def proposal(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a profile with at most one choice, with what decides about it."""
@@ -312,6 +341,12 @@ class Looking:
             kept = read or proposal
             self._known.admitted.keep(key, kept)
         return self._check(kept), kept
+
+
+def _only(profile: Profile, option: ProfileOption, choice: ListedChoice) -> Chosen:
+    """Choose a profile with one choice, and the defaults for its other options."""
+    chosen = of_profile(profile)
+    return chosen if choice.default else chosen.instead(option, choice)
 
 
 def _without_claims(pod: Manifest) -> Manifest:

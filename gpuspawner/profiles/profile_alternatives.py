@@ -92,7 +92,7 @@ class ProfileChoice(Choice):
             message = messages.profile_refused(refusal, "", ())
             return message, OnForm(message)
         looking = await self.looking(self.listed)
-        deciding = await profile_availability.deciding(profile, looking.shape)
+        deciding = await looking.deciding(profile)
         choices = profile_availability.chosen_names(self.chosen, deciding)
         name = messages.profile_named(profile.name, *choices)
         others = profile_availability.others(self.chosen, deciding, self.listed.profiles)

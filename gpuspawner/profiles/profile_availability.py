@@ -1,6 +1,6 @@
 """The availability of profiles and their choices, from the gates' own decisions."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -18,7 +18,7 @@ from gpuspawner.preflight.decision import (
     Wait,
     on_nodes,
 )
-from gpuspawner.profiles.profile_list import ListedChoice, Profile, ProfileOption
+from gpuspawner.profiles.profile_list import Profile, ProfileOption
 from gpuspawner.profiles.profile_options import Chosen, of_profile
 from gpuspawner.scaling.outlook import CanScaleUp
 
@@ -54,58 +54,6 @@ class ProfileAvailability(msgspec.Struct, frozen=True):
     def is_quiet(self) -> bool:
         """Whether there is nothing to say."""
         return not (self.row or any(self.choices.values()) or any(self.images.values()))
-
-
-class JudgedChoice(msgspec.Struct, frozen=True):
-    """What the scheduler reads of the pod of a choice, and the availability, if there is any."""
-
-    shape: object
-    row: Availability | None
-
-
-Look = Callable[[Chosen], Awaitable[JudgedChoice]]
-"""Finds out the availability of a choice."""
-
-ShapeOf = Callable[[Chosen], Awaitable[object]]
-"""Finds out what the scheduler reads of the pod of a choice; None if KubeSpawner can't make it."""
-
-
-AtHand = Callable[[Mapping[object, Chosen]], Mapping[object, bool]]
-"""Says which choices need no download, by any keys, if their pods differ only in their images."""
-
-
-async def look_at(profile: Profile, look: Look, at_hand: AtHand) -> ProfileAvailability:
-    """Find out the availability of a profile, and of its choices that make a difference."""
-    usual = await look(of_profile(profile))
-    choices: dict[ChoicePlace, Availability | None] = {}
-    images: dict[ChoicePlace, bool] = {}
-    for option in profile.options:
-        judged = {
-            choice.key: usual if choice.default else await look(_only(profile, option, choice))
-            for choice in option.choices
-        }
-        if len({it.shape for it in judged.values()}) > 1:
-            choices |= {(option.name, key): it.row for key, it in judged.items()}
-        elif judged:
-            alike = {choice.key: _only(profile, option, choice) for choice in option.choices}
-            images |= {(option.name, key): it for key, it in at_hand(alike).items()}
-    return ProfileAvailability(usual.row, choices, images)
-
-
-async def deciding(profile: Profile, shape: ShapeOf) -> tuple[ProfileOption, ...]:
-    """Return the options whose choices give pods that differ in what the scheduler reads."""
-    found = []
-    for option in profile.options:
-        shapes = {await shape(_only(profile, option, choice)) for choice in option.choices}
-        if len(shapes) > 1:
-            found.append(option)
-    return tuple(found)
-
-
-def _only(profile: Profile, option: ProfileOption, choice: ListedChoice) -> Chosen:
-    """Choose a profile with one choice, and the defaults for its other options."""
-    chosen = of_profile(profile)
-    return chosen if choice.default else chosen.instead(option, choice)
 
 
 def availability(decision: Decision, room: ResourceRoom | None) -> Availability:

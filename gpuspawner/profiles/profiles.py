@@ -3,7 +3,6 @@
 import re
 from asyncio import Future
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -21,7 +20,7 @@ from gpuspawner.form.view_builder import above_the_form
 from gpuspawner.language import language_tag
 from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.learned_hooks import Later
-from gpuspawner.profiles import page, profile_availability
+from gpuspawner.profiles import page
 from gpuspawner.profiles.page_availability import (
     PAGE_TURN_SECONDS,
     REFUSAL_TURN_SECONDS,
@@ -167,11 +166,8 @@ class Profiles(ServerSource):
     ) -> tuple[Listed, Rows]:
         """Return the profiles that are shown to the owner, and the availability of each."""
         spawner = self._shown
-        look = partial(looking.look, admission=GivingUp(IfConnected(spawner, admission), PATIENCE))
-        at_hand = looking.at_hand
-        rows = tuple(
-            [await profile_availability.look_at(it, look, at_hand) for it in listed.profiles]
-        )
+        asked = GivingUp(IfConnected(spawner, admission), PATIENCE)
+        rows = tuple([await looking.look_at(it, asked) for it in listed.profiles])
         kept = [number for number, row in enumerate(rows) if not row.is_hidden]
         if not kept or len(kept) == len(rows):  # without any, the reasons are better than nothing
             return listed, rows
