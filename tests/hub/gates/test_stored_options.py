@@ -92,21 +92,7 @@ def test_refused_options_affect_neither_the_next_start_nor_the_next_form(
 
 
 @PUT_AND_PATCH
-def test_a_start_uses_options_stored_without_a_start(
-    kept_hub: LendHub, add_nodes: AddNodes
-) -> None:
-    add_nodes(t4_nodes(1, 1))
-    hub = kept_hub(OFFERS)
-    make_lab(hub)
-    store(hub, {"memory": "2Gi", "image": "new"})
-
-    assert hub.api("POST", LAB).status_code in {201, 202}
-
-    assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
-
-
-@PUT_AND_PATCH
-def test_a_refused_start_without_options_keeps_the_stored_options(
+def test_a_refused_start_without_options_keeps_the_stored_options_for_the_next(
     kept_hub: LendHub, add_nodes: AddNodes
 ) -> None:
     add_nodes(t4_nodes(1, 1))
@@ -150,7 +136,7 @@ def test_a_refused_start_restores_only_what_it_replaced(
     assert image_and_memory_of_the_only_server(hub) == ("new:1", "2Gi")
 
 
-PROFILES = f"c.KubeSpawner.profile_list = {[CPU]!r}"
+PROFILES = f"c.KubeSpawner.profile_list = {[CPU]!r}\n"
 SMALL_AND_LARGE = """
 c.KubeSpawner.profile_list = [
     {"display_name": "Small", "slug": "small"}, {"display_name": "Large", "slug": "large"}]
