@@ -22,4 +22,4 @@ def profiles_of(spawner: Any) -> Profiles:
 
 def of(hub: StillHub, name: str, **traits: Any) -> GPUSpawner:
     """Make the spawner of a user who is offered one profile without a GPU and one with GPUs."""
-    return named(hub.spawner(profile_list=[CPU, GPU], **traits), name)
+    return named(hub.spawner(**{"profile_list": [CPU, GPU], **traits}), name)
