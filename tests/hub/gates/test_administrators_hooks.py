@@ -115,14 +115,6 @@ SAYS_WHY = {
 }
 
 
-def test_a_hook_gets_what_kubespawner_gives_it(
-    with_stock: dict[str, str], kept_hub: LendHub
-) -> None:
-    hub = kept_hub(HOOK_THAT_LOOKS)
-
-    assert differences(with_stock, kinds(hub, "ann")) == SAYS_WHY
-
-
 def test_a_hook_gets_what_kubespawner_gives_it_beside_what_was_granted(
     with_stock: dict[str, str], kept_hub: LendHub
 ) -> None:
