@@ -8,10 +8,18 @@ from typing import Any
 
 
 async def aside(call: Callable[..., Any], *args: object) -> Any:
-    """Call a function in a thread of its own, and return what it returns.
+    """Call a function in a thread of its own, and return what it returns."""
+    return await asyncio.wrap_future(begun(call, *args))
+
+
+def begun(call: Callable[..., Any], *args: object) -> Future[Any]:
+    """Begin a call in a thread of its own, and return what will have its end.
 
     `asyncio.to_thread` has a handful of threads for the whole hub, which also looks up addresses
     in them, and the hub's process waits for them before it ends.
+
+    Raises:
+        RuntimeError: The hub can have no more threads.
     """
     done: Future[Any] = Future()
     done.set_running_or_notify_cancel()  # from here on, it can't be cancelled
@@ -25,7 +33,7 @@ async def aside(call: Callable[..., Any], *args: object) -> Any:
             done.set_exception(error if is_usual else _caused_by(error))
 
     Thread(target=run, daemon=True).start()
-    return await asyncio.wrap_future(done)
+    return done
 
 
 def _caused_by(error: BaseException) -> RuntimeError:

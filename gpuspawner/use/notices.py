@@ -4,10 +4,10 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Mapping
-from threading import Semaphore
+from concurrent.futures import Future
 from typing import Any
 
-from gpuspawner.use.daemon_threads import aside
+from gpuspawner.use.daemon_threads import begun
 from gpuspawner.use.gpu_use_config import Notify
 
 log = logging.getLogger(__name__)
@@ -28,20 +28,23 @@ class Notices:
     def __init__(self, notify: Notify) -> None:
         self._notify = notify
         self._turn = asyncio.Semaphore(_AT_ONCE)
-        self._calls = Semaphore(_CALLS)
+        self._calls = set[Future[Any]]()  # that go on
 
     async def tell(self, told: Mapping[str, Any]) -> None:
         """Tell the owner of a server, with what the function gets. Never raises."""
         server = f"{told['user']}/{told['server']}"
         async with self._turn:
-            if not self._calls.acquire(blocking=False):
+            if len(self._calls) >= _CALLS:
                 text = "Too many calls of gpu_use.notify hang; the owner of %r isn't told"
                 log.error(text, server)
                 return
             limit = asyncio.timeout(_SECONDS)
             try:
                 async with limit:
-                    done = await aside(self._call, told)  # it may send mail
+                    call = begun(self._notify, told)  # it may send mail
+                    self._calls.add(call)
+                    call.add_done_callback(self._calls.discard)
+                    done = await asyncio.wrap_future(call)
                     if inspect.isawaitable(done):
                         await done
             except (Exception, SystemExit):  # of which the hub would end
@@ -50,10 +53,3 @@ class Notices:
                     log.error(text, _SECONDS, server)  # noqa: TRY400, ours says nothing
                 else:
                     log.exception("gpu_use.notify failed")
-
-    def _call(self, told: Mapping[str, Any]) -> Any:
-        """Call the function; its place among the calls is free once it returns."""
-        try:
-            return self._notify(told)
-        finally:
-            self._calls.release()

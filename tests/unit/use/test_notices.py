@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
@@ -40,15 +40,23 @@ async def test_a_notice_that_fails_or_would_end_the_hub_is_logged(notify, logged
     assert logged in caplog.text
 
 
-async def test_a_call_that_returns_makes_room_for_another(monkeypatch):
+async def test_calls_that_end_or_never_began_make_room_for_others(monkeypatch, caplog):
     monkeypatch.setattr(notices, "_CALLS", 1)
     told = []
     both = Notices(told.append)
 
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", no_thread)
+        await both.tell(ANN)
     await both.tell(ANN)
     await both.tell(BOB)
 
+    assert "can't start new thread" in caplog.text
     assert told == [ANN, BOB]
+
+
+def no_thread(_):
+    raise RuntimeError("can't start new thread")
 
 
 async def test_notices_that_hang_take_no_thread_of_the_hubs():
