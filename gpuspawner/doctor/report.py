@@ -52,7 +52,7 @@ class RecordReport(HubCommand):
         if rules is None:
             raise UsageError("GPUSpawner.gpu_use is off, so nothing is kept")
         if rules.directory is not None:
-            _check(rules.directory)
+            _check(Path(rules.directory))
         if self.forget:
             return self._forget(rules)
         counted = _of_hub() if rules.directory is None else self._of_files(rules, rules.directory)
@@ -73,7 +73,7 @@ class RecordReport(HubCommand):
         terminal.say(f"Removed {removed} entries. The hub's memory has them until it restarts.")
         return 0
 
-    def _of_files(self, rules: UseRules, directory: Path) -> RefusalReport:
+    def _of_files(self, rules: UseRules, directory: str) -> RefusalReport:
         since = time.time() - self.days * 24 * 3600
         try:
             return report(FactFiles(directory, rules.days).since(since))

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Meta, field
+from msgspec.structs import replace
 
 from gpuspawner.kube.quoting import quote
 from gpuspawner.offers import texts
@@ -24,36 +24,30 @@ Notify = Callable[[Mapping[str, Any]], Awaitable[object] | object]
 """An administrator's function that tells an owner of a warning; it gets what there is to tell."""
 
 
-class WrittenUse(Shape, frozen=True):
-    """The keys of the trait; `read_use` reads `notify`, which is no plain data."""
-
-    directory: Text | None = None
-    days: _Days = DAYS
-    prometheus: Text | None = None
-    prometheus_labels: dict[str, Any] = field(default_factory=dict)
-    notify: None = None
-
-    def __post_init__(self) -> None:
-        """Check the names and the values of the labels."""
-        check_entries(self.prometheus_labels, _Label, str, ".prometheus_labels")
-
-
-class UseRules(msgspec.Struct, frozen=True):
-    """What is kept, and where the use of GPUs is read.
+class UseRules(Shape, frozen=True):
+    """The keys of the trait: what is kept, and where the use of GPUs is read.
 
     Attributes:
         directory: Where facts are kept; None for memory only.
         days: For how long they are kept there.
         prometheus: The address of a Prometheus that scrapes DCGM exporter; "" for none.
-        notify: Tells owners of warnings.
         prometheus_labels: Which labels a series must have, if others are somebody else's.
+        notify: Tells owners of warnings, as `Notify`; `read_use` reads it, which is no plain data.
     """
 
-    directory: Path | None = None
-    days: int = DAYS
-    prometheus: str = ""
-    notify: Notify | None = None
-    prometheus_labels: Mapping[str, str] = {}
+    directory: Text | None = None
+    days: _Days = DAYS
+    prometheus: Text = ""
+    prometheus_labels: dict[str, Any] = field(default_factory=dict)
+    notify: Any = None
+
+    def __post_init__(self) -> None:
+        """Check the directory, the address, and the names and the values of the labels."""
+        check_entries(self.prometheus_labels, _Label, str, ".prometheus_labels")
+        if self.directory is not None:
+            _check_directory(self.directory)
+        if self.prometheus:
+            _check_address(self.prometheus)
 
 
 def read_use(given: object) -> UseRules | None:
@@ -70,22 +64,14 @@ def read_use(given: object) -> UseRules | None:
     notify = plain.pop("notify", None) if isinstance(plain, dict) else None
     if notify is not None and not callable(notify):
         raise OfferError("gpu_use.notify", "must be a function that gets one dictionary")
-    written = read(plain, WrittenUse, "gpu_use")
-    return UseRules(
-        directory=None if written.directory is None else _directory(written.directory),
-        days=written.days,
-        prometheus="" if written.prometheus is None else _address(written.prometheus),
-        notify=notify,
-        prometheus_labels=written.prometheus_labels,
-    )
+    return replace(read(plain, UseRules, "gpu_use"), notify=notify)
 
 
-def _directory(text: str) -> Path:
-    if not (path := Path(text)).is_absolute():
-        raise OfferError("gpu_use.directory", f"{quote(text)} must begin with /")
+def _check_directory(text: str) -> None:
+    if not Path(text).is_absolute():
+        raise OfferError(".directory", f"{quote(text)} must begin with /")
     if not _is_encodable(text):
-        raise OfferError("gpu_use.directory", f"{quote(text)} can't be the path of a folder")
-    return path
+        raise OfferError(".directory", f"{quote(text)} can't be the path of a folder")
 
 
 def _is_encodable(path: str) -> bool:
@@ -96,7 +82,7 @@ def _is_encodable(path: str) -> bool:
         return False
 
 
-def _address(text: str) -> str:
+def _check_address(text: str) -> None:
     try:
         parts = urlsplit(text)
         is_web = parts.scheme in ("http", "https")
@@ -106,5 +92,4 @@ def _address(text: str) -> str:
     if not is_one:
         kind = "the address of a Prometheus, such as http://prometheus-server.monitoring"
         told = quote(text.rpartition("@")[2])  # logs have no passwords
-        raise OfferError("gpu_use.prometheus", f"{told} must be {kind}")
-    return text.rstrip("/")
+        raise OfferError(".prometheus", f"{told} must be {kind}")

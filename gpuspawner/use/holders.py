@@ -12,7 +12,6 @@ from gpuspawner.compat.stored_servers import RunningServer, running_servers
 from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.meta import Key
 from gpuspawner.runtime import Runtime
-from gpuspawner.use.census import counted_as
 from gpuspawner.use.idle_servers import GPUUse
 from gpuspawner.use.live_census import LiveCensus
 
@@ -61,7 +60,6 @@ async def holders(
         await turn.end_if_long()
     found: list[Holder] = []
     names, bound, offered = running.display_names, running.view.state.pods, running.offers
-    rows = {(it.node, it.resource): it for it in census.last.nodes}
     for key, charge in list(accounts.usage.pods.items()):
         await turn.end_if_long()
         of = next((known.get((it, charge.server)) for it in charge.owners), None)
@@ -69,16 +67,14 @@ async def holders(
         if of is None or pod is None or not charge.has_gpus:
             continue
         there = bound.find("/".join(key))
-        on = there.node if there is not None else ""
-        row = rows.get((on, charge.device or ""))
-        accelerator = counted_as(row, charge.kind(offered.accelerators))
+        accelerator = census.counted_as(key, charge.kind(offered.accelerators))
         found.append(
             Holder(
                 of.owner,
                 of.server,
                 names.get(accelerator, accelerator),
                 accounts.ledger.devices(pod),
-                on,
+                there.node if there is not None else "",
                 pod.runs_since,
                 of.used.replace(tzinfo=UTC) if of.used is not None else None,
                 use_of(key),

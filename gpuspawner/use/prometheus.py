@@ -10,7 +10,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
 import msgspec
@@ -32,17 +32,6 @@ _STEPS, _LEAST_STEP = 60, 5
 
 class UseUnknownError(Exception):
     """Nobody can say whether GPUs are used; the text says why."""
-
-
-class UseSource(Protocol):
-    """What says whether GPUs are used."""
-
-    async def window(self, seconds: float) -> Window:
-        """Return the use of all devices over the last *seconds*.
-
-        Raises:
-            UseUnknownError: It isn't known.
-        """
 
 
 class _Sample(msgspec.Struct, frozen=True):
@@ -78,7 +67,7 @@ class Prometheus:
     def __init__(self, address: str, labels: Mapping[str, str] = {}) -> None:
         parts = urlsplit(address)
         login, _, self._host = parts.netloc.rpartition("@")
-        self._address = parts._replace(netloc=self._host).geturl()
+        self._address = parts._replace(netloc=self._host, path=parts.path.rstrip("/")).geturl()
         # Decoded here: only one of tornado's two clients does so with those of an address.
         name, _, password = map(unquote, login.partition(":"))
         named: dict[str, Any] = {"auth_username": name, "auth_password": password}
@@ -86,27 +75,27 @@ class Prometheus:
         self._labels = _matchers(labels)
 
     async def window(self, seconds: float) -> Window:
-        """As `UseSource.window`."""
+        """Return the use of all devices over the last *seconds*.
+
+        Raises:
+            UseUnknownError: It isn't known.
+        """
         step = max(_LEAST_STEP, math.ceil(seconds / _STEPS))
-        window, steps_of = f"[{seconds:.0f}s]", f"[{seconds:.0f}s:{step}s]"
-        engine, utilization = f"{ENGINE}{self._labels}", f"{UTILIZATION}{self._labels}"
-        queries = (
-            f"max_over_time({engine}{window})",
-            f"count_over_time((({engine} >= 0) <= 1){steps_of})",
-            f"max_over_time({utilization}{window}) / 100",
-            f"count_over_time((({utilization} >= 0) <= 100){steps_of})",
-        )
-        found = [await self._ask(f"max by ({_BY}) ({it})") for it in queries]
-        steps = max(1, seconds // step)
-        by_engine = _devices(found[0], found[1], steps)
-        by_utilization = _devices(found[2], found[3], steps)
-        whole = [it for it in by_utilization if not it[1].name[1]]  # of a slice, it says nothing
-        times = [it.value[0] for samples in found for it in samples]
-        return Window(seconds, max(times, default=0.0), _by_pod([*by_engine, *whole]))
+        devices, times = list[tuple[Key, DeviceUse]](), [0.0]
+        for metric, whole in ((ENGINE, 1), (UTILIZATION, 100)):
+            series = f"{metric}{self._labels}"
+            used = await self._ask(f"max_over_time({series}[{seconds:.0f}s]) / {whole}")
+            known = f"(({series} >= 0) <= {whole})[{seconds:.0f}s:{step}s]"
+            counted = await self._ask(f"count_over_time({known})")
+            found = _devices(used, counted, max(1, seconds // step))
+            # Of a slice, utilization says nothing.
+            devices += [it for it in found if metric is ENGINE or not it[1].name[1]]
+            times += [it.value[0] for it in (*used, *counted)]
+        return Window(seconds, max(times), _by_pod(devices))
 
     async def _ask(self, query: str) -> list[_Sample]:
         try:
-            body = urlencode({"query": query})
+            body = urlencode({"query": f"max by ({_BY}) ({query})"})
             answer = await AsyncHTTPClient().fetch(
                 f"{self._address}/api/v1/query",
                 method="POST",
@@ -169,12 +158,8 @@ def _number(written: str) -> float:
 def _by_pod(found: list[tuple[Key, DeviceUse]]) -> Mapping[Key, list[DeviceUse]]:
     """Return each pod's devices, each once: by the metric that says more of it."""
     best: dict[Key, dict[tuple[str, str], DeviceUse]] = defaultdict(dict)
-    for pod, device in found:
-        known = best[pod].get(device.name)
-        best[pod][device.name] = device if known is None else _one(known, device)
+    for pod, it in found:  # if one metric says that a device is used, it is
+        other = best[pod].get(it.name, it)
+        known = max(it.known, other.known)
+        best[pod][it.name] = DeviceUse(it.name, max(it.used, other.used), known)
     return {pod: list(its.values()) for pod, its in best.items()}
-
-
-def _one(a: DeviceUse, b: DeviceUse) -> DeviceUse:
-    """Return what two metrics say of a device; if either says it is used, it is."""
-    return DeviceUse(a.name, max(a.used, b.used), max(a.known, b.known))

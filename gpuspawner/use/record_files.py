@@ -44,8 +44,8 @@ class FactFiles:
         days: For how many days a file is kept, as far as there is room.
     """
 
-    def __init__(self, directory: Path, days: int) -> None:
-        self._directory = directory
+    def __init__(self, directory: str | Path, days: int) -> None:
+        self._directory = Path(directory)
         self._days = days
 
     def append(self, facts: list[Fact]) -> None:
@@ -57,7 +57,7 @@ class FactFiles:
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         by_path: dict[Path, list[Fact]] = {}
         for fact in facts:
-            by_path.setdefault(self._path(fact), []).append(fact)
+            by_path.setdefault(self._directory / _name(fact.at), []).append(fact)
         full = None
         with self._locked():
             for path, its in by_path.items():
@@ -135,9 +135,6 @@ class FactFiles:
             return sorted(it for it in self._directory.iterdir() if it.match(_PATTERN))
         except FileNotFoundError:
             return []
-
-    def _path(self, fact: Fact) -> Path:
-        return self._directory / _name(fact.at)
 
     @property
     def _first(self) -> str:

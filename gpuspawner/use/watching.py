@@ -31,7 +31,7 @@ from gpuspawner.use.idle_servers import (
     use_of,
 )
 from gpuspawner.use.notices import Notices
-from gpuspawner.use.prometheus import UseSource, UseUnknownError
+from gpuspawner.use.prometheus import Prometheus, UseUnknownError
 from gpuspawner.use.record import ServerName
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class UseWatch:
     def __init__(
         self,
         running: Runtime,
-        source: UseSource,
+        source: Prometheus,
         notify: Notify | None = None,
         clock: Callable[[], float] = time.monotonic,
         counted_as: Callable[[Key, str], str] = lambda _, kind: kind,
@@ -263,15 +263,9 @@ class UseWatch:
 
     def _note(self, it: Watched, happened: Happened, rule: WhenIdle) -> None:
         unused = it.use.seconds if it.use else 0.0
-        seconds = {
-            Happened.IDLE: unused,
-            Happened.WARNED: float(rule.warning),
-            Happened.KEPT: float(rule.kept),
-            Happened.USED: 0.0,
-        }[happened]
-        self._running.note(
-            happened, it.spawner, seconds=seconds, accelerator=it.accelerator, gpus=it.gpus
-        )
+        times = {Happened.IDLE: unused, Happened.WARNED: rule.warning, Happened.KEPT: rule.kept}
+        what = {"seconds": float(times.get(happened, 0)), "accelerator": it.accelerator}
+        self._running.note(happened, it.spawner, **what, gpus=it.gpus)
 
     def _tell(self, it: Watched, rule: WhenIdle) -> Watched:
         """Tell its owner of a warning, unless that was done lately.

@@ -1,7 +1,6 @@
 """What is kept of the use of GPUs, as administrators write it."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -58,5 +57,5 @@ def test_all_keys_are_read_and_the_given_dictionary_stays_as_it_is():
 
     rules = read_use(given)
 
-    assert rules == UseRules(Path("/srv/use"), 7, "http://p:9090", print, {"cluster": "prod"})
+    assert rules == UseRules("/srv/use", 7, "http://p:9090/", {"cluster": "prod"}, print)
     assert given["notify"] is print

@@ -9,7 +9,7 @@ import pytest
 from jupyter_events import EventLogger
 
 from gpuspawner.troubles.facts import Happened
-from gpuspawner.use.hub_events import SCHEMA_ID, HubEvents
+from gpuspawner.use.hub_use import SCHEMA_ID, HubEvents
 from tests.unit.use.facts import fact
 
 

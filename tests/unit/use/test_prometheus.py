@@ -201,7 +201,7 @@ async def test_no_answer_is_not_known():
     [("hub:a%2Fb%40", b"hub:a/b@"), ("hub%40x", b"hub@x:"), ("hub:", b"hub:")],
 )
 async def test_a_name_and_a_password_are_sent_as_they_are(written, sent, played):
-    await Prometheus(f"http://{written}@{played.address}").window(60)
+    await Prometheus(f"http://{written}@{played.address}/").window(60)
 
     assert b64decode(played.login.removeprefix("Basic ")) == sent
 
