@@ -269,17 +269,18 @@ class Runtime:
         return self.accounts.ledger.pods if self.accounts is not None else {}
 
     def _discover(self) -> None:
-        from gpuspawner.offers.discovery import discover  # hubs with accelerators don't load it
+        from gpuspawner.offers import discovery  # hubs with accelerators don't load it
 
         self._discovered_at = self.view.state.nodes_version
-        discovery = discover(self.view.state, self._runtime_classes)
-        self._discovered = self._configured.with_accelerators(discovery.accelerators)
-        self._had_choices = self._had_choices or bool(discovery.accelerators)
-        if self._is_quiet or discovery.note == self._last_note:
+        found = discovery.discover(self.view.state, self._runtime_classes)
+        self._discovered = self._configured.with_accelerators(found)
+        self._had_choices = self._had_choices or bool(found)
+        note = discovery.note(found)
+        if self._is_quiet or note == self._last_note:
             return
         if isinstance(self.view.health(), Live):
-            self._last_note = discovery.note
-            log.info("%s", discovery.note)
+            self._last_note = note
+            log.info("%s", note)
 
     @property
     def display_names(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from gpuspawner.offers import runtime_class, vendors
+from gpuspawner.offers import vendors
 from gpuspawner.offers.shapes import Frozen, freeze
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.offers.vendors import HOSTNAME, INSTANCE_TYPE, MODEL_LABELS, NAMELESS, is_gpu
@@ -30,13 +30,6 @@ _MOST = 64
 """The largest GPU count to offer, so that a wrong number on a node can't fill the form."""
 _GIB = 2**30
 _NAMING = (*MODEL_LABELS, INSTANCE_TYPE)
-
-
-class Discovery(msgspec.Struct, frozen=True):
-    """The accelerators, sorted by key, and a note for the administrator in one line."""
-
-    accelerators: tuple[Accelerator, ...]
-    note: str
 
 
 class _Model(msgspec.Struct, frozen=True, order=True):
@@ -66,8 +59,8 @@ class _Model(msgspec.Struct, frozen=True, order=True):
         return named | dict(self.variant)
 
 
-def discover(state: ClusterState, runtime_classes: Container[str] = ()) -> Discovery:
-    """Find the accelerators of the nodes. The same nodes always get the same keys.
+def discover(state: ClusterState, runtime_classes: Container[str] = ()) -> tuple[Accelerator, ...]:
+    """Find the accelerators of the nodes, sorted by key. The same nodes always get the same keys.
 
     *runtime_classes* are the names of those that the cluster has, as far as they matter here.
     """
@@ -85,8 +78,7 @@ def discover(state: ClusterState, runtime_classes: Container[str] = ()) -> Disco
         key = _free_key(_key(model), found)
         affinity = _affinity(model, variants[model.without_variant])
         found[key] = _accelerator(key, model, its, affinity, runtime_classes)
-    accelerators = tuple(found[key] for key in sorted(found))
-    return Discovery(accelerators, _note(accelerators))
+    return tuple(found[key] for key in sorted(found))
 
 
 def gpus(node: NodeInfo) -> Iterator[str]:
@@ -157,7 +149,7 @@ def _accelerator(
     resource, selector = model.resource, model.selector
     most = max(node.allocatable.get(resource, 0) for node in nodes)
     shared = vendors.is_shared(resource, selector)
-    has_class = runtime_class.NAME in runtime_classes and runtime_class.needed([resource], nodes)
+    has_class = NVIDIA_CLASS in runtime_classes and needs_class([resource], nodes)
     return Accelerator(
         key=key,
         display_name=_display_name(model, shared=shared),
@@ -168,7 +160,7 @@ def _accelerator(
         node_selector=MappingProxyType(selector),
         node_affinity=affinity,
         tolerations=_tolerations(resource, nodes),
-        runtime_class=runtime_class.NAME if has_class else None,
+        runtime_class=NVIDIA_CLASS if has_class else None,
         shared_memory=SHARED_MEMORY,
         discovered=True,
     )
@@ -253,9 +245,34 @@ def _vendor(word: str) -> str:
     return next((it for it, _ in vendors.RESOURCES.values() if it.lower() == word.lower()), "")
 
 
-def _note(accelerators: tuple[Accelerator, ...]) -> str:
+def note(accelerators: Iterable[Accelerator]) -> str:
+    """Tell the administrator in one line what was discovered."""
     found = ", ".join(f"{it.key} (up to {it.counts[-1]} a node)" for it in accelerators)
     return (
         "GPUSpawner.accelerators is empty, so the nodes' labels were read. "
         f"Found: {found or 'no GPU'}. A pool that has no node now cannot be seen: configure it."
     )
+
+
+# Which nodes give containers their NVIDIA GPUs only with a RuntimeClass: those of k3s and RKE2.
+#
+# Both find NVIDIA's runtime and have a RuntimeClass for it, but containers run with runc unless
+# ``--default-runtime`` says otherwise (k3s-io/docs, docs/advanced.md).
+
+NVIDIA_CLASS = "nvidia"
+_ARGUMENTS = ("k3s.io/node-args", "rke2.io/node-args")
+"""Annotations with the arguments of the node's k3s or RKE2, those of its file among them."""
+_NVIDIA_BY_DEFAULT = re.compile(rf"--default-runtime\W+{NVIDIA_CLASS}\b")
+
+
+def needs_class(resources: Iterable[str], nodes: Iterable[NodeInfo]) -> bool:
+    """Whether a container needs the class for one of these resources on one of these nodes."""
+    return any(it.startswith("nvidia.com/") for it in resources) and any(map(_needs, nodes))
+
+
+def _needs(node: NodeInfo) -> bool:
+    notes = (node.node.metadata.annotations if node.node else None) or {}
+    given = next((notes[it] for it in _ARGUMENTS if it in notes), None)
+    if given is None:
+        return node.labels.get(INSTANCE_TYPE) in ("k3s", "rke2")
+    return _NVIDIA_BY_DEFAULT.search(given) is None

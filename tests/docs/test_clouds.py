@@ -101,7 +101,7 @@ def as_written(taint: Any) -> str:
 def test_each_row_is_what_the_hub_discovers(row: list[str]) -> None:
     name, _, discovered, counts, marked, *_ = row
 
-    [found] = discover(state(name)).accelerators
+    [found] = discover(state(name))
 
     marks = ["slice"] * found.is_slice + ["share"] * found.is_shared
     last = found.counts[-1]
@@ -113,7 +113,7 @@ def test_each_row_is_what_the_hub_discovers(row: list[str]) -> None:
 def test_labels_and_taints_are_those_that_the_hub_reads() -> None:
     label = taint = ""
     for name, its, _, _, _, taints, _ in rows("What is discovered"):
-        [found] = discover(state(name)).accelerators
+        [found] = discover(state(name))
         label, taint = its or label, taints or taint
         assert label.split(",")[0] in ({f"`{key}`" for key in found.node_selector} or {"–"})
         assert {taint} == ({as_written(it) for it in found.tolerations} or {"–"})

@@ -42,7 +42,7 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
 def test_without_a_label_for_the_model_all_gpus_are_one_accelerator() -> None:
     found = discover(ClusterState.from_objects(nodes=[machine("gpu-1"), machine("gpu-2")], pods=[]))
 
-    [accelerator] = found.accelerators
+    [accelerator] = found
     assert f"one accelerator *{accelerator.display_name}*" in PAGE
 
 

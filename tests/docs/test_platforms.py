@@ -216,7 +216,7 @@ DISCOVERED = [
 def test_names_on_a_page_are_those_that_the_hub_discovers(name: str, its_node: Described) -> None:
     known = ClusterState.from_objects(nodes=[described(*its_node)], pods=[])
 
-    [found] = discover(known).accelerators
+    [found] = discover(known)
 
     assert f"*{found.display_name}*" in PAGES[name]
 

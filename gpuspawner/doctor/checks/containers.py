@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator, Sequence
 from gpuspawner.doctor.nodes import names, selected
 from gpuspawner.gates.what_if import Tried
 from gpuspawner.messages.administrators import Finding, fine, warning
-from gpuspawner.offers.runtime_class import NAME, needed
+from gpuspawner.offers.discovery import NVIDIA_CLASS, needs_class
 from gpuspawner.scheduling import ClusterState
 
 
@@ -20,7 +20,7 @@ def check(
         classes: The RuntimeClasses that the cluster has.
     """
     for it in tried:
-        nodes = [node for node in selected(state, it) if needed(it.resources, [node])]
+        nodes = [node for node in selected(state, it) if needs_class(it.resources, [node])]
         if not nodes or not it.server.smallest:
             continue
         on, offer = f"k3s or RKE2 ({names(nodes)})", it.server.offer
@@ -29,10 +29,11 @@ def check(
             yield fine("runtime-class", text)
             continue
         advice = (
-            f"Set its runtime_class (of a profile, runtime_class_name) to {NAME!r} in "
+            f"Set its runtime_class (of a profile, runtime_class_name) to {NVIDIA_CLASS!r} in "
             f"{it.server.place}, or the nodes' --default-runtime."
         )
-        if NAME not in classes:
-            advice = f"Create the RuntimeClass {NAME}, or let the hub list runtimeclasses."
-        text = f"{offer} has no RuntimeClass, and on {on} no container sees a GPU without {NAME}."
+        if NVIDIA_CLASS not in classes:
+            advice = f"Create the RuntimeClass {NVIDIA_CLASS}, or let the hub list runtimeclasses."
+        what = f"no container sees a GPU without {NVIDIA_CLASS}"
+        text = f"{offer} has no RuntimeClass, and on {on} {what}."
         yield warning("runtime-class", text, advice)

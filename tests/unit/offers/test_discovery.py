@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.offers.discovery import discover
+from gpuspawner.offers.discovery import discover, note
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.scheduling.node_affinity import node_choice, selecting
 from gpuspawner.scheduling.state import ClusterState
@@ -28,12 +28,8 @@ def gpus(name, labels, amount="1", **more):
     return node(name, labels, {"nvidia.com/gpu": amount}, **more)
 
 
-def discovered(*nodes, classes=()):
+def found(*nodes, classes=()):
     return discover(ClusterState.from_objects(nodes=nodes, pods=[]), classes)
-
-
-def found(*nodes):
-    return discovered(*nodes).accelerators
 
 
 NVIDIA = "nvidia.com/gpu"
@@ -150,14 +146,14 @@ def test_only_taints_that_reserve_gpu_nodes_are_tolerated():
 
 
 def test_nodes_without_gpus_give_no_accelerators():
-    none = discovered(node("a", {GFD: "Tesla-T4"}, {"cpu": "4"}))
+    none = found(node("a", {GFD: "Tesla-T4"}, {"cpu": "4"}))
 
-    assert none.accelerators == ()
-    assert "no GPU" in none.note
+    assert none == ()
+    assert "no GPU" in note(none)
 
 
 def test_the_note_says_that_empty_pools_cannot_be_seen():
-    assert discovered(gpus("a", {GFD: "Tesla-T4"}, "4")).note == (
+    assert note(found(gpus("a", {GFD: "Tesla-T4"}, "4"))) == (
         "GPUSpawner.accelerators is empty, so the nodes' labels were read. Found: tesla-t4 "
         "(up to 4 a node). A pool that has no node now cannot be seen: configure it."
     )
@@ -171,7 +167,7 @@ def test_models_with_the_same_key_get_distinct_keys():
 
 
 def counted(*nodes, classes=()):
-    return {it.display_name: it for it in discovered(*nodes, classes=classes).accelerators}
+    return {it.display_name: it for it in found(*nodes, classes=classes)}
 
 
 def places(accelerator, *nodes):
