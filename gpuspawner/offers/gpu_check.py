@@ -21,7 +21,7 @@ PRODUCT = "nvidia.com/gpu.product"
 """The node label that names a GPU's model as NVML does."""
 
 # Other resources of NVIDIA's may be network devices.
-_GPUS = re.compile(r"nvidia\.com/(?:gpu|mig-[^/]+?)(?P<shared>\.shared)?")
+_GPUS = re.compile(r"nvidia\.com/(?:gpu|mig-[^/]+?)(?:\.shared)?")
 
 _PROGRAM = files("gpuspawner.offers").joinpath("visible_gpus.py").read_text(encoding="utf-8")
 _SCRIPT = f"""
@@ -58,11 +58,10 @@ def with_gpu_check(pod: Mapping[str, Any], shared: Collection[str] = ()) -> dict
         pod: Its first container is the server's.
         shared: The resources that may count one GPU several times.
     """
-    spec = pod["spec"]
-    granted = gpus(pod)
-    others = [it for it in spec.get("initContainers") or () if it["name"] != CONTAINER]
+    spec, granted = pod["spec"], gpus(pod)
     if not granted:
         return dict(pod)
+    others = [it for it in spec.get("initContainers") or () if it["name"] != CONTAINER]
     check = _check(spec, granted, shared)
     return {**pod, "spec": {**spec, "initContainers": [*others, check]}}
 
@@ -72,7 +71,8 @@ def _check(
 ) -> dict[str, Any]:
     """Return the server's container with another program: what it sees, the server will see."""
     alike = {key: it for key, it in spec["containers"][0].items() if key not in _OF_SERVERS}
-    least = sum(_least(name, count, shared) for name, count in granted.items())
+    one = {it for it in granted if it in shared or it.endswith(".shared")}  # GPU may be enough
+    least = sum(1 if name in one else count for name, count in granted.items())
     model = (spec.get("nodeSelector") or {}).get(PRODUCT, "")
     asked = [str(sum(granted.values())), str(least), model]
     return {
@@ -81,11 +81,6 @@ def _check(
         "command": ["sh", "-c", _SCRIPT, _PROGRAM, *asked],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-
-
-def _least(resource: str, count: int, shared: Collection[str]) -> int:
-    kind = _GPUS.fullmatch(resource)
-    return 1 if resource in shared or (kind and kind["shared"]) else count
 
 
 def shared_gpus(state: ClusterState, pod: Mapping[str, Any]) -> Iterator[str]:

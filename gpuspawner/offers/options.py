@@ -153,20 +153,20 @@ class Option(msgspec.Struct, Generic[T], frozen=True):
         type: The JSON type of its values.
         help: Its description in the JSON Schema.
         choices: The listed choices.
-        unlisted: The choices that aren't listed, if any.
         default: The choice if the option is left out.
         write: Returns a choice as `user_options` holds it.
         spelled: The ways to write a listed choice.
+        unlisted: The choices that aren't listed, if any.
     """
 
     name: str
     type: Literal["number", "string"]
     help: str
     choices: Callable[[Choices], tuple[T, ...]]
-    unlisted: Callable[[Choices], WrittenIn[T] | None]
     default: Callable[[Choices], T | None]
     write: Callable[[T], Written]
     spelled: Callable[[T], Spelling]
+    unlisted: Callable[[Choices], WrittenIn[T] | None] = lambda _: None
 
     def read(self, given: object, choices: Choices, accelerator: str) -> Written | FieldError:
         """Return the choice that a value stands for, as `user_options` holds it, or an error.
@@ -217,10 +217,6 @@ class Option(msgspec.Struct, Generic[T], frozen=True):
         return key if title == key else f"{title} ({key})"
 
 
-def _nothing_else(_choices: Choices) -> None:
-    return None
-
-
 def in_cores(millicores: int) -> int | float:
     """Return cores as options have them: an int if the number is whole."""
     return millicores / 1000 if millicores % 1000 else millicores // 1000
@@ -247,13 +243,11 @@ def _sizes_written_in(choices: Choices) -> WrittenIn[Memory] | None:
     allowed = choices.unlisted_memory
     if allowed is None:
         return None
-    spelled = [(Size(memory), memory) for memory in allowed.sizes]
+    sizes = [Size(memory) for memory in allowed.sizes]
     return WrittenIn(
-        find=lambda given: next(
-            (memory for size, memory in spelled if size.stands_in(given)), None
-        ),
+        find=lambda given: next((it.memory for it in sizes if it.stands_in(given)), None),
         schema={
-            "anyOf": [size.schema() for size, _memory in spelled],
+            "anyOf": [it.schema() for it in sizes],
             "title": wording.unlisted_name(allowed),
         },
         hint=wording.unlisted_hint(allowed),
@@ -265,7 +259,6 @@ GPUS: Option[int] = Option(
     type="number",
     help="Number of GPUs; 0 without an accelerator, and only then.",
     choices=lambda choices: choices.counts,
-    unlisted=_nothing_else,
     default=lambda choices: choices.default.gpus,
     write=lambda count: count,
     spelled=Number,
@@ -295,7 +288,6 @@ CPU: Option[int] = Option(
     type="number",
     help="Number of CPU cores.",
     choices=lambda choices: choices.cpu,
-    unlisted=_nothing_else,
     default=lambda choices: choices.default.cpu,
     write=in_cores,
     spelled=lambda millicores: Number(in_cores(millicores)),

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 import msgspec
 from msgspec import convert
@@ -108,23 +107,13 @@ def fall_back(raw: object, offers: Offers) -> tuple[GPURequest, tuple[Gone, ...]
     kept = dict(raw) if isinstance(raw, Mapping) else {}
     kept = {name: value for name, value in kept.items() if name in NAMES}
     gone: list[Gone] = []
-    while not isinstance(read := _read(kept, offers), GPURequest):
+    while not isinstance(read := parse(kept, offers), GPURequest):
         wrong = [error.field for error in read if error.field in kept]
         # An error at an option that was left out: a count without an accelerator. Drop everything.
         dropped = wrong or list(kept)
         gone += [Gone(name, quote(kept[name])) for name in dropped]
         kept = {name: value for name, value in kept.items() if name not in dropped}
     return read, tuple(gone)
-
-
-def _read(kept: Mapping[str, object], offers: Offers) -> GPURequest | tuple[FieldError, ...]:
-    return parse(kept, offers) if kept else _defaults(offers)
-
-
-@lru_cache(16)
-def _defaults(offers: Offers) -> GPURequest | tuple[FieldError, ...]:
-    """Return what most people get who come for the first time; offers differ by policies."""
-    return parse({}, offers)
 
 
 def user_options(request: GPURequest) -> dict[str, Written]:
