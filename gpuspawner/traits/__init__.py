@@ -17,8 +17,7 @@ from gpuspawner.traits.decisions import (
     scheduler_version,
     trial_timeout,
 )
-from gpuspawner.traits.kueue import kueue_priority_class, kueue_queue
-from gpuspawner.traits.launching import check_gpus, preparing_timeout, scheduling_timeout
+from gpuspawner.traits.hub import gc_freeze, gpu_use
 from gpuspawner.traits.offers import (
     OFFERS,
     accelerators,
@@ -30,16 +29,17 @@ from gpuspawner.traits.offers import (
     unlisted_memory,
 )
 from gpuspawner.traits.policies import gpu_weights, policies
-from gpuspawner.traits.process import gc_freeze
-from gpuspawner.traits.queue import queue
+from gpuspawner.traits.queue import kueue_priority_class, kueue_queue, queue
 from gpuspawner.traits.servers import (
+    check_gpus,
     cpu_environment,
     cpu_requested,
     do_not_disrupt,
     keep_cpu_servers_off_accelerators,
     memory_requested,
+    preparing_timeout,
+    scheduling_timeout,
 )
-from gpuspawner.traits.use import gpu_use
 
 OF_ONE_SERVER = (
     "check_gpus",

@@ -1,4 +1,4 @@
-"""Who holds GPUs, and whether they are used."""
+"""What the hub keeps of the use of GPUs, and how its own process runs."""
 
 from gpuspawner.traits.trait_types import Bool, Dict, Union
 
@@ -44,6 +44,20 @@ gpu_use = Union(
         No start waits for the function, and the hub logs its errors. It runs for at most ten owners
         at once; a call that hasn't returned after three minutes is logged, and the next one takes
         its place. If a hundred such calls still hang, the log names the owners who aren't told.
+
+    .. versionadded:: 0.1
+    """,
+).tag(config=True)
+
+gc_freeze = Bool(
+    True,
+    help="""
+    Sets whether Python's garbage collector leaves alone what the hub has when it starts.
+
+    By default it is ``True``: while the hub starts, gpuspawner collects recent garbage, then calls
+    ``gc.freeze()``, once. Later full collections, during which the hub answers nobody, then take a
+    few milliseconds and not more than a hundred. Set it to ``False`` to look for a leak:
+    ``gc.get_objects()``, which tools for this use, lists no frozen objects.
 
     .. versionadded:: 0.1
     """,
