@@ -175,11 +175,3 @@ def test_on_paper_there_are_the_figures_and_no_buttons(hub, visit):
     expect(page.locator("nav").first).to_be_hidden()
     assert row(page, "NVIDIA T4")
     picture(page, "gpus-print")
-
-
-def test_each_page_leads_to_it(hub, visit):
-    page = visit(hub, "eve")
-    page.get_by_role("link", name="GPUs", exact=True).click()
-
-    expect(page.locator(PAGE)).to_be_visible()
-    expect(page.get_by_role("region")).to_have_count(1)
