@@ -1,18 +1,23 @@
 """What a hub has once that keeps a record of the use of GPUs."""
 
 import asyncio
+import io
+import json
+import logging
 import threading
 import time
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
+from jupyter_events import EventLogger
 from jupyterhub.app import JupyterHub
 from prometheus_client import REGISTRY
 
 from gpuspawner.troubles.facts import Happened
 from gpuspawner.use import hub_use, record_files
 from gpuspawner.use.gpu_use_config import UseRules
-from gpuspawner.use.hub_use import HubUse
+from gpuspawner.use.hub_use import SCHEMA_ID, HubEvents, HubUse
 from gpuspawner.use.prometheus import Prometheus
 from gpuspawner.use.record import Record
 from gpuspawner.use.record_files import FactFiles
@@ -199,3 +204,23 @@ async def test_what_is_told_in_turns_is_written_meanwhile(using, monkeypatch):
     assert told < many
     assert [it.user for it in heard] == everybody
     assert len(using.files.read(1000)) == 2 * many
+
+
+@pytest.mark.parametrize("happened", list(Happened))
+def test_each_fact_is_an_event_that_fits_the_schema(happened):
+    written = io.StringIO()
+    hub = SimpleNamespace(eventlog=EventLogger(handlers=[logging.StreamHandler(written)]))
+
+    HubEvents(hub).emit(
+        fact(happened, reason="busy", accelerator="a100", gpus=2, phases={"scheduled": 1.5})
+    )
+
+    event = json.loads(written.getvalue())
+    assert event["__schema__"] == SCHEMA_ID
+    assert (event["happened"], event["user"], event["server"]) == (happened.value, "ann", "")
+    assert event["__timestamp__"].startswith("1970-01-12T13:46:40")
+
+
+def test_without_handlers_or_a_logger_nothing_happens():
+    HubEvents(SimpleNamespace()).emit(fact("granted"))
+    HubEvents(SimpleNamespace(eventlog=EventLogger())).emit(fact("granted"))
