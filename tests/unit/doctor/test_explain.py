@@ -1,13 +1,11 @@
 """`gpuspawner explain`, on files."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.makers.files import T4, Files, of_fleet, printed, using
 
 
-def test_it_says_why_each_node_has_no_room_and_what_users_read(tmp_path, capsys) -> None:
+def test_it_says_why_each_node_has_no_room_and_what_users_read(tmp_path, capsys):
     taken = [using("t4-0", 2, "one"), using("t4-1", 2, "two")]
     files = Files(tmp_path, of_fleet("on-premises"), taken)
 
@@ -22,7 +20,7 @@ def test_it_says_why_each_node_has_no_room_and_what_users_read(tmp_path, capsys)
     assert "no label nvidia.com/gpu.product=Tesla-T4" in out
 
 
-def test_a_node_that_is_away_is_room_when_it_is_back(tmp_path, capsys) -> None:
+def test_a_node_that_is_away_is_room_when_it_is_back(tmp_path, capsys):
     nodes = of_fleet("on-premises")
     for it in nodes:
         it["spec"]["unschedulable"] = it["metadata"]["name"] == "t4-1"
@@ -33,7 +31,7 @@ def test_a_node_that_is_away_is_room_when_it_is_back(tmp_path, capsys) -> None:
     assert told in capsys.readouterr().out
 
 
-def test_a_server_that_fits_names_its_nodes(tmp_path, capsys) -> None:
+def test_a_server_that_fits_names_its_nodes(tmp_path, capsys):
     files = Files(tmp_path, of_fleet("on-premises"), [using("t4-0", 1)])
 
     assert files.ask("explain", '{"accelerator": "t4", "gpus": 2}', "--output", "json") == 0
@@ -45,7 +43,7 @@ def test_a_server_that_fits_names_its_nodes(tmp_path, capsys) -> None:
     assert told["users_read"] == "There is room for this right now."
 
 
-def test_a_pending_pod_is_explained_by_its_taints(tmp_path, capsys) -> None:
+def test_a_pending_pod_is_explained_by_its_taints(tmp_path, capsys):
     files = Files(tmp_path, of_fleet("on-premises"), [using("", 1, "pending")])
 
     assert files.ask("explain", "pod", "jhub/pending") == 1
@@ -55,7 +53,7 @@ def test_a_pending_pod_is_explained_by_its_taints(tmp_path, capsys) -> None:
     assert "4  untolerated taint nvidia.com/gpu:NoSchedule" in out
 
 
-def test_a_pod_that_runs_has_a_node(tmp_path, capsys) -> None:
+def test_a_pod_that_runs_has_a_node(tmp_path, capsys):
     files = Files(tmp_path, of_fleet("on-premises"), [using("t4-0", 1, "running")])
 
     assert files.ask("explain", "pod", "jhub/running") == 0
@@ -64,7 +62,7 @@ def test_a_pod_that_runs_has_a_node(tmp_path, capsys) -> None:
     assert printed(capsys) == {"outcome": "bound", "node": "t4-0"}
 
 
-def test_an_answer_that_missing_files_decide_is_unknown(tmp_path) -> None:
+def test_an_answer_that_missing_files_decide_is_unknown(tmp_path):
     files = Files(tmp_path, of_fleet("on-premises"))
     (tmp_path / "deviceclasses.json").unlink()
     files.configuration.write_text(
@@ -77,7 +75,7 @@ def test_an_answer_that_missing_files_decide_is_unknown(tmp_path) -> None:
 @pytest.mark.parametrize(("declared", "status"), [("", 2), ("['packer']", 0)])
 def test_files_are_judged_by_the_schedulers_that_the_configuration_trusts(
     tmp_path, declared, status
-) -> None:
+):
     files = Files(tmp_path, of_fleet("on-premises"))
     trusts = f"c.GPUSpawner.default_filter_schedulers = {declared}" if declared else ""
     files.configuration.write_text(f"{T4}c.KubeSpawner.scheduler_name = 'packer'\n{trusts}\n")
@@ -85,7 +83,7 @@ def test_files_are_judged_by_the_schedulers_that_the_configuration_trusts(
     assert files.ask("explain", "t4") == status
 
 
-def test_files_may_hold_what_autoscalers_say(tmp_path, capsys) -> None:
+def test_files_may_hold_what_autoscalers_say(tmp_path, capsys):
     files = Files(tmp_path, of_fleet("single"))
     pool = {
         "metadata": {"name": "t4"},
@@ -111,7 +109,7 @@ def test_files_may_hold_what_autoscalers_say(tmp_path, capsys) -> None:
         (("a", "b", "c"), "pod NAMESPACE/NAME"),
     ],
 )
-def test_a_question_without_an_answer_says_why(tmp_path, capsys, question, told) -> None:
+def test_a_question_without_an_answer_says_why(tmp_path, capsys, question, told):
     files = Files(tmp_path, of_fleet("on-premises"), [using("", 1, "pending")])
 
     assert files.ask("explain", *question) == 3
@@ -121,7 +119,7 @@ def test_a_question_without_an_answer_says_why(tmp_path, capsys, question, told)
 @pytest.mark.parametrize(
     ("name", "told"), [("nodse", "did you mean 'nodes'?"), ("pods", "expected one object")]
 )
-def test_a_file_that_isn_t_kubectl_s_is_refused(tmp_path, capsys, name, told) -> None:
+def test_a_file_that_isn_t_kubectl_s_is_refused(tmp_path, capsys, name, told):
     files = Files(tmp_path, of_fleet("single"))
     (tmp_path / f"{name}.json").write_text('{"items": 1}')
 
@@ -129,7 +127,7 @@ def test_a_file_that_isn_t_kubectl_s_is_refused(tmp_path, capsys, name, told) ->
     assert told in capsys.readouterr().err
 
 
-def test_it_names_the_setting_that_asks_every_server_s_node_for_a_label(tmp_path, capsys) -> None:
+def test_it_names_the_setting_that_asks_every_server_s_node_for_a_label(tmp_path, capsys):
     files = Files(tmp_path, of_fleet("on-premises"))
     with files.configuration.open("a") as configuration:
         configuration.write('c.KubeSpawner.node_selector = {"pool": "cpu"}\n')

@@ -1,10 +1,7 @@
 """`gpuspawner rbac` and `gpuspawner values`."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from itertools import permutations
-from typing import Any
 
 import pytest
 import yaml
@@ -14,23 +11,23 @@ from gpuspawner.doctor.helm_values import VALUES, WAYS, merged
 from tests.helm import chart
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def printed(capsys, *arguments):
     assert main(arguments) == 0
     return capsys.readouterr().out
 
 
-def objects(text: str) -> list[dict[str, Any]]:
+def objects(text):
     return list(yaml.safe_load_all(text))
 
 
 @pytest.mark.parametrize(("arguments", "file"), [([], "rbac"), (["minimal"], "rbac-minimal")])
-def test_the_rights_are_those_of_the_file(capsys, arguments, file) -> None:
+def test_the_rights_are_those_of_the_file(capsys, arguments, file):
     assert printed(capsys, "rbac", *arguments) == (chart.VALUES / f"{file}.yaml").read_text()
 
 
 @pytest.mark.parametrize("namespace", ["staging", "hub", "jhub-2", "123", "true"])
 @pytest.mark.parametrize("account", ["my-jhub", "hub", "123"])
-def test_the_rights_go_to_the_service_account_in_its_namespace(capsys, namespace, account) -> None:
+def test_the_rights_go_to_the_service_account_in_its_namespace(capsys, namespace, account):
     words = ("--namespace", namespace, "--service-account", account)
 
     found = objects(printed(capsys, "rbac", *words))
@@ -41,7 +38,7 @@ def test_the_rights_go_to_the_service_account_in_its_namespace(capsys, namespace
 
 
 @pytest.mark.parametrize("place", ["openshift-machine-api/cluster-autoscaler-status", "123/hub"])
-def test_the_right_to_the_autoscalers_status_is_that_to_the_named_configmap(capsys, place) -> None:
+def test_the_right_to_the_autoscalers_status_is_that_to_the_named_configmap(capsys, place):
     namespace, _, name = place.partition("/")
 
     found = objects(printed(capsys, "rbac", "--autoscaler-status", place))
@@ -70,7 +67,7 @@ def test_the_right_to_the_autoscalers_status_is_that_to_the_named_configmap(caps
         ["values", "install-image", "install-from-index"],
     ],
 )
-def test_what_it_cannot_print_is_a_mistake(capsys, arguments) -> None:
+def test_what_it_cannot_print_is_a_mistake(capsys, arguments):
     assert main(arguments) == 3
 
     shown = capsys.readouterr()
@@ -78,13 +75,13 @@ def test_what_it_cannot_print_is_a_mistake(capsys, arguments) -> None:
     assert shown.err.startswith(f"gpuspawner {arguments[0]}: ")
 
 
-def test_a_misspelt_file_is_told_with_the_nearest_name(capsys) -> None:
+def test_a_misspelt_file_is_told_with_the_nearest_name(capsys):
     main(["values", "on-premise"])
 
     assert "did you mean 'on-premises'?" in capsys.readouterr().err
 
 
-def test_every_values_file_can_be_named() -> None:
+def test_every_values_file_can_be_named():
     every = {it.name for it in (files("gpuspawner") / "helm-values").iterdir()}
     others = {"base", "rbac", "rbac-minimal", "pull-images"}
 
@@ -95,15 +92,15 @@ TOGETHER = [it for it in permutations(VALUES, 2) if not {*it} <= {*WAYS}]
 
 
 @pytest.mark.parametrize("names", [(), *TOGETHER, VALUES[:-2]], ids=" ".join)
-def test_files_are_merged_as_helm_merges_them(capsys, names) -> None:
+def test_files_are_merged_as_helm_merges_them(capsys, names):
     shown = yaml.safe_load(printed(capsys, "values", *names))
 
     assert shown == chart.merged(chart.read("base"), *map(chart.read, names))
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_the_comments_of_both_files_stay(capsys, name) -> None:
-    def comments(text: str) -> set[str]:
+def test_the_comments_of_both_files_stay(capsys, name):
+    def comments(text):
         return {line for line in text.splitlines() if line.lstrip().startswith("#")}
 
     shown = comments(printed(capsys, "values", name))
@@ -112,14 +109,14 @@ def test_the_comments_of_both_files_stay(capsys, name) -> None:
     assert shown == comments("".join(written)) != set()
 
 
-def test_a_list_of_a_later_file_replaces_an_earlier_one() -> None:
+def test_a_list_of_a_later_file_replaces_an_earlier_one():
     first = "a:\n  # why\n  b:\n    - 1\n  c: 1\n"
 
     assert merged(first, "a:\n  b:\n    - 2\n") == "a:\n  b:\n    - 2\n  c: 1\n"
 
 
 @pytest.mark.parametrize("way", chart.WAYS)
-def test_the_hub_s_image_is_that_of_the_chart_s_version(capsys, way) -> None:
+def test_the_hub_s_image_is_that_of_the_chart_s_version(capsys, way):
     shown = printed(capsys, "values", way, "--chart", "4.3.5")
 
     hub = yaml.safe_load(shown)["hub"]

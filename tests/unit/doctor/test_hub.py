@@ -1,7 +1,5 @@
 """Whom the commands ask for."""
 
-from pathlib import Path
-
 import pytest
 from traitlets.config import Config
 
@@ -24,8 +22,8 @@ from tests.unit.makers.storage import claim
     ],
 )
 async def test_the_owner_s_own_claim_tells_the_id_that_is_in_its_name(
-    tmp_path: Path, template: str, id_: int, name: str
-) -> None:
+    tmp_path, template, id_, name
+):
     files = Files(tmp_path, [])
     anns = ("home-7-ann", "home-7", "7-home-7", "7-home-8", "home-x", "claim-ann")
     files.put(
@@ -43,9 +41,7 @@ async def test_the_owner_s_own_claim_tells_the_id_that_is_in_its_name(
 
 
 @pytest.mark.parametrize("template", ["home-{userid}", "home-{user_server}"])
-async def test_labels_that_no_claim_can_have_keep_no_command_from_its_answer(
-    tmp_path: Path, template: str
-) -> None:
+async def test_labels_that_no_claim_can_have_keep_no_command_from_its_answer(tmp_path, template):
     """Nothing else reads them if KubeSpawner makes no claims."""
     Files(tmp_path, [])
     traits = {"pvc_name_template": template, "storage_extra_labels": {"of": "{nobody}"}}

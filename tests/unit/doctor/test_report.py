@@ -1,11 +1,8 @@
 """`gpuspawner report` reads what a hub has kept, and forgets a user."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 
@@ -16,15 +13,17 @@ from gpuspawner.use.refusal_report import RefusalReport
 from tests.unit.use.facts import fact
 
 
-@pytest.fixture
-def configured(tmp_path: Path) -> str:
-    file = tmp_path / "jupyterhub_config.py"
-    directory = str(tmp_path / "use")
+def with_use(folder, gpu_use):
+    file = folder / "jupyterhub_config.py"
     file.write_text(
         "import gpuspawner\nc = get_config()\n"
-        f"c.GPUSpawner.gpu_use = {{'directory': {directory!r}}}\n"
-        "gpuspawner.configure(c)\n"
+        f"c.GPUSpawner.gpu_use = {gpu_use!r}\ngpuspawner.configure(c)\n"
     )
+    return str(file)
+
+
+@pytest.fixture
+def configured(tmp_path):
     now = time.time()
     FactFiles(tmp_path / "use", 30).append(
         [
@@ -35,12 +34,10 @@ def configured(tmp_path: Path) -> str:
             fact("refused", now - 9 * 24 * 3600, "bob", reason="limit"),
         ]
     )
-    return str(file)
+    return with_use(tmp_path, {"directory": str(tmp_path / "use")})
 
 
-def test_it_says_what_would_have_been_refused_and_how_long_people_waited(
-    configured: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_what_would_have_been_refused_and_how_long_people_waited(configured, capsys):
     assert main(["report", "--config", configured]) == 0
 
     said = capsys.readouterr().out
@@ -50,34 +47,26 @@ def test_it_says_what_would_have_been_refused_and_how_long_people_waited(
     assert "1 × busy" in said
 
 
-def test_what_a_hub_remembers_need_not_begin_with_its_start(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_hub_remembers_need_not_begin_with_its_start(tmp_path, capsys, monkeypatch):
     """Nothing may happen for days, and of very much the oldest is forgotten."""
     remembered = RefusalReport(since=1_800_000_000.0, until=1_800_000_060.0, starts=1)
     monkeypatch.setattr(report, "_of_hub", lambda: remembered)
-    file = tmp_path / "jupyterhub_config.py"
-    file.write_text(
-        "import gpuspawner\nc = get_config()\n"
-        "c.GPUSpawner.gpu_use = True\ngpuspawner.configure(c)\n"
+
+    assert main(["report", "--config", with_use(tmp_path, True)]) == 0
+
+    assert (
+        capsys.readouterr().out == "Since 2027-01-15 08:00 UTC: starts asked for: 1, refused: 0.\n"
     )
 
-    assert main(["report", "--config", str(file)]) == 0
 
-    said = capsys.readouterr().out
-    assert said == "Since 2027-01-15 08:00 UTC: starts asked for: 1, refused: 0.\n"
-
-
-def test_more_days_and_json_for_programs(
-    configured: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_days_and_json_for_programs(configured, capsys):
     assert main(["report", "--config", configured, "--days", "20", "--output", "json"]) == 0
 
     found = json.loads(capsys.readouterr().out)
     assert (found["starts"], found["refused"], found["overruled"]) == (3, 2, 1)
 
 
-def test_a_user_is_forgotten(configured: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_user_is_forgotten(configured, capsys):
     assert main(["report", "--config", configured, "--forget", "ann"]) == 0
     assert main(["report", "--config", configured]) == 0
 
@@ -86,25 +75,32 @@ def test_a_user_is_forgotten(configured: str, capsys: pytest.CaptureFixture[str]
     assert "starts asked for: 1," in said
 
 
-def test_without_a_record_it_says_what_is_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+LONG = "/" + "a" * 300
+
+
+@pytest.mark.parametrize(
+    ("use", "arguments", "told"),
+    [
+        (False, [], "GPUSpawner.gpu_use is off"),
+        (True, [], "JUPYTERHUB_API_URL isn't set"),
+        ({"directory": "/nowhere"}, [], "gpu_use.directory: there is no directory /nowhere\n"),
+        ({"directory": "/nowhere"}, ["--forget", "ann"], "there is no directory /nowhere\n"),
+        ({"directory": LONG}, [], LONG),
+    ],
+    ids=["off", "in memory", "no directory", "nobody to forget", "a name too long"],
+)
+def test_what_is_missing_is_said_in_one_line(tmp_path, capsys, monkeypatch, use, arguments, told):
     monkeypatch.delenv("JUPYTERHUB_API_URL", raising=False)
-    file = tmp_path / "jupyterhub_config.py"
-    for use, missing in (("False", "gpu_use is off"), ("True", "JUPYTERHUB_API_URL isn't set")):
-        file.write_text(
-            "import gpuspawner\nc = get_config()\n"
-            f"c.GPUSpawner.gpu_use = {use}\ngpuspawner.configure(c)\n"
-        )
 
-        assert main(["report", "--config", str(file)]) == 3
+    assert main(["report", "--config", with_use(tmp_path, use), *arguments]) == 3
 
-        assert missing in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("gpuspawner report: ")
+    assert told in said
+    assert "Traceback" not in said
 
 
-def test_it_says_where_it_cannot_forget_a_user(
-    configured: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_where_it_cannot_forget_a_user(configured, capsys):
     directory = Path(configured).parent / "use"
     (directory / "lock").unlink()
     (directory / "lock").mkdir()
@@ -116,26 +112,9 @@ def test_it_says_where_it_cannot_forget_a_user(
     assert said == f"gpuspawner report: gpu_use.directory: {why}: '{directory}/lock'\n"
 
 
-def test_a_directory_that_no_file_system_has_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, directory = tmp_path / "jupyterhub_config.py", "/" + "a" * 300
-    file.write_text(
-        "import gpuspawner\nc = get_config()\n"
-        f"c.GPUSpawner.gpu_use = {{'directory': {directory!r}}}\ngpuspawner.configure(c)\n"
-    )
-
-    assert main(["report", "--config", str(file)]) == 3
-
-    said = capsys.readouterr().err
-    assert said.startswith("gpuspawner report: gpu_use.directory: ")
-    assert directory in said
-    assert "Traceback" not in said
-
-
 def test_a_day_that_may_not_be_read_is_named_and_not_taken_for_one_without_starts(
-    configured: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+    configured, capsys
+):
     today = max((Path(configured).parent / "use").glob("*.jsonl"))
     today.unlink()
     today.mkdir()
@@ -143,16 +122,3 @@ def test_a_day_that_may_not_be_read_is_named_and_not_taken_for_one_without_start
     assert main(["report", "--config", configured]) == 3
 
     assert f"gpu_use.directory: [Errno 21] Is a directory: '{today}'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [[], ["--forget", "ann"]])
-def test_a_directory_that_does_not_exist_is_named(
-    configured: str, capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
-    directory = Path(configured).parent / "use"
-    rmtree(directory)
-
-    assert main(["report", "--config", configured, *arguments]) == 3
-
-    said = capsys.readouterr().err
-    assert said == f"gpuspawner report: gpu_use.directory: there is no directory {directory}\n"

@@ -1,15 +1,10 @@
 """What the doctor says of a server that it has started; a real hub is in tests/hub/doctor."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
 
 import pytest
-from aiohttp import web
 from traitlets.config import Config
 
 from gpuspawner.doctor import trial
@@ -17,11 +12,11 @@ from gpuspawner.doctor.hub import spawner_of
 from gpuspawner.doctor.hub_api import HubApiError, NoHubError
 from gpuspawner.doctor.trial import Trial, _facts, _not_started
 from gpuspawner.policies.owner import Owner
-from tests.unit.makers.scripted import ScriptedServer, Step, failure, obj, page
+from tests.unit.makers.scripted import ScriptedServer, failure, obj, page
 from tests.unit.makers.starts import CLOUD_METADATA, IMAGE, NOTEBOOK, TOOLS, event, start
 
 
-def test_it_says_on_which_node_and_how_long_each_image_was_pulled() -> None:
+def test_it_says_on_which_node_and_how_long_each_image_was_pulled():
     events = [
         event("Pulled", f'Container image "{TOOLS}" already present on machine', 3,
               container=CLOUD_METADATA),
@@ -44,7 +39,7 @@ def test_it_says_on_which_node_and_how_long_each_image_was_pulled() -> None:
         (NoHubError(503, "no"), "Look whether the hub is up, and whether --hub-api names its"),
     ],
 )
-def test_the_advice_is_about_what_went_wrong(refused: HubApiError, advised: str) -> None:
+def test_the_advice_is_about_what_went_wrong(refused, advised):
     found = _not_started("ann", refused)
 
     assert found.text == "ann's server didn't start: no"
@@ -54,10 +49,10 @@ def test_the_advice_is_about_what_went_wrong(refused: HubApiError, advised: str)
 class StubApi:
     """A hub's REST API that refuses a start, or its end, or neither."""
 
-    def __init__(self, start: int = 0, end: int = 0) -> None:
+    def __init__(self, start=0, end=0):
         self._refusals = {"POST": start, "DELETE": end}
 
-    async def ask(self, method: str, *_: object) -> None:
+    async def ask(self, method, *_):
         if status := self._refusals[method]:
             raise HubApiError(status, f"HTTP {status}: no")
 
@@ -65,7 +60,7 @@ class StubApi:
 class SlowApi(StubApi):
     """One that is busy before it makes a server, as with a limit that is a coroutine."""
 
-    async def ask(self, method: str, *_: object) -> None:
+    async def ask(self, method, *_):
         if method == "POST":
             await asyncio.Event().wait()
         await super().ask(method)
@@ -73,25 +68,24 @@ class SlowApi(StubApi):
 
 @asynccontextmanager
 async def trial_of(
-    api: StubApi,
+    api,
     *,
-    server: str = "doctor-1",
-    namespaces: bool = False,
-    labels: Mapping[str, Any] = MappingProxyType({}),
-    tell: Callable[[str], None] = lambda _: None,
-    **scripts: list[Step],
-) -> AsyncIterator[Trial]:
+    server="doctor-1",
+    namespaces=False,
+    labels=MappingProxyType({}),
+    tell=lambda _: None,
+    **scripts,
+):
     """Yield the trial of ann's server, perhaps in a namespace of ann's, with traits for labels."""
     owner, namespace = Owner("ann", server=server), {} if namespaces else {"namespace": "hub"}
     traits = {"enable_user_namespaces": namespaces, **namespace, **labels}
     async with ScriptedServer(**scripts).serving() as client:
-        hub: Any = SimpleNamespace(
+        hub = SimpleNamespace(
             owner=owner,
             spawner=spawner_of(Config(KubeSpawner=traits), owner),
             runtime=SimpleNamespace(client=client),
         )
-        as_api: Any = api
-        yield Trial(hub, as_api, tell)
+        yield Trial(hub, api, tell)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +98,7 @@ async def trial_of(
         ([403], 200, ["HTTP 403: scripted"]),
     ],
 )
-async def test_it_says_so_unless_the_pod_and_the_claim_are_gone(
-    pod: list[int], claim: int, told: list[str], monkeypatch
-) -> None:
+async def test_it_says_so_unless_the_pod_and_the_claim_are_gone(pod, claim, told, monkeypatch):
     monkeypatch.setattr(trial, "_LOOK_SECONDS", 0)
     deleted = page() if claim == 200 else failure(claim)
     scripts = {
@@ -124,14 +116,12 @@ async def test_it_says_so_unless_the_pod_and_the_claim_are_gone(
 
 
 @pytest.mark.parametrize("namespaces", [False, True])
-async def test_the_pod_and_the_claim_are_found_without_their_names(
-    namespaces: bool, monkeypatch
-) -> None:
+async def test_the_pod_and_the_claim_are_found_without_their_names(namespaces, monkeypatch):
     monkeypatch.setattr(trial, "_LOOK_SECONDS", 0)
-    asked: list[str] = []
+    asked = []
 
-    def heard(step: Step) -> Step:
-        async def answer(request: web.Request) -> web.StreamResponse:
+    def heard(step):
+        async def answer(request):
             asked.append(f"{request.method} {request.path_qs}")
             return await step(request)
 
@@ -165,9 +155,7 @@ async def test_the_pod_and_the_claim_are_found_without_their_names(
         ("", "hub.jupyter.org/username=team,hub.jupyter.org/servername="),
     ],
 )
-async def test_labels_of_the_configuration_do_not_hide_the_pod_and_its_claim(
-    server: str, selector: str
-) -> None:
+async def test_labels_of_the_configuration_do_not_hide_the_pod_and_its_claim(server, selector):
     labels = {
         "extra_labels": {"hub.jupyter.org/username": "team"},
         "storage_extra_labels": {"hub.jupyter.org/username": "files"},
@@ -177,8 +165,8 @@ async def test_labels_of_the_configuration_do_not_hide_the_pod_and_its_claim(
         assert tried._of_claim == "hub.jupyter.org/username=files"
 
 
-async def test_a_label_with_the_id_that_only_the_hub_knows_hides_neither_pod_nor_claim() -> None:
-    def default_of(name: str) -> dict[str, Any]:
+async def test_a_label_with_the_id_that_only_the_hub_knows_hides_neither_pod_nor_claim():
+    def default_of(name):
         return {"metadata": {"uid": name, "annotations": {"hub.jupyter.org/username": name}}}
 
     of_id = {"hub.jupyter.org/username": "u-{userid}"}
@@ -193,13 +181,13 @@ async def test_a_label_with_the_id_that_only_the_hub_knows_hides_neither_pod_nor
 
 
 @pytest.mark.parametrize("name", ["extra_labels", "storage_extra_labels"])
-async def test_labels_with_which_no_server_starts_are_left_to_the_hub_to_tell(name: str) -> None:
+async def test_labels_with_which_no_server_starts_are_left_to_the_hub_to_tell(name):
     async with trial_of(StubApi(), server="", labels={name: {"of": "{nobody}"}}) as tried:
         assert tried._of_server == "hub.jupyter.org/username=ann,hub.jupyter.org/servername="
         assert tried._of_claim == "hub.jupyter.org/username=ann"
 
 
-async def test_a_default_server_of_another_hub_is_not_taken_for_this_one(monkeypatch) -> None:
+async def test_a_default_server_of_another_hub_is_not_taken_for_this_one(monkeypatch):
     monkeypatch.setattr(trial, "_LOOK_SECONDS", 0)
     theirs = {"metadata": {"name": "jupyter-ann", "namespace": "other", "uid": "theirs"}}
     ours = {"metadata": {"name": "jupyter-ann", "namespace": "ann", "uid": "ours"}}
@@ -221,9 +209,7 @@ async def test_a_default_server_of_another_hub_is_not_taken_for_this_one(monkeyp
         (504, 404, ["start", "start-left"]),  # of a proxy that doesn't wait for the hub
     ],
 )
-async def test_a_server_that_the_hub_refuses_to_make_is_none_that_may_be_left(
-    start: int, end: int, told: list[str]
-) -> None:
+async def test_a_server_that_the_hub_refuses_to_make_is_none_that_may_be_left(start, end, told):
     gone = {"pods": [page()], "persistentvolumeclaims": [page()]}
 
     async with trial_of(StubApi(start, end), **gone) as tried:
@@ -232,8 +218,8 @@ async def test_a_server_that_the_hub_refuses_to_make_is_none_that_may_be_left(
     assert [it.id for it in found] == told
 
 
-async def test_an_interrupted_start_may_be_left_if_the_hub_makes_its_server_later() -> None:
-    told: list[str] = []
+async def test_an_interrupted_start_may_be_left_if_the_hub_makes_its_server_later():
+    told = []
     gone = {"pods": [page()], "persistentvolumeclaims": [page()]}
 
     async with trial_of(SlowApi(end=404), tell=told.append, **gone) as tried:

@@ -1,10 +1,5 @@
 """`gpuspawner warm`: placeholders that the scheduler places like servers, and ends for them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 import yaml
 
@@ -22,13 +17,13 @@ c.KubeSpawner.common_labels = {"app": "jupyterhub"}
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
+def files(tmp_path):
     made = Files(tmp_path, of_fleet("on-premises"))
     made.put("priorityclasses", [LOW])
     return made
 
 
-def test_each_placeholder_asks_for_what_a_server_does_in_the_same_places(files, capsys) -> None:
+def test_each_placeholder_asks_for_what_a_server_does_in_the_same_places(files, capsys):
     files.configuration.write_text(T4 + SMALL)
 
     assert files.ask("warm", "--servers", "5", "--profile", "t4") == 0
@@ -53,7 +48,7 @@ def test_each_placeholder_asks_for_what_a_server_does_in_the_same_places(files, 
     assert "zone" in str(pod["spec"]["affinity"]["nodeAffinity"])
 
 
-def test_servers_take_the_room_of_placeholders_and_policies_don_t_count_them(files, capsys) -> None:
+def test_servers_take_the_room_of_placeholders_and_policies_don_t_count_them(files, capsys):
     limited = {"course": {"groups": ["g"], "gpus_per_group": 4}}
     files.configuration.write_text(f"{T4}c.GPUSpawner.policies = {limited!r}\n")
     assert files.ask("warm", "--profile", "t4", "--output", "json") == 0
@@ -69,13 +64,13 @@ def test_servers_take_the_room_of_placeholders_and_policies_don_t_count_them(fil
     assert (status, told["fits_now"], told["preempted"], told["limits"]) == (0, 4, 4, [])
 
 
-def _running(template: Any, spec: Any, at: int) -> dict[str, Any]:
+def _running(template, spec, at):
     metadata = {**template["metadata"], "name": f"warm-{at}", "namespace": "jhub"}
     bound = {**spec, "nodeName": f"t4-{at % 2}"}
     return {"metadata": metadata, "spec": bound, "status": {"phase": "Running"}}
 
 
-def test_options_as_json_name_the_deployment_by_the_accelerator(files, capsys) -> None:
+def test_options_as_json_name_the_deployment_by_the_accelerator(files, capsys):
     options = '{"accelerator": "t4", "gpus": 2}'
 
     assert files.ask("warm", "--profile", options, "--output", "json") == 0
@@ -86,7 +81,7 @@ def test_options_as_json_name_the_deployment_by_the_accelerator(files, capsys) -
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}
 
 
-def test_a_long_name_of_a_profile_makes_a_label_that_kubernetes_takes(files, capsys) -> None:
+def test_a_long_name_of_a_profile_makes_a_label_that_kubernetes_takes(files, capsys):
     limits = {"extra_resource_limits": {"nvidia.com/gpu": "1"}}
     names = [f"Deep learning with PyTorch 2.9 and CUDA 13 on one NVIDIA T4, {it}" for it in "ab"]
     listed = [{"display_name": it, "slug": it, "kubespawner_override": limits} for it in names]
@@ -133,7 +128,7 @@ def test_a_long_name_of_a_profile_makes_a_label_that_kubernetes_takes(files, cap
 )
 def test_placeholders_that_would_not_make_way_are_not_printed(
     files, capsys, classes, arguments, told
-) -> None:
+):
     files.put("priorityclasses", classes)
 
     assert files.ask("warm", *arguments) == 3

@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from traitlets.config import Config
 
 from gpuspawner.doctor.application import main
+from gpuspawner.doctor.hub import Hub, of_files
+from gpuspawner.doctor.offered_servers import listed
+from gpuspawner.gates.what_if import NOBODY, Tried, try_out
+from gpuspawner.policies.owner import Owner
 from localcluster import Fleet, fleet
 from localcluster.nodes import node_objects
 
@@ -50,6 +55,14 @@ class Files:
         """Run a command on the files, and return its exit status."""
         where = ("--config", str(self.configuration), "--from", str(self.folder))
         return main([*arguments, *where])
+
+
+async def tried_on(
+    folder: Path, owner: Owner = NOBODY, *, kube: Plain | None = None, **ours: Any
+) -> tuple[Hub, list[Tried]]:
+    """Try all that a hub with these settings of KubeSpawner and GPUSpawner offers, on files."""
+    hub = of_files(Config(GPUSpawner=ours, KubeSpawner=kube or {}), folder, owner)
+    return hub, [await try_out(hub, it) for it in await listed(hub)]
 
 
 def of_fleet(name: str | Fleet) -> list[Plain]:

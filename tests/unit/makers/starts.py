@@ -33,8 +33,9 @@ def start(
     metadata: Mapping[str, Any] | None = None,
     volumes: list[dict[str, Any]] | None = None,
     gates: list[str] | None = None,
+    limits: Mapping[str, str] | None = None,
 ) -> StartingPod:
-    """Return the chart's pod of a user: an init container, and the notebook."""
+    """Return the chart's pod of a user: an init container, and the notebook with its limits."""
     plain = {
         "metadata": {"name": "jupyter-ann", "uid": UID, "creationTimestamp": at(0)}
         | dict(metadata or {}),
@@ -43,7 +44,7 @@ def start(
             "restartPolicy": restart_policy,
             "schedulingGates": [{"name": it} for it in gates or ()],
             "initContainers": [{"name": CLOUD_METADATA, "image": TOOLS}],
-            "containers": [{"name": NOTEBOOK, "image": IMAGE}],
+            "containers": [{"name": NOTEBOOK, "image": IMAGE, "resources": {"limits": limits}}],
             "volumes": volumes
             or [{"name": "home", "persistentVolumeClaim": {"claimName": "claim-ann"}}],
         },

@@ -1,7 +1,5 @@
 """Lines for administrators in the hub's log."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner.cluster.health import Unreachable
@@ -21,7 +19,7 @@ from gpuspawner.preflight.decision import (
 A100 = Accelerator("a100", "A100", "nvidia.com/gpu")
 
 
-def test_administrators_read_why_room_is_unknown() -> None:
+def test_administrators_read_why_room_is_unknown():
     notes = (UnknownRules(("a", "b")), ViewNotLive(Unreachable("x")), AfterPreemption())
 
     assert explain_unknown(Start(Grant(), notes)) == (
@@ -34,7 +32,7 @@ def test_administrators_read_why_room_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("value", "taint"), [("physics", "team=physics"), ("", "team")])
-def test_administrators_read_the_schedulers_words_and_the_missing_taints(value, taint) -> None:
+def test_administrators_read_the_schedulers_words_and_the_missing_taints(value, taint):
     decision = Refuse(
         Grant(A100, 2),
         Reason.IMPOSSIBLE,
@@ -48,5 +46,5 @@ def test_administrators_read_the_schedulers_words_and_the_missing_taints(value, 
     )
 
 
-def test_a_refusal_about_which_the_scheduler_says_nothing_ends_with_what_was_asked_for() -> None:
+def test_a_refusal_about_which_the_scheduler_says_nothing_ends_with_what_was_asked_for():
     assert explain_refusal(Refuse(Grant(), Reason.TAKEN)) == "Refused (taken; no accelerator)"

@@ -24,112 +24,84 @@ def gpus(most_free, free, total, asked=1):
     return ResourceRoom("nvidia.com/gpu", asked, most_free, free, 4, total)
 
 
-SENTENCES = [
-    (Availability(T4, State.FREE, gpus(4, 4, 4)), StateText("Free", "4 of 4 free")),
-    (
-        Availability(T4, State.FREE, gpus(2, 5, 8)),
-        StateText("Free", "5 of 8 free, at most 2 on one machine"),
+SENTENCES = {
+    StateText("Free", "4 of 4 free"): Availability(T4, State.FREE, gpus(4, 4, 4)),
+    StateText("Free", "5 of 8 free, at most 2 on one machine"): Availability(
+        T4, State.FREE, gpus(2, 5, 8)
     ),
-    (Availability(None, State.FREE), StateText("Free")),
-    (Availability(T4, State.BUSY, gpus(0, 0, 1)), StateText("In use", "the only one is in use")),
-    (Availability(T4, State.BUSY, gpus(0, 0, 4)), StateText("In use", "all 4 are in use")),
-    (Availability(T4, State.BUSY, gpus(0, 0, 0)), StateText("In use", "none is free right now")),
-    (
-        Availability(T4, State.BUSY, gpus(1, 3, 8, asked=2)),
-        StateText("In use", "3 of 8 free, at most 1 on one machine"),
+    StateText("Free"): Availability(None, State.FREE),
+    StateText("In use", "the only one is in use"): Availability(T4, State.BUSY, gpus(0, 0, 1)),
+    StateText("In use", "all 3 are in use"): Availability(T4, State.BUSY, gpus(0, 0, 3)),
+    StateText("In use", "none is free right now"): Availability(T4, State.BUSY, gpus(0, 0, 0)),
+    StateText("In use", "3 of 8 free, at most 1 on one machine"): Availability(
+        T4, State.BUSY, gpus(1, 3, 8, asked=2)
     ),
-    (
-        Availability(T4, State.BUSY, gpus(2, 2, 4), short_of="memory"),
-        StateText("Full", "2 of 4 free, but with too little memory or CPU"),
+    StateText("Full", "2 of 4 free, but with too little memory or CPU"): Availability(
+        T4, State.BUSY, gpus(2, 2, 4), short_of="memory"
     ),
-    (
-        Availability(T4, State.BUSY, gpus(2, 2, 4), short_of="pods"),
-        StateText("Full", "2 of 4 free, but no machine has room right now"),
+    StateText("Full", "2 of 4 free, but no machine has room right now"): Availability(
+        T4, State.BUSY, gpus(2, 2, 4), short_of="pods"
     ),
-    (  # its files are in use by another server, for example
-        Availability(T4, State.BUSY, gpus(2, 2, 4)),
-        StateText("In use", "2 of 4 free, but your server can't use them right now"),
+    StateText("In use", "2 of 4 free, but your server can't use them right now"): Availability(
+        T4, State.BUSY, gpus(2, 2, 4)
     ),
-    (
-        Availability(None, State.BUSY),
-        StateText("In use", "your server can't start right now"),
+    StateText("In use", "your server can't start right now"): Availability(None, State.BUSY),
+    StateText("Full", "2 of 4 free, but no github.com/fuse is free"): Availability(
+        T4, State.BUSY, gpus(2, 2, 4), short_of="github.com/fuse"
     ),
-    (
-        Availability(T4, State.BUSY, gpus(2, 2, 4), short_of="github.com/fuse"),
-        StateText("Full", "2 of 4 free, but no github.com/fuse is free"),
+    StateText("In use", "all 4 are in use"): Availability(
+        T4, State.BUSY, gpus(0, 0, 4), short_of="nvidia.com/gpu"
     ),
-    (
-        Availability(T4, State.BUSY, gpus(0, 0, 4), short_of="nvidia.com/gpu"),
-        StateText("In use", "all 4 are in use"),
+    StateText("Full", "no machine has room right now"): Availability(
+        None, State.BUSY, short_of="cpu"
     ),
-    (
-        Availability(None, State.BUSY, short_of="cpu"),
-        StateText("Full", "no machine has room right now"),
+    StateText("New machine", "takes about 8 minutes to start"): Availability(
+        T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, 8)
     ),
-    (
-        Availability(T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, 8)),
-        StateText("New machine", "takes about 8 minutes to start"),
+    StateText("New machine", "takes a few minutes"): Availability(
+        T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, None)
     ),
-    (
-        Availability(T4, State.CAN_SCALE_UP, gpus(0, 0, 0), CanScaleUp(0, 4, None)),
-        StateText("New machine", "takes a few minutes"),
+    StateText("Perhaps", "no machine is free, but one may be added"): Availability(
+        None, State.MAY_SCALE_UP, None, MayScaleUp(Source.NODES)
     ),
-    (
-        Availability(None, State.MAY_SCALE_UP, None, MayScaleUp(Source.NODES)),
-        StateText("Perhaps", "no machine is free, but one may be added"),
+    StateText("Not available", "the cloud provider has none right now"): Availability(
+        T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(WhyNoNode.STOCK_OUT),)
     ),
-    (
-        Availability(T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(WhyNoNode.STOCK_OUT),)),
-        StateText("Not available", "the cloud provider has none right now"),
+    StateText("Not available", "no machine can be added for it right now"): Availability(
+        T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(WhyNoNode.LIMIT),)
     ),
-    (
-        Availability(T4, State.ABSENT, gpus(0, 0, 0), obstacles=(Obstacle(WhyNoNode.LIMIT),)),
-        StateText("Not available", "no machine can be added for it right now"),
+    StateText("Offline", "its machines are out of service right now"): Availability(
+        T4, State.AWAY, gpus(0, 0, 0)
     ),
-    (
-        Availability(T4, State.AWAY, gpus(0, 0, 0)),
-        StateText("Offline", "its machines are out of service right now"),
+    StateText("Not available", "no machine here can provide it"): Availability(
+        T4, State.ABSENT, gpus(0, 0, 0)
     ),
-    (
-        Availability(T4, State.ABSENT, gpus(0, 0, 0)),
-        StateText("Not available", "no machine here can provide it"),
+    StateText("Limit reached", "you're using 2 of your 2 GPUs; stop a server first"): Availability(
+        T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER)
     ),
-    (
-        Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER)),
-        StateText("Limit reached", "you're using 2 of your 2 GPUs; stop a server first"),
+    StateText("Limit reached", "you're using 2 of your 2; stop a server first"): Availability(
+        T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER, "t4")
     ),
-    (
-        Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER, "t4")),
-        StateText("Limit reached", "you're using 2 of your 2; stop a server first"),
+    StateText("Limit reached", "you're using 2 of your 2 × GPU; stop a server first"): Availability(
+        T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER, T4.resource)
     ),
-    (
-        Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.USER, T4.resource)),
-        StateText("Limit reached", "you're using 2 of your 2 × GPU; stop a server first"),
+    StateText("Limit reached", "the group ml uses 2 of its 2 GPUs"): Availability(
+        T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.GROUP, group="ml")
     ),
-    (
-        Availability(T4, State.LIMITED, gpus(4, 4, 4), denial=reached(Per.GROUP, group="ml")),
-        StateText("Limit reached", "the group ml uses 2 of its 2 GPUs"),
+    StateText("Not offered", "Ask first."): Availability(
+        T4, State.WITHHELD, denial=Withheld(EXPLAINED, OfferKind.ACCELERATOR, "t4")
     ),
-    (
-        Availability(T4, State.WITHHELD, denial=Withheld(EXPLAINED, OfferKind.ACCELERATOR, "t4")),
-        StateText("Not offered", "Ask first."),
+    StateText("Not offered", "it isn't offered to you"): Availability(
+        T4, State.WITHHELD, denial=Withheld(Policy("c"), OfferKind.PROFILE, "t4")
     ),
-    (
-        Availability(T4, State.WITHHELD, denial=Withheld(Policy("c"), OfferKind.PROFILE, "t4")),
-        StateText("Not offered", "it isn't offered to you"),
+    StateText("Not offered", "the limit is 2 GPUs"): Availability(
+        T4, State.WITHHELD, denial=OverLimit(reached(Per.SERVER).standing, 4)
     ),
-    (
-        Availability(T4, State.WITHHELD, denial=OverLimit(reached(Per.SERVER).standing, 4)),
-        StateText("Not offered", "the limit is 2 GPUs"),
-    ),
-    (Availability(T4, State.READING), StateText("Checking", "still reading the cluster")),
-    (
-        Availability(T4, State.UNKNOWN),
-        StateText("Unknown", "we can't check right now"),
-    ),
-]
+    StateText("Checking", "still reading the cluster"): Availability(T4, State.READING),
+    StateText("Unknown", "we can't check right now"): Availability(T4, State.UNKNOWN),
+}
 
 
-@pytest.mark.parametrize(("row", "words"), SENTENCES, ids=range(len(SENTENCES)))
-def test_an_availability_is_a_word_with_figures(row, words):
+@pytest.mark.parametrize(("words", "row"), SENTENCES.items(), ids=str)
+def test_an_availability_is_a_word_with_figures(words, row):
     assert state_text(row) == words

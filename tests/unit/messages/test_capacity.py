@@ -5,7 +5,7 @@ from gpuspawner.preflight.headroom import Headroom
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
 
-def test_only_pools_that_could_have_helped_are_told_of() -> None:
+def test_only_pools_that_could_have_helped_are_told_of():
     obstacles = (
         Obstacle(WhyNoNode.NO_SUCH_MACHINE, "cpu"),
         Obstacle(WhyNoNode.AT_MAXIMUM, "gpu"),

@@ -1,7 +1,5 @@
 """What people read of Kueue's queues."""
 
-from __future__ import annotations
-
 from contextvars import copy_context
 
 import pytest
@@ -17,45 +15,32 @@ from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 GPU = "nvidia.com/gpu"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (PlaceInQueue("gpus", "a", None), "Your server waits in the queue gpus."),
-        (
-            PlaceInQueue("gpus", "team-a", 2, GPU, 6, 8),
-            (
-                "Your server waits in the queue gpus: 2 others are ahead of it. "
-                "team-a uses 6 of its 8 GPUs."
-            ),
-        ),
-        (
-            PlaceInQueue("gpus", "team-a", 0, GPU, 1, 8, is_lent=True),
-            (
-                "Your server is next in the queue gpus. team-a uses 1 of its 8 GPUs. "
-                "Others have borrowed the rest."
-            ),
-        ),
-        (
-            PlaceInQueue("gpus", "team-a", 1, GPU, 9, 8),
-            (
-                "Your server waits in the queue gpus: 1 other is ahead of it. "
-                "team-a uses 9 GPUs, and its own quota is 8."
-            ),
-        ),
-        (
-            PlaceInQueue("gpus", "team-a", 0, "memory", 2**33, 2**34),
-            "Your server is next in the queue gpus. team-a uses 8 GiB of its 16 GiB of memory.",
-        ),
-        (
-            PlaceInQueue("gpus", "team-a", 1, GPU, 8, 8, is_stopped=True),
-            (
-                "Your server waits in the queue gpus: 1 other is ahead of it. "
-                "The queue is stopped right now; your server keeps its place."
-            ),
-        ),
-    ],
-)
-def test_a_place_is_told_with_what_is_in_use(line: PlaceInQueue, said: str) -> None:
+PLACES = {
+    "Your server waits in the queue gpus.": PlaceInQueue("gpus", "a", None),
+    (
+        "Your server waits in the queue gpus: 2 others are ahead of it. "
+        "team-a uses 6 of its 8 GPUs."
+    ): PlaceInQueue("gpus", "team-a", 2, GPU, 6, 8),
+    (
+        "Your server is next in the queue gpus. team-a uses 1 of its 8 GPUs. "
+        "Others have borrowed the rest."
+    ): PlaceInQueue("gpus", "team-a", 0, GPU, 1, 8, is_lent=True),
+    (
+        "Your server waits in the queue gpus: 1 other is ahead of it. "
+        "team-a uses 9 GPUs, and its own quota is 8."
+    ): PlaceInQueue("gpus", "team-a", 1, GPU, 9, 8),
+    (
+        "Your server is next in the queue gpus. team-a uses 8 GiB of its 16 GiB of memory."
+    ): PlaceInQueue("gpus", "team-a", 0, "memory", 2**33, 2**34),
+    (
+        "Your server waits in the queue gpus: 1 other is ahead of it. "
+        "The queue is stopped right now; your server keeps its place."
+    ): PlaceInQueue("gpus", "team-a", 1, GPU, 8, 8, is_stopped=True),
+}
+
+
+@pytest.mark.parametrize(("said", "line"), PLACES.items())
+def test_a_place_is_told_with_what_is_in_use(said, line):
     assert in_queue(line).text == said
 
 
@@ -68,7 +53,7 @@ def test_a_place_is_told_with_what_is_in_use(line: PlaceInQueue, said: str) -> N
         (3, " 3 are waiting there already."),
     ],
 )
-def test_the_form_says_who_decides_and_how_many_wait(ahead: int | None, said: str) -> None:
+def test_the_form_says_who_decides_and_how_many_wait(ahead, said):
     in_queue = InQueue(PlaceInQueue("gpus", "team-a", ahead), Start(Grant()))
     for notes in ((in_queue,), (UnknownRules(("?",)), in_queue)):
         told = preview(Start(Grant(), notes)).text
@@ -137,14 +122,14 @@ def test_the_form_says_who_decides_and_how_many_wait(ahead: int | None, said: st
         ),
     ],
 )
-def test_a_queue_s_no_says_why(no: Never | Closed, said: str, for_administrators: str) -> None:
+def test_a_queue_s_no_says_why(no, said, for_administrators):
     refused = Refuse(Grant(), Reason.QUOTA, queue=no)
 
     assert refusal(refused).text == said
     assert for_administrators in explain_refusal(refused)
 
 
-def test_a_log_has_amounts_in_english_whatever_the_user_speaks() -> None:
+def test_a_log_has_amounts_in_english_whatever_the_user_speaks():
     no = Never("gpus", "cpu", asked=8000, most=500)
 
     said = copy_context().run(lambda: (set_locale("zh-CN"), why(no), explain(no)))
@@ -153,7 +138,7 @@ def test_a_log_has_amounts_in_english_whatever_the_user_speaks() -> None:
     assert said[2] == "the LocalQueue gpus could never give 8 cores of CPU, but at most 0.5 cores"
 
 
-def test_a_name_is_only_quoted() -> None:
+def test_a_name_is_only_quoted():
     said = in_queue(PlaceInQueue("<b>\n", "<script>", 0, GPU, 1, 2))
 
     assert "<script>" not in said.html

@@ -146,7 +146,7 @@ def test_above_the_buttons_a_refusal_says_why_no_machine_can_be_added():
         (Reason.NOT_ADMITTED, Closed("gpus", WhyClosed.NO_QUEUE)),
     ],
 )
-def test_what_a_queue_never_gives_is_not_told_as_if_it_came_back(reason, queue) -> None:
+def test_what_a_queue_never_gives_is_not_told_as_if_it_came_back(reason, queue):
     assert OnForm.of_refusal(Refuse(Grant(A100, 4), reason, queue=queue)).errors == ()
 
 

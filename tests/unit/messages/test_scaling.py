@@ -10,15 +10,6 @@ from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
 
-@pytest.mark.parametrize("why", WhyNoNode)
-def test_every_reason_has_a_sentence(why):
-    assert no_more((Obstacle(why),)).endswith(".")
-
-
-def test_without_an_autoscaler_there_is_nothing_to_say():
-    assert no_more(()) == ""
-
-
 def test_a_pool_that_would_help_says_more_than_pools_that_would_not():
     obstacles = (
         Obstacle(WhyNoNode.NO_SUCH_MACHINE, "cpu"),

@@ -1,21 +1,19 @@
 """Amounts, devices and profiles in words."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpuspawner import messages
 from gpuspawner.messages.words import amount, cores, figure, memory, minutes, rough_size
 
 
-def test_other_resources_have_their_units() -> None:
+def test_other_resources_have_their_units():
     assert amount("ephemeral-storage", 2**30) == "1 GiB of disk space"
     assert amount("nvidia.com/gpu", 4) == "4 × nvidia.com/gpu"
     assert amount("hugepages-2Mi", 536870912) == "512 MiB in huge pages of 2 MiB"
     assert figure("hugepages-1Gi", 2**31) == "2 GiB"
 
 
-def test_amounts_have_readable_units() -> None:
+def test_amounts_have_readable_units():
     assert memory(16 * 1024**3) == "16 GiB"
     assert memory(1536 * 1024**2) == "1.5 GiB"
     assert memory(500) == "500 bytes"
@@ -39,11 +37,11 @@ def test_amounts_have_readable_units() -> None:
         ("hugepages-2Mi", "huge pages of 2 MiB"),
     ],
 )
-def test_a_device_has_a_name_for_users(resource: str, name: str) -> None:
+def test_a_device_has_a_name_for_users(resource, name):
     assert messages.device(resource) == name
 
 
-def test_a_profile_is_named_with_its_choices() -> None:
+def test_a_profile_is_named_with_its_choices():
     assert messages.profile_named("GPU") == "“GPU”"
     assert messages.profile_named("GPU", "4", "64 GB") == "“GPU” with “4”, “64 GB”"
 
@@ -61,5 +59,5 @@ def test_a_profile_is_named_with_its_choices() -> None:
         (12_884_901_889, "13 GB"),
     ],
 )
-def test_the_size_of_a_download_is_rough(count: int, text: str) -> None:
+def test_the_size_of_a_download_is_rough(count, text):
     assert rough_size(count) == text

@@ -5,7 +5,7 @@ from gpuspawner.troubles.trouble import Kind
 from tests.unit.makers.clocks import Clock
 
 
-def test_only_the_owner_avoids_a_node() -> None:
+def test_only_the_owner_avoids_a_node():
     avoided = AvoidedNodes()
     avoided.avoid("alice", "a")
 
@@ -13,12 +13,12 @@ def test_only_the_owner_avoids_a_node() -> None:
     assert avoided.of("bob") == ()
 
 
-def test_no_node_is_avoided_for_what_was_the_request_s_fault() -> None:
+def test_no_node_is_avoided_for_what_was_the_request_s_fault():
     assert Kind.ONE_SHARE not in BROKEN
     assert Kind.DEVICE_BROKEN in BROKEN
 
 
-def test_a_node_is_avoided_for_a_while_after_its_last_failure() -> None:
+def test_a_node_is_avoided_for_a_while_after_its_last_failure():
     clock = Clock()
     avoided = AvoidedNodes(clock)
     avoided.avoid("alice", "a")
@@ -30,7 +30,7 @@ def test_a_node_is_avoided_for_a_while_after_its_last_failure() -> None:
     assert avoided.of("alice") == ("a",)
 
 
-def test_the_oldest_nodes_and_owners_are_forgotten_first() -> None:
+def test_the_oldest_nodes_and_owners_are_forgotten_first():
     avoided = AvoidedNodes()
     for number in range(9):
         avoided.avoid("alice", f"n{number}")

@@ -33,11 +33,6 @@ DEVICES = {
         )
     },
     (Kind.DEVICE_BROKEN, ""): {
-        "kubernetes/kubernetes#97131": (
-            "Pod Allocate failed due to device plugin GetPreferredAllocation rpc failed with err:"
-            " rpc error: code = Unknown desc = Unable to retrieve list of available devices: error"
-            " creating nvml.Device 5: nvml: GPU is lost, which is unexpected"
-        ),
         "Project-HAMi/HAMi#71": (
             "Allocate failed due to rpc error: code = Unavailable desc = error reading from"
             " server: EOF, which is unexpected"
@@ -58,11 +53,6 @@ DEVICES = {
             " GPU (time-sharing), at most 1 nvidia.com/gpu can be requested on GPU nodes, which is"
             " unexpected"
         ),
-        "GKE MPS": (
-            "Allocate failed due to rpc error: code = Unknown desc = invalid request for sharing"
-            " GPU (MPS), at most 1 nvidia.com/gpu can be requested on multi-GPU nodes, which is"
-            " unexpected"
-        ),
     },
     (Kind.DEVICE_TAKEN, ""): {"less": "unexpectedly allocated less resources than required"},
     (Kind.NODE_REFUSED, ""): {"unknown": "odd"},
@@ -70,7 +60,7 @@ DEVICES = {
 
 
 @pytest.mark.parametrize(("text", "kind", "resource"), meaning(DEVICES))
-def test_a_device_gone_at_admission_ends_the_start(text: str, kind: Kind, resource: str) -> None:
+def test_a_device_gone_at_admission_ends_the_start(text, kind, resource):
     expected = Fault(kind, About(resource=resource), is_final=True)
 
     assert of_ended_pod("UnexpectedAdmissionError", text) == expected
@@ -81,11 +71,6 @@ EVICTIONS = {
         "jupyterhub/mybinder.org-deploy#2229": (
             "The node was low on resource: ephemeral-storage. Container notebook was using 252Ki,"
             " which exceeds its request of 0. "
-        ),
-        "cloud-ark/kubeplus#1382": (
-            "The node was low on resource: ephemeral-storage. Threshold quantity: 2146223340,"
-            " available: 1883424Ki. Container helmer was using 10304Ki, request is 10Mi, has larger"
-            " consumption of ephemeral-storage. "
         ),
     },
     (Kind.NODE_PRESSURE, About(resource="DiskPressure")): {
@@ -108,7 +93,7 @@ EVICTIONS = {
 
 
 @pytest.mark.parametrize(("text", "kind", "about"), meaning(EVICTIONS))
-def test_an_eviction_tells_what_was_short(text: str, kind: Kind, about: About) -> None:
+def test_an_eviction_tells_what_was_short(text, kind, about):
     expected = Fault(kind, about, is_final=True)
 
     assert of_ended_pod("Evicted", text) == expected
@@ -133,7 +118,7 @@ def test_an_eviction_tells_what_was_short(text: str, kind: Kind, about: About) -
         ("AppArmor", Kind.NODE_REFUSED, ""),
     ],
 )
-def test_a_refusal_of_the_node_is_final(reason: str, kind: Kind, resource: str) -> None:
+def test_a_refusal_of_the_node_is_final(reason, kind, resource):
     expected = Fault(kind, About(resource=resource), is_final=True)
 
     assert of_ended_pod(reason, "") == expected
@@ -141,7 +126,7 @@ def test_a_refusal_of_the_node_is_final(reason: str, kind: Kind, resource: str) 
 
 
 @pytest.mark.parametrize("reason", ["", "OutOf", "FailedMount"])
-def test_another_reason_is_not_the_nodes(reason: str) -> None:
+def test_another_reason_is_not_the_nodes(reason):
     assert of_ended_pod(reason, "") is None
 
 
@@ -160,7 +145,7 @@ def test_another_reason_is_not_the_nodes(reason: str) -> None:
         ("", "", Kind.FAILED),
     ],
 )
-def test_a_failed_pod_tells_why(reason: str, text: str, kind: Kind) -> None:
+def test_a_failed_pod_tells_why(reason, text, kind):
     assert of_failed_status(reason, text) == Fault(kind, is_final=True)
 
 
@@ -181,5 +166,5 @@ def test_a_failed_pod_tells_why(reason: str, text: str, kind: Kind) -> None:
         ("New", "", Kind.EVICTED),
     ],
 )
-def test_a_disruption_tells_who_ends_the_pod(reason: str, text: str, kind: Kind) -> None:
+def test_a_disruption_tells_who_ends_the_pod(reason, text, kind):
     assert of_disruption(reason, text) == Fault(kind, is_final=True)

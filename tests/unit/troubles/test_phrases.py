@@ -19,10 +19,10 @@ PHRASES = Phrases({"limit": (r"too many", r"\b429\b"), "missing": (r"not found",
         ("", None),
     ],
 )
-def test_the_first_kind_with_a_phrase_counts(text: str, kind: str | None) -> None:
+def test_the_first_kind_with_a_phrase_counts(text, kind):
     assert PHRASES.kind(text) == kind
 
 
-def test_only_the_begin_of_a_long_text_is_read() -> None:
+def test_only_the_begin_of_a_long_text_is_read():
     assert beginning("short") == "short"
     assert 1_000 < len(beginning("x" * 1_000_000)) < 10_000

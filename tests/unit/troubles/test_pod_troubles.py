@@ -9,7 +9,7 @@ from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod
 from gpuspawner.troubles.pod_troubles import troubles
-from gpuspawner.troubles.trouble import About, Exit, Kind, Trouble
+from gpuspawner.troubles.trouble import About, Exit, Kind
 from tests.unit.makers.starts import (
     CLOUD_METADATA,
     IMAGE,
@@ -37,21 +37,21 @@ PULL_FAILS = [
 ]
 
 
-def only(found: tuple[Trouble, ...]) -> Trouble:
+def only(found):
     assert len(found) == 1, found
     return found[0]
 
 
-def kinds(found: tuple[Trouble, ...]) -> list[Kind]:
+def kinds(found):
     return [it.kind for it in found]
 
 
-def test_a_start_that_goes_well_is_in_no_trouble() -> None:
+def test_a_start_that_goes_well_is_in_no_trouble():
     assert troubles(StartingPod(), []) == ()
     assert troubles(start(node="gpu-1", notebook=RUNS), PULL_FAILS[:1]) == ()
 
 
-def test_what_ends_the_start_comes_first_and_what_is_over_last() -> None:
+def test_what_ends_the_start_comes_first_and_what_is_over_last():
     pod = start(node="gpu-1", notebook=waiting("ErrImagePull", RESOLVE))
     mount = warning("FailedMount", 'MountVolume.SetUp failed for volume "home" : x', 5)
     new = warning("New", "in new words", 50)
@@ -63,13 +63,13 @@ def test_what_ends_the_start_comes_first_and_what_is_over_last() -> None:
     ]
 
 
-def test_an_older_pods_troubles_are_not_its_own() -> None:
+def test_an_older_pods_troubles_are_not_its_own():
     older = event("Preempted", "Preempted by pod 81b2", 1, uid="older")
 
     assert troubles(start(), [older]) == ()
 
 
-def test_a_pod_whose_lists_and_times_are_null_is_read() -> None:
+def test_a_pod_whose_lists_and_times_are_null_is_read():
     plain = {
         "metadata": {"creationTimestamp": None, "deletionTimestamp": None},
         "spec": {"containers": None, "initContainers": None, "volumes": None},
@@ -89,7 +89,7 @@ def test_a_pod_whose_lists_and_times_are_null_is_read() -> None:
     assert kinds(found) == [Kind.CONTAINER_CREATION]
 
 
-def test_a_crash_tells_the_exit_and_the_last_words_beside_the_loop() -> None:
+def test_a_crash_tells_the_exit_and_the_last_words_beside_the_loop():
     pod = start(
         node="gpu-1",
         notebook={
@@ -108,7 +108,7 @@ def test_a_crash_tells_the_exit_and_the_last_words_beside_the_loop() -> None:
     assert (loop.kind, loop.attempts) == (Kind.CRASH_LOOP, 2)
 
 
-def test_a_server_that_runs_after_a_crash_is_ready_only_if_it_says_so() -> None:
+def test_a_server_that_runs_after_a_crash_is_ready_only_if_it_says_so():
     crashed = {"lastState": ended(1), "restartCount": 1}
     running = {"running": {"startedAt": at(80)}}
 
@@ -117,7 +117,7 @@ def test_a_server_that_runs_after_a_crash_is_ready_only_if_it_says_so() -> None:
         assert only(troubles(pod, [])).is_over is ready
 
 
-def test_a_probe_that_fails_after_a_crash_says_less_than_the_crash() -> None:
+def test_a_probe_that_fails_after_a_crash_says_less_than_the_crash():
     pod = start(
         notebook={
             "state": {"running": {"startedAt": at(80)}},
@@ -130,14 +130,7 @@ def test_a_probe_that_fails_after_a_crash_says_less_than_the_crash() -> None:
     assert kinds(troubles(pod, [fails])) == [Kind.CRASHED, Kind.NOT_READY]
 
 
-def test_a_container_without_memory_is_told() -> None:
-    pod = start(notebook={"state": ended(137, "OOMKilled")}, restart_policy="Never")
-    trouble = only(troubles(pod, []))
-
-    assert (trouble.kind, trouble.is_final) == (Kind.OUT_OF_MEMORY, True)
-
-
-def test_a_missing_secret_is_over_once_the_container_runs() -> None:
+def test_a_missing_secret_is_over_once_the_container_runs():
     failed = warning("Failed", 'Error: secret "a" not found', 5, container=NOTEBOOK)
     config = waiting("CreateContainerConfigError", 'secret "a" not found')
     missing = only(troubles(start(notebook=config), [failed]))
@@ -147,13 +140,13 @@ def test_a_missing_secret_is_over_once_the_container_runs() -> None:
     assert only(troubles(start(notebook=RUNS), [failed])).is_over
 
 
-def test_an_init_container_that_failed_once_is_over_when_it_is_done() -> None:
+def test_an_init_container_that_failed_once_is_over_when_it_is_done():
     done = {"state": ended(0, "Completed"), "lastState": ended(1), "restartCount": 1}
 
     assert only(troubles(start(init=done), [])).is_over
 
 
-def test_an_image_that_does_not_exist_is_one_final_trouble_beside_the_back_off() -> None:
+def test_an_image_that_does_not_exist_is_one_final_trouble_beside_the_back_off():
     pod = start(node="gpu-1", notebook=waiting("ErrImagePull", RESOLVE))
     missing, back_off = troubles(pod, PULL_FAILS)
 
@@ -165,7 +158,7 @@ def test_an_image_that_does_not_exist_is_one_final_trouble_beside_the_back_off()
     assert back_off.about == missing.about
 
 
-def test_a_pull_that_succeeds_at_last_is_over() -> None:
+def test_a_pull_that_succeeds_at_last_is_over():
     pulled = event("Pulled", f'Successfully pulled image "{IMAGE}"', 40, container=NOTEBOOK)
     found = troubles(start(node="gpu-1"), [*PULL_FAILS, pulled])
 
@@ -173,13 +166,13 @@ def test_a_pull_that_succeeds_at_last_is_over() -> None:
     assert {it.is_final for it in found} == {False}
 
 
-def test_the_pull_of_one_container_does_not_end_that_of_another() -> None:
+def test_the_pull_of_one_container_does_not_end_that_of_another():
     pulled = event("Pulled", 'Successfully pulled image "a"', 9, container=CLOUD_METADATA)
 
     assert troubles(start(node="gpu-1"), [*PULL_FAILS, pulled])[0].is_final
 
 
-def test_attempts_add_up_over_events_that_are_told_again() -> None:
+def test_attempts_add_up_over_events_that_are_told_again():
     first = warning("Failed", f'Failed to pull image "{IMAGE}": dial tcp', 1, container=NOTEBOOK)
     again = warning(
         "Failed", f'Failed to pull image "{IMAGE}": dial tcp', 1, container=NOTEBOOK, count=3
@@ -194,7 +187,7 @@ def test_attempts_add_up_over_events_that_are_told_again() -> None:
     assert trouble.texts == (first.message, other.message)
 
 
-def test_a_device_gone_at_admission_ends_the_start() -> None:
+def test_a_device_gone_at_admission_ends_the_start():
     text = (
         "Pod was rejected: Allocate failed due to requested number of devices unavailable for"
         " nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected"
@@ -208,7 +201,7 @@ def test_a_device_gone_at_admission_ends_the_start() -> None:
     assert trouble.texts == (refused.message, text)
 
 
-def test_a_device_that_breaks_is_told_of_its_container() -> None:
+def test_a_device_that_breaks_is_told_of_its_container():
     device = {"resourceID": "GPU-2", "health": "Unhealthy"}
     broken = [{"name": "nvidia.com/gpu", "resources": [device]}]
     pod = start(node="gpu-1", notebook={**RUNS, "allocatedResourcesStatus": broken})
@@ -218,7 +211,7 @@ def test_a_device_that_breaks_is_told_of_its_container() -> None:
     assert trouble.about == About(container=NOTEBOOK, resource="nvidia.com/gpu", name="GPU-2")
 
 
-def test_a_preempted_pod_tells_that_before_its_deletion() -> None:
+def test_a_preempted_pod_tells_that_before_its_deletion():
     pod = start(
         node="gpu-1",
         conditions=[condition("DisruptionTarget", since=8, reason="PreemptionByScheduler")],
@@ -230,7 +223,7 @@ def test_a_preempted_pod_tells_that_before_its_deletion() -> None:
     assert all(it.is_final for it in found)
 
 
-def test_a_lost_node_that_works_again_is_over() -> None:
+def test_a_lost_node_that_works_again_is_over():
     lost = warning("NodeNotReady", "Node is not ready", 30)
 
     for started, is_over in ((20, False), (30, False), (60, True)):
@@ -241,7 +234,7 @@ def test_a_lost_node_that_works_again_is_over() -> None:
 @pytest.mark.parametrize(
     ("cancelled", "is_over"), [(None, False), (20, False), (30, True), (40, True)]
 )
-def test_a_taints_deletion_is_over_if_it_is_cancelled_later(cancelled, is_over) -> None:
+def test_a_taints_deletion_is_over_if_it_is_cancelled_later(cancelled, is_over):
     events = [event("TaintManagerEviction", "Marking for deletion Pod hub/jupyter-ann", 30)]
     if cancelled is not None:
         said = "Cancelling deletion of Pod hub/jupyter-ann"
@@ -252,7 +245,7 @@ def test_a_taints_deletion_is_over_if_it_is_cancelled_later(cancelled, is_over) 
     assert (trouble.kind, trouble.is_over) == (Kind.TAINTED, is_over)
 
 
-def test_an_unschedulable_pod_has_the_schedulers_whole_text() -> None:
+def test_an_unschedulable_pod_has_the_schedulers_whole_text():
     text = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
     said = condition("PodScheduled", "False", 1, reason="Unschedulable", message=text)
     trouble = only(troubles(start(conditions=[said]), []))
@@ -269,19 +262,19 @@ def test_an_unschedulable_pod_has_the_schedulers_whole_text() -> None:
     ],
     ids=["failed", "succeeded", "deleted"],
 )
-def test_a_pod_that_has_ended_or_ends_is_in_final_trouble_even_without_a_word(pod, kind) -> None:
+def test_a_pod_that_has_ended_or_ends_is_in_final_trouble_even_without_a_word(pod, kind):
     trouble = only(troubles(pod, []))
 
     assert (trouble.kind, trouble.is_final, trouble.text) == (kind, True, "")
 
 
-def test_a_pod_whose_container_ended_needs_no_other_reason() -> None:
+def test_a_pod_whose_container_ended_needs_no_other_reason():
     pod = start(phase="Failed", notebook={"state": ended(1)}, restart_policy="Never")
 
     assert kinds(troubles(pod, [])) == [Kind.CRASHED]
 
 
-def test_a_volume_in_use_names_the_claim_and_who_has_it() -> None:
+def test_a_volume_in_use_names_the_claim_and_who_has_it():
     message = 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) jupyter-bob'
     trouble = only(troubles(start(), [warning("FailedAttachVolume", message, 5)]))
 
@@ -290,7 +283,7 @@ def test_a_volume_in_use_names_the_claim_and_who_has_it() -> None:
     assert (trouble.holders, trouble.is_final) == (("jupyter-bob",), False)
 
 
-def test_a_volume_of_the_pod_that_has_no_claim_gets_none() -> None:
+def test_a_volume_of_the_pod_that_has_no_claim_gets_none():
     volumes = [
         {"name": "home", "persistentVolumeClaim": {"claimName": "claim-ann"}},
         {"name": "course"},
@@ -301,7 +294,7 @@ def test_a_volume_of_the_pod_that_has_no_claim_gets_none() -> None:
     assert trouble.about == About(volume="course", name="c")
 
 
-def test_a_volume_trouble_is_over_once_a_container_is_next() -> None:
+def test_a_volume_trouble_is_over_once_a_container_is_next():
     events = [warning("FailedMount", 'MountVolume.SetUp failed for volume "home" : x', 5)]
     sandbox = [condition("PodReadyToStartContainers", since=9)]
 
@@ -324,23 +317,10 @@ TEXTS = [
     "",
 ]
 REASONS = [
-    "Failed",
-    "BackOff",
-    "FailedMount",
-    "FailedAttachVolume",
-    "FailedCreatePodSandBox",
-    "InspectFailed",
-    "Evicted",
-    "Preempted",
-    "TaintManagerEviction",
-    "NodeNotReady",
-    "OutOfcpu",
-    "UnexpectedAdmissionError",
-    "Unhealthy",
-    "Pulled",
-    "New",
-    "",
-]
+    "Failed", "BackOff", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox",
+    "InspectFailed", "Evicted", "Preempted", "TaintManagerEviction", "NodeNotReady", "OutOfcpu",
+    "UnexpectedAdmissionError", "Unhealthy", "Pulled", "New", "",
+]  # fmt: skip
 events = st.builds(
     event,
     st.sampled_from(REASONS),
@@ -375,7 +355,7 @@ pods = st.builds(
 
 @pytest.mark.each_python
 @given(pods, st.lists(events, max_size=6), st.randoms())
-def test_any_facts_are_read_the_same_in_any_order(pod, said, random) -> None:
+def test_any_facts_are_read_the_same_in_any_order(pod, said, random):
     found = troubles(pod, said)
     shuffled = list(said)
     random.shuffle(shuffled)
@@ -385,7 +365,7 @@ def test_any_facts_are_read_the_same_in_any_order(pod, said, random) -> None:
 
 @pytest.mark.each_python
 @given(pods, st.lists(events, max_size=6))
-def test_no_warnings_text_is_lost(pod, said) -> None:
+def test_no_warnings_text_is_lost(pod, said):
     texts = {text for it in troubles(pod, said) for text in it.texts}
     told = {
         it.message
@@ -398,7 +378,7 @@ def test_no_warnings_text_is_lost(pod, said) -> None:
 
 @pytest.mark.each_python
 @given(pods, st.lists(events, max_size=6))
-def test_a_pod_that_has_ended_always_has_a_final_trouble(pod, said) -> None:
+def test_a_pod_that_has_ended_always_has_a_final_trouble(pod, said):
     has_ended = pod.status.phase in ("Failed", "Succeeded")
 
     assert not has_ended or any(it.is_final for it in troubles(pod, said))
@@ -406,5 +386,5 @@ def test_a_pod_that_has_ended_always_has_a_final_trouble(pod, said) -> None:
 
 @pytest.mark.each_python
 @given(pods, st.lists(events, max_size=4))
-def test_what_is_over_is_never_final(pod, said) -> None:
+def test_what_is_over_is_never_final(pod, said):
     assert not any(it.is_final and it.is_over for it in troubles(pod, said))

@@ -1,32 +1,27 @@
 """What the doctor says of labels and resources that servers need and nodes lack."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
-from traitlets.config import Config
 
 from gpuspawner.doctor.checks import offers
 from gpuspawner.doctor.checks.causes import cause
 from gpuspawner.doctor.checks.labels import Selectors
-from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.offered_servers import listed
-from gpuspawner.gates.what_if import OfferedServer, Tried, try_out
-from gpuspawner.messages.administrators import Finding, Severity
+from gpuspawner.gates.what_if import OfferedServer, Tried
+from gpuspawner.messages.administrators import Severity
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Apart, Reason, Refuse, TaintedNodes, rejected
 from gpuspawner.preflight.kueue import Closed, Never, WhyClosed
 from gpuspawner.preflight.rejection import Of, Rejection
 from gpuspawner.scheduling import ClusterState
-from tests.unit.makers.files import Files
-from tests.unit.makers.worlds import GPU, Plain, labelled, node, proposal
+from tests.unit.makers.files import Files, tried_on
+from tests.unit.makers.worlds import GPU, labelled, node, proposal
 
 OFF = "NoSchedule"
 GKE = "cloud.google.com/gke-accelerator"
 T4 = {"display_name": "T4", "node_selector": {GKE: "nvidia-tesla-t4"}}
+OF_GPUS, MASTER = (
+    {"key": it, "effect": OFF} for it in (GPU, "node-role.kubernetes.io/control-plane")
+)
 P100 = {"display_name": "P100", "node_selector": {GKE: "nvidia-tesla-p100"}}
 POOL, PURPOSE = {"pool": "cpu"}, {"hub.jupyter.org/node-purpose": "user"}
 IN_SELECTOR = "KubeSpawner.node_selector (in the chart, singleuser.nodeSelector)"
@@ -38,25 +33,24 @@ USER = {"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["use
 MATCHING = {"matchExpressions": [USER]}
 
 
-async def troubles(folder: Path, *nodes: Plain, kube: Plain | None = None, **ours: Any):
+async def troubles(folder, *nodes, kube=None, **ours):
     Files(folder, nodes)
-    hub = of_files(Config(GPUSpawner=ours, KubeSpawner=kube or {}), folder)
-    tried = [await try_out(hub, it) for it in await listed(hub)]
+    hub, tried = await tried_on(folder, kube=kube, **ours)
     return [it for it in offers.check(hub, tried, {}) if it.id != "offer"]
 
 
-def gpus(labels: dict[str, str], **amounts: str) -> Plain:
+def gpus(labels, **amounts):
     made = labelled(node("n", 0), labels)
     for kind in ("capacity", "allocatable"):
         made["status"].setdefault(kind, {}).update({GPU: "0", **amounts})
     return made
 
 
-def test_what_the_api_server_rejects_of_all_servers_is_one_finding() -> None:
+def test_what_the_api_server_rejects_of_all_servers_is_one_finding():
     """Each dry run has a pod of its own name."""
     why = "spec.tolerations[0].operator: Unsupported value"
 
-    def found(text: str) -> Any:
+    def found(text):
         no = rejected(Grant(), Rejection(Of.POD, None, text))
         return cause(ClusterState(), Tried(OfferedServer("t4", "", {}), decision=no), Selectors({}))
 
@@ -67,7 +61,7 @@ def test_what_the_api_server_rejects_of_all_servers_is_one_finding() -> None:
 
 
 @pytest.mark.parametrize("there", [f"{GPU}.shared", "nvidia.com/mig-1g.5gb"])
-async def test_a_resource_of_which_nodes_have_none_is_no_advice(tmp_path: Path, there: str) -> None:
+async def test_a_resource_of_which_nodes_have_none_is_no_advice(tmp_path, there):
     nodes = gpus({"gpu": "t4"}, **{there: "4"})
     offered = {"t4": {"display_name": "T4", "node_selector": {"gpu": "t4"}}}
 
@@ -77,13 +71,18 @@ async def test_a_resource_of_which_nodes_have_none_is_no_advice(tmp_path: Path, 
     assert finding.advice.replace("'", "") == f"Write {there} in GPUSpawner.accelerators[t4]."
 
 
-def of(found: list[Finding], id_: str) -> Finding:
+def of_profile(gpus, **override):
+    limits = {"extra_resource_limits": {GPU: str(gpus)}, **override}
+    return {"profile_list": [{"display_name": "T4", "kubespawner_override": limits}]}
+
+
+def of(found, id_):
     [finding] = [it for it in found if it.id == id_]
     return finding
 
 
 @pytest.mark.parametrize("offered", [{"t4": T4, "p100": P100}, {"p100": P100}])
-async def test_the_label_of_another_model_is_no_advice(tmp_path: Path, offered: Plain) -> None:
+async def test_the_label_of_another_model_is_no_advice(tmp_path, offered):
     t4 = labelled(node("n", 1), T4["node_selector"])
 
     found = await troubles(tmp_path, t4, accelerators=offered, autoscaling="always")
@@ -94,7 +93,7 @@ async def test_the_label_of_another_model_is_no_advice(tmp_path: Path, offered: 
     assert "declare its scale_up" in finding.advice
 
 
-async def test_what_another_offer_selects_is_meant_by_nobody_else(tmp_path: Path) -> None:
+async def test_what_another_offer_selects_is_meant_by_nobody_else(tmp_path):
     nodes = labelled(node("n", 1), {"gpu": "large"})
     offered = {
         name: {"display_name": name, "node_selector": {"gpu": name}} for name in ("large", "larger")
@@ -106,7 +105,7 @@ async def test_what_another_offer_selects_is_meant_by_nobody_else(tmp_path: Path
     assert "Write" not in finding.advice
 
 
-async def test_a_slip_in_a_label_is_still_named(tmp_path: Path) -> None:
+async def test_a_slip_in_a_label_is_still_named(tmp_path):
     nodes = labelled(node("n", 1), T4["node_selector"])
     slip = {"t4": {"display_name": "T4", "node_selector": {GKE: "nvidia-telsa-t4"}}}
 
@@ -128,8 +127,8 @@ async def test_a_slip_in_a_label_is_still_named(tmp_path: Path) -> None:
     ],
 )
 async def test_a_setting_that_keeps_servers_off_all_gpus_is_named_with_its_label(
-    tmp_path: Path, kube: Plain, label: str, setting: str, autoscaling: str
-) -> None:
+    tmp_path, kube, label, setting, autoscaling
+):
     t4 = labelled(node("gpu", 1), T4["node_selector"])
     core = labelled(node("core", 0), {**POOL, **PURPOSE})
     offered = {"t4": T4}
@@ -146,7 +145,7 @@ async def test_a_setting_that_keeps_servers_off_all_gpus_is_named_with_its_label
     assert finding.advice.endswith(f"or change {setting}.")
 
 
-async def test_a_setting_that_no_node_matches_is_named(tmp_path: Path) -> None:
+async def test_a_setting_that_no_node_matches_is_named(tmp_path):
     found = await troubles(
         tmp_path, labelled(node("gpu", 1), T4["node_selector"]), kube={"node_selector": POOL},
         accelerators={"t4": T4}, autoscaling="none",
@@ -155,12 +154,12 @@ async def test_a_setting_that_no_node_matches_is_named(tmp_path: Path) -> None:
     assert IN_SELECTOR in of(found, "no-node").text
 
 
-def tried(queue: Never | Closed) -> Tried:
+def tried(queue):
     server = OfferedServer("a100", "GPUSpawner.accelerators['a100']", {})
     return Tried(server, decision=Refuse(Grant(), Reason.NOT_ADMITTED, queue=queue))
 
 
-def test_what_a_queue_could_never_give_is_no_server_in_use() -> None:
+def test_what_a_queue_could_never_give_is_no_server_in_use():
     found = cause(ClusterState(), tried(Never("team", "cpu", asked=8000, most=4000)), Selectors({}))
 
     assert found is not None
@@ -169,58 +168,46 @@ def test_what_a_queue_could_never_give_is_no_server_in_use() -> None:
     assert found.text.endswith("but at most 4 cores.")
 
 
-def test_a_queue_that_takes_nobody_is_no_server_in_use() -> None:
+def test_a_queue_that_takes_nobody_is_no_server_in_use():
     closed = tried(Closed("team", WhyClosed.STOPPED))
 
     assert cause(ClusterState(), closed, Selectors({})) is None
     assert offers._fine([closed]).text == "Their queue in Kueue takes nobody right now: a100."
 
 
-async def test_a_taint_that_is_tolerated_by_its_value_is_not_named(tmp_path: Path) -> None:
-    web, gpu = node("web-0", 0), node("gpu-0", 1)
-    for it, value in ((web, "web"), (gpu, "gpu")):
-        it["spec"] = {"taints": [{"key": "dedicated", "value": value, "effect": OFF}]}
+async def test_a_taint_that_is_tolerated_by_its_value_is_not_named(tmp_path):
+    nodes = [
+        node(f"{it}-0", gpus, taints=[{"key": "dedicated", "value": it, "effect": OFF}])
+        for it, gpus in (("web", 0), ("gpu", 1))
+    ]
     tolerated = {"key": "dedicated", "operator": "Equal", "value": "gpu", "effect": OFF}
-    override = {"extra_resource_limits": {GPU: "2"}, "tolerations": [tolerated]}
-    profile = {"display_name": "T4", "kubespawner_override": override}
 
-    [found] = await troubles(tmp_path, web, gpu, kube={"profile_list": [profile]})
+    [found] = await troubles(tmp_path, *nodes, kube=of_profile(2, tolerations=[tolerated]))
 
     assert found.id == "too-large"
 
 
-async def test_gpus_behind_a_taint_are_not_told_as_too_few(tmp_path: Path) -> None:
-    masters = [node(f"m-{it}", 0) for it in range(2)]
-    for it in masters:
-        it["spec"] = {"taints": [{"key": "node-role.kubernetes.io/control-plane", "effect": OFF}]}
-    tainted = node("gpu-0", 4)
-    tainted["spec"] = {"taints": [{"key": GPU, "effect": OFF}]}
-    profile = {"display_name": "T4", "kubespawner_override": {"extra_resource_limits": {GPU: "1"}}}
-
-    [found] = await troubles(
-        tmp_path, *masters, node("cpu-0", 0), tainted, kube={"profile_list": [profile]}
-    )
-
-    assert found.id == "untolerated-taint"
-    assert f"the taint {GPU}:NoSchedule of 1 node (gpu-0)" in found.text
+BIG = node("gpu-0", 8, taints=[OF_GPUS])
 
 
-@pytest.mark.parametrize("small", [node("gpu-1", 1), node("gpu-1", 0)])
-async def test_larger_nodes_behind_a_taint_are_not_told_as_too_small(
-    tmp_path: Path, small: Plain
-) -> None:
-    big = node("gpu-0", 8)
-    big["spec"] = {"taints": [{"key": GPU, "effect": OFF}]}
-    limits = {"extra_resource_limits": {GPU: "4"}}
-    profile = {"display_name": "T4", "kubespawner_override": limits}
-
-    [found] = await troubles(tmp_path, big, small, kube={"profile_list": [profile]})
+@pytest.mark.parametrize(
+    ("others", "asked"),
+    [
+        ([*(node(f"m-{it}", 0, taints=[MASTER]) for it in range(2)), node("cpu-0", 0)], 1),
+        ([node("gpu-1", 1)], 4),
+        ([node("gpu-1", 0)], 4),
+    ],
+    ids=["too few", "too small", "none"],
+)
+async def test_larger_nodes_behind_a_taint_are_not_told_as_too_small(tmp_path, others, asked):
+    [found] = await troubles(tmp_path, *others, BIG, kube=of_profile(asked))
 
     assert found.id == "untolerated-taint"
     assert f"the taint {GPU}:NoSchedule of 1 node (gpu-0)" in found.text
+    assert found.advice.startswith("Add to the tolerations of KubeSpawner.profile_list: ")
 
 
-def test_a_taint_is_not_named_where_only_volumes_keep_the_server_off_another_node() -> None:
+def test_a_taint_is_not_named_where_only_volumes_keep_the_server_off_another_node():
     tainted = node("n", 1, taints=[{"key": "team", "effect": OFF}])
     behind = (TaintedNodes("team", "", OFF, nodes=1, large=1),)
     no = Refuse(
@@ -240,20 +227,20 @@ def test_a_taint_is_not_named_where_only_volumes_keep_the_server_off_another_nod
     assert found.id == "impossible"
 
 
-async def test_a_server_without_gpus_is_not_sent_to_the_nodes_of_others(tmp_path: Path) -> None:
-    big = node("gpu-0", 8)
-    big["spec"] = {"taints": [{"key": "node-role.kubernetes.io/control-plane", "effect": OFF}]}
-    small: Any = node("cpu-0", 0)
+async def test_a_server_without_gpus_is_not_sent_to_the_nodes_of_others(tmp_path):
+    small = node("cpu-0", 0)
     small["status"] = {it: {"cpu": "8", "memory": "8Gi", "pods": "9"} for it in small["status"]}
 
-    profile = {"display_name": "T4", "kubespawner_override": {"mem_guarantee": "100G"}}
-    found = await troubles(tmp_path, big, small, kube={"profile_list": [profile]})
+    found = await troubles(
+        tmp_path, node("gpu-0", 8, taints=[MASTER]), small,
+        kube=of_profile(0, mem_guarantee="100G"),
+    )  # fmt: skip
 
     assert "too-large" in {it.id for it in found}
     assert "untolerated-taint" not in {it.id for it in found}
 
 
-async def test_too_large_is_said_of_the_nodes_that_the_server_selects(tmp_path: Path) -> None:
+async def test_too_large_is_said_of_the_nodes_that_the_server_selects(tmp_path):
     t4, p100 = (labelled(node(name, count), it["node_selector"])
                 for name, count, it in (("a", 2, T4), ("b", 8, P100)))  # fmt: skip
     offered = {"t4": {**T4, "counts": [4]}}
@@ -265,7 +252,7 @@ async def test_too_large_is_said_of_the_nodes_that_the_server_selects(tmp_path: 
     )
 
 
-async def test_advice_about_discovered_gpus_names_a_setting(tmp_path: Path) -> None:
+async def test_advice_about_discovered_gpus_names_a_setting(tmp_path):
     tainted = labelled(node("gpu-0", 1), T4["node_selector"])
     tainted["spec"] = {"taints": [{"key": "team", "effect": OFF}]}
 

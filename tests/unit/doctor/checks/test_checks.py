@@ -1,10 +1,6 @@
 """What the doctor asks, and for which user."""
 
-from __future__ import annotations
-
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 from traitlets.config import Config
@@ -17,18 +13,18 @@ from gpuspawner.policies.owner import Owner
 from tests.unit.makers.files import Files
 from tests.unit.makers.worlds import labelled, node
 
-NAMES: list[str] = []
+NAMES = []
 
 
 class Noting(GPUSpawner):
     """A class of an administrator's, which notes for whom spawners are made."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         NAMES.append(self.user.name)
 
 
-async def test_no_spawner_is_made_for_anybody_but_the_named_user() -> None:
+async def test_no_spawner_is_made_for_anybody_but_the_named_user():
     NAMES.clear()
     config = Config(
         JupyterHub={"spawner_class": Noting},
@@ -41,7 +37,7 @@ async def test_no_spawner_is_made_for_anybody_but_the_named_user() -> None:
     assert set(NAMES) == {"ann"}
 
 
-def of_groups(spawner: Any) -> Any:
+def of_groups(spawner):
     return spawner.user.groups[0].name
 
 
@@ -50,15 +46,15 @@ def of_groups(spawner: Any) -> Any:
     [({"environment": {"TEAM": of_groups}}, "own-code"), ({"profile_list": of_groups}, "profiles")],
 )
 async def test_the_cluster_is_checked_also_if_code_fails_for_an_imagined_user(
-    tmp_path: Path, monkeypatch, kube: dict[str, Any], failing: str
-) -> None:
+    tmp_path, monkeypatch, kube, failing
+):
     Files(tmp_path, [labelled(node("n", 0), {"nvidia.com/gpu.present": "true"})])
 
     @asynccontextmanager
-    async def watching(config: Config, owner: Owner):
+    async def watching(config, owner):
         yield of_files(config, tmp_path, owner)
 
-    async def nothing(*_: object) -> tuple[()]:
+    async def nothing(*_):
         return ()
 
     monkeypatch.setattr(checks, "watching", watching)

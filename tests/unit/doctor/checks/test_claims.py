@@ -1,40 +1,24 @@
 """What the doctor says of devices that drivers allocate by claims."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
-from traitlets.config import Config
 
 from gpuspawner.doctor.checks import claims
-from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.offered_servers import listed
-from gpuspawner.gates.what_if import try_out
-from gpuspawner.messages.administrators import Finding
-from tests.unit.makers.files import Files
+from tests.unit.makers.files import Files, tried_on
 from tests.unit.makers.worlds import GPU, labelled, node
 
 T4 = {"t4": {"display_name": "T4", "node_selector": {"gpu": "t4"}}}
 SERVES = {"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName": GPU}}
 
 
-async def found(
-    folder: Path, version: str, *classes: Any, drivers: Any = (), **kube: Any
-) -> list[Finding]:
+async def found(folder, version, *classes, drivers=(), **kube):
     files = Files(folder, [labelled(node("n", 1), {"gpu": "t4"})])
     files.put("deviceclasses", classes)
-    ours = {"accelerators": T4, "scheduler_version": version}
-    hub = of_files(Config(GPUSpawner=ours, KubeSpawner=kube), folder)
-    tried = [await try_out(hub, it) for it in await listed(hub)]
+    hub, tried = await tried_on(folder, kube=kube, accelerators=T4, scheduler_version=version)
     return list(claims.check(hub.state, tried, drivers))
 
 
 @pytest.mark.parametrize(("version", "ids"), [("1.33", ["scheduler-claims"]), ("1.34", [])])
-async def test_a_scheduler_older_than_claims_is_named(
-    tmp_path: Path, version: str, ids: list[str]
-) -> None:
+async def test_a_scheduler_older_than_claims_is_named(tmp_path, version, ids):
     # Claims come by a setting for every pod, as KubeSpawner has no field for them.
     claiming = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
 
@@ -51,8 +35,8 @@ async def test_a_scheduler_older_than_claims_is_named(
     ],
 )
 async def test_a_device_class_that_serves_an_offered_resource_is_named(
-    tmp_path: Path, version: str, severity: str, said: str
-) -> None:
+    tmp_path, version, severity, said
+):
     other = {"metadata": {"name": "nic"}, "spec": {"extendedResourceName": "example.com/nic"}}
 
     [finding] = await found(tmp_path, version, SERVES, other)
@@ -62,7 +46,7 @@ async def test_a_device_class_that_serves_an_offered_resource_is_named(
     assert said in finding.text
 
 
-async def test_a_device_plugin_and_a_driver_of_claims_on_one_node_are_named(tmp_path: Path) -> None:
+async def test_a_device_plugin_and_a_driver_of_claims_on_one_node_are_named(tmp_path):
     assert await found(tmp_path, "1.36", drivers={("m", "gpu.nvidia.com"), ("n", "nic.x")}) == []
 
     [finding] = await found(tmp_path, "1.36", drivers={("n", "gpu.nvidia.com")})

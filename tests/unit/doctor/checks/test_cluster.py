@@ -1,19 +1,15 @@
 """What the doctor says of the schedulers that place servers."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from traitlets.config import Config
 
 from gpuspawner.doctor.checks.cluster import check_schedulers, check_version
-from gpuspawner.doctor.hub import Hub, of_files
+from gpuspawner.doctor.hub import of_files
 from gpuspawner.gates.what_if import OfferedServer, Tried, try_out
-from gpuspawner.messages.administrators import Finding, Severity
+from gpuspawner.messages.administrators import Severity
 from gpuspawner.preflight.decision import Start
 from gpuspawner.scheduling.rules import NEWEST_MINOR
 from tests.fixtures.chart_hub import chart_module
@@ -27,24 +23,20 @@ SOUND = {"enabled": True, "image": {"name": "x.io/kube-scheduler", "tag": "v1.30
 TOO_NEW = f"v1.{NEWEST_MINOR + 1}.0"
 
 
-def hub_of_chart(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, object], **traits: str
-) -> Hub:
+def hub_of_chart(folder, monkeypatch, values, **traits):
     Files(folder, of_fleet("single"))
     chart = chart_module({"scheduling": {"userScheduler": values}}, {"user-scheduler": NAME})
     monkeypatch.setitem(sys.modules, "z2jh", chart)
     return of_files(Config(GPUSpawner={"scheduler_name": NAME, **traits}), folder)
 
 
-async def found(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, object]
-) -> list[Finding]:
+async def found(folder, monkeypatch, values):
     hub = hub_of_chart(folder, monkeypatch, values)
-    tried: Tried = await try_out(hub, OfferedServer("any", "", {}))
+    tried = await try_out(hub, OfferedServer("any", "", {}))
     return list(check_schedulers(hub, [tried]))
 
 
-async def test_the_chart_s_scheduler_is_named_with_its_version(tmp_path, monkeypatch) -> None:
+async def test_the_chart_s_scheduler_is_named_with_its_version(tmp_path, monkeypatch):
     (finding,) = await found(tmp_path, monkeypatch, SOUND)
 
     assert finding.severity is Severity.FINE
@@ -54,7 +46,7 @@ async def test_the_chart_s_scheduler_is_named_with_its_version(tmp_path, monkeyp
     )
 
 
-async def test_a_value_that_may_change_the_filters_is_named(tmp_path, monkeypatch) -> None:
+async def test_a_value_that_may_change_the_filters_is_named(tmp_path, monkeypatch):
     changed = {**SOUND, "plugins": {"filter": {"disabled": [{"name": "*"}]}}}
 
     (finding,) = await found(tmp_path, monkeypatch, changed)
@@ -66,10 +58,10 @@ async def test_a_value_that_may_change_the_filters_is_named(tmp_path, monkeypatc
 class Setting:
     """Admission that names a scheduler."""
 
-    def __init__(self, scheduler: str) -> None:
+    def __init__(self, scheduler):
         self.scheduler = scheduler
 
-    async def admit(self, _: str, pod: Any) -> Any:
+    async def admit(self, _, pod):
         return {**pod, "spec": {**pod["spec"], "schedulerName": self.scheduler}}
 
 
@@ -81,8 +73,8 @@ class Setting:
     ],
 )
 async def test_a_scheduler_that_admission_sets_is_the_one_that_is_judged(
-    tmp_path: Path, name: str, severity: Severity, said: str
-) -> None:
+    tmp_path, name, severity, said
+):
     Files(tmp_path, of_fleet("single"))
     hub = replace(of_files(Config(), tmp_path), admission=Setting(name))
     tried = await try_out(hub, OfferedServer("any", "", {}))
@@ -109,7 +101,7 @@ async def test_a_scheduler_that_admission_sets_is_the_one_that_is_judged(
 )
 async def test_only_the_version_of_the_scheduler_that_places_servers_counts(
     tmp_path, monkeypatch, of_cluster, of_chart, traits, too_new
-) -> None:
+):
     image = {"name": "x.io/kube-scheduler", "tag": of_chart}
     hub = hub_of_chart(tmp_path, monkeypatch, {**SOUND, "image": image}, **traits)
     server = ScriptedServer(version=[raw(b'{"gitVersion": "%s"}' % of_cluster.encode())])
@@ -124,7 +116,7 @@ async def test_only_the_version_of_the_scheduler_that_places_servers_counts(
 @pytest.mark.parametrize(("of_chart", "is_named"), [("v1.30.14", True), ("v1.35.7", False)])
 async def test_a_user_scheduler_much_older_than_the_cluster_is_named(
     tmp_path, monkeypatch, of_chart, is_named
-) -> None:
+):
     image = {"name": "x.io/kube-scheduler", "tag": of_chart}
     hub = hub_of_chart(tmp_path, monkeypatch, {**SOUND, "image": image})
     server = ScriptedServer(version=[raw(b'{"gitVersion": "v1.36.2"}')])
@@ -137,8 +129,8 @@ async def test_a_user_scheduler_much_older_than_the_cluster_is_named(
 
 
 async def test_servers_of_which_no_pod_can_be_made_have_the_configured_scheduler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     hub = hub_of_chart(tmp_path, monkeypatch, SOUND)
 
     [finding] = check_schedulers(hub, [Tried(OfferedServer("t4", "", {}))])

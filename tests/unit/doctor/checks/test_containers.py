@@ -1,28 +1,19 @@
 """What the doctor says of servers that wouldn't see their GPUs."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
-from traitlets.config import Config
 
 from gpuspawner.doctor.checks import containers
-from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.offered_servers import listed
-from gpuspawner.gates.what_if import try_out
-from gpuspawner.messages.administrators import Finding, Severity
-from tests.unit.makers.files import Files
+from gpuspawner.messages.administrators import Severity
+from tests.unit.makers.files import Files, tried_on
 from tests.unit.makers.worlds import labelled, node
 
 TYPE = "node.kubernetes.io/instance-type"
 T4 = {"display_name": "T4", "node_selector": {"gpu": "t4"}}
 
 
-async def found(folder: Path, type_: str, classes: list[str], **offer: object) -> list[Finding]:
+async def found(folder, type_, classes, **offer):
     Files(folder, [labelled(node("n", 1), {"gpu": "t4", TYPE: type_})])
-    hub = of_files(Config(GPUSpawner={"accelerators": {"t4": {**T4, **offer}}}), folder)
-    tried = [await try_out(hub, it) for it in await listed(hub)]
+    hub, tried = await tried_on(folder, accelerators={"t4": {**T4, **offer}})
     return list(containers.check(hub.state, tried, classes))
 
 
@@ -35,8 +26,8 @@ async def found(folder: Path, type_: str, classes: list[str], **offer: object) -
 )
 @pytest.mark.parametrize("type_", ["k3s", "rke2"])
 async def test_on_k3s_and_rke2_a_server_without_the_runtime_class_is_named(
-    tmp_path: Path, type_: str, classes: list[str], advice: str
-) -> None:
+    tmp_path, type_, classes, advice
+):
     [finding] = await found(tmp_path, type_, classes)
 
     assert (finding.id, finding.severity) == ("runtime-class", Severity.WARNING)
@@ -44,11 +35,11 @@ async def test_on_k3s_and_rke2_a_server_without_the_runtime_class_is_named(
     assert finding.advice.startswith(advice)
 
 
-async def test_that_servers_have_the_runtime_class_is_told(tmp_path: Path) -> None:
+async def test_that_servers_have_the_runtime_class_is_told(tmp_path):
     [finding] = await found(tmp_path, "k3s", ["nvidia"], runtime_class="nvidia")
 
     assert finding.severity is Severity.FINE
 
 
-async def test_elsewhere_nothing_is_said_of_runtime_classes(tmp_path: Path) -> None:
+async def test_elsewhere_nothing_is_said_of_runtime_classes(tmp_path):
     assert await found(tmp_path, "g4dn.xlarge", ["nvidia"]) == []

@@ -1,48 +1,35 @@
 """What the doctor says of servers that nobody can start."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import pytest
 from tornado import web
-from traitlets.config import Config
 
 from gpuspawner.doctor.checks import devices, offers
-from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.offered_servers import listed
-from gpuspawner.gates.what_if import NOBODY, asked_for, try_out
-from gpuspawner.messages.administrators import Finding, Severity
+from gpuspawner.gates.what_if import NOBODY, asked_for
+from gpuspawner.messages.administrators import Severity
 from gpuspawner.policies.owner import Owner
 from tests.unit.makers import kueue_worlds
-from tests.unit.makers.files import Files
+from tests.unit.makers.files import Files, tried_on
 from tests.unit.makers.profile_lists import OWN_IMAGE
-from tests.unit.makers.worlds import GPU, Plain, labelled, node
+from tests.unit.makers.worlds import GPU, labelled, node
 
 OFFERED = {"t4": {"display_name": "T4", "node_selector": {"gpu": "t4"}}}
 
 
-async def found(
-    folder: Path,
-    *nodes: Plain,
-    counts: list[int] | None = None,
-    others: Mapping[str, kueue_worlds.Plain] | None = None,
-    volumes: list[Plain] | None = None,
-) -> list[Finding]:
+async def found(folder, *nodes, counts=None, others=None, volumes=None):
     files = Files(folder, nodes)
     for kind, it in (others or {}).items():
         files.put(kind, [dict(it)])
     offered = {"t4": {**OFFERED["t4"], "counts": counts}} if counts else OFFERED
-    kube = {"volumes": volumes or []}
-    hub = of_files(Config(GPUSpawner={"accelerators": offered}, KubeSpawner=kube), folder)
-    tried = [await try_out(hub, it) for it in await listed(hub)]
+    hub, tried = await tried_on(folder, kube={"volumes": volumes or []}, accelerators=offered)
     ill = devices.ill(hub.state)
     return [*devices.check(ill, hub.state, tried), *offers.check(hub, tried, ill)]
 
 
-async def test_a_cluster_without_nodes_is_one_finding_for_all_servers(tmp_path: Path) -> None:
+async def told_of(folder, owner=NOBODY, **settings):
+    return list(offers.check(*await tried_on(folder, owner, **settings), {}))
+
+
+async def test_a_cluster_without_nodes_is_one_finding_for_all_servers(tmp_path):
     (finding,) = await found(tmp_path)
 
     assert finding.id == "no-node"
@@ -60,8 +47,8 @@ async def test_a_cluster_without_nodes_is_one_finding_for_all_servers(tmp_path: 
     ],
 )
 async def test_several_shares_of_a_gpu_are_named_as_the_request_s_fault(
-    tmp_path: Path, strategy: str, counts: list[int], severity: Severity, give: str
-) -> None:
+    tmp_path, strategy, counts, severity, give
+):
     labels = {"gpu": "t4", f"{GPU}.sharing-strategy": strategy}
 
     told = await found(tmp_path, labelled(node("n", 4), labels), counts=counts)
@@ -78,34 +65,23 @@ async def test_several_shares_of_a_gpu_are_named_as_the_request_s_fault(
 
 
 @pytest.mark.parametrize(
-    ("free", "kube", "said"),
+    ("free", "said"),
     [
-        (2, {"extra_resource_limits": {GPU: "2"}}, "Users can start a server now."),
-        (1, {"extra_resource_limits": {GPU: "2"}}, "a server (its nodes have at most 1) needs 2"),
+        (2, "Users can start a server now."),
+        (1, "a server (its nodes have at most 1) needs 2"),
     ],
 )
-async def test_the_one_server_of_a_hub_without_a_choice_is_checked(
-    tmp_path: Path, free: int, kube: dict[str, Any], said: str
-) -> None:
+async def test_the_one_server_of_a_hub_without_a_choice_is_checked(tmp_path, free, said):
     Files(tmp_path, [node("n", free)])
-    hub = of_files(Config(KubeSpawner=kube), tmp_path)
+    hub, tried = await tried_on(tmp_path, kube={"extra_resource_limits": {GPU: "2"}})
 
-    [server] = await listed(hub)
-    [finding] = offers.check(hub, [await try_out(hub, server)], {})
+    [finding] = offers.check(hub, tried, {})
 
     assert said in finding.text
-    assert asked_for(hub, "null") == server.options
+    assert asked_for(hub, "null") == tried[0].server.options
 
 
-async def test_one_share_of_a_gpu_is_no_mistake(tmp_path: Path) -> None:
-    labels = {"gpu": "t4", f"{GPU}.sharing-strategy": "mps"}
-
-    told = await found(tmp_path, labelled(node("n", 4), labels), counts=[1])
-
-    assert {it.severity for it in told} == {Severity.FINE}
-
-
-def a_queue(**spec: object) -> dict[str, kueue_worlds.Plain]:
+def a_queue(**spec):
     local = kueue_worlds.queue("default")
     place = {**local["metadata"], "namespace": "default"}
     return {
@@ -116,9 +92,7 @@ def a_queue(**spec: object) -> dict[str, kueue_worlds.Plain]:
 
 
 @pytest.mark.parametrize("checks", [None, ["nodes"]])
-async def test_of_a_server_in_a_queue_nobody_says_that_it_can_start_now(
-    tmp_path: Path, checks: list[str] | None
-) -> None:
+async def test_of_a_server_in_a_queue_nobody_says_that_it_can_start_now(tmp_path, checks):
     t4 = labelled(node("n", 4), {"gpu": "t4"})
 
     told = await found(tmp_path, t4, others=a_queue(admissionChecks=checks))
@@ -132,23 +106,19 @@ async def test_of_a_server_in_a_queue_nobody_says_that_it_can_start_now(
 
 @pytest.mark.parametrize("configured", ["default", None, ""])
 async def test_of_an_imagined_user_s_namespace_nobody_says_what_its_queue_does(
-    tmp_path: Path, configured: str | None
-) -> None:
+    tmp_path, configured
+):
     files = Files(tmp_path, [labelled(node("n", 4), {"gpu": "t4"})])
     for kind, it in a_queue().items():
         files.put(kind, [dict(it)])
     ours = {"accelerators": OFFERED, "kueue_queue": configured}
-    config = Config(GPUSpawner=ours, KubeSpawner={"enable_user_namespaces": True})
 
-    for owner in (NOBODY, Owner("ann")):
-        hub = of_files(config, tmp_path, owner)
-        told = [*offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {})]
-        is_untold = owner == NOBODY and configured != ""
-        said = ["own queue" in it.text for it in told]
-        assert said == [is_untold, is_untold]
+    for owner, is_untold in ((NOBODY, configured != ""), (Owner("ann"), False)):
+        told = await told_of(tmp_path, owner, kube={"enable_user_namespaces": True}, **ours)
+        assert ["own queue" in it.text for it in told] == [is_untold, is_untold]
 
 
-async def test_that_a_node_is_away_is_told_of_servers_in_a_queue_too(tmp_path: Path) -> None:
+async def test_that_a_node_is_away_is_told_of_servers_in_a_queue_too(tmp_path):
     away = labelled(node("n", 4, unschedulable=True), {"gpu": "t4"})
 
     told = await found(tmp_path, away, others=a_queue())
@@ -156,9 +126,7 @@ async def test_that_a_node_is_away_is_told_of_servers_in_a_queue_too(tmp_path: P
     assert "nodes-away" in {it.id for it in told}
 
 
-async def test_of_nodes_that_are_away_only_those_are_named_that_could_hold_the_server(
-    tmp_path: Path,
-) -> None:
+async def test_of_nodes_that_are_away_only_those_are_named_that_could_hold_the_server(tmp_path):
     small, tainted = (labelled(node(name, 1), {"gpu": "t4"}) for name in ("small", "tainted"))
     tainted["spec"]["taints"] = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
     away = labelled(node("away", 4, unschedulable=True), {"gpu": "t4"})
@@ -174,8 +142,8 @@ async def test_of_nodes_that_are_away_only_those_are_named_that_could_hold_the_s
 
 @pytest.mark.parametrize("is_queued", [True, False])
 async def test_a_node_that_is_away_is_named_whatever_else_is_made_of_the_server(
-    tmp_path: Path, is_queued: bool
-) -> None:
+    tmp_path, is_queued
+):
     """Kueue adds tolerations, and a claim that isn't there yet is left aside."""
     away = labelled(node("away", 4, unschedulable=True), {"gpu": "t4"})
     queue, volumes = None, [{"name": "x", "persistentVolumeClaim": {"claimName": "not-yet"}}]
@@ -190,15 +158,12 @@ async def test_a_node_that_is_away_is_named_whatever_else_is_made_of_the_server(
     assert "there is room only on 1 node (away), now cordoned" in text
 
 
-async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_tried(
-    tmp_path: Path,
-) -> None:
+async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_tried(tmp_path):
     broken = {"display_name": "A", "kubespawner_override": {"tolerations": {"key": "gpu"}}}
     Files(tmp_path, [node("n", 1)])
     profiles = [broken, {"display_name": "B"}]
-    hub = of_files(Config(KubeSpawner={"profile_list": lambda _: profiles}), tmp_path)
 
-    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {}))
+    told = await told_of(tmp_path, kube={"profile_list": lambda _: profiles})
 
     assert [it.id for it in told if it.severity is Severity.ERROR] == ["unusable"]
     assert told[0].text == (
@@ -208,11 +173,11 @@ async def test_a_profile_of_which_no_pod_can_be_made_is_unusable_and_others_are_
     assert "Users can start the profile “B”" in told[1].text
 
 
-def of_team(spawner: Any) -> str:
+def of_team(spawner):
     return str({"ann": "a"}[spawner.user.name])
 
 
-def forbid(_: Any) -> str:
+def forbid(_):
     raise web.HTTPError(403, "you have no team")
 
 
@@ -221,15 +186,15 @@ def forbid(_: Any) -> str:
     ("owner", "severity"), [(NOBODY, Severity.WARNING), (Owner("bob"), Severity.ERROR)]
 )
 async def test_code_that_fails_in_one_profile_is_an_error_only_of_a_real_user(
-    tmp_path: Path, fails: Any, owner: Owner, severity: Severity
-) -> None:
+    tmp_path, fails, owner, severity
+):
     team = {"display_name": "A", "kubespawner_override": {"environment": {"TEAM": fails}}}
     broken = {"display_name": "C", "kubespawner_override": {"tolerations": {"key": "gpu"}}}
     Files(tmp_path, [node("n", 1)])
-    profiles = [{"display_name": "B"}, team, broken]
-    hub = of_files(Config(KubeSpawner={"profile_list": profiles}), tmp_path, owner)
 
-    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {}))
+    told = await told_of(
+        tmp_path, owner, kube={"profile_list": [{"display_name": "B"}, team, broken]}
+    )
 
     assert [(it.id, it.severity) for it in told] == [
         ("own-code", severity),
@@ -239,11 +204,10 @@ async def test_code_that_fails_in_one_profile_is_an_error_only_of_a_real_user(
     assert "can't check the profile “A”, because a function or class of yours" in told[0].text
 
 
-async def test_a_profile_whose_image_is_written_in_is_tried_without_it(tmp_path: Path) -> None:
+async def test_a_profile_whose_image_is_written_in_is_tried_without_it(tmp_path):
     Files(tmp_path, [labelled(node("n", 1), {"gpu": "a100"})])
-    hub = of_files(Config(KubeSpawner={"profile_list": [OWN_IMAGE]}), tmp_path)
 
-    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {}))
+    told = await told_of(tmp_path, kube={"profile_list": [OWN_IMAGE]})
 
     assert [it.text for it in told if it.severity is Severity.ERROR] == []
     assert "Users can start the profile “Your image”" in told[0].text
@@ -257,15 +221,13 @@ NO_VOLUME = (
 
 @pytest.mark.parametrize(("mounted", "unusable"), [("data", []), ("dta", [NO_VOLUME])])
 async def test_a_mount_of_no_volume_is_unusable_and_one_of_kubespawner_s_is_not(
-    tmp_path: Path, mounted: str, unusable: list[str]
-) -> None:
+    tmp_path, mounted, unusable
+):
     data = {"name": "data", "emptyDir": {}}
     mounting = {**OFFERED["t4"], "volume_mounts": [{"name": mounted, "mountPath": "/data"}]}
     Files(tmp_path, [labelled(node("n", 1), {"gpu": "t4"})])
-    config = Config(GPUSpawner={"accelerators": {"t4": mounting}, "volumes": [data]})
-    hub = of_files(config, tmp_path)
 
-    told = list(offers.check(hub, [await try_out(hub, it) for it in await listed(hub)], {}))
+    told = await told_of(tmp_path, accelerators={"t4": mounting}, volumes=[data])
 
     assert [it.text for it in told if it.id == "unusable"] == unusable
 
@@ -284,8 +246,8 @@ DRIVER = {"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName
     ids=["alone", "in a queue", "by a claim"],
 )
 async def test_a_node_that_reports_no_gpus_keeps_nobody_off_who_may_get_one_by_a_claim(
-    tmp_path: Path, others: Mapping[str, kueue_worlds.Plain], error: list[str]
-) -> None:
+    tmp_path, others, error
+):
     told = await found(tmp_path, ILL, others=others)
 
     assert "no-gpus-on-node" in {it.id for it in told}

@@ -1,19 +1,10 @@
 """What the doctor says of policies; tests/doctor asks it about a real cluster."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
-from traitlets.config import Config
 
 from gpuspawner.doctor.checks import policies
-from gpuspawner.doctor.hub import of_files
-from gpuspawner.doctor.offered_servers import listed
-from gpuspawner.gates.what_if import try_out
-from gpuspawner.messages.administrators import Finding, Severity
-from tests.unit.makers.files import Files, of_fleet
+from gpuspawner.messages.administrators import Severity
+from tests.unit.makers.files import Files, of_fleet, tried_on
 
 GPU = "nvidia.com/gpu"
 SELECTOR = {"nvidia.com/gpu.product": "Tesla-T4"}
@@ -27,34 +18,30 @@ PROFILES = [
 ]
 
 
-async def found(folder: Path, given: Any, **traits: Any) -> list[Finding]:
+async def found(folder, given, **traits):
     """What the doctor finds in policies."""
     Files(folder, of_fleet("on-premises"))
-    hub = of_files(Config(GPUSpawner={"policies": given, **traits}), folder)
-    tried = [await try_out(hub, it) for it in await listed(hub)]
+    hub, tried = await tried_on(folder, policies=given, **traits)
     return [*policies.check(hub), *policies.check_offers(hub, tried)]
 
 
-async def troubles(folder: Path, policy: Any, **traits: Any) -> list[Finding]:
+async def troubles(folder, policy, **traits):
     """The same for one policy, without what is fine."""
     traits = traits or {"accelerators": ACCELERATORS, "memory_choices": ["4Gi", "8Gi"]}
     made = await found(folder, {"p": policy}, **traits)
     return [it for it in made if it.severity is not Severity.FINE]
 
 
-async def test_no_policies_are_nothing_to_tell(tmp_path) -> None:
-    assert await found(tmp_path, {}, accelerators=ACCELERATORS) == []
-
-
-async def test_sound_policies_are_counted(tmp_path) -> None:
+async def test_sound_policies_are_counted(tmp_path):
     given = {"a": {"gpus_per_user": 2}, "b": {"groups": ["b"], "lifetime": "8h"}}
 
     (finding,) = await found(tmp_path, given, accelerators=ACCELERATORS)
 
     assert (finding.id, finding.text) == ("policies", "The hub has 2 policies.")
+    assert await found(tmp_path, {}, accelerators=ACCELERATORS) == []
 
 
-async def test_the_one_server_of_a_hub_without_a_choice_is_measured(tmp_path) -> None:
+async def test_the_one_server_of_a_hub_without_a_choice_is_measured(tmp_path):
     given = {"gpus_per_user": 1, "profiles": ["gpu"]}, {"gpus_per_user": 1}
 
     told = [await troubles(tmp_path, it, extra_resource_limits={GPU: "2"}) for it in given]
@@ -63,7 +50,7 @@ async def test_the_one_server_of_a_hub_without_a_choice_is_measured(tmp_path) ->
     assert "is 1, but a server takes at least 2" in told[1][0].text
 
 
-async def test_a_function_is_not_called(tmp_path) -> None:
+async def test_a_function_is_not_called(tmp_path):
     (finding,) = await found(tmp_path, lambda _: 1 / 0, accelerators=ACCELERATORS)
 
     assert (finding.id, finding.severity) == ("policies", Severity.FINE)
@@ -83,7 +70,7 @@ LIMIT = {"gpus_per_user": 2}
         {**LIMIT, "except": {"servers": ["*"]}},
     ],
 )
-async def test_a_policy_that_excepts_all_that_it_is_for_applies_to_nobody(tmp_path, policy) -> None:
+async def test_a_policy_that_excepts_all_that_it_is_for_applies_to_nobody(tmp_path, policy):
     (finding,) = await troubles(tmp_path, policy)
 
     assert finding.id == "policy-nobody"
@@ -100,11 +87,11 @@ async def test_a_policy_that_excepts_all_that_it_is_for_applies_to_nobody(tmp_pa
         {**LIMIT, "servers": ["?*"], "except": {"servers": ["exp-*"]}},
     ],
 )
-async def test_a_policy_that_may_be_for_somebody_is_no_mistake(tmp_path, policy) -> None:
+async def test_a_policy_that_may_be_for_somebody_is_no_mistake(tmp_path, policy):
     assert await troubles(tmp_path, policy) == []
 
 
-async def test_a_policy_that_denies_nothing_is_a_mistake(tmp_path) -> None:
+async def test_a_policy_that_denies_nothing_is_a_mistake(tmp_path):
     (finding,) = await troubles(tmp_path, {"groups": ["a"], "explanation": "Ask us."})
 
     assert finding.id == "policy-nothing"
@@ -118,7 +105,7 @@ async def test_a_policy_that_denies_nothing_is_a_mistake(tmp_path) -> None:
         ({"groups": ["ml-*"], "gpus_per_group": 4}, []),
     ],
 )
-async def test_a_share_for_any_group_is_a_mistake(tmp_path, policy, expected) -> None:
+async def test_a_share_for_any_group_is_a_mistake(tmp_path, policy, expected):
     assert [it.id for it in await troubles(tmp_path, policy)] == expected
 
 
@@ -128,10 +115,6 @@ async def test_a_share_for_any_group_is_a_mistake(tmp_path, policy, expected) ->
         (
             {"gpus_per_server": {"t4": 1}},
             "gpus_per_server['t4'] is 1, but t4 takes at least 2, so",
-        ),
-        (
-            {"gpus_per_user": 1, "accelerators": ["t4"]},
-            "gpus_per_user is 1, but t4 takes at least 2, so",
         ),
         (
             {"gpus_per_user": 1, "accelerators": ["t4", "mig"]},
@@ -147,7 +130,7 @@ async def test_a_share_for_any_group_is_a_mistake(tmp_path, policy, expected) ->
         ),
     ],
 )
-async def test_a_limit_that_no_server_keeps_is_a_mistake(tmp_path, policy, told) -> None:
+async def test_a_limit_that_no_server_keeps_is_a_mistake(tmp_path, policy, told):
     (finding,) = await troubles(tmp_path, policy)
 
     assert finding.id == "policy-too-small"
@@ -164,23 +147,22 @@ async def test_a_limit_that_no_server_keeps_is_a_mistake(tmp_path, policy, told)
         {"accelerators": ["mig"], "gpus_per_user": {"t4": 1}},
     ],
 )
-async def test_a_limit_that_leaves_or_denies_something_on_purpose_is_none(tmp_path, policy) -> None:
+async def test_a_limit_that_leaves_or_denies_something_on_purpose_is_none(tmp_path, policy):
     assert await troubles(tmp_path, policy) == []
 
 
-async def test_a_limit_that_leaves_sizes_to_be_entered_is_none(tmp_path) -> None:
+async def test_a_limit_that_leaves_sizes_to_be_entered_is_none(tmp_path):
     traits = {"memory_choices": ["4Gi"], "unlisted_memory": {"min": "1Gi", "max": "8Gi"}}
     policy = {"memory_per_server": "2Gi"}
 
     assert await troubles(tmp_path, policy, accelerators=ACCELERATORS, **traits) == []
 
 
-async def test_a_limit_counts_what_a_profile_s_pod_requests(tmp_path) -> None:
+async def test_a_limit_counts_what_a_profile_s_pod_requests(tmp_path):
     (finding,) = await troubles(
         tmp_path, {"profiles": ["big"], "gpus_per_user": 4}, profile_list=PROFILES
     )
 
-    assert finding.id == "policy-too-small"
     assert "gpus_per_user is 4, but the profile “Big” takes at least 8" in finding.text
 
 
@@ -194,14 +176,14 @@ async def test_a_limit_counts_what_a_profile_s_pod_requests(tmp_path) -> None:
         ({"gpus_per_user": {"big": 1}}, {"profile_list": PROFILES}, "gpus_per_user['big']"),
     ],
 )
-async def test_a_key_of_nothing_on_offer_is_a_mistake(tmp_path, policy, traits, told) -> None:
+async def test_a_key_of_nothing_on_offer_is_a_mistake(tmp_path, policy, traits, told):
     (finding,) = await troubles(tmp_path, policy, **traits)
 
     assert finding.id == "policy-unknown"
     assert told in f"{finding.text} {finding.advice}"
 
 
-async def test_profiles_of_a_function_differ_from_user_to_user(tmp_path) -> None:
+async def test_profiles_of_a_function_differ_from_user_to_user(tmp_path):
     listed_by = {"profile_list": lambda _: PROFILES}
 
     assert await troubles(tmp_path, {"profiles": ["for-staff"]}, **listed_by) == []
