@@ -12,7 +12,7 @@ from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.hub_command import PROFILE_HELP, FromFiles
-from gpuspawner.doctor.nodes import amount, away, free_on_each, groups, names
+from gpuspawner.doctor.nodes import away, free_on_each, groups, names, used
 from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates import capacity
 from gpuspawner.gates.what_if import NOBODY, Tried, UnusableError, try_out
@@ -141,11 +141,10 @@ def _row(hub: Hub, tried: Tried) -> Row:
         return Row(tried.server.offer, "", len(candidates), 0, 0, 0, 0, _now(tried))
     resource = accelerator.resource
     nodes = [node for node in candidates if node.allocatable.get(resource)]
-    there = amount(nodes, resource)
-    free = room(nodes, resource, 0)
+    has = room(nodes, resource, 0)
     return Row(
-        tried.server.offer, resource, len(nodes), there.total, there.used, free.free,
-        free.most_free, _now(tried),
+        tried.server.offer, resource, len(nodes), has.total, used(nodes, resource), has.free,
+        has.most_free, _now(tried),
     )  # fmt: skip
 
 
@@ -159,8 +158,10 @@ def _now(tried: Tried) -> str:
             return f"refused: {reason.value}"
         case Start() as start if start.queue is not None:
             return "its queue decides"
+        case Start() as start if start.seconds_to_make_room is not None:
+            return "starts"
         case _:
-            return "starts, unchecked" if tried.decision.notes else "starts"
+            return "starts, unchecked"
 
 
 def _tell(rows: list[Row], nodes: list[NodeInfo]) -> None:
@@ -178,14 +179,14 @@ def _tell(rows: list[Row], nodes: list[NodeInfo]) -> None:
     found = groups(nodes)
     lines: list[tuple[object, ...]] = []
     for group in found[:_MOST_GROUPS]:
-        cpu, memory = amount(group.nodes, CPU), amount(group.nodes, MEMORY)
-        rest = (figure(CPU, cpu.free), figure(MEMORY, memory.free), names(group.nodes))
+        free = (figure(it, room(group.nodes, it, 0).free) for it in (CPU, MEMORY))
+        rest = (*free, names(group.nodes))
         for resource in group.resources or ("",):
-            its = amount(group.nodes, resource)
-            devices = (resource, its.total, its.used, free_on_each(group.nodes, resource))
+            total = room(group.nodes, resource, 0).total
+            its = (total, used(group.nodes, resource), free_on_each(group.nodes, resource))
             lines.append((
-                len(group.nodes), group.kind or "-", group.away or "ready",
-                *(devices if resource else ("", "", "", "")), *rest,
+                len(group.nodes), group.kind or "-", group.away or "ready", resource,
+                *(its if resource else ("", "", "")), *rest,
             ))  # fmt: skip
     terminal.table(
         ("NODES", "KIND", "STATE", "RESOURCE", "GPUS", "USED", "FREE ON NODES", "CPU FREE",

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -144,14 +144,13 @@ class Doctor(HubCommand):
         return token
 
 
-def _tell(findings: Iterable[Finding]) -> None:
-    counts = dict.fromkeys(Severity, 0)
+def _tell(findings: Sequence[Finding]) -> None:
     for finding in findings:
-        counts[finding.severity] += 1
         word = finding.severity.value.ljust(_WIDTH)
         terminal.say_painted(
             word, _COLOURS[finding.severity], f"{finding.text} [{finding.id}]", finding.advice
         )
-    errors, warnings, good = counts.values()
+    severities = [finding.severity for finding in findings]
+    errors, warnings, good = map(severities.count, Severity)
     terminal.say()
     terminal.say(f"{count(errors, 'error')}, {count(warnings, 'warning')}, {good} fine.")

@@ -39,25 +39,9 @@ def away(node: NodeInfo) -> str:
     return taint.rpartition("/")[2]
 
 
-class Allocation(msgspec.Struct, frozen=True):
-    """How much of a resource nodes have; millicores, bytes or devices."""
-
-    total: int
-    used: int
-
-    @property
-    def free(self) -> int:
-        """How much is left."""
-        return max(0, self.total - self.used)
-
-
-def amount(nodes: Iterable[NodeInfo], resource: str) -> Allocation:
-    """Count a resource on nodes."""
-    listed = list(nodes)
-    return Allocation(
-        sum(node.allocatable.get(resource, 0) for node in listed),
-        sum(node.requested.get(resource, 0) for node in listed),
-    )
+def used(nodes: Iterable[NodeInfo], resource: str) -> int:
+    """Count what pods request of a resource; millicores, bytes or devices."""
+    return sum(node.requested.get(resource, 0) for node in nodes)
 
 
 def free_on_each(nodes: Iterable[NodeInfo], resource: str) -> str:

@@ -18,10 +18,10 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import hub_limits, kubespawner, pods, sample_pod
 from gpuspawner.kube.pods import Pod
 from gpuspawner.messages.administrators import (
+    BY_FUNCTION,
+    GPUS_FOR_ALL,
     Finding,
     explain_declared_pool,
-    explain_function,
-    explain_gpus_for_all,
     explain_other_pools,
     explain_scheduler,
     explain_seen_pools,
@@ -171,8 +171,8 @@ async def _cluster(
         *(f"scheduler set at admission: {explain_scheduler(it)}" for it in by_admission),
         f"nodes: {len(state.nodes)}, {with_gpus} with GPUs",
         *stocks,
-        *([explain_function()] if callable(settings.profile_list) else []),
-        *([explain_gpus_for_all()] if runtime.gpus_for_all else []),
+        *([BY_FUNCTION] if callable(settings.profile_list) else []),
+        *([GPUS_FOR_ALL] if runtime.gpus_for_all else []),
         *growth(runtime),
         *find_unknown_schedulers(by_admission),
         *find_missing_rights(await _forbidden(runtime, settings)),

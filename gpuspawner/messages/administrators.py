@@ -40,7 +40,7 @@ _WITH_NEW_VOLUMES = "servers whose volume waits for its first server start unche
 _KARPENTER = "the hub doesn't know which nodes Karpenter can still add"
 _MACHINES = "the hub doesn't know whether Cluster Autoscaler adds machines, so it tries"
 _KUEUE = "the hub doesn't know Kueue's quotas, so it creates the pod and waits for Kueue"
-_WITHOUT = {
+WITHOUT = {
     "nodes": _ALL,
     "pods": _ALL,
     "namespaces": "servers whose place depends on a namespaceSelector start unchecked",
@@ -64,6 +64,7 @@ _WITHOUT = {
     "workloads": "the hub doesn't know the places of servers that wait in Kueue's queues",
     "configmaps": "if Cluster Autoscaler runs, the hub doesn't know its limits",
 }
+"""What comes of it if the hub may not read a kind; RBAC names it so."""
 _NAMES = {"configmaps": "the ConfigMap of GPUSpawner.autoscaler_status"}
 GRANT = (
     "Apply what gpuspawner rbac prints for the hub's namespace, service account and "
@@ -140,17 +141,14 @@ def explain_stock(stock: Inventory) -> str:
     return f"{nodes}, {stock.free} of {stock.gpus} GPUs free"
 
 
-def explain_function() -> str:
-    """Say why no profile is counted."""
-    return "profiles: a function lists them for each user, so they aren't counted here"
+BY_FUNCTION = "profiles: a function lists them for each user, so they aren't counted here"
+"""Why no profile is counted."""
 
-
-def explain_gpus_for_all() -> str:
-    """Say why users choose no GPUs."""
-    return (
-        "every server gets GPUs by KubeSpawner.extra_resource_limits, so users don't choose them; "
-        "to let users choose, configure GPUSpawner.accelerators"
-    )
+GPUS_FOR_ALL = (
+    "every server gets GPUs by KubeSpawner.extra_resource_limits, so users don't choose them; "
+    "to let users choose, configure GPUSpawner.accelerators"
+)
+"""Why users choose no GPUs."""
 
 
 def explain_declared_pool(key: str, max_nodes: int) -> str:
@@ -179,11 +177,6 @@ def explain_other_pools(source: Source | None) -> tuple[str, ...]:
             return ('other pools may grow (GPUSpawner.autoscaling = "always")',)
         case _:
             return ("other pools may grow (by the nodes, or by objects for an autoscaler)",)
-
-
-def explain_without(plural: str) -> str:
-    """Say what comes of it if the hub may not read a kind; RBAC names it so."""
-    return _WITHOUT[plural]
 
 
 # What may be wrong, for the report at the hub's start and for the doctor.
@@ -250,7 +243,7 @@ def find_missing_rights(plurals: Iterable[str]) -> Iterator[Finding]:
     """Say which kinds the hub may not read, and what comes of it."""
     by_effect: dict[str, list[str]] = {}
     for plural in plurals:
-        by_effect.setdefault(_WITHOUT[plural], []).append(_NAMES.get(plural, plural))
+        by_effect.setdefault(WITHOUT[plural], []).append(_NAMES.get(plural, plural))
     for effect, kinds in by_effect.items():
         verbs, what = "list and watch", ", ".join(kinds)
         advice = GRANT.format(verbs=verbs, what=what)

@@ -7,7 +7,7 @@ from gpuspawner.kube.startup import StartingContainerStatus, Terminated, Waiting
 from gpuspawner.offers.visible_gpus import CONTAINER, FEWER
 from gpuspawner.troubles.evidence import NOT_YET, PULL_FAILS, SeenContainer
 from gpuspawner.troubles.image_faults import of_pull
-from gpuspawner.troubles.phrases import Phrases, beginning
+from gpuspawner.troubles.phrases import beginning, first, reader
 from gpuspawner.troubles.trouble import About, Fault, Kind
 
 # Reads what a container's configuration lacks.
@@ -16,26 +16,25 @@ from gpuspawner.troubles.trouble import About, Fault, Kind
 # and ``pkg/volume/{secret,configmap}`` of 1.36.2. Secrets and ConfigMaps may be created after the
 # pod, as KubeSpawner does for its certificates, so a missing one isn't final.
 
-_SECRET = re.compile(r'\bsecrets? "([^"]*)" not found')
-_CONFIG_MAP = re.compile(r'\bconfigmaps? "([^"]*)" not found')
-_KEYS = (
-    re.compile(r"couldn't find key (.{1,253}?) in (?:Secret|ConfigMap) "),
-    re.compile(r"references? non-existent (?:secret|config) key: (.+)"),
-    re.compile(r'environment variable key "([^"]*)" not found'),
+_MISSING = (
+    (re.compile(r'\bsecrets? "(?P<name>[^"]*)" not found'), Kind.SECRET_MISSING),
+    (re.compile(r'\bconfigmaps? "(?P<name>[^"]*)" not found'), Kind.CONFIG_MAP_MISSING),
+    (
+        re.compile(r"couldn't find key (?P<name>.{1,253}?) in (?:Secret|ConfigMap) "),
+        Kind.KEY_MISSING,
+    ),
+    (
+        re.compile(r"references? non-existent (?:secret|config) key: (?P<name>.+)"),
+        Kind.KEY_MISSING,
+    ),
+    (re.compile(r'environment variable key "(?P<name>[^"]*)" not found'), Kind.KEY_MISSING),
 )
 _ROOT = re.compile(r"runAsNonRoot|breaks non-root policy")
 
 
 def missing(text: str) -> Fault | None:
     """Return the Secret, ConfigMap or key that a text says is missing; None if it says neither."""
-    if found := _SECRET.search(text):
-        return Fault(Kind.SECRET_MISSING, About(name=found[1]))
-    if found := _CONFIG_MAP.search(text):
-        return Fault(Kind.CONFIG_MAP_MISSING, About(name=found[1]))
-    for key in _KEYS:
-        if found := key.search(text):
-            return Fault(Kind.KEY_MISSING, About(name=found[1]))
-    return None
+    return first(text, _MISSING)
 
 
 def of_config(text: str) -> Fault | None:
@@ -47,7 +46,7 @@ def of_config(text: str) -> Fault | None:
 
 # Reads why a container isn't created or started.
 
-_PHRASES = Phrases(
+_kind = reader(
     {
         Kind.OUT_OF_MEMORY: (r"OOM-killed", r"oom_kill", r"out of memory"),
         Kind.IMAGE_PLATFORM: (r"exec format error",),
@@ -83,7 +82,7 @@ _FINAL = frozenset({Kind.NO_SUCH_PROGRAM, Kind.IMAGE_PLATFORM})
 
 def of_start(text: str) -> Fault | None:
     """Read why a container isn't created or started; return None if the text isn't known."""
-    kind = _PHRASES.kind(text)
+    kind = _kind(text)
     return Fault(kind, is_final=kind in _FINAL) if kind else of_config(text)
 
 
@@ -102,7 +101,7 @@ def of_sandbox(text: str) -> Fault:
     """
     if found := _NO_RUNTIME.search(text):
         return Fault(Kind.RUNTIME, About(name=next(it for it in found.groups() if it is not None)))
-    if (kind := _PHRASES.kind(text)) in _OF_NODE:
+    if (kind := _kind(text)) in _OF_NODE:
         return Fault(kind)
     return Fault(Kind.NETWORK if _NO_NETWORK.search(text) else Kind.SANDBOX)
 

@@ -47,22 +47,18 @@ _TAKEN_BACK = "(in kube-scheduler memory)"
 _TAINTS = ("TaintManagerEviction", "DeviceTaintManagerEviction")
 
 
-_BEFORE_CONTAINERS: dict[str, Callable[[str], Fault]] = {
-    "FailedCreatePodSandBox": of_sandbox,
-    "FailedPodSandBoxStatus": of_sandbox,
-    "FailedCreatePodContainer": of_sandbox,
-    "NetworkNotReady": lambda _: Fault(Kind.NETWORK),
-    "FailedPrepareDynamicResources": lambda _: Fault(Kind.DEVICES_UNPREPARED),
-}
-_OF_IMAGES: dict[str, Callable[[str], Fault]] = {
-    "InspectFailed": of_pull,
-    "ErrImageNeverPull": of_pull,
-    "FailedToRetrieveImagePullSecret": lambda _: Fault(Kind.PULL_SECRET),
-}
-_OF_RUNNING: dict[str, Callable[[str], Fault]] = {
-    "BackOff": lambda _: Fault(Kind.CRASH_LOOP),
-    "FailedPostStartHook": lambda _: Fault(Kind.POST_START_HOOK),
-    "Unhealthy": of_probe,
+_READERS: dict[str, tuple[Callable[[str], Fault], Until]] = {
+    "FailedCreatePodSandBox": (of_sandbox, Until.CONTAINERS),
+    "FailedPodSandBoxStatus": (of_sandbox, Until.CONTAINERS),
+    "FailedCreatePodContainer": (of_sandbox, Until.CONTAINERS),
+    "NetworkNotReady": (lambda _: Fault(Kind.NETWORK), Until.CONTAINERS),
+    "FailedPrepareDynamicResources": (lambda _: Fault(Kind.DEVICES_UNPREPARED), Until.CONTAINERS),
+    "InspectFailed": (of_pull, Until.IMAGE),
+    "ErrImageNeverPull": (of_pull, Until.IMAGE),
+    "FailedToRetrieveImagePullSecret": (lambda _: Fault(Kind.PULL_SECRET), Until.IMAGE),
+    "BackOff": (lambda _: Fault(Kind.CRASH_LOOP), Until.READY),
+    "FailedPostStartHook": (lambda _: Fault(Kind.POST_START_HOOK), Until.READY),
+    "Unhealthy": (of_probe, Until.READY),
 }
 _OF_VOLUMES = frozenset({"FailedAttachVolume", "FailedMount", "FailedMapVolume"})
 
@@ -76,14 +72,9 @@ def of_event(event: Event) -> tuple[list[Fault], Until]:
         return [of_start(text) or Fault(Kind.CONTAINER_CREATION)], Until.RUNS
     if reason in _OF_VOLUMES:
         return of_volume(text, reason), Until.CONTAINERS
-    readers = (
-        (_BEFORE_CONTAINERS, Until.CONTAINERS),
-        (_OF_IMAGES, Until.IMAGE),
-        (_OF_RUNNING, Until.READY),
-    )
-    for known, until in readers:
-        if reason in known:
-            return [known[reason](text)], until
+    if reason in _READERS:
+        read, until = _READERS[reason]
+        return [read(text)], until
     return _of_node(event, text)
 
 

@@ -6,7 +6,7 @@ whatever the container runtime or the registry says, so only well-known phrases 
 
 import re
 
-from gpuspawner.troubles.phrases import Phrases
+from gpuspawner.troubles.phrases import reader
 from gpuspawner.troubles.trouble import About, Fault, Kind
 
 # Definite answers: no new try helps unless somebody changes the image, the registry or the pod.
@@ -16,7 +16,7 @@ _FINAL = frozenset({Kind.IMAGE_MISSING, Kind.IMAGE_NAME, Kind.IMAGE_PLATFORM, Ki
 
 # In this order: a registry that can't be reached also isn't authorized, and "not found" is said of
 # much else than images.
-_PHRASES = Phrases(
+_kind = reader(
     {
         Kind.REGISTRY_LIMIT: (
             r"too ?many ?requests",
@@ -109,7 +109,7 @@ def of_pull(text: str, image: str = "", reason: str = "") -> Fault:
     """
     named = _NAMED.search(text)
     image = image or (named[1] if named else "")
-    kind = _PHRASES.kind(f"{reason}: {_without_names(text, image)}")
+    kind = _kind(f"{reason}: {_without_names(text, image)}")
     if kind is None:
         kind = Kind.PULL_BACK_OFF if _NO_CAUSE.fullmatch(text) else Kind.PULL_FAILED
     return Fault(kind, About(image=image), is_final=kind in _FINAL)

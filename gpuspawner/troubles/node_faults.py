@@ -8,6 +8,7 @@ has failed. All of them leave the pod as it is on its node: no node is tried aga
 
 import re
 
+from gpuspawner.troubles.phrases import FaultPatterns, first
 from gpuspawner.troubles.trouble import About, Fault, Kind
 
 _FULL = "OutOf"
@@ -44,23 +45,47 @@ _REFUSED = {
         Kind.NODE_REFUSED,
     ),
 }
-_TAKEN = re.compile(r"requested number of devices unavailable for (\S+?)\. Requested: ?[0-9]")
-_UNHEALTHY = re.compile(
-    r"cannot allocate (?:unhealthy devices|unregistered device) (\S+?)[,.]?(?:\s|$)"
+_UNEXPECTED = (
+    # NVIDIA's plugin (k8s-device-plugin v0.12 to v0.20), and GKE's (container-engine-accelerators).
+    (
+        re.compile(r"request size for shared resources is 1|at most 1 \S+ can be requested"),
+        Kind.ONE_SHARE,
+    ),
+    (
+        re.compile(r"number of devices unavailable for (?P<resource>\S+?)\. Requested: ?[0-9]"),
+        Kind.DEVICE_TAKEN,
+    ),
+    (
+        re.compile(
+            r"cannot allocate (?:unhealthy devices|unregistered device) "
+            r"(?P<resource>\S+?)[,.]?(?:\s|$)"
+        ),
+        Kind.DEVICE_BROKEN,
+    ),
+    (re.compile(r"unexpectedly allocated less resources than required"), Kind.DEVICE_TAKEN),
+    (
+        re.compile(
+            r"device plugin|endpoint not found in cache for a registered resource|[Aa]llocate"
+            r"|unknown Device Plugin|no devices found allocated|Update plugin resources"
+        ),
+        Kind.DEVICE_BROKEN,
+    ),
 )
-# NVIDIA's plugin (k8s-device-plugin v0.12 to v0.20), and GKE's (container-engine-accelerators).
-_SHARES = re.compile(r"request size for shared resources is 1|at most 1 \S+ can be requested")
-_DEVICES = re.compile(
-    r"device plugin|endpoint not found in cache for a registered resource|[Aa]llocate"
-    r"|unknown Device Plugin|no devices found allocated|Update plugin resources"
+_EVICTED = (
+    (re.compile(r'EmptyDir volume "(?P<volume>[^"]*)" exceeds'), Kind.OVER_LIMIT),
+    (
+        re.compile(r"Container (?P<container>\S+) exceeded its local ephemeral storage limit"),
+        Kind.OVER_LIMIT,
+    ),
+    (re.compile(r"exceeds the total limit of containers"), Kind.OVER_LIMIT),
+    (
+        re.compile(
+            r"The node (?:had condition|was low on resource): "
+            r"\[?(?P<resource>[A-Za-z.,/ -]+?)\]?\.(?: |$)"
+        ),
+        Kind.NODE_PRESSURE,
+    ),
 )
-_FEWER = re.compile(r"unexpectedly allocated less resources than required")
-_CONDITION = re.compile(
-    r"The node (?:had condition|was low on resource): \[?([A-Za-z.,/ -]+?)\]?\. "
-)
-_EMPTY_DIR = re.compile(r'EmptyDir volume "([^"]*)" exceeds')
-_CONTAINER_LIMIT = re.compile(r"Container (\S+) exceeded its local ephemeral storage limit")
-_POD_LIMIT = re.compile(r"exceeds the total limit of containers")
 
 
 def of_ended_pod(reason: str, text: str) -> Fault | None:
@@ -70,9 +95,9 @@ def of_ended_pod(reason: str, text: str) -> Fault | None:
         The fault, which is final; None if the reason isn't one of the kubelet's.
     """
     if reason == "UnexpectedAdmissionError":
-        return _unexpected(text)
+        return _final(text, _UNEXPECTED, Kind.NODE_REFUSED)
     if reason == "Evicted":
-        return _evicted(text)
+        return _final(text, _EVICTED, Kind.EVICTED)
     if reason.startswith(_FULL) and len(reason) > len(_FULL):
         return Fault(Kind.NODE_FULL, About(resource=reason.removeprefix(_FULL)), is_final=True)
     kind = _REFUSED.get(reason)
@@ -91,28 +116,9 @@ def of_failed_status(reason: str, text: str) -> Fault:
     return found or Fault(Kind.FAILED, is_final=True)
 
 
-def _unexpected(text: str) -> Fault:
-    if _SHARES.search(text):
-        return Fault(Kind.ONE_SHARE, is_final=True)
-    if found := _TAKEN.search(text):
-        return Fault(Kind.DEVICE_TAKEN, About(resource=found[1]), is_final=True)
-    if found := _UNHEALTHY.search(text):
-        return Fault(Kind.DEVICE_BROKEN, About(resource=found[1]), is_final=True)
-    if _FEWER.search(text):
-        return Fault(Kind.DEVICE_TAKEN, is_final=True)
-    return Fault(Kind.DEVICE_BROKEN if _DEVICES.search(text) else Kind.NODE_REFUSED, is_final=True)
-
-
-def _evicted(text: str) -> Fault:
-    if found := _EMPTY_DIR.search(text):
-        return Fault(Kind.OVER_LIMIT, About(volume=found[1]), is_final=True)
-    if found := _CONTAINER_LIMIT.search(text):
-        return Fault(Kind.OVER_LIMIT, About(container=found[1]), is_final=True)
-    if _POD_LIMIT.search(text):
-        return Fault(Kind.OVER_LIMIT, is_final=True)
-    if found := _CONDITION.search(f"{text} "):
-        return Fault(Kind.NODE_PRESSURE, About(resource=found[1]), is_final=True)
-    return Fault(Kind.EVICTED, is_final=True)
+def _final(text: str, patterns: FaultPatterns, otherwise: Kind) -> Fault:
+    found = first(text, patterns) or Fault(otherwise)
+    return Fault(found.kind, found.about, is_final=True)
 
 
 _DISRUPTED = {
@@ -132,4 +138,4 @@ def of_disruption(reason: str, text: str) -> Fault:
         return Fault(Kind.PREEMPTED, is_final=True)
     if "shutdown" in text:
         return Fault(Kind.NODE_SHUTDOWN, is_final=True)
-    return _evicted(text)
+    return _final(text, _EVICTED, Kind.EVICTED)

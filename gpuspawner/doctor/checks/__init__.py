@@ -10,9 +10,7 @@ from gpuspawner.cluster.unwatched_objects import claim_drivers, runtime_classes
 from gpuspawner.compat import required_names
 from gpuspawner.compat.required_names import IncompatibleError
 from gpuspawner.doctor.checks import (
-    claims,
     cluster,
-    containers,
     devices,
     offers,
     policies,
@@ -54,15 +52,16 @@ async def examine(config: Config, owner: Owner = NOBODY) -> list[Finding]:
         found += await rights.check(hub)
         if not isinstance(hub.view.health(), Live):
             return found
-        found += await cluster.check_version(hub)
+        found.append(await cluster.check_version(hub))
         forbidden = any(finding.id == rights.NO_SERVERS for finding in found)
         asked = replace(hub, admission=NoAdmission()) if forbidden else hub
         try:
             tried, failing = [await try_out(asked, it) for it in await listed(asked)], None
         except UnusableError as failed:
             tried, failing = [], settings.without_servers(hub, failed)
-        found += claims.check(hub.state, tried, await claim_drivers(hub.runtime.client))
-        found += containers.check(hub.state, tried, await runtime_classes(hub.runtime.client))
+        client = hub.runtime.client
+        found += devices.check_claims(hub.state, tried, await claim_drivers(client))
+        found += devices.check_containers(hub.state, tried, await runtime_classes(client))
         return [*found, *_about(hub, tried, failing)]
 
 

@@ -33,7 +33,7 @@ def check(health: Health) -> Iterator[Finding]:
         yield error(UNREACHABLE, explain_health(health), advice)
 
 
-async def check_version(hub: Hub) -> list[Finding]:
+async def check_version(hub: Hub) -> Finding:
     """Check that the rules of the scheduler's version are known."""
     given = hub.spawner.scheduler_version
     try:
@@ -42,36 +42,30 @@ async def check_version(hub: Hub) -> list[Finding]:
     except TimeoutError:
         server = ""
     if given and minor_version(given) is None:
-        return [
-            warning(
-                "scheduler-version",
-                f"GPUSpawner.scheduler_version is {given!r}, which isn't a version, so the rules "
-                f"of 1.{NEWEST_MINOR} apply.",
-                "Write a version such as '1.36', or leave the trait out: the hub asks the API "
-                "server.",
-            )
-        ]
+        return warning(
+            "scheduler-version",
+            f"GPUSpawner.scheduler_version is {given!r}, which isn't a version, so the rules of "
+            f"1.{NEWEST_MINOR} apply.",
+            "Write a version such as '1.36', or leave the trait out: the hub asks the API server.",
+        )
     version = scheduler_version(hub.spawner) or server
     if (minor_version(version) or 0) > NEWEST_MINOR:
-        return [
-            warning(
-                "scheduler-version",
-                f"The scheduler's version, {version}, is newer than the newest rules that "
-                f"gpuspawner knows, those of 1.{NEWEST_MINOR}.",
-                "Look for a newer version of gpuspawner, or try GPUSpawner.preflight = 'warn' "
-                "first.",
-            )
-        ]
+        return warning(
+            "scheduler-version",
+            f"The scheduler's version, {version}, is newer than the newest rules that gpuspawner "
+            f"knows, those of 1.{NEWEST_MINOR}.",
+            "Look for a newer version of gpuspawner, or try GPUSpawner.preflight = 'warn' first.",
+        )
     nodes, pods = count(len(hub.state.nodes)), len(hub.state.pods)
     text = f"Kubernetes {server or 'of an unknown version'} has {nodes}; pods there: {pods}."
     ours, theirs = minor_version(version), minor_version(server)
     if given or not ours or not theirs or 0 <= theirs - ours <= 1:
-        return [fine("cluster", text)]
+        return fine("cluster", text)
     text += (
         f" The image of the user-scheduler is kube-scheduler {version}; Kubernetes supports only "
         "the API server's minor version and the one below."
     )
-    return [fine("cluster", text, "Set scheduling.userScheduler.image.tag.")]
+    return fine("cluster", text, "Set scheduling.userScheduler.image.tag.")
 
 
 def check_schedulers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:

@@ -1,6 +1,11 @@
 """Whether the hub has its rights, and what comes of it without each."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from http import HTTPStatus
+
+import msgspec
+from msgspec.structs import asdict
 
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.cluster.health import Live
@@ -12,17 +17,15 @@ from gpuspawner.cluster.kinds import (
     ObjectKind,
 )
 from gpuspawner.configuration import values
-from gpuspawner.doctor import access
-from gpuspawner.doctor.access import Right
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.messages.administrators import GRANT, Finding, error, explain_without, fine, warning
+from gpuspawner.messages.administrators import GRANT, WITHOUT, Finding, error, fine, warning
 from gpuspawner.policies.policies import Policies
 from gpuspawner.scaling.pools import NONE
 from gpuspawner.scaling.unseen_autoscalers import autoscaler_kinds
 
 NO_SERVERS = "rights-servers"
 _READ = ("list", "watch")
-_PATIENCE = 5.0
+_PATIENCE, _ANSWER_SECONDS = 5.0, 10.0
 _CLAIMS, _EVENTS = "persistentvolumeclaims", "events"
 _START = {
     "pods": ("get", "list", "watch", "create", "delete"),
@@ -37,6 +40,16 @@ _BIND = (
 )
 
 
+class Right(msgspec.Struct, frozen=True):
+    """A right, as RBAC names it; without a namespace or a name it holds for all of them."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
 async def check(hub: Hub) -> list[Finding]:
     """Ask the API server about each right."""
     client, namespace = hub.runtime.client, hub.spawner.namespace
@@ -47,10 +60,10 @@ async def check(hub: Hub) -> list[Finding]:
         if plural not in _UNLESS_OFF or any(values(hub.spawner, _UNLESS_OFF[plural]))
     ]
     following = [Right(verb, _EVENTS, namespace=namespace) for verb in _READ]
-    user = await access.user(client)
+    user = await user_of(client)
     found = [_identity(user, namespace)]
     try:
-        missing = await access.missing(client, {*_reading(KINDS), *starting, *following})
+        missing = await denied(client, {*_reading(KINDS), *starting, *following})
         scaling = await _about_scaling(hub)
         queues = await _about_queues(client)
     except RequestError as failed:
@@ -86,7 +99,7 @@ def _about_reading(missing: Set[Right]) -> Iterator[Finding]:
         make = error if kind.required else warning
         yield make(
             f"rights-{kind.plural}",
-            f"The hub isn't allowed to {verbs} {kind.plural}, so {explain_without(kind.plural)}.",
+            f"The hub isn't allowed to {verbs} {kind.plural}, so {WITHOUT[kind.plural]}.",
             GRANT.format(verbs=verbs, what=kind.plural),
         )
     if not lacking:
@@ -118,7 +131,7 @@ async def _about_queues(client: Client) -> list[Finding]:
 async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind]) -> list[Finding]:
     """Check the rights about the objects of a program that is installed."""
     rights = _reading(kinds)
-    missing = await access.missing(client, rights)
+    missing = await denied(client, rights)
     if not missing:
         return []
     plurals = list(dict.fromkeys(right.resource for right in rights if right in missing))
@@ -127,7 +140,7 @@ async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind])
         warning(
             f"rights-{name.lower()}",
             f"{name} is installed, but the hub isn't allowed to {verbs} {what}, so "
-            f"{explain_without(plurals[0])}.",
+            f"{WITHOUT[plurals[0]]}.",
             GRANT.format(verbs=verbs, what=what),
         )
     ]
@@ -136,14 +149,14 @@ async def _about_program(client: Client, name: str, kinds: Sequence[ObjectKind])
 async def _about_groups(client: Client, status: ObjectKind) -> list[Finding]:
     namespace, name = status.path.split("/")[4], status.field_selector.partition("=")[2]
     rights = [Right(it, status.plural, "", namespace, name) for it in _READ]
-    verbs = _verbs(rights, await access.missing(client, rights))
+    verbs = _verbs(rights, await denied(client, rights))
     if not verbs:
         return []
     what = f"the ConfigMap {name} in {namespace}"
     return [
         warning(
             "rights-cluster-autoscaler",
-            f"The hub isn't allowed to {verbs} {what}. So {explain_without(status.plural)}.",
+            f"The hub isn't allowed to {verbs} {what}. So {WITHOUT[status.plural]}.",
             f"{GRANT.format(verbs=verbs, what=what)} If the number of nodes is fixed, set "
             "GPUSpawner.autoscaling = 'none' instead.",
         )
@@ -203,3 +216,64 @@ def _verbs(rights: Iterable[Right], missing: Set[Right]) -> str:
     """Name the verbs of rights that are missing; "" if none is."""
     lacking = {it.verb for it in rights if it in missing}
     return " and ".join(verb for verb in _READ if verb in lacking)
+
+
+# What the API server allows the commands' user, as it says itself.
+
+
+class _UserInfo(msgspec.Struct):
+    username: str = ""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    allowed: bool = False
+    user_info: _UserInfo = msgspec.field(default_factory=_UserInfo)
+
+
+class _Answer(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+async def denied(client: Client, rights: Iterable[Right]) -> set[Right]:
+    """Return those that the API server doesn't grant.
+
+    Raises:
+        RequestError: It doesn't say.
+    """
+    try:
+        # Not gather(), which leaves the other requests running when one has failed.
+        async with asyncio.TaskGroup() as asking:
+            asked = {right: asking.create_task(_allowed(client, right)) for right in rights}
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return {right for right, answer in asked.items() if not answer.result()}
+
+
+async def user_of(client: Client) -> str:
+    """Return the name of the user; "" if the API server doesn't say, as before 1.28."""
+    try:
+        answer = await _ask(client, "authentication.k8s.io/v1", "SelfSubjectReview", {})
+    except RequestError:
+        return ""
+    return answer.status.user_info.username
+
+
+async def _allowed(client: Client, right: Right) -> bool:
+    spec = {"resourceAttributes": asdict(right)}
+    version = "authorization.k8s.io/v1"
+    return (await _ask(client, version, "SelfSubjectAccessReview", spec)).status.allowed
+
+
+async def _ask(client: Client, version: str, kind: str, spec: Mapping[str, object]) -> _Answer:
+    body = {"apiVersion": version, "kind": kind, "spec": spec}
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            status, answer = await client.post(f"/apis/{version}/{kind.lower()}s", {}, body)
+    except TimeoutError as error:
+        raise RequestError(f"no answer within {_ANSWER_SECONDS:.0f} s") from error
+    if status != HTTPStatus.CREATED:
+        raise RequestError(f"HTTP {status} for a {kind}", status)
+    try:
+        return msgspec.json.decode(answer, type=_Answer)
+    except msgspec.MsgspecError as error:
+        raise RequestError(f"the {kind} isn't understood: {error}") from error

@@ -7,7 +7,15 @@ import pytest
 
 from gpuspawner.doctor import capacity
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import AfterPreemption, InQueue, Reason, Refuse, Start, Wait
+from gpuspawner.preflight.decision import (
+    AfterPreemption,
+    InQueue,
+    Reason,
+    Refuse,
+    Start,
+    UnknownRules,
+    Wait,
+)
 from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.scaling.outlook import MayScaleUp, Source
 from localcluster import Fleet, NodeGroup, fleet
@@ -59,7 +67,8 @@ def test_it_counts_the_gpus_of_each_accelerator_and_node(tmp_path, capsys):
         (Wait(Grant(), MayScaleUp(Source.NODES)), "waits for a node"),
         (Refuse(Grant(), Reason.BUSY), "refused: busy"),
         (Start(Grant()), "starts"),
-        (Start(Grant(), (AfterPreemption(),)), "starts, unchecked"),
+        (Start(Grant(), (AfterPreemption(),)), "starts"),
+        (Start(Grant(), (UnknownRules(("?",)),)), "starts, unchecked"),
         (Start(Grant(), (InQueue(PlaceInQueue("gpus"), Start(Grant())),)), "its queue decides"),
     ],
 )

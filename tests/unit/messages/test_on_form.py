@@ -37,48 +37,35 @@ def memory(asked, most_free, most):
     return ResourceRoom("memory", asked * GI, most_free * GI, most_free * GI, most * GI, most * GI)
 
 
-@pytest.mark.parametrize(
-    ("reason", "facts", "error"),
-    [
-        (
-            Reason.BUSY,
-            (gpus(4, 2, 4), None),
-            FieldError("gpus", "The most on one machine is 2 right now."),
-        ),
-        (Reason.BUSY, (gpus(1, 0, 4), None), FieldError("accelerator", "None is free.")),
-        (
-            Reason.IMPOSSIBLE,
-            (gpus(8, 4, 4), None),
-            FieldError("gpus", "The most on one machine is 4."),
-        ),
-        (
-            Reason.IMPOSSIBLE,
-            (gpus(1, 0, 0), None),
-            FieldError("accelerator", "No machine here has it."),
-        ),
-        (Reason.IMPOSSIBLE, (gpus(1, 2, 4), None), FieldError("accelerator", "Not available.")),
-        (
-            Reason.BUSY,
-            (gpus(1, 2, 4), memory(64, 30, 100)),
-            FieldError(
-                "memory", "With your other choices, the most is 30 GiB of memory right now."
-            ),
-        ),
-        (
-            Reason.IMPOSSIBLE,
-            (gpus(1, 2, 4), memory(640, 30, 100)),
-            FieldError("memory", "With your other choices, the most is 100 GiB of memory."),
-        ),
-        (
-            Reason.IMPOSSIBLE,  # because of its volume, say; its memory is free again tomorrow
-            (gpus(1, 2, 4), memory(64, 30, 100)),
-            FieldError("accelerator", "Not available."),
-        ),
-        (Reason.AWAY, (gpus(1, 0, 0), None), FieldError("accelerator", "Not available right now.")),
+AT_FIELDS = {
+    FieldError("gpus", "The most on one machine is 2 right now."): [
+        (Reason.BUSY, gpus(4, 2, 4), None)
     ],
+    FieldError("accelerator", "None is free."): [(Reason.BUSY, gpus(1, 0, 4), None)],
+    FieldError("gpus", "The most on one machine is 4."): [(Reason.IMPOSSIBLE, gpus(8, 4, 4), None)],
+    FieldError("accelerator", "No machine here has it."): [
+        (Reason.IMPOSSIBLE, gpus(1, 0, 0), None)
+    ],
+    FieldError("accelerator", "Not available."): [
+        (Reason.IMPOSSIBLE, gpus(1, 2, 4), None),
+        # because of its volume, say; its memory is free again tomorrow
+        (Reason.IMPOSSIBLE, gpus(1, 2, 4), memory(64, 30, 100)),
+    ],
+    FieldError("memory", "With your other choices, the most is 30 GiB of memory right now."): [
+        (Reason.BUSY, gpus(1, 2, 4), memory(64, 30, 100))
+    ],
+    FieldError("memory", "With your other choices, the most is 100 GiB of memory."): [
+        (Reason.IMPOSSIBLE, gpus(1, 2, 4), memory(640, 30, 100))
+    ],
+    FieldError("accelerator", "Not available right now."): [(Reason.AWAY, gpus(1, 0, 0), None)],
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "room", "shortage"),
+    [(it, *facts) for it, its in AT_FIELDS.items() for facts in its],
 )
-def test_a_refusal_is_shown_at_the_field_that_could_change_it(reason, facts, error):
-    room, shortage = facts
+def test_a_refusal_is_shown_at_the_field_that_could_change_it(error, reason, room, shortage):
     grant = Grant(A100, room.asked, memory=shortage.asked if shortage else None)
     told = OnForm.of_refusal(Refuse(grant, reason, room, shortage))
 

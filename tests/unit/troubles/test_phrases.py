@@ -2,11 +2,11 @@
 
 import pytest
 
-from gpuspawner.troubles.phrases import Phrases, beginning
+from gpuspawner.troubles.phrases import beginning, reader
 
 pytestmark = pytest.mark.each_python
 
-PHRASES = Phrases({"limit": (r"too many", r"\b429\b"), "missing": (r"not found",)})
+KIND = reader({"limit": (r"too many", r"\b429\b"), "missing": (r"not found",)})
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ PHRASES = Phrases({"limit": (r"too many", r"\b429\b"), "missing": (r"not found",
     ],
 )
 def test_the_first_kind_with_a_phrase_counts(text, kind):
-    assert PHRASES.kind(text) == kind
+    assert KIND(text) == kind
 
 
 def test_only_the_begin_of_a_long_text_is_read():

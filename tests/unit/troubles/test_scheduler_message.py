@@ -135,24 +135,24 @@ def test_any_text_is_read_and_no_word_is_made_up(text):
         assert resource in text
 
 
-@pytest.mark.parametrize(
-    ("reason", "kind", "resource"),
-    [
-        ("Insufficient memory", ReasonKind.RESOURCE, "memory"),
-        ("Insufficient pods", ReasonKind.PODS, ""),
-        ("Insufficient pods.example.com/x", ReasonKind.RESOURCE, "pods.example.com/x"),
-        ("node(s) had volume node affinity conflict", ReasonKind.DISK, ""),
-        ("csi.x CSI driver is not installed on the node", ReasonKind.DISK, ""),
+OF_NODES = {
+    (ReasonKind.RESOURCE, "memory"): ["Insufficient memory"],
+    (ReasonKind.PODS, ""): ["Insufficient pods"],
+    (ReasonKind.RESOURCE, "pods.example.com/x"): ["Insufficient pods.example.com/x"],
+    (ReasonKind.DISK, ""): [
+        "node(s) had volume node affinity conflict",
+        "csi.x CSI driver is not installed on the node",
         (
-            (
-                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod"
-                " access mode"
-            ),
-            ReasonKind.DISK,
-            "",
+            "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod"
+            " access mode"
         ),
-        ('running "VolumeBinding" filter plugin: no class for claim', ReasonKind.DISK, ""),
+        'running "VolumeBinding" filter plugin: no class for claim',
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "resource"), [(it, *what) for what, its in OF_NODES.items() for it in its]
 )
 def test_each_reason_has_its_kind(reason, kind, resource):
     for tail in ("", " preemption: not eligible due to preemptionPolicy=Never."):
@@ -183,22 +183,25 @@ def test_what_tells_a_user_nothing_more_is_left_out(reason):
     assert read(text) == [(ReasonKind.RESOURCE, "cpu")]
 
 
-@pytest.mark.parametrize(
-    ("reason", "kind"),
-    [
-        ('persistentvolumeclaim "claim-ann" not found', ReasonKind.DISK),
-        ('persistentvolumeclaim "claim-ann" is being deleted', ReasonKind.DISK),
-        ('persistentvolumeclaim "a" bound to non-existent persistentvolume "b"', ReasonKind.DISK),
-        (
-            'waiting for ephemeral volume controller to create the persistentvolumeclaim "e"',
-            ReasonKind.DISK,
-        ),
-        ("pod has unbound immediate PersistentVolumeClaims", ReasonKind.DISK),
-        ('VolumeBindingMode not set for StorageClass "x"', ReasonKind.DISK),
-        ("waiting for scheduling gates: [foo bar]", ReasonKind.GATES),
-        ("waiting for pods's pod group g to appear in scheduling queue", ReasonKind.GATES),
-        ("waiting for minCount pods from a gang to appear in scheduling queue", ReasonKind.GATES),
+OF_PODS = {
+    ReasonKind.DISK: [
+        'persistentvolumeclaim "claim-ann" not found',
+        'persistentvolumeclaim "claim-ann" is being deleted',
+        'persistentvolumeclaim "a" bound to non-existent persistentvolume "b"',
+        'waiting for ephemeral volume controller to create the persistentvolumeclaim "e"',
+        "pod has unbound immediate PersistentVolumeClaims",
+        'VolumeBindingMode not set for StorageClass "x"',
     ],
+    ReasonKind.GATES: [
+        "waiting for scheduling gates: [foo bar]",
+        "waiting for pods's pod group g to appear in scheduling queue",
+        "waiting for minCount pods from a gang to appear in scheduling queue",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"), [(it, kind) for kind, its in OF_PODS.items() for it in its]
 )
 def test_a_reason_of_the_whole_pod_has_no_count(reason, kind):
     assert read(f"0/3 nodes are available: {reason}. not found") == [(kind, "")]

@@ -9,6 +9,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.doctor import checks
 from gpuspawner.doctor.checks import examine
 from gpuspawner.doctor.hub import of_files
+from gpuspawner.messages.administrators import fine
 from gpuspawner.policies.owner import Owner
 from tests.unit.makers.files import Files
 from tests.unit.makers.worlds import labelled, node
@@ -57,9 +58,12 @@ async def test_the_cluster_is_checked_also_if_code_fails_for_an_imagined_user(
     async def nothing(*_):
         return ()
 
+    async def known(_):
+        return fine("cluster", "")
+
     monkeypatch.setattr(checks, "watching", watching)
     monkeypatch.setattr(checks.rights, "check", nothing)
-    monkeypatch.setattr(checks.cluster, "check_version", nothing)
+    monkeypatch.setattr(checks.cluster, "check_version", known)
     for name in ("claim_drivers", "runtime_classes"):
         monkeypatch.setattr(checks, name, nothing)
 

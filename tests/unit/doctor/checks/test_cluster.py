@@ -107,7 +107,7 @@ async def test_only_the_version_of_the_scheduler_that_places_servers_counts(
     server = ScriptedServer(version=[raw(b'{"gitVersion": "%s"}' % of_cluster.encode())])
 
     async with server.serving() as hub.runtime.client:
-        (finding,) = await check_version(hub)
+        finding = await check_version(hub)
 
     assert finding.severity is (Severity.WARNING if too_new else Severity.FINE)
     assert not too_new or f"version, {TOO_NEW}, is newer" in finding.text
@@ -122,7 +122,7 @@ async def test_a_user_scheduler_much_older_than_the_cluster_is_named(
     server = ScriptedServer(version=[raw(b'{"gitVersion": "v1.36.2"}')])
 
     async with server.serving() as hub.runtime.client:
-        (finding,) = await check_version(hub)
+        finding = await check_version(hub)
 
     assert (f"user-scheduler is kube-scheduler {of_chart}" in finding.text) is is_named
     assert finding.advice.startswith("Set scheduling.userScheduler.image.tag") is is_named

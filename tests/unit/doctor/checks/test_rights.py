@@ -1,11 +1,13 @@
 """What the doctor says of rights, by an API server's own word."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
 
 from gpuspawner.cluster.autoscaler_objects import STATUS
+from gpuspawner.cluster.client import RequestError
 from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.doctor.checks import rights
@@ -253,3 +255,26 @@ async def test_an_api_server_that_does_not_say_is_not_taken_for_a_no(health, sev
 
     assert troubles(listed) == [("rights", severity)]
     assert "doesn't say what the hub may do (HTTP 403" in listed[-1].text
+
+
+class Busy:
+    """A client of an API server that refuses the first question and never answers the others."""
+
+    def __init__(self):
+        self.asked = 0
+
+    async def post(self, *_):
+        self.asked += 1
+        if self.asked > 1:
+            await asyncio.Event().wait()
+        return 500, b""
+
+
+async def test_after_an_error_no_question_goes_on():
+    client = Busy()
+
+    with pytest.raises(RequestError, match="HTTP 500 for a SelfSubjectAccessReview"):
+        await rights.denied(client, [rights.Right("list", "pods"), rights.Right("list", "nodes")])
+
+    assert client.asked == 2
+    assert asyncio.all_tasks() == {asyncio.current_task()}
