@@ -95,23 +95,23 @@ class Capacity(FromFiles):
             servers = []
         rows = [_row(hub, await try_out(hub, it)) for it in servers]
         nodes = list(hub.state.nodes.values())
-        if self.output == "json":
-            terminal.say_json(
-                {"offers": [asdict(row) for row in rows], "nodes": [*map(_plain, nodes)]}
-            )
-        else:
-            _tell(rows, nodes)
+        plain = {"offers": [*map(asdict, rows)], "nodes": [*map(_plain, nodes)]}
+        self.answer(plain, lambda: _tell(rows, nodes))
         return 0
 
     async def _of_servers(self, hub: Hub) -> int:
         told = await capacity.capacity(hub, self.profile, self.servers, Turn(_TURN_SECONDS))
-        if self.output == "json":
-            terminal.say_json(_of_many(told))
-        else:
-            _tell_of_many(self.profile, told)
-            if hub.policies and not self.groups:
-                terminal.say("GPUSpawner.policies aren't judged; to judge them, add --group NAME.")
+        self.answer(_of_many(told), lambda: self._tell_of_many(hub, told))
         return _status(told.found)
+
+    def _tell_of_many(self, hub: Hub, told: capacity.ManyServers) -> None:
+        number = told.found.servers
+        terminal.say(f"{number} server{'s' * (number != 1)} with {self.profile}:")
+        terminal.table(("SERVERS", "WHAT BECOMES OF THEM"), outcomes(told.found))
+        for remark in remarks(told.found, told.queue, told.unjudged_quotas):
+            terminal.say(remark)
+        if hub.policies and not self.groups:
+            terminal.say("GPUSpawner.policies aren't judged; to judge them, add --group NAME.")
 
 
 def _of_many(told: capacity.ManyServers) -> dict[str, Any]:
@@ -119,14 +119,6 @@ def _of_many(told: capacity.ManyServers) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(found)
     more = {"queue": told.queue, "unjudged_quotas": told.unjudged_quotas}
     return {**plain, "on_new_nodes": found.on_new_nodes, "lacking": found.lacking, **more}
-
-
-def _tell_of_many(name: str, told: capacity.ManyServers) -> None:
-    number = told.found.servers
-    terminal.say(f"{number} server{'s' * (number != 1)} with {name}:")
-    terminal.table(("SERVERS", "WHAT BECOMES OF THEM"), outcomes(told.found))
-    for remark in remarks(told.found, told.queue, told.unjudged_quotas):
-        terminal.say(remark)
 
 
 def _status(found: Headroom) -> int:

@@ -27,9 +27,9 @@ from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.owner import Owner
 
 _COLOURS = {
-    Severity.ERROR: terminal.Colour.RED,
-    Severity.WARNING: terminal.Colour.YELLOW,
-    Severity.FINE: terminal.Colour.GREEN,
+    Severity.ERROR: terminal.RED,
+    Severity.WARNING: terminal.YELLOW,
+    Severity.FINE: terminal.GREEN,
 }
 _WIDTH = max(map(len, Severity))
 
@@ -97,10 +97,7 @@ class Doctor(HubCommand):
     def run(self) -> int:
         """Print all findings, the worst first."""
         findings = sorted(self._findings(), key=lambda it: list(Severity).index(it.severity))
-        if self.output == "json":
-            terminal.say_json({"findings": [asdict(finding) for finding in findings]})
-        else:
-            _tell(findings)
+        self.answer({"findings": [*map(asdict, findings)]}, lambda: _tell(findings))
         return int(any(finding.severity is Severity.ERROR for finding in findings))
 
     def _findings(self) -> list[Finding]:

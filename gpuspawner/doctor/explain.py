@@ -109,10 +109,8 @@ class Explain(FromFiles):
     def _about_pod(self, hub: Hub, key: str) -> int:
         bound = hub.state.pods.get(key)
         if bound is not None:
-            if self.output == "json":
-                terminal.say_json({"outcome": "bound", "node": bound.node})
-            else:
-                terminal.say(f"{key} has a node: {bound.node}.")
+            text = f"{key} has a node: {bound.node}."
+            self.answer({"outcome": "bound", "node": bound.node}, lambda: terminal.say(text))
             return 0
         pod = hub.state.unbound_pods.get(key)
         if pod is None:

@@ -1,6 +1,7 @@
 """What the commands about a hub share: its configuration file, and whether they ask its cluster."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from traitlets.config import Config
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.health_log import explain_health
 from gpuspawner.configuration import ConfigurationError, load
+from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import Command, UsageError
 from gpuspawner.doctor.hub import Hub, of_files, watching
 from gpuspawner.gates.what_if import NOBODY, UnusableError
@@ -57,6 +59,13 @@ class HubCommand(Command):
         if self.config_file:
             return Path(self.config_file)
         return OF_THE_CHART if OF_THE_CHART.exists() else Path("jupyterhub_config.py")
+
+    def answer(self, plain: object, tell: Callable[[], None]) -> None:
+        """Print an answer: as JSON for programs, or as *tell* does."""
+        if self.output == "json":
+            terminal.say_json(plain)
+        else:
+            tell()
 
 
 class FromFiles(HubCommand):

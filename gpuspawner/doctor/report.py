@@ -56,10 +56,7 @@ class RecordReport(HubCommand):
         if self.forget:
             return self._forget(rules)
         counted = _of_hub() if rules.directory is None else self._of_files(rules, rules.directory)
-        if self.output == "json":
-            terminal.say_json(msgspec.to_builtins(counted))
-        else:
-            _say(counted)
+        self.answer(msgspec.to_builtins(counted), lambda: _say(counted))
         return 0
 
     def _forget(self, rules: UseRules) -> int:

@@ -7,7 +7,6 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from enum import Enum
 from typing import TextIO
 
 from gpuspawner.kube.quoting import one_line
@@ -38,12 +37,8 @@ def _output() -> TextIO:
     return _answers or sys.stdout
 
 
-class Colour(Enum):
-    """Colours with a meaning; the words say the same without them."""
-
-    RED = "31"
-    YELLOW = "33"
-    GREEN = "32"
+RED, YELLOW, GREEN = "31", "33", "32"
+"""Colours with a meaning, as terminals number them; the words say the same without them."""
 
 
 def say(text: str = "") -> None:
@@ -68,13 +63,13 @@ def complain(text: str) -> None:
     sys.stderr.write(f"{one_line(text, _LONGEST)}\n")
 
 
-def painted(text: str, colour: Colour) -> str:
+def painted(text: str, colour: str) -> str:
     """Return *text* in a colour if a person reads it; it must be ours, not the cluster's."""
     plain = not _output().isatty() or bool(os.environ.get("NO_COLOR"))
-    return text if plain else f"\x1b[{colour.value}m{text}\x1b[0m"
+    return text if plain else f"\x1b[{colour}m{text}\x1b[0m"
 
 
-def say_painted(word: str, colour: Colour, text: str, advice: str) -> None:
+def say_painted(word: str, colour: str, text: str, advice: str) -> None:
     """Print a text beside a word of ours in a colour, and what to do below it."""
     indent = " " * (len(word) + 2)
     width = max(_NARROWEST, min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH))

@@ -82,10 +82,7 @@ class Warm(FromFiles):
         lowest = _below(hub.state, server, self.priority_class)
         requests = pod_requests(server, hub.state.rules)
         made = placeholders(proposal, requests, self.servers, lowest)
-        if self.output == "json":
-            terminal.say_json(made)
-        else:
-            terminal.pass_on(yaml.safe_dump(made, sort_keys=False))
+        self.answer(made, lambda: terminal.pass_on(yaml.safe_dump(made, sort_keys=False)))
         return 0
 
 
