@@ -22,11 +22,15 @@ from traitlets.log import get_logger
 
 from gpuspawner import traits
 from gpuspawner.compat import spawner_class
-from gpuspawner.compat.class_traits import default_of
+from gpuspawner.compat.class_traits import copy_of, default_of
 from gpuspawner.compat.code import mentions
-from gpuspawner.compat.copies import copy_of
-from gpuspawner.compat.kubespawner import DRAWING_LATE, Stock, as_list, others_have
-from gpuspawner.compat.old_homes import until_looked_for
+from gpuspawner.compat.kubespawner import (
+    DRAWING_LATE,
+    Stock,
+    as_list,
+    others_have,
+    until_looked_for,
+)
 from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.administrators_form import NONE_YET, PLACE

@@ -1,12 +1,15 @@
-"""Traits as a class of an administrator's leaves them: it may name and hide them as it likes.
+"""Traits as a class of an administrator's leaves them, and copies of spawners with their own.
+
+Such a class may name and hide traits as it likes.
 
 Read in ``traitlets/traitlets.py`` of 5.16.
 """
 
 import copy
 import inspect
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from traitlets import Any as AnyTrait
 from traitlets import HasTraits, TraitType
@@ -42,7 +45,7 @@ def configurable(kind: type[HasTraits]) -> dict[str, TraitType[Any, Any]]:
     return {name: copy.copy(it) for name, it in traits.items()}
 
 
-def plain_values(spawner: Any) -> dict[str, Any]:
+def _plain_values(spawner: Any) -> dict[str, Any]:
     """Return the values of traits that a spawner's class hides by a plain value."""
     return {name: getattr(spawner, name) for name in _plain(type(spawner))}  # type: ignore[arg-type]
 
@@ -77,3 +80,49 @@ def _standing_for(hidden: TraitType[Any, Any], given: object) -> TraitType[Any, 
 def _is_bound(given: object) -> bool:
     """Whether an attribute has its value only on an object, as a property."""
     return hasattr(given, "__get__")
+
+
+AnySpawner = TypeVar("AnySpawner")
+
+# The hub's whole configuration, and the profiles, which KubeSpawner copies before it changes them.
+_NEVER_CHANGED = frozenset({"config", "profile_list"})
+
+
+def copy_of(spawner: AnySpawner) -> AnySpawner:
+    """A copy of *spawner* whose traits can be changed without changing those of the original."""
+    copied: Any = copy.copy(spawner)
+    copied._trait_values = _own(copied._trait_values)
+    vars(copied).update(_own(_plain_values(copied)))
+    made: AnySpawner = copied
+    return made
+
+
+def renewing(copied: AnySpawner) -> Callable[[], AnySpawner]:
+    """Return a function that makes a copy as it is now again; much cheaper than another copy."""
+    spawner: Any = copied
+    attributes, values = dict(vars(spawner)), _own(spawner._trait_values)
+    plain = _own(_plain_values(spawner))
+
+    def renew() -> AnySpawner:
+        vars(spawner).clear()
+        vars(spawner).update(attributes, _trait_values=_own(values), **_own(plain))
+        return copied
+
+    return renew
+
+
+def _own(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of a spawner's traits that shares no value that is ever changed."""
+    return {
+        name: _copied(value)
+        if isinstance(value, dict | list | set) and name not in _NEVER_CHANGED
+        else value
+        for name, value in values.items()
+    }
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001, an administrator's object that nothing can copy is shared
+        return value

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from traitlets.config import Application
 
-from gpuspawner.compat.jupyterhub import has_handler, xsrf_token
+from gpuspawner.compat.pages import has_handler, xsrf_token
 from gpuspawner.form.view_model import STATIC, LiveAddresses
 
 _PREFIX = "gpuspawner"

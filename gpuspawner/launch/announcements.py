@@ -15,7 +15,7 @@ from markupsafe import Markup
 from tornado.httputil import HTTPServerRequest
 
 from gpuspawner import language, messages
-from gpuspawner.compat import jupyterhub, people
+from gpuspawner.compat import jupyterhub, pages, people
 from gpuspawner.form.addresses import line
 from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.startup import read_pod
@@ -41,11 +41,11 @@ def announce(hub: Any, running: Runtime, spoken: str) -> None:
         language.set_locale(spoken or request.headers.get("Accept-Language", ""))
 
     at_home = partial(told_at_home, running)
-    jupyterhub.announce(hub, or_nothing(told_everywhere), or_nothing(at_home))
-    running.run(jupyterhub.hear(hub, heard))
+    pages.announce(hub, or_nothing(told_everywhere), or_nothing(at_home))
+    running.run(pages.hear(hub, heard))
 
 
-def or_nothing(told: jupyterhub.Told) -> jupyterhub.Told:
+def or_nothing(told: pages.Told) -> pages.Told:
     """Return a function that tells nothing if it fails: each page of the hub calls it."""
 
     def safely(user: Any) -> Markup:

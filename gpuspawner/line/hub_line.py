@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from gpuspawner.cluster.view import ClusterView
-from gpuspawner.compat.activity import unused_for
+from gpuspawner.compat.jupyterhub import unused_for
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.launch.progress import Progress

@@ -13,7 +13,7 @@ from tornado import web
 from gpuspawner.cluster.background import Turn
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
-from gpuspawner.compat.copies import renewing
+from gpuspawner.compat.class_traits import renewing
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.kube.caches import KeptFor
 from gpuspawner.kube.objects import Manifest

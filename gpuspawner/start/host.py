@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from tornado import web
 
 from gpuspawner import language
-from gpuspawner.compat import jupyterhub
+from gpuspawner.compat import jupyterhub, pages
 from gpuspawner.compat.hub_limits import StartLimits
 from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.quoting import one_line
@@ -109,5 +109,5 @@ def set_locale(spawner: Host, handler: web.RequestHandler | None = None) -> None
     """
     if chosen := setting(spawner, "language"):
         language.set_locale(chosen)
-    elif serving := handler or (None if jupyterhub.is_heard() else spawner.handler):
+    elif serving := handler or (None if pages.is_heard() else spawner.handler):
         language.set_locale(serving.request.headers.get("Accept-Language", ""))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tornado import web
 
 from gpuspawner import messages, runtime
-from gpuspawner.compat import failure_count, jupyterhub
+from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.database import is_fault
 from gpuspawner.language import ENGLISH, language_tag
 from gpuspawner.messages import Message, OnForm
@@ -141,7 +141,7 @@ def reporting(spawner: Host, ends: Happened = Happened.REFUSED) -> Iterator[None
             if page := messages_page(spawner):
                 shown = shown.leading_to(f"{page}#{refusal.slug}")
             submitted_form.refuse(shown)
-            failure_count.forgive(spawner)
+            jupyterhub.forgive(spawner)
             _log(spawner, refusal)
             if made is not None:
                 happened = Happened.LEFT if refusal.slug == LEFT else ends

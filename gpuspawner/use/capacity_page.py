@@ -10,7 +10,7 @@ from tornado import web
 
 from gpuspawner.cluster.background import Turn
 from gpuspawner.compat import people
-from gpuspawner.compat.jupyterhub import add_handlers
+from gpuspawner.compat.pages import add_handlers
 from gpuspawner.form.addresses import CAPACITY, gpus, static
 from gpuspawner.form.render import environment
 from gpuspawner.gates import capacity

@@ -13,7 +13,7 @@ from jupyterhub.user import User
 from tornado import web
 
 from gpuspawner.cluster.background import Turn
-from gpuspawner.compat.jupyterhub import add_handlers, add_templates, holds_for_all
+from gpuspawner.compat.pages import add_handlers, add_templates, holds_for_all
 from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, gpus, path_of, static
 from gpuspawner.form.render import environment
 from gpuspawner.language import gettext as _

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gpuspawner.compat.jupyterhub import announce_on
+from gpuspawner.compat.pages import announce_on
 from gpuspawner.kube.meta import Key
 from gpuspawner.launch.announcements import or_nothing
 from gpuspawner.runtime import Runtime

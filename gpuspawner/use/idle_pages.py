@@ -8,7 +8,8 @@ from jupyterhub.scopes import needs_scope
 from markupsafe import Markup
 from tornado import web
 
-from gpuspawner.compat.jupyterhub import add_handlers, running
+from gpuspawner.compat.jupyterhub import running
+from gpuspawner.compat.pages import add_handlers
 from gpuspawner.form.addresses import KEEP, REPORT, USED, keep
 from gpuspawner.messages import idle, in_language
 from gpuspawner.start.host import set_locale

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gpuspawner.compat.activity import unused_for
-from gpuspawner.compat.jupyterhub import hub, running
+from gpuspawner.compat.jupyterhub import hub, running, unused_for
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerAnnotations
 from gpuspawner.reservations.granted import WhenIdle

@@ -15,7 +15,7 @@ from jupyterhub.user import User
 from tornado import web
 
 from gpuspawner import runtime
-from gpuspawner.compat.jupyterhub import add_handlers
+from gpuspawner.compat.pages import add_handlers
 from gpuspawner.form.addresses import (
     DECISION,
     FILES,

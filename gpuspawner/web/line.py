@@ -14,7 +14,7 @@ from tornado import web
 from tornado.httputil import url_concat
 
 from gpuspawner import runtime
-from gpuspawner.compat.jupyterhub import add_handlers, has_handler
+from gpuspawner.compat.pages import add_handlers, has_handler
 from gpuspawner.form.addresses import LINE, line, live, pending, spawn
 from gpuspawner.form.alternative_button import INSTEAD
 from gpuspawner.form.render import buttons_instead, render_line

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError, PendingRollbackError
 from sqlalchemy.orm.exc import StaleDataError
 
-from gpuspawner.compat import activity, database, jupyterhub
+from gpuspawner.compat import database, jupyterhub
 from gpuspawner.compat.database import Database
 from tests.unit.makers.file_database import FileDatabase, until
 from tests.waiting import UNIT_PATIENCE
@@ -327,11 +327,11 @@ async def test_nothing_is_stored_of_a_server_that_the_hub_has_deleted(db, rows, 
 async def test_nobody_is_idle_while_nobody_knows_it(db, rows, monkeypatch) -> None:
     spawners = {row.name: SimpleNamespace(ready=True, orm_spawner=row) for row in rows}
     users = {"ann": SimpleNamespace(spawners=spawners)}
-    monkeypatch.setattr(activity, "hub", lambda: SimpleNamespace(db=db.session, users=users))
+    monkeypatch.setattr(jupyterhub, "hub", lambda: SimpleNamespace(db=db.session, users=users))
     for spawner in spawners.values():
         spawner.namespace = spawner.pod_name = "it"
     db.session.expire_all()
 
     with db.locked():
-        assert activity.unused_for(0) == frozenset()
+        assert jupyterhub.unused_for(0) == frozenset()
     assert rows[0].name == "a"

@@ -1,45 +1,48 @@
-"""Templates of ours are found behind an administrator's and before the hub's own."""
+"""Refusals aren't failures of the hub's; tests/hub/gates/test_refusals.py asks a hub."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
-from jupyterhub.app import JupyterHub
 
-from gpuspawner.compat.jupyterhub import add_templates
+from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS, forgive
+
+pytestmark = pytest.mark.skipif(
+    not COUNTS_REFUSALS, reason="version: JupyterHub 6 doesn't count refusals"
+)
 
 
-@pytest.mark.parametrize("own", [True, False], ids=["administrators-page", "hubs-page"])
-@pytest.mark.parametrize("is_early", [True, False], ids=["before-the-hub", "after-the-hub"])
-def test_ours_extends_the_hubs_page_unless_an_administrator_has_one(
-    own: bool, is_early: bool, tmp_path: Path
-) -> None:
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "ours").mkdir()
-    if own:
-        (tmp_path / "theirs/page.html").write_text("theirs")
-    (tmp_path / "ours/page.html").write_text("ours")
-    hub = JupyterHub(template_paths=[str(tmp_path / "theirs")])
-    base = str(Path(hub.data_files_path) / "templates")
+class Start:
+    """A start that the hub counts as ``spawn_single_user`` of JupyterHub 5 does, if it fails."""
 
-    if is_early:
-        add_templates(hub, str(tmp_path / "ours"))
-    hub.template_paths.append(base)  # as `init_tornado_settings` does
-    loader = ChoiceLoader(
-        [
-            PrefixLoader({"templates": FileSystemLoader([base])}, "/"),
-            FileSystemLoader(hub.template_paths),
-        ]
-    )
-    hub.tornado_settings = {"jinja2_env": Environment(loader=loader)}
-    if not is_early:
-        add_templates(hub, str(tmp_path / "ours"))
+    def __init__(self, before: int) -> None:
+        self.settings = {"failure_count": before}
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        handler = SimpleNamespace(settings=self.settings)
+        self.spawner: Any = SimpleNamespace(
+            _spawn_future=self.future, handler=handler, consecutive_failure_limit=5
+        )
+        self.future.add_done_callback(self._count)
 
-    source, _, _ = loader.get_source(hub.tornado_settings["jinja2_env"], "page.html")
-    assert source.startswith("theirs" if own else "ours")
-    source, _, _ = loader.get_source(hub.tornado_settings["jinja2_env"], "templates/page.html")
-    assert "nav_bar_left_items" in source
-    source, _, _ = loader.get_source(hub.tornado_settings["jinja2_env"], "home.html")
-    assert source
+    def _count(self, _: object) -> None:
+        self.settings["failure_count"] += 1
+
+    async def fail(self) -> None:
+        self.future.set_exception(RuntimeError("refused"))
+        await asyncio.sleep(0)
+        assert self.future.exception()
+
+
+async def test_a_start_that_is_refused_twice_is_taken_back_once() -> None:
+    """So is one whose room is taken after its turn in line: it is refused, and waits again."""
+    start = Start(before=2)
+
+    forgive(start.spawner)
+    forgive(start.spawner)
+    await start.fail()
+
+    assert start.settings["failure_count"] == 2
+    assert start.spawner.consecutive_failure_limit == 5

@@ -15,7 +15,7 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 
 from gpuspawner import language
-from gpuspawner.compat import jupyterhub
+from gpuspawner.compat import pages
 from gpuspawner.launch.announcements import announce, last_server, told_at_home, told_everywhere
 from gpuspawner.troubles.ending import Ending, utc_now, written
 from gpuspawner.troubles.trouble import Kind
@@ -84,7 +84,7 @@ def test_a_database_that_fails_breaks_no_page():
 def announcements(**variables):
     """Return the template's variables for a user, as the hub computes them for every page."""
     hub = SimpleNamespace(template_vars=dict(variables))
-    jupyterhub.announce(hub, lambda _: Markup("ended"), lambda _: Markup("ends soon"))
+    pages.announce(hub, lambda _: Markup("ended"), lambda _: Markup("ends soon"))
     return {
         name: value(object()) if callable(value) else value
         for name, value in hub.template_vars.items()

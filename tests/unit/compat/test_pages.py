@@ -1,0 +1,45 @@
+"""Templates of ours are found behind an administrator's and before the hub's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
+from jupyterhub.app import JupyterHub
+
+from gpuspawner.compat.pages import add_templates
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["administrators-page", "hubs-page"])
+@pytest.mark.parametrize("is_early", [True, False], ids=["before-the-hub", "after-the-hub"])
+def test_ours_extends_the_hubs_page_unless_an_administrator_has_one(
+    own: bool, is_early: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "ours").mkdir()
+    if own:
+        (tmp_path / "theirs/page.html").write_text("theirs")
+    (tmp_path / "ours/page.html").write_text("ours")
+    hub = JupyterHub(template_paths=[str(tmp_path / "theirs")])
+    base = str(Path(hub.data_files_path) / "templates")
+
+    if is_early:
+        add_templates(hub, str(tmp_path / "ours"))
+    hub.template_paths.append(base)  # as `init_tornado_settings` does
+    loader = ChoiceLoader(
+        [
+            PrefixLoader({"templates": FileSystemLoader([base])}, "/"),
+            FileSystemLoader(hub.template_paths),
+        ]
+    )
+    hub.tornado_settings = {"jinja2_env": Environment(loader=loader)}
+    if not is_early:
+        add_templates(hub, str(tmp_path / "ours"))
+
+    source, _, _ = loader.get_source(hub.tornado_settings["jinja2_env"], "page.html")
+    assert source.startswith("theirs" if own else "ours")
+    source, _, _ = loader.get_source(hub.tornado_settings["jinja2_env"], "templates/page.html")
+    assert "nav_bar_left_items" in source
+    source, _, _ = loader.get_source(hub.tornado_settings["jinja2_env"], "home.html")
+    assert source
