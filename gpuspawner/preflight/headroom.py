@@ -20,7 +20,8 @@ from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.preflight.downloads import containers
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.pending_pods import may_be_bound
-from gpuspawner.scaling.new_nodes import Future, Judged, Slot
+from gpuspawner.scaling.new_nodes import Future, Judged
+from gpuspawner.scaling.node_pool import Machine
 from gpuspawner.scaling.nodes_to_come import NO_ROOM, NodesToCome
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle
 from gpuspawner.scheduling.priority import priority_of
@@ -300,7 +301,7 @@ async def _packed(
     """Pack the pods that wait, and then servers, on the nodes that pools can bring."""
     # The further nodes of a pool are one and the same object.
     pools = [
-        [Slot(replace(it.node, free=dict(it.node.free)), it.is_trusted) for it in future.slots]
+        [replace(it, node=replace(it.node, free=dict(it.node.free))) for it in future.slots]
         for future in futures
     ]
     slots = [slot for pool in pools for slot in pool]
@@ -314,7 +315,7 @@ async def _packed(
             yield NewNodes(growth.pool, len(taken), taken.total(), growth.minutes)
 
 
-async def _fill(slots: Sequence[Slot], pod: Judged, most: int, turn: Turn) -> Counter[int]:
+async def _fill(slots: Sequence[Machine], pod: Judged, most: int, turn: Turn) -> Counter[int]:
     """Give so many pods room on the first nodes that hold them; return how many each has got."""
     taken = Counter[int]()
     for place, slot in enumerate(slots):

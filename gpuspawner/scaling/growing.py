@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gpuspawner.scaling.new_nodes import Future, Judged, Slot, could_serve
-from gpuspawner.scaling.node_pool import Growth
+from gpuspawner.scaling.new_nodes import Future, Judged, could_serve
+from gpuspawner.scaling.node_pool import Growth, Machine
 from gpuspawner.scaling.outlook import (
     CannotScaleUp,
     CanScaleUp,
@@ -100,7 +100,7 @@ def _is_left(pod: Judged, others: Sequence[Judged], futures: Sequence[Future]) -
     return True
 
 
-def _demand(other: Judged, slots: Mapping[str, Slot], futures: Sequence[Future]) -> Demand:
+def _demand(other: Judged, slots: Mapping[str, Machine], futures: Sequence[Future]) -> Demand:
     """Return the room that a waiting pod may take of the nodes to come.
 
     If its pool can make other nodes than those in *slots*, nobody knows how much of the pool's

@@ -28,13 +28,6 @@ from gpuspawner.scheduling.verdicts import Subject, is_simple, new_claims
 _UNLIMITED = 10**6
 
 
-class Slot(msgspec.Struct, frozen=True):
-    """A node that can come, and whether only the administrator's word is known of it."""
-
-    node: NodeInfo
-    is_trusted: bool = False
-
-
 class Judged(msgspec.Struct, frozen=True, dict=True):
     """A pod, prepared to be judged on nodes that don't exist yet.
 
@@ -58,11 +51,11 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
         """Its filters if it weren't bound to a zone."""
         return Filters(self.exact.state, without_place(self.exact.pod))
 
-    def holds(self, slot: Slot) -> bool:
+    def holds(self, slot: Machine) -> bool:
         """Whether the node would hold this pod; an administrator's word is taken."""
         return slot.is_trusted or _holds(self.exact, slot.node)
 
-    def demand(self, slots: Mapping[str, Slot]) -> Demand:
+    def demand(self, slots: Mapping[str, Machine]) -> Demand:
         """Return the room that the pod may take on these nodes."""
         # A pool's further nodes are one and the same slot, so each is judged once.
         different = {id(slot): slot for slot in slots.values()}
@@ -86,7 +79,7 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
             return any(resource in devices for resource, _ in other.exact.asked)
         return (mine.node_selector, mine.affinity) == (theirs.node_selector, theirs.affinity)
 
-    def _may_take(self, slot: Slot) -> bool:
+    def _may_take(self, slot: Machine) -> bool:
         if not slot.is_trusted:
             return _holds(self.exact, slot.node)
         labels, selected = slot.node.labels, self.exact.choice.labels
@@ -118,20 +111,20 @@ class Future(msgspec.Struct, frozen=True):
     """
 
     growth: Growth
-    slots: tuple[Slot, ...]
+    slots: tuple[Machine, ...]
     is_possible: bool
     obstacle: Obstacle | None
 
     @classmethod
     def of(cls, growth: Growth, pod: Judged, most: int) -> "Future":
         """Return what a pool can bring for a pod, in at most *most* further nodes."""
-        coming = [Slot(node) for node in growth.coming]
+        coming = [Machine(node, 0) for node in growth.coming]
         holding, similar = _holding(growth, pod), _similar(growth, pod)
         is_open = _is_open(growth, pod)
         addable = [] if growth.obstacle else [it for it in holding if it.left != 0]
         # Machines of one pool share its limits, so only one kind counts.
         best = max(addable, key=_left, default=None)
-        added = [Slot(best.node, best.is_trusted)] * min(_left(best), most) if best else []
+        added = [best] * min(_left(best), most) if best else []
         slots = (*coming, *added)
         might = is_open or any(it.left != 0 for it in similar)
         is_possible = _is_requested(growth, pod) or (might and not growth.obstacle)
@@ -164,12 +157,8 @@ class Future(msgspec.Struct, frozen=True):
 
 def could_serve(growth: Growth, pod: Judged) -> bool:
     """Whether some node of the pool might hold the pod, if it could add all kinds."""
-    return bool(
-        _is_requested(growth, pod)
-        or _holding(growth, pod)
-        or _similar(growth, pod)
-        or _is_open(growth, pod)
-    )
+    known = _is_requested(growth, pod) or _holding(growth, pod) or _similar(growth, pod)
+    return bool(known or _is_open(growth, pod))
 
 
 def _left(machine: Machine) -> int:

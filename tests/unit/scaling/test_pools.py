@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
-from gpuspawner.scaling.remembered_refusals import AutoscalerRefusals
+from gpuspawner.scaling.pools import AutoscalerRefusals
 
 FULL = Obstacle(WhyNoNode.AT_MAXIMUM)
 VAIN = Obstacle(WhyNoNode.IN_VAIN)
@@ -53,7 +53,7 @@ def test_a_no_ends_with_time_which_is_a_change_for_those_who_keep_what_they_saw(
     monkeypatch,
 ) -> None:
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr("gpuspawner.scaling.remembered_refusals.time", clock)
+    monkeypatch.setattr("gpuspawner.scaling.pools.time", clock)
     refusals = AutoscalerRefusals(seconds=60)
     refusals.refused("shape", None, VAIN, "now")
     before = refusals.version
