@@ -203,7 +203,10 @@ class AwaitedNode:
             for source, why in said:
                 self._to_come.remember(subject, source, why)
         with self._turns.taken_by(self):
-            return self._judge(subjects, is_refused=bool(said))
+            decision = self._check(self._proposal)
+            if said and isinstance(decision, Refuse):
+                return decision
+            return self._judge(decision, subjects)
 
     def _has_node(self) -> bool:
         """Whether the pod is on a node; an older pod of its name may still be ending."""
@@ -243,13 +246,11 @@ class AwaitedNode:
             return clock.failed or Obstacle(clock.why_lost(), detail=said.detail)
         return clock.failed or said if said.why is WhyNoNode.STOCK_OUT else said
 
-    def _judge(self, subjects: Sequence[Subject], *, is_refused: bool) -> Refuse | None:
-        """Return a refusal if the wait is in vain; *is_refused*: an autoscaler has just said no."""
-        clock, decision = self._clock, self._check(self._proposal)
+    def _judge(self, decision: Decision, subjects: Sequence[Subject]) -> Refuse | None:
+        """Return a refusal if the wait is in vain, though no autoscaler has just said no."""
+        clock = self._clock
         if claim := self._to_come.pools.claim(clock.claim):
             clock.failed = launch_failure(claim)
-        if isinstance(decision, Refuse) and is_refused:
-            return decision
         if isinstance(decision, Refuse) and not _is_taken(decision) and not clock.coming_by:
             return decision if clock.lose_hope() >= LASTING_SECONDS else None
         clock.regain_hope()
