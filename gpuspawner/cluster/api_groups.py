@@ -1,18 +1,15 @@
 """Follows a program's objects, in the version of its API that the API server prefers."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from gpuspawner.cluster.background import Background
-from gpuspawner.cluster.client import Client, ConfigurationFactory, RequestError
-from gpuspawner.cluster.following import follow
+from gpuspawner.cluster.client import Client, RequestError
+from gpuspawner.cluster.following import Access, follow
 from gpuspawner.cluster.health import is_gone, is_open
 from gpuspawner.cluster.kinds import ObjectKind
 from gpuspawner.cluster.reflector import Reflector, Store
-from gpuspawner.cluster.retries import Backoff
-from gpuspawner.cluster.wakeups import Contact
 
 AGAIN_SECONDS = 60.0
 """How often it is asked whether the program has been installed or updated."""
@@ -32,51 +29,34 @@ class ApiGroup:
     Args:
         kinds: What to follow of one API group, in any version.
         objects: What is known of them.
-        contact: As in `Watcher`.
-        background: As in `Reflector`.
+
+    Attributes:
+        reflectors: Those that follow the objects, one for each kind; none before the API has them.
     """
 
-    def __init__(
-        self,
-        kinds: Sequence[ObjectKind],
-        objects: Store,
-        load: ConfigurationFactory,
-        backoff: Backoff,
-        notify: Callable[[], None],
-        contact: Contact,
-        background: Background,
-    ) -> None:
+    def __init__(self, kinds: Sequence[ObjectKind], objects: Store, access: Access) -> None:
         self._kinds = kinds
         self._objects = objects
-        self._load = load
-        self._backoff = backoff
-        self._notify = notify
-        self._contact = contact
-        self._background = background
-        self._reflectors: list[Reflector] = []
+        self._access = access
+        self.reflectors: list[Reflector] = []
         self._is_asked = False
 
     @property
     def is_open(self) -> bool:
         """Whether reading has neither succeeded nor failed yet."""
-        return not self._is_asked or any(map(is_open, self._reflectors))
-
-    @property
-    def reflectors(self) -> Sequence[Reflector]:
-        """Those that follow the objects, one for each kind; none before the API has them."""
-        return self._reflectors
+        return not self._is_asked or any(map(is_open, self.reflectors))
 
     async def follow(self) -> None:
         """Follow the objects forever, while the API server has them.
 
         An update of the program may bring another version of its API, and take the old one away.
         """
-        how = self._objects, self._notify, self._background
-        client, version = Client(self._load), ""
+        how = self._objects, self._access.wake, self._access.background
+        client, version = Client(self._access.load), ""
         try:
             while True:
                 kinds = [it.of(version) for it in self._kinds] if version else []
-                self._reflectors = [Reflector(it, *how) for it in kinds]
+                self.reflectors = [Reflector(it, *how) for it in kinds]
                 self._is_asked |= bool(version)
                 following = asyncio.create_task(self._follow())
                 try:
@@ -88,15 +68,15 @@ class ApiGroup:
             await client.close()
 
     async def _follow(self) -> None:
-        where = self._load, self._backoff, self._notify, self._contact
-        await asyncio.gather(*(follow(it, *where) for it in self._reflectors))
+        await asyncio.gather(*(follow(it, self._access) for it in self.reflectors))
 
     async def _other_than(self, version: str, client: Client) -> str:
         """Wait until the API server prefers another version; return it, "" if it is removed."""
+        contact = self._access.contact
         if version:
-            await self._contact.wait(self._contact.wakes, AGAIN_SECONDS)
+            await contact.wait(contact.wakes, AGAIN_SECONDS)
         while True:
-            wakes = self._contact.wakes
+            wakes = contact.wakes
             found = await self._ask(client)
             if found not in (None, "", version):
                 return found
@@ -107,8 +87,8 @@ class ApiGroup:
                     return ""
             if not version:
                 self._is_asked = True
-                self._notify()
-            await self._contact.wait(wakes, AGAIN_SECONDS)
+                self._access.wake()
+            await contact.wait(wakes, AGAIN_SECONDS)
 
     def _is_gone(self) -> bool:
         """Whether nothing is followed, or left, of what the API server doesn't have.
@@ -116,13 +96,14 @@ class ApiGroup:
         Else it may be a proxy that says so of the group: the watches know better.
         """
         return all(
-            is_gone(it) and not any(self._objects.keys(it.kind.name)) for it in self._reflectors
+            is_gone(it) and not any(self._objects.keys(it.kind.name)) for it in self.reflectors
         )
 
     async def _ask(self, client: Client) -> str | None:
         """Return the preferred version; "" if there is none, and None without an answer."""
         try:
-            async with client.get(self._kinds[0].group, {}, self._backoff.page) as response:
+            patience = self._access.backoff.page
+            async with client.get(self._kinds[0].group, {}, patience) as response:
                 body = await response.read()
             return msgspec.json.decode(body, type=_Group).preferred_version.version or None
         except RequestError as error:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -198,7 +199,10 @@ class Client:
         for renewed in (False, True):
             api = await self._connected()
             try:
-                status, answer = await _sent(api, method, path, query, body)
+                answer = await _asked(
+                    api, method, path, query, {"Content-Type": "application/json"}, body=body
+                )
+                status, said = answer.status, await answer.read()
             except (ApiException, ConfigException, aiohttp.ClientError, OSError) as error:
                 # Another request may have closed the connections to renew the credentials.
                 if renewed or api is self._api:
@@ -208,7 +212,7 @@ class Client:
                 break
             if api is self._api:
                 await self.close()
-        return status, answer
+        return status, said
 
     async def close(self) -> None:
         """Close all connections; a later request opens new ones."""
@@ -229,21 +233,14 @@ class Client:
         self, path: str, query: Mapping[str, str], silence: float, encoding: str
     ) -> aiohttp.ClientResponse:
         api = await self._connected()
+        timeout = aiohttp.ClientTimeout(
+            connect=_CONNECT_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=silence
+        )
+        headers = {"Accept-Encoding": encoding}
         try:
-            answer: aiohttp.ClientResponse = await api.call_api(
-                path,
-                "GET",
-                query_params=list(query.items()),
-                header_params={"Accept": "application/json", "Accept-Encoding": encoding},
-                auth_settings=["BearerToken"],
-                _preload_content=False,
-                _request_timeout=aiohttp.ClientTimeout(
-                    connect=_CONNECT_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=silence
-                ),
-            )
+            return await _asked(api, "GET", path, query, headers, _request_timeout=timeout)
         except ConfigException as error:  # the token's file has become unreadable
             raise RequestError(str(error), is_away=True) from error
-        return answer
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> RequestError:
         body = await response.content.read(_ERROR_BYTES)
@@ -262,23 +259,24 @@ class Client:
         )
 
 
-async def _sent(
+async def _asked(
     api: ApiClient,
     method: str,
     path: str,
     query: Mapping[str, str],
-    body: Mapping[str, object],
-) -> tuple[int, bytes]:
-    answer = await api.call_api(
+    headers: Mapping[str, str],
+    **more: Any,
+) -> aiohttp.ClientResponse:
+    answer: aiohttp.ClientResponse = await api.call_api(
         path,
         method,
         query_params=list(query.items()),
-        header_params={"Accept": "application/json", "Content-Type": "application/json"},
-        body=body,
+        header_params={"Accept": "application/json", **headers},
         auth_settings=["BearerToken"],
         _preload_content=False,
+        **more,
     )
-    return answer.status, await answer.read()
+    return answer
 
 
 class _PlainClient(ApiClient):

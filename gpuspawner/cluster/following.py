@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
+
+from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import Client, ConfigurationFactory
 from gpuspawner.cluster.health import Health, Live, Reading, Stale, Unreachable, health_of
 from gpuspawner.cluster.kinds import ObjectKind
@@ -17,28 +20,37 @@ from gpuspawner.cluster.wakeups import Changes, Contact
 log = logging.getLogger(__name__)
 
 
-async def follow(
-    reflector: Reflector,
-    load: ConfigurationFactory,
-    backoff: Backoff,
-    wake: Callable[[], None],
-    contact: Contact | None = None,
-) -> None:
-    """Follow one kind forever: an error of ours must not end it, let alone the hub.
+class Access(msgspec.Struct, frozen=True):
+    """What all that read one API server for the same owner share.
 
-    *wake* is called after each such error; *contact* is as in `Watcher`.
+    Attributes:
+        load: Makes the configuration of a client.
+        wake: Tells the owner of every change of what is read, or of its freshness.
+        contact: As in `Watcher`.
+        background: As in `Reflector`.
     """
-    client = Client(load)
+
+    load: ConfigurationFactory
+    backoff: Backoff
+    wake: Callable[[], None]
+    contact: Contact = msgspec.field(default_factory=Contact)
+    background: Background = msgspec.field(default_factory=Background)
+
+
+async def follow(reflector: Reflector, access: Access) -> None:
+    """Follow one kind forever: an error of ours must not end it, let alone the hub."""
+    client, backoff = Client(access.load), access.backoff
     patience = backoff if reflector.kind.required else backoff.unhurried()
+    how = patience, access.contact, reflector.background
     try:
         while True:
-            watcher = Watcher(client, reflector.kind, patience, contact, reflector.background)
+            watcher = Watcher(client, reflector.kind, *how)
             try:
                 await reflector.run(watcher)
             except Exception:
                 log.exception("Reading %s failed; starting again", reflector.kind.plural)
                 reflector.doubt()
-                wake()
+                access.wake()
                 await asyncio.sleep(backoff.last_retry)
     finally:
         await client.close()
@@ -48,9 +60,8 @@ class Following:
     """One kind of object that a store follows.
 
     Args:
-        load: Makes the client's configuration.
         notify: Called after every change of the store or of its freshness.
-        contact: As in `Watcher`.
+        load, contact: As in `Access`.
     """
 
     def __init__(
@@ -63,10 +74,8 @@ class Following:
         contact: Contact | None = None,
     ) -> None:
         self._reflector = Reflector(kind, store, self.wake)
-        self._load = load
         self._notify = notify
-        self._backoff = backoff or Backoff()
-        self._contact = contact
+        self._access = Access(load, backoff or Backoff(), self.wake, contact or Contact())
         self._task: asyncio.Task[None] | None = None
         self._started = time.monotonic()
         self._changes = Changes()
@@ -80,8 +89,7 @@ class Following:
         if self._task is None:
             loop = asyncio.get_running_loop()
             self._started = time.monotonic()
-            following = follow(self._reflector, self._load, self._backoff, self.wake, self._contact)
-            self._task = loop.create_task(following)
+            self._task = loop.create_task(follow(self._reflector, self._access))
 
     async def stop(self) -> None:
         """Stop reading and close the connection."""
@@ -95,7 +103,7 @@ class Following:
         """How far the store can be trusted at this moment."""
         if self._task is None:
             return Unreachable("nothing is read yet")
-        return health_of([self._reflector], self._started, self._backoff.silence)
+        return health_of([self._reflector], self._started, self._access.backoff.silence)
 
     async def live(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list is complete, or contact is back; return whether it is live."""

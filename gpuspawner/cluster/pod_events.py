@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 
-from gpuspawner.cluster.client import Client, ConfigurationFactory
+from gpuspawner.cluster.client import Client
+from gpuspawner.cluster.following import Access
 from gpuspawner.cluster.kinds import pod_events
 from gpuspawner.cluster.list_watch import Confirmed, Lost, Page, Watcher
-from gpuspawner.cluster.retries import Backoff
-from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import AnyObject, Undecodable, decode
 
@@ -56,23 +55,15 @@ class PodEvents:
     comes soon.
 
     Args:
-        notify: Called after every event of a pod that starts.
-        contact: As in `Watcher`.
+        access: Its owner is told of every event of a pod that starts.
     """
 
-    def __init__(
-        self,
-        load: ConfigurationFactory,
-        backoff: Backoff,
-        notify: Callable[[], None],
-        contact: Contact,
-    ) -> None:
+    def __init__(self, access: Access) -> None:
         # One for all watches: the configuration and its certificates take milliseconds. Each
         # namespace has a watch, so the number of connections is not limited.
-        self._client = Client(load, connections=0)
-        self._backoff = backoff.unhurried()
-        self._notify = notify
-        self._contact = contact
+        self._client = Client(access.load, connections=0)
+        self._access = access
+        self._backoff = access.backoff.unhurried()
         self._heard: dict[str, dict[str, list[Heard]]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._is_heard: dict[str, bool] = {}
@@ -128,7 +119,7 @@ class PodEvents:
         """Hear events until cancelled; an error of ours must not look like silence."""
         kind = pod_events(namespace)
         while True:
-            watcher = Watcher(self._client, kind, self._backoff, self._contact)
+            watcher = Watcher(self._client, kind, self._backoff, self._access.contact)
             try:
                 await self._follow(namespace, watcher)
             except Exception:
@@ -174,4 +165,4 @@ class PodEvents:
         if all_of_pod:
             for heard in all_of_pod:
                 heard.put(event)
-            self._notify()
+            self._access.wake()

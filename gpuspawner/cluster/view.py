@@ -14,7 +14,6 @@ import msgspec
 
 from gpuspawner.cluster.api_groups import ApiGroup
 from gpuspawner.cluster.autoscaler_objects import AutoscalerObjects
-from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import (
     Client,
     ConfigurationFactory,
@@ -22,7 +21,7 @@ from gpuspawner.cluster.client import (
     RequestError,
     load_configuration,
 )
-from gpuspawner.cluster.following import follow
+from gpuspawner.cluster.following import Access, follow
 from gpuspawner.cluster.health import (
     Health,
     Live,
@@ -39,7 +38,7 @@ from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.cluster.pod_events import PodEvents
 from gpuspawner.cluster.reflector import Reflector
 from gpuspawner.cluster.retries import Backoff
-from gpuspawner.cluster.wakeups import Changes, Contact
+from gpuspawner.cluster.wakeups import Changes
 from gpuspawner.scheduling.rules import DEFAULT_RULES, Rules
 from gpuspawner.scheduling.state import ClusterState
 
@@ -80,24 +79,19 @@ class ClusterView:
         self._rules = rules
         self._knows_version = False
         self._newer_in_a_row = _NEWER_IN_A_ROW
-        self._backoff = backoff or Backoff()
-        self._load = load = InTurn(load)
+        self._access = access = Access(InTurn(load), backoff or Backoff(), self.wake)
+        self.contact = access.contact
         self.autoscalers = AutoscalerObjects()
         self.queues = KueueObjects()
-        self.contact = Contact()
-        self.events = PodEvents(load, self._backoff, self.wake, self.contact)
-        background = Background()
-        self._reflectors = [Reflector(it, self.state, self.wake, background) for it in kinds]
-        self._scaling = [
-            Reflector(it, self.autoscalers, self.wake, background)
-            for it in scaling_kinds
-            if it.absent_is_empty
-        ]
+        self.events = PodEvents(access)
+        how = self.wake, access.background
+        self._reflectors = [Reflector(it, self.state, *how) for it in kinds]
+        followed = (it for it in scaling_kinds if it.absent_is_empty)
+        self._scaling = [Reflector(it, self.autoscalers, *how) for it in followed]
         self._changes = Changes()
-        how = load, self._backoff, self.wake, self.contact, background
         self._groups = [
-            *(ApiGroup(it, self.autoscalers, *how) for it in by_group(scaling_kinds)),
-            *(ApiGroup(it, self.queues, *how) for it in by_group(queue_kinds)),
+            *(ApiGroup(it, self.autoscalers, access) for it in by_group(scaling_kinds)),
+            *(ApiGroup(it, self.queues, access) for it in by_group(queue_kinds)),
         ]
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.monotonic()
@@ -138,7 +132,7 @@ class ClusterView:
         """The health of the view at this moment."""
         if not self._tasks:
             return Unreachable("the view is not running")
-        return health_of(self._reflectors, self._started, self._backoff.silence)
+        return health_of(self._reflectors, self._started, self._access.backoff.silence)
 
     def in_touch(self) -> bool:
         """Whether the view has an unbroken connection for every required kind.
@@ -191,7 +185,8 @@ class ClusterView:
         while not isinstance(self._rules, Rules):
             # While an API server starts, it forbids everything for some seconds.
             is_starting = is_back and not self._knows_version
-            await self.contact.wait(wakes, self._backoff.doubt if is_starting else VERSION_SECONDS)
+            soon = self._access.backoff.doubt
+            await self.contact.wait(wakes, soon if is_starting else VERSION_SECONDS)
             is_back, wakes = self.contact.wakes > wakes, self.contact.wakes
             version = await self._version(lambda _: None)
             if version and self._are_to_change(rules := self._rules(version)):
@@ -217,9 +212,9 @@ class ClusterView:
         return is_sure and rules != self.state.rules
 
     async def _version(self, lost: Callable[[RequestError], None]) -> str:
-        client = Client(self._load)
+        client = Client(self._access.load)
         try:
-            version = await server_version(client, self._backoff, lost)
+            version = await server_version(client, self._access.backoff, lost)
         finally:
             await client.close()
         self._knows_version = bool(version)
@@ -232,7 +227,7 @@ class ClusterView:
 
     async def _follow(self, reflector: Reflector, ruled: asyncio.Task[None]) -> None:
         await asyncio.wait([ruled])
-        await follow(reflector, self._load, self._backoff, self.wake, self.contact)
+        await follow(reflector, self._access)
 
     async def _tell_health(self) -> None:
         """A view becomes stale by the passing of time alone, and so does each optional kind."""

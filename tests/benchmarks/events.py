@@ -166,7 +166,7 @@ def _changed(number: int, nodes: int) -> Object:
 
 async def list_again(view: ClusterView) -> None:
     """Let a view that runs list its nodes and pods again, as after it has lost their history."""
-    client = Client(view._load)
+    client = Client(view._access.load)
     try:
         for reflector in view._reflectors:
             if reflector.kind in (NODES, PODS):

@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from gpuspawner.cluster import pod_events
+from gpuspawner.cluster.following import Access
 from gpuspawner.cluster.pod_events import Heard, PodEvents
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.wakeups import Contact
@@ -48,7 +49,8 @@ async def hearing(
     """Hear the events of a scripted server; when the script is used up, it answers 503."""
     server = ScriptedServer(events=list(script))
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, notify, contact or Contact())
+        access = Access(server.configuration, FAST, notify, contact or Contact())
+        events = PodEvents(access)
         try:
             yield events
         finally:
@@ -226,7 +228,7 @@ async def test_a_hub_that_may_not_read_events_knows_it() -> None:
 async def test_waits_one_after_the_other_share_the_connections() -> None:
     server = ScriptedServer()
     async with server.serving():
-        events = PodEvents(server.configuration, FAST, lambda: None, Contact())
+        events = PodEvents(Access(server.configuration, FAST, lambda: None))
         for name in ("a", "b"):
             with events.of("jhub", name):
                 await until(lambda: events._client._api)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from kubernetes_asyncio.client import Configuration
 
+from gpuspawner.cluster.following import Access
 from gpuspawner.cluster.health import Health, Live
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.pod_events import PodEvents
@@ -59,7 +60,7 @@ class StillView(ClusterView):
         super().__init__(kinds=())
         for scaling in SCALING_KINDS:
             self.autoscalers.mark_known(scaling.name)
-        self.events = FedEvents(_no_server, Backoff(), self.wake, self.contact)
+        self.events = FedEvents(Access(_no_server, Backoff(), self.wake))
         self.now: Health = Live(0.5)
         self.touch = True
         self.state.mark_known("Node")
