@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -101,9 +100,10 @@ def test_an_error_event_is_an_error_for_every_kind(kind: str) -> None:
     with pytest.raises(RequestError, match="too old") as raised:
         read_event(kind, event("ERROR", {"status": "Failure", "message": "too old", "code": 410}))
     assert raised.value.status == 410
+    with pytest.raises(RequestError, match="no reason given"):
+        read_event(kind, event("ERROR", 3))
 
 
-Json = Any
 WHOLE = msgspec.json.Decoder(ListPage)
 SMALL = 64
 """Bytes of a piece in these tests; large ones would make large examples."""

@@ -57,16 +57,6 @@ async def test_after_a_watch_ends_the_next_one_starts_at_its_last_version() -> N
     assert server.queries[1]["allowWatchBookmarks"] == "true"
 
 
-async def test_a_line_in_many_pieces_is_one_event() -> None:
-    line = event("ADDED", obj("a", "2", data="x" * 3_000_000))
-    pieces = [line[i : i + 100_000] for i in range(0, len(line), 100_000)]
-    server = ScriptedServer(things=[page(), watch(*pieces, hold=True)])
-
-    *_, change = await signals_of(server, 3)
-
-    assert names(change) == ["ADDED a"]
-
-
 async def test_a_line_longer_than_any_object_affects_only_that_object() -> None:
     endless = event("MODIFIED", obj("large", "2", namespace="x", data="x" * 20_000_000))
     pieces = [endless[i : i + 1_000_000] for i in range(0, len(endless), 1_000_000)]
@@ -79,16 +69,6 @@ async def test_a_line_longer_than_any_object_affects_only_that_object() -> None:
     assert isinstance(large, Confirmed)
     assert isinstance(large.changes[0].object, Undecodable)
     assert server.queries[2]["resourceVersion"] == "2"
-
-
-async def test_a_long_line_without_an_object_ends_the_watch() -> None:
-    piece = b"x" * 1_000_000
-    server = ScriptedServer(things=[page(), watch(*[piece] * 17, b"\n", hold=True)])
-
-    *_, lost = await signals_of(server, 3)
-
-    assert isinstance(lost, Lost)
-    assert "longer than any object" in str(lost.error)
 
 
 async def test_a_cut_line_is_dropped_and_its_event_comes_again() -> None:
@@ -168,30 +148,6 @@ async def test_a_watch_that_falls_silent_is_given_up() -> None:
 
     assert isinstance(lost, Lost)
     assert "no answer within" in str(lost.error)
-
-
-@pytest.mark.each_python
-@pytest.mark.parametrize(
-    "body",
-    [b"<html>", b"[]", b'{"items": []}', b'{"metadata":{},"items":[]}', b"\xff\xfe", b""],
-)
-async def test_an_answer_that_is_no_list_is_an_error_and_not_an_empty_cluster(body) -> None:
-    server = ScriptedServer(things=[raw(body)])
-
-    signals = await signals_of(server, 2)
-
-    assert ListEnd() not in signals
-    assert any(isinstance(signal, Lost) for signal in signals)
-
-
-@pytest.mark.each_python
-@pytest.mark.parametrize("line", [b"<html>\n", b'{"type": 1}\n', b'{"type":"ERROR","object":3}\n'])
-async def test_a_line_that_is_no_event_is_an_error(line) -> None:
-    server = ScriptedServer(things=[page(), watch(line, hold=True)])
-
-    *_, lost = await signals_of(server, 3)
-
-    assert isinstance(lost, Lost)
 
 
 @pytest.mark.each_python

@@ -152,6 +152,7 @@ async def test_a_thousand_undecodable_objects_are_one_line_in_the_log(caplog) ->
         pytest.param(b'{"type":{},"object":{}}\n', id="an event of no type"),
         pytest.param(b"\x00\xff garbage\n", id="no JSON"),
         pytest.param(b"[]\n", id="a list"),
+        pytest.param(b"<html>\n", id="a proxy's page"),
         pytest.param(changed(HALF), id="half a character"),
         pytest.param(changed(DEEP), id="20,000 lists in each other"),
     ],
@@ -183,12 +184,15 @@ async def cut_off(request: web.Request) -> web.StreamResponse:
         raw(b'{"metadata":{"resourceVersion":1},"items":[]}'),
         raw(b'{"metadata":null,"items":[]}'),
         raw(b'{"kind":"Status","status":"Failure"}'),
+        raw(b'{"items": []}'),
+        raw(b'{"metadata":{},"items":[]}'),
+        *map(raw, (b"<html>", b"[]", b"\xff\xfe", b"")),
         listing(HALF),
         listing(DEEP),
         cut_off,
     ],
-    ids=range(9),
+    ids=range(15),
 )
-async def test_an_unreadable_list_is_requested_again(unreadable) -> None:
+async def test_an_unreadable_list_is_no_empty_cluster_and_is_requested_again(unreadable) -> None:
     async with viewing(pods=[unreadable, page(POD), watch(hold=True)]) as (view, _):
         await until(view, lambda: sees(view))

@@ -43,18 +43,6 @@ async def test_the_view_is_live_once_both_kinds_are_listed() -> None:
         assert view.state.known("Pod")
 
 
-async def test_an_object_deleted_during_a_gap_is_gone_after_the_new_list() -> None:
-    gone = watch(event("ERROR", {"code": 410, "message": "too old"}))
-    stays, comes = obj("stays", namespace="jhub"), obj("comes", namespace="jhub")
-    pods = [page(POD, stays), gone, page(stays, comes), watch(hold=True)]
-    async with viewing(pods=pods) as (view, _):
-        await until(view, lambda: "jhub/comes" in view.state.unbound_pods)
-        await until(view, lambda: isinstance(view.health(), Live))
-
-        assert list(view.state.unbound_pods) == ["jhub/stays", "jhub/comes"]
-        assert not view.state.pods
-
-
 async def test_watched_changes_reach_the_state_and_wake_waiting_tasks() -> None:
     later = asyncio.Event()
     changes = after(later, watch(event("ADDED", POD), event("DELETED", POD), hold=True))

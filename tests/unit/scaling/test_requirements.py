@@ -12,6 +12,7 @@ from tests.unit.makers.outlooks import pod, state
 
 KEY = "example.com/team"
 CPUS = "karpenter.k8s.aws/instance-cpu"
+NAMED = {"key": "metadata.name", "operator": "In", "values": ["n"]}
 
 
 Wanted = tuple[str, str, list[str]]
@@ -99,7 +100,7 @@ def test_a_label_of_the_template_has_one_value() -> None:
     ("terms", "answer"),
     [
         ([term((KEY, "In", ["x"])), term((KEY, "DoesNotExist", []))], True),
-        ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}], False),
+        ([{**term((KEY, "DoesNotExist", [])), "matchFields": [NAMED]}], False),
     ],
     ids=["one of several is enough", "no new node is the one that is named"],
 )
