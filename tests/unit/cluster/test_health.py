@@ -107,15 +107,6 @@ async def test_a_silent_api_server_makes_the_view_stale_and_is_logged(monkeypatc
         await until(view, lambda: any("fallen silent" in r.message for r in caplog.records))
 
 
-async def test_the_view_stays_live_during_a_short_loss_of_contact() -> None:
-    nodes = [page(NODE), failure(500), watch(event("DELETED", NODE), hold=True)]
-    async with viewing(nodes=nodes) as (view, _):
-        assert await view.first_list(PATIENCE)
-        await until(view, lambda: not view.state.nodes)
-
-        assert isinstance(view.health(), Live)
-
-
 async def test_contact_is_back_only_when_all_missed_changes_have_arrived() -> None:
     """The server answers a new watch before it sends the changes since the last one."""
     other, sent = obj("b", namespace="jhub", spec={"nodeName": "n1"}), asyncio.Event()

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
+from gpuspawner.cluster.following import Following
 from gpuspawner.cluster.kinds import NODES, PODS, ObjectKind
 from gpuspawner.cluster.retries import Backoff
 from gpuspawner.cluster.view import ClusterView
@@ -43,7 +44,7 @@ async def viewing(
             await view.stop()
 
 
-async def until(view: ClusterView, true: Callable[[], bool]) -> None:
+async def until(view: ClusterView | Following, true: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not true():
             await view.changed(0.05)
