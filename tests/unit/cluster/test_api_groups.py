@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from gpuspawner.cluster import api_groups
-from gpuspawner.cluster.kinds import KARPENTER_KINDS, KUEUE_KINDS, NODES, ObjectKind
+from gpuspawner.cluster.kinds import KARPENTER_KINDS, KUEUE_KINDS, NODES
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.kueue import LocalQueue
 from tests.unit.makers.scripted import (
-    FAST,
-    ScriptedServer,
     Step,
     after,
     failure,
@@ -25,39 +23,21 @@ from tests.unit.makers.scripted import (
     preferring,
     watch,
 )
-from tests.unit.makers.views import until
+from tests.unit.makers.views import until, viewing
 
 PLURALS = ("localqueues", "clusterqueues", "cohorts", "resourceflavors", "workloads")
 
 
-def kueue(**scripts: list[Step]) -> dict[str, Any]:
+def queues(**scripts: list[Step]) -> AbstractAsyncContextManager[tuple[ClusterView, object]]:
+    """Follow the queues of a scripted server, and nothing else."""
     lists = {it: [page(), watch(hold=True)] for it in PLURALS}
-    return {"kueue.x-k8s.io": [preferring("v1beta1")], **lists, **scripts}
-
-
-@asynccontextmanager
-async def viewing(
-    scaling_kinds: tuple[ObjectKind, ...] = (),
-    kinds: tuple[ObjectKind, ...] = (),
-    **scripts: list[Step],
-) -> AsyncIterator[ClusterView]:
-    """Follow the queues of a scripted server, or objects of autoscalers, and nothing else."""
-    server = ScriptedServer(**scripts)
-    async with server.serving():
-        queue_kinds = () if scaling_kinds else KUEUE_KINDS
-        view = ClusterView(
-            server.configuration, kinds, FAST, scaling_kinds=scaling_kinds, queue_kinds=queue_kinds
-        )
-        view.start()
-        try:
-            yield view
-        finally:
-            await view.stop()
+    asked = {"kueue.x-k8s.io": [preferring("v1beta1")], **lists, **scripts}
+    return viewing((), queue_kinds=KUEUE_KINDS, **asked)
 
 
 async def test_what_the_api_server_has_is_known() -> None:
     queue = obj("gpus", namespace="jhub", spec={"clusterQueue": "team-a"})
-    async with viewing(**kueue(localqueues=[page(queue), watch(hold=True)])) as view:
+    async with queues(localqueues=[page(queue), watch(hold=True)]) as (view, _):
         await until(view, lambda: view.queues.knows_quotas)
 
         found = view.queues.find(LocalQueue, "gpus", "jhub")
@@ -69,7 +49,7 @@ async def test_what_the_api_server_has_is_known() -> None:
 async def test_without_kueue_there_are_no_queues_until_it_is_installed(monkeypatch) -> None:
     monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 0.01)
     answers = [failure(404), failure(404), preferring("v1beta2")]
-    async with viewing(**kueue(**{"kueue.x-k8s.io": answers})) as view:
+    async with queues(**{"kueue.x-k8s.io": answers}) as (view, _):
         await until(view, lambda: view.queues.knows_quotas)
         await until(view, lambda: not answers and view._groups[0].reflectors != [])
 
@@ -78,9 +58,8 @@ async def test_without_kueue_there_are_no_queues_until_it_is_installed(monkeypat
 
 async def test_a_hub_that_starts_during_an_outage_learns_of_kueue_once_the_server_is_back() -> None:
     """Else, it would ask again only a minute later."""
-    async with viewing(
-        **kueue(**{"kueue.x-k8s.io": [failure(503), preferring("v1beta2")]})
-    ) as view:
+    answers = [failure(503), preferring("v1beta2")]
+    async with queues(**{"kueue.x-k8s.io": answers}) as (view, _):
         await until(view, lambda: view._groups[0]._is_asked)
 
         view.contact.wake()
@@ -97,7 +76,7 @@ async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_fo
     lists = [page(old), watch(hold=True), page(new), watch(hold=True)]
     others = {it: [page(), watch(hold=True)] * 2 for it in PLURALS[1:]}
     scripts = {"kueue.x-k8s.io": answers, "localqueues": lists, **others}
-    async with viewing(**scripts) as view:
+    async with queues(**scripts) as (view, _):
         await until(view, lambda: view.queues.find(LocalQueue, "old", "jhub") is not None)
         await until(view, lambda: view.queues.find(LocalQueue, "new", "jhub") is not None)
         # What the new list lacks goes at its end.
@@ -106,7 +85,7 @@ async def test_after_an_update_that_takes_the_old_version_away_the_new_one_is_fo
 
 
 async def test_cohorts_in_an_older_version_than_the_rest_are_unknown_rather_than_none() -> None:
-    async with viewing(**kueue(cohorts=[failure(404)] * 100)) as view:
+    async with queues(cohorts=[failure(404)] * 100) as (view, _):
         await until(view, lambda: view.queues.knows_workloads and view.queues.known("ClusterQueue"))
         await until(view, lambda: not view._groups[0].is_open)
 
@@ -114,7 +93,7 @@ async def test_cohorts_in_an_older_version_than_the_rest_are_unknown_rather_than
 
 
 async def test_kinds_that_the_hub_may_not_read_are_named_and_unknown() -> None:
-    async with viewing(**kueue(workloads=[failure(403)] * 100)) as view:
+    async with queues(workloads=[failure(403)] * 100) as (view, _):
         await until(view, lambda: view.forbidden() == ("workloads",))
         await until(view, lambda: view.queues.knows_quotas)
 
@@ -127,7 +106,7 @@ async def test_an_update_and_the_end_of_the_view_leave_no_error_in_the_hub_s_log
     monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 0.01)
     answers = [preferring("v1beta1")] * 3 + [preferring("v1beta2")] * 1000
     lists = {it: [page(), watch(hold=True)] * 2 for it in PLURALS}
-    async with viewing(**{"kueue.x-k8s.io": answers, **lists}) as view:
+    async with queues(**{"kueue.x-k8s.io": answers, **lists}) as (view, _):
         await until(
             view, lambda: any("v1beta2" in it.kind.path for it in view._groups[0].reflectors)
         )
@@ -139,6 +118,9 @@ async def test_an_update_and_the_end_of_the_view_leave_no_error_in_the_hub_s_log
 # Karpenter's NodePools
 
 
+viewing_karpenter = partial(viewing, (), scaling_kinds=KARPENTER_KINDS)
+
+
 def karpenter(version: str, **scripts: list[Step]) -> dict[str, Any]:
     lists = {it: [page(), watch(hold=True)] for it in ("nodepools", "nodeclaims")}
     return {"karpenter.sh": [preferring(version)], **lists, **scripts}
@@ -146,7 +128,7 @@ def karpenter(version: str, **scripts: list[Step]) -> dict[str, Any]:
 
 async def test_node_pools_of_a_karpenter_that_serves_only_v1beta1_are_known() -> None:
     pools = [page(obj("gpus", spec={"limits": {"nvidia.com/gpu": "1"}})), watch(hold=True)]
-    async with viewing(KARPENTER_KINDS, **karpenter("v1beta1", nodepools=pools)) as view:
+    async with viewing_karpenter(**karpenter("v1beta1", nodepools=pools)) as (view, _):
         await until(view, lambda: view.autoscalers.known("NodePool"))
 
         assert {it.kind.path for it in view._groups[0].reflectors} == {
@@ -158,14 +140,14 @@ async def test_node_pools_of_a_karpenter_that_serves_only_v1beta1_are_known() ->
 
 async def test_a_karpenter_from_before_node_pools_is_not_one_without_node_pools() -> None:
     gone = {it: [failure(404)] * 100 for it in ("nodepools", "nodeclaims")}
-    async with viewing(KARPENTER_KINDS, **karpenter("v1alpha5", **gone)) as view:
+    async with viewing_karpenter(**karpenter("v1alpha5", **gone)) as (view, _):
         await until(view, lambda: not view._groups[0].is_open)
 
         assert not view.autoscalers.known("NodePool")
 
 
 async def test_a_cluster_without_karpenter_is_known_to_have_no_node_pools() -> None:
-    async with viewing(KARPENTER_KINDS, **{"karpenter.sh": [failure(404)]}) as view:
+    async with viewing_karpenter(**{"karpenter.sh": [failure(404)]}) as (view, _):
         await until(view, lambda: view.autoscalers.known("NodePool"))
 
         assert view.autoscalers.node_pools == []
@@ -179,7 +161,7 @@ async def test_after_karpenter_is_removed_it_is_known_for_good_that_there_are_no
     gone = [failure(404)] * 400
     pools = [page(obj("gpus")), watch(), *gone]
     scripts = {"karpenter.sh": asked, "nodepools": pools, "nodeclaims": [page(), watch(), *gone]}
-    async with viewing(KARPENTER_KINDS, **scripts) as view:
+    async with viewing_karpenter(**scripts) as (view, _):
 
         def knows() -> bool:
             return all(view.autoscalers.known(it.name) for it in KARPENTER_KINDS)
@@ -217,7 +199,7 @@ async def test_an_autoscaler_of_which_a_proxy_knows_nothing_is_back_as_soon_as_t
         "nodeclaims": [page(), *[known(watch(hold=True))] * 1000],
         "nodes": [page(), failure(404), after(knows, page()), watch(hold=True)],
     }
-    async with viewing(KARPENTER_KINDS, (NODES,), **scripts) as view:
+    async with viewing((NODES,), scaling_kinds=KARPENTER_KINDS, **scripts) as (view, _):
         await until(view, lambda: view.autoscalers.tells("NodePool"))
         await until(view, lambda: not view._groups[0].reflectors)
         monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 1000.0)
@@ -231,9 +213,9 @@ async def test_an_autoscaler_of_which_a_proxy_knows_nothing_is_back_as_soon_as_t
 async def test_a_proxy_that_knows_no_api_takes_nothing_away_that_is_watched(monkeypatch) -> None:
     monkeypatch.setattr(api_groups, "AGAIN_SECONDS", 0.01)
     asked = [preferring("v1beta1"), *[failure(404)] * 20]
-    queues = [page(obj("gpus", namespace="jhub")), watch(hold=True)]
-    scripts = {"kueue.x-k8s.io": asked, "localqueues": queues, "cohorts": [failure(404)] * 400}
-    async with viewing(**kueue(**scripts)) as view:
+    listed = [page(obj("gpus", namespace="jhub")), watch(hold=True)]
+    scripts = {"kueue.x-k8s.io": asked, "localqueues": listed, "cohorts": [failure(404)] * 400}
+    async with queues(**scripts) as (view, _):
         await until(view, lambda: len(asked) < 5)
 
         assert view.queues.find(LocalQueue, "gpus", "jhub") is not None

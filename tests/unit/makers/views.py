@@ -29,6 +29,7 @@ async def viewing(
     backoff: Backoff = FAST,
     scaling_kinds: tuple[ObjectKind, ...] = (),
     rules: Rules | Callable[[str], Rules] = DEFAULT_RULES,
+    queue_kinds: tuple[ObjectKind, ...] = (),
     **scripts: list[Step],
 ) -> AsyncIterator[tuple[ClusterView, ScriptedServer]]:
     """Start a view of a scripted server; a kind without a script has no objects and no events."""
@@ -36,7 +37,8 @@ async def viewing(
         scripts.setdefault(plural, [page(), watch(hold=True)])
     server = ScriptedServer(**scripts)
     async with server.serving():
-        view = ClusterView(server.configuration, kinds, backoff, rules, scaling_kinds)
+        load = server.configuration
+        view = ClusterView(load, kinds, backoff, rules, scaling_kinds, queue_kinds)
         view.start()
         try:
             yield view, server
