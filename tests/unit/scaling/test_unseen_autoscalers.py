@@ -161,11 +161,11 @@ NAP = {"cloud.google.com/gke-nodepool": "nap-1acv0bno"}
 L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
 
 
-def on_gke(autoscaling: str = "detect") -> Cluster:
+def on_gke() -> Cluster:
     """A GKE cluster whose status lists one pool for CPUs, as node auto-provisioning made it."""
     name = "gke-c-nap-1acv0bno-3f2a1b4c"
     known = state(node(f"{name}-x1yz", 0, labels=NAP, providerID="gce://p/europe-north1-c/n"))
-    return Cluster(known, autoscalers(status=status(group(f"{name}-grp", 1, 1000))), autoscaling)
+    return Cluster(known, autoscalers(status=status(group(f"{name}-grp", 1, 1000))), "detect")
 
 
 def test_on_gke_a_pool_for_a_pod_may_come_although_the_status_lists_only_others() -> None:
@@ -185,11 +185,6 @@ def test_silence_about_pools_to_come_is_remembered() -> None:
     cluster.to_come.remember(Subject(pod(selector=L4)), None, silence)
 
     assert isinstance(cluster.outlook(pod("b", selector=L4)), CannotScaleUp)
-
-
-def test_none_and_always_decide_about_pools_to_come() -> None:
-    assert isinstance(on_gke("none").outlook(pod(selector=L4)), CannotScaleUp)
-    assert on_gke("always").outlook(pod(selector=L4)) == MayScaleUp(Source.CONFIGURATION)
 
 
 def test_no_pool_comes_for_a_pod_that_names_its_pool() -> None:
@@ -243,4 +238,4 @@ def test_what_the_hub_cannot_see_may_grow(nodes, known, found) -> None:
 def test_the_configuration_may_say_that_nothing_grows_or_that_a_node_may_come(
     autoscaling, found
 ) -> None:
-    assert look(OF_EKS, autoscaling=autoscaling) == found
+    assert look(OF_EKS, known=FULL_GROUPS, autoscaling=autoscaling) == found
