@@ -42,7 +42,7 @@ def evaluate(
         new_claims: PersistentVolumeClaims that are created before the pod. Each counts by its
             StorageClass.
     """
-    return _judged(state, pod, new_claims, _no_failures)
+    return _judged(state, pod, new_claims, lambda _: {})
 
 
 def explain(
@@ -82,13 +82,9 @@ def fitting_nodes(
     filters, *others = them
     yield from (
         node.name
-        for node in _with_spare_devices(filters)
-        if node.name not in besides
-        and (filters.names is None or node.name in filters.names)
-        and fits(filters.asked, node.free)
-        and ((filters.simple and not state.has_nominations) or filters.admits(node))
-        and all(it.admits(node) and it.fixed_failure(node) is None for it in others)
-        and not ((state.undecodable or node.doubtful) and uncertain(state, node))
+        for node in _candidates(filters, besides)
+        if all(it.admits(node) and it.fixed_failure(node) is None for it in others)
+        and not _doubt(state, node)
     )
 
 
@@ -104,20 +100,11 @@ def preempting_nodes(
     return helped(filters, _unfit(filters, filters.screened()).freeable)
 
 
-class _Found(msgspec.Struct, frozen=True):
-    nodes: int
-    screened: Screened | None
-    """None if one reason rejects the pod on every node."""
-    feasible: tuple[str, ...] = ()
-    uncertain: tuple[Unknown, ...] = ()
-    """Why nodes that otherwise fit are uncertain."""
-
-
 def _judged(
     state: ClusterState,
     pod: PlainOrPod,
     new_claims: Iterable[PlainOrClaim],
-    failures_of: Callable[[Filters, _Found], Mapping[str, Failures]],
+    failures_of: Callable[[Filters], Mapping[str, Failures]],
 ) -> Verdict:
     wanted = parsed(pod, Pod)
     if isinstance(wanted, str):
@@ -142,53 +129,59 @@ def _verdict(
     state: ClusterState,
     wanted: Pod,
     claims: list[PersistentVolumeClaim],
-    failures_of: Callable[[Filters, _Found], Mapping[str, Failures]],
+    failures_of: Callable[[Filters], Mapping[str, Failures]],
 ) -> Verdict:
     try:
         unknown = unknown_storage(state, wanted, claims)
         if unknown:
             # If the other rules refuse the pod, its claims can't change that.
             filters = Filters(state, without_volumes(wanted))
-            found = _search(filters)
-            if not found.feasible:
-                return _refused(filters, found, doubts(filters))
+            feasible, doubtful = _search(filters)
+            if not feasible:
+                return _refused(filters, doubtful, doubts(filters))
         filters = Filters(state, wanted, claims)
     except (QuantityError, SelectorError) as error:
         return _not_understood(state, str(error))
     unknown += doubts(filters)
-    found = _search(filters)
-    if found.feasible:
-        return _fits(found, unknown, failures_of(filters, found))
-    return _refused(filters, found, unknown)
+    feasible, doubtful = _search(filters)
+    if not feasible:
+        return _refused(filters, doubtful, unknown)
+    unknown = tuple(doubt for doubt in unknown if doubt.may_refuse)
+    return Verdict(
+        outcome=Outcome.UNKNOWN if unknown else Outcome.FITS,
+        feasible=feasible,
+        failures=failures_of(filters),
+        nodes=len(state.nodes),
+        unknown=unknown,
+    )
 
 
-def _search(filters: Filters) -> _Found:
-    state = filters.state
-    if filters.rejected is not None:
-        return _Found(len(state.nodes), None)
-    screened = filters.screened()
-    doubtful: list[Unknown] = []
+def _search(filters: Filters) -> tuple[tuple[str, ...], tuple[Unknown, ...]]:
+    """Return the nodes that fit, and why others that may fit are uncertain."""
     feasible: list[str] = []
-    for node in _candidates(filters):
-        if state.undecodable or node.doubtful:
-            doubt = uncertain(state, node)
-            if doubt is not None:
-                doubtful.append(doubt)
+    doubtful: list[Unknown] = []
+    for node in _candidates(filters) if filters.rejected is None else ():
+        if doubt := _doubt(filters.state, node):
+            doubtful.append(doubt)
+        else:
+            feasible.append(node.name)
+    return tuple(feasible), tuple(doubtful)
+
+
+def _candidates(filters: Filters, besides: Container[str] = ()) -> Iterator[NodeInfo]:
+    """Find the nodes that fit, and those whose resources are unknown, one by one; not *besides*."""
+    asked, names = filters.asked, filters.names
+    has_room_only = filters.simple and not filters.state.has_nominations
+    for node in _with_spare_devices(filters):
+        if (fits(asked, node.free) or node.problem) and node.name not in besides:
+            if names is not None and node.name not in names:
                 continue
-        feasible.append(node.name)
-    return _Found(len(state.nodes), screened, tuple(feasible), tuple(doubtful))
+            if has_room_only or node.problem or filters.admits(node):
+                yield node
 
 
-def _candidates(filters: Filters) -> list[NodeInfo]:
-    """Return the nodes that fit, and the nodes whose resources are unknown."""
-    nodes = _with_spare_devices(filters)
-    if filters.names is not None:
-        nodes = [node for node in nodes if node.name in filters.names]
-    asked = filters.asked
-    roomy = [node for node in nodes if fits(asked, node.free) or node.problem]
-    if filters.simple and not filters.state.has_nominations:
-        return roomy
-    return [node for node in roomy if node.problem or filters.admits(node)]
+def _doubt(state: ClusterState, node: NodeInfo) -> Unknown | None:
+    return uncertain(state, node) if state.undecodable or node.doubtful else None
 
 
 def _with_spare_devices(filters: Filters) -> Iterable[NodeInfo]:
@@ -199,19 +192,9 @@ def _with_spare_devices(filters: Filters) -> Iterable[NodeInfo]:
     return screened.passing_of(spare)
 
 
-def _no_failures(_filters: Filters, _found: _Found) -> dict[str, Failures]:
-    return {}
-
-
-def _all_failures(filters: Filters, found: _Found) -> Mapping[str, Failures]:
-    if found.screened is None:
-        return _everywhere(filters)
-    return _joined(filters, found.screened, _unfit(filters, found.screened))
-
-
-def _everywhere(filters: Filters) -> Mapping[str, Failures]:
-    rejected = (filters.rejected,) if filters.rejected else ()
-    return dict.fromkeys(filters.state.nodes, rejected)
+def _all_failures(filters: Filters) -> Mapping[str, Failures]:
+    screened = filters.screened()
+    return _joined(filters, screened, _unfit(filters, screened))
 
 
 def _unfit(filters: Filters, screened: Screened) -> Unfit:
@@ -237,28 +220,20 @@ def _joined(filters: Filters, screened: Screened, unfit: Unfit) -> Mapping[str, 
     }
 
 
-def _fits(found: _Found, unknown: tuple[Unknown, ...], failures: Mapping[str, Failures]) -> Verdict:
-    doubtful = tuple(doubt for doubt in unknown if doubt.may_refuse)
-    return Verdict(
-        outcome=Outcome.UNKNOWN if doubtful else Outcome.FITS,
-        feasible=found.feasible,
-        failures=failures,
-        nodes=found.nodes,
-        unknown=doubtful,
-    )
-
-
-def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> Verdict:
-    doubtful = found.uncertain + tuple(doubt for doubt in unknown if doubt.may_admit)
+def _refused(
+    filters: Filters, uncertain: tuple[Unknown, ...], unknown: tuple[Unknown, ...]
+) -> Verdict:
+    doubtful = uncertain + tuple(doubt for doubt in unknown if doubt.may_admit)
     doubtful += by_claim_doubts(filters)
-    screened, rejected = found.screened, filters.rejected
-    if screened is None:
-        failures = _everywhere(filters)
+    state, rejected = filters.state, filters.rejected
+    if rejected is not None:
+        failures: Mapping[str, Failures] = dict.fromkeys(state.nodes, (rejected,))
         counts: Mapping[str, int] = {}
         preemption, could = Preemption(None, ""), CouldHold((), ())
-        if rejected is not None and rejected.passing:
+        if rejected.passing:
             doubtful += (Unknown(Why.NEW_VOLUME, rejected.claim, may_admit=True),)
     else:
+        screened = filters.screened()
         unfit = _unfit(filters, screened)
         failures = _joined(filters, screened, unfit)
         if filters.names is None:
@@ -281,7 +256,7 @@ def _refused(filters: Filters, found: _Found, unknown: tuple[Unknown, ...]) -> V
     return Verdict(
         outcome=outcome,
         failures=failures,
-        nodes=found.nodes,
+        nodes=len(state.nodes),
         reason_counts=counts,
         unknown=doubtful,
         rejected=rejected,

@@ -1,12 +1,11 @@
 """Indexes the pods on nodes by name, by namespace and by anti-affinity, and counts them.
 
 Counting 150,000 pods takes a tenth of a second, and the pods of one hub need the same few counts.
-So `Tallies` makes each count once and then updates it, until it hasn't been used for a while.
+So the index makes each count once and then updates it, until it hasn't been used for a while.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
@@ -59,45 +58,17 @@ class Tally(NamedTuple):
         return True
 
 
-class Tallies:
-    """The kept counts; the least recently used is dropped first."""
-
-    def __init__(self) -> None:
-        self._counts = Recent[Tally, Counter[str]](_KEPT)
-
-    def count(self, tally: Tally, pods: Iterable[PodInfo]) -> Counter[str]:
-        """Return the number of matching pods on each node. Don't change the result.
-
-        `pods` are all in the namespaces of the tally's first selector; read only for a new tally.
-        """
-        return self._counts.of(tally, partial(_counted, tally, pods))
-
-    def add(self, pod: PodInfo) -> None:
-        """Count a new pod."""
-        for tally, counts in self._counts.items():
-            if tally.includes(pod):
-                counts[pod.node] += 1
-
-    def discard(self, pod: PodInfo) -> None:
-        """Stop counting a pod."""
-        for tally, counts in self._counts.items():
-            if tally.includes(pod):
-                counts[pod.node] -= 1
-                if not counts[pod.node]:
-                    del counts[pod.node]
-
-
 class PodIndex(Mapping[str, PodInfo]):
     """All pods on nodes by namespace/name."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, PodInfo]] = {}
-        self._size = 0
         self._repelling: dict[str, Repelling] = {}
         """Anti-affinity terms of pods, by each namespace that a term names."""
         self._repelling_by_selector: Repelling = {}
         """Anti-affinity terms of pods that select namespaces by label."""
-        self._tallies = Tallies()
+        self._counts = Recent[Tally, Counter[str]](_KEPT)
+        """The kept counts; the least recently used is dropped first."""
 
     def __getitem__(self, key: str) -> PodInfo:
         return self._namespaces[key.partition("/")[0]][key]
@@ -106,7 +77,7 @@ class PodIndex(Mapping[str, PodInfo]):
         return chain.from_iterable(self._namespaces.values())
 
     def __len__(self) -> int:
-        return self._size
+        return sum(map(len, self._namespaces.values()))
 
     def find(self, key: str) -> PodInfo | None:
         """Return a pod; None if it isn't indexed."""
@@ -116,8 +87,9 @@ class PodIndex(Mapping[str, PodInfo]):
     def add(self, pod: PodInfo) -> None:
         """Index a pod that isn't indexed yet."""
         self._namespaces.setdefault(pod.namespace, {})[pod.key] = pod
-        self._size += 1
-        self._tallies.add(pod)
+        for tally, counts in self._counts.items():
+            if tally.includes(pod):
+                counts[pod.node] += 1
         for term in pod.anti_affinity:
             for namespace in term.namespaces:
                 _add(self._repelling.setdefault(namespace, {}), term, pod.node)
@@ -131,8 +103,11 @@ class PodIndex(Mapping[str, PodInfo]):
         pod = pods.pop(key, None) if pods is not None else None
         if pods is None or pod is None:
             return None
-        self._size -= 1
-        self._tallies.discard(pod)
+        for tally, counts in self._counts.items():
+            if tally.includes(pod):
+                counts[pod.node] -= 1
+                if not counts[pod.node]:
+                    del counts[pod.node]
         if not pods:
             del self._namespaces[namespace]
         for term in pod.anti_affinity:
@@ -152,7 +127,8 @@ class PodIndex(Mapping[str, PodInfo]):
 
     def count(self, tally: Tally) -> Mapping[str, int]:
         """Return the number of matching pods on each node."""
-        return self._tallies.count(tally, self.in_namespaces(tally.meant[0].namespaces))
+        pods = self.in_namespaces(tally.meant[0].namespaces)
+        return self._counts.of(tally, lambda: _counted(tally, pods))
 
     def repelling(self, namespace: str) -> Repelling:
         """Return the anti-affinity terms that may match pods of a namespace."""
