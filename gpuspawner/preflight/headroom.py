@@ -245,7 +245,7 @@ class _Trial:
     def _node_to_clear(self, server: Subject) -> str | None:
         """Return a node where the server fits, once pods of lower priority have ended there."""
         node = self.verdicts.verdict(server).preemption_node
-        victims = self.state.nodes[node].below(self._priority.value) if node else ()
+        victims = self.state.nodes[node].below(self._priority.value).pods if node else ()
         for victim in sorted(victims, key=lambda it: it.priority):
             self.state.remove("Pod", victim.namespace, victim.name)
             self.preempted += 1

@@ -160,7 +160,7 @@ def all_keep_room(
 
 def _room(node: NodeInfo, demand: Demand) -> Amounts:
     below, volumes = demand.below, demand.attachable.get(node.name, {})
-    room = node.free if below is None else node.free_if(removed=node.below(below))
+    room = node.free if below is None else node.below(below).free
     return {**room, **volumes} if volumes else room
 
 

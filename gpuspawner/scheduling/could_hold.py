@@ -1,5 +1,7 @@
 """Finds the nodes that could hold a refused pod after a change: busy or away nodes."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from . import node_ports, volume_restrictions
@@ -56,7 +58,8 @@ def would_hold(filters: Filters, node: NodeInfo, allocatable: Amounts) -> bool:
             return False
     if node.staying + 1 > allocatable.get(PODS, 0):
         return False
-    if filters.ports and node_ports.are_taken(filters.ports, _staying(node.ported)):
+    used = (port for pod in _staying(node.ported) for port in pod.ports)
+    if filters.ports and node_ports.are_taken(filters.ports, used):
         return False
     if filters.disks and volume_restrictions.in_use(filters.disks, _staying(node.claimants)):
         return False
@@ -82,8 +85,8 @@ def _passes(filters: Filters, failure: Failure) -> bool:
     return isinstance(failure, NoVolume) and failure.claim in filters.claims.being_made
 
 
-def _staying(index: dict[str, PodInfo]) -> list[PodInfo]:
-    return [pod for pod in index.values() if pod.staying]
+def _staying(index: dict[str, PodInfo]) -> Iterator[PodInfo]:
+    return (pod for pod in index.values() if pod.staying)
 
 
 def _is_temporary(fact: object, node: NodeInfo) -> bool:

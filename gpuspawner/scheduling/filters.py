@@ -26,7 +26,7 @@ from .failures import (
 )
 from .inter_pod_affinity import Nearness, pod_choice
 from .node_affinity import CONFLICT, named_nodes, node_choice
-from .node_info import NodeInfo, PodInfo, host_ports, pod_key
+from .node_info import Leaving, NodeInfo, PodInfo, pod_key
 from .node_volume_limits import VolumeLimits
 from .pod_claims import PodClaims, pod_claims
 from .pod_topology_spread import Spread, compile_constraints, domains
@@ -65,7 +65,7 @@ class Filters:
         """What drivers must serve, on nodes whose device plugins offer none of it (`by_claim`)."""
         self.choice = node_choice(pod.spec)
         self.names = named_nodes(pod.spec)
-        self.ports = host_ports(pod, state.rules)
+        self.ports = node_ports.host_ports(pod, state.rules)
         self.disks = volume_restrictions.restricted(pod.spec.volumes)
         claims = pod_claims(pod, state.storage, new_claims)
         self.rejected = claims if isinstance(claims, Rejected) else None
@@ -115,9 +115,9 @@ class Filters:
         """Return whether the pod fits on a node that the static rules pass and that has room."""
         if self.ports or self.state.has_nominations:
             return not self.failures(node)
-        return not self._later_failures(node, (), ())
+        return not self._later_failures(node, (), None)
 
-    def failures(self, node: NodeInfo, removed: Pods = ()) -> Failures:
+    def failures(self, node: NodeInfo, removed: Leaving | None = None) -> Failures:
         """Return why the pod doesn't fit on a node that passes the static rules; empty if it fits.
 
         It must fit with and without the pods nominated to the node
@@ -130,27 +130,29 @@ class Filters:
                 return failures
         return self._failures(node, (), removed)
 
-    def _failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
-        if self.ports and node_ports.are_taken(self.ports, _pods(node.ported, added, removed)):
-            return (PortTaken(),)
-        free = node.free if not added and not removed else node.free_if(added, removed)
+    def _failures(self, node: NodeInfo, added: Pods, removed: Leaving | None) -> Failures:
+        if self.ports:
+            there = _pods(node.ported, added, removed)
+            if node_ports.are_taken(self.ports, (port for pod in there for port in pod.ports)):
+                return (PortTaken(),)
+        free = node.free_if(added, removed)
         if not node_resources_fit.fits(self.asked, free):
             return node_resources_fit.lacking(self.asked, free, node.allocatable)
         return self._later_failures(node, added, removed)
 
-    def _later_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
+    def _later_failures(self, node: NodeInfo, added: Pods, removed: Leaving | None) -> Failures:
         if self._volumes_decide:
             failures = self._volume_failures(node, added, removed)
             if failures:
                 return failures
-        failure = None
+        failure, gone = None, removed.pods if removed else ()
         if self.spread is not None:
-            failure = self.spread.failure(node, added, removed)
+            failure = self.spread.failure(node, added, gone)
         if failure is None and self.nearness is not None:
-            failure = self.nearness.failure(node, added, removed)
+            failure = self.nearness.failure(node, added, gone)
         return () if failure is None else (failure,)
 
-    def _volume_failures(self, node: NodeInfo, added: Pods, removed: Pods) -> Failures:
+    def _volume_failures(self, node: NodeInfo, added: Pods, removed: Leaving | None) -> Failures:
         others = _pods(node.claimants, added, removed) if self.disks else ()
         if volume_restrictions.in_use(self.disks, others):
             return (DiskInUse(),)
@@ -159,16 +161,17 @@ class Filters:
         if (self.in_use or self.disks) and self._one_pod_conflict(added, removed):
             return (ClaimInUse(),)
         if self.limits.needed:
-            limit = self.limits.failure(node, added, frozenset(pod.key for pod in removed))
+            gone = frozenset(pod.key for pod in removed.pods) if removed else frozenset[str]()
+            limit = self.limits.failure(node, added, gone)
             if limit is not None:
                 return (limit,)
         return self.binding.failures(node)
 
-    def _one_pod_conflict(self, added: Pods, removed: Pods) -> bool:
+    def _one_pod_conflict(self, added: Pods, removed: Leaving | None) -> bool:
         """Return whether a claim is in use: in any namespace, like the plugin."""
         one_pod = self.claims.one_pod
         uses = len(self.in_use)
-        for pods, sign in ((added, 1), (removed, -1)):
+        for pods, sign in ((added, 1), (removed.pods if removed else (), -1)):
             uses += sign * sum(claim in one_pod for pod in pods for claim in pod.claims)
         return uses > 0
 
@@ -252,8 +255,6 @@ class Filters:
         return nearness if nearness.needed else None
 
 
-def _pods(index: dict[str, PodInfo], added: Pods, removed: Pods) -> Iterable[PodInfo]:
-    if not added and not removed:
-        return index.values()
-    gone = {pod.key for pod in removed}
+def _pods(index: dict[str, PodInfo], added: Pods, removed: Leaving | None) -> Iterable[PodInfo]:
+    gone = {pod.key for pod in removed.pods} if removed else ()
     return [*(pod for key, pod in index.items() if key not in gone), *added]

@@ -1,4 +1,4 @@
-"""A node and its pods, with sums. Adding or removing a pod costs O(1)."""
+"""A node and its pods, with sums that each pod changes."""
 
 import itertools
 import sys
@@ -13,18 +13,13 @@ from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 
 from .labels import SelectorError
+from .node_ports import HostPort, host_ports
 from .pod_affinity_terms import PodTerm, required_terms
-from .requests import PODS, Amounts, allocatable, held, restarts
+from .requests import PODS, Amounts, allocatable, held
 from .rules import Rules
 from .temporary_taints import is_temporary
 
 _GENERATIONS = itertools.count(1)
-
-ANY_IP = "0.0.0.0"  # noqa: S104 (nothing is bound here)
-
-HostPort = tuple[str, str, int]
-"""IP (`ANY_IP` for all), protocol, port."""
-
 
 _MOST_SHARED = 32
 """The largest anti-affinity that is shared, in texts: what is shared outlives its pods."""
@@ -123,24 +118,11 @@ def is_staying(pod: Pod) -> bool:
     )
 
 
-def host_ports(pod: Pod, rules: Rules) -> tuple[HostPort, ...]:
-    """Return the host ports of a pod, by newer rules those of its sidecars too (`GetHostPorts`).
+class Leaving(NamedTuple):
+    """Pods of a node that may make way, and what is free there without them."""
 
-    With `hostNetwork`, every port is a host port: the API server sets this default.
-    """
-    counted = rules.sidecar_ports
-    sidecars = [c for c in pod.spec.init_containers or () if counted and restarts(c)]
-    on_host = pod.spec.host_network
-    numbered = (
-        (port, port.host_port or (port.container_port if on_host else 0))
-        for container in sidecars + (pod.spec.containers or [])
-        for port in container.ports or ()
-    )
-    return tuple(
-        (port.host_ip or ANY_IP, port.protocol or "TCP", number)
-        for port, number in numbered
-        if number > 0
-    )
+    pods: tuple[PodInfo, ...]
+    free: Amounts
 
 
 class NodeInfo(msgspec.Struct, gc=False, eq=False):
@@ -165,9 +147,8 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
     staying: int = 0
     """The number of pods that never end by themselves."""
     staying_requested: dict[str, int] = {}
-    priorities: dict[int, int] = {}
-    """The number of pods for each priority."""
     lowest: int | None = None
+    """The lowest priority of a pod."""
     ported: dict[str, PodInfo] = {}
     claimants: dict[str, PodInfo] = {}
     """Pods with claims or other volumes that decide."""
@@ -175,8 +156,8 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
     """The number of volumes that they have at most."""
     unreadable: dict[str, str] = {}
     """Pods whose requests are unknown, each with the reason."""
-    lower: dict[int, tuple[int, tuple[PodInfo, ...], Amounts]] = {}
-    """By priority: a generation, the pods of a lower one then, and what is free without them."""
+    lower: dict[int, Leaving] = {}
+    """By priority, what somebody has asked since the last change: the pods of a lower one."""
 
     def set_node(self, node: Node, startup_taints: Container[str] = ()) -> bool:
         """Store the node's newest version; return whether a field that decides has changed.
@@ -187,7 +168,7 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         self.node = node
         if known is not None and _deciding(known) == _deciding(node):
             return False
-        self.generation = next(_GENERATIONS)
+        self._note_change()
         self.labels = node.metadata.labels or {}
         self.taints = tuple(
             taint for taint in node.spec.taints or () if taint.effect in ("NoSchedule", "NoExecute")
@@ -200,8 +181,7 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         except QuantityError as error:
             self.allocatable, self.capacity, self.problem = {}, {}, str(error)
         self.free = dict(self.allocatable)
-        for resource, amount in self.requested.items():
-            self.free[resource] = self.free.get(resource, 0) - amount
+        _add(self.free, self.requested, -1)
         self.free[PODS] = self.allocatable.get(PODS, 0) - len(self.pods)
         return True
 
@@ -220,37 +200,25 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         """Return whether it has a pod of a lower priority."""
         return self.lowest is not None and self.lowest < priority
 
-    def below(self, priority: int) -> tuple[PodInfo, ...]:
-        """Return its pods of a lower priority, as one object until something changes.
+    def below(self, priority: int) -> Leaving:
+        """Return its pods of a lower priority; summed up once until something changes.
 
         Hundreds of starts ask in a row, each about all nodes.
         """
-        known = self.lower.get(priority)
-        if known is None or known[0] != self.generation:
+        if priority not in self.lower:
             pods = tuple(pod for pod in self.pods.values() if pod.priority < priority)
-            known = self.lower[priority] = self.generation, pods, self.free_if(removed=pods)
-        return known[1]
+            self.lower[priority] = Leaving(pods, _changed(self.free, pods, 1))
+        return self.lower[priority]
 
-    def free_if(
-        self, added: tuple[PodInfo, ...] = (), removed: tuple[PodInfo, ...] = ()
-    ) -> Amounts:
+    def free_if(self, added: tuple[PodInfo, ...], removed: Leaving | None) -> Amounts:
         """Return what would be free with pods that aren't there, and without pods that are."""
-        for generation, pods, free in self.lower.values() if not added else ():
-            if pods is removed and generation == self.generation:
-                return free
-        free = dict(self.free)
-        for pods, sign in ((added, -1), (removed, 1)):
-            for pod in pods:
-                free[PODS] = free.get(PODS, 0) + sign
-                for resource, amount in pod.requested.items():
-                    free[resource] = free.get(resource, 0) + sign * amount
-        return free
+        free = self.free if removed is None else removed.free
+        return _changed(free, added, -1) if added else free
 
     def add(self, pod: PodInfo) -> None:
         """Count a pod that isn't counted yet."""
         key = pod.key
         self.pods[key] = pod
-        self.priorities[pod.priority] = self.priorities.get(pod.priority, 0) + 1
         if self.lowest is None or pod.priority < self.lowest:
             self.lowest = pod.priority
         self._count(pod, 1)
@@ -258,7 +226,6 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
             self.ported[key] = pod
         if pod.claims or pod.volumes:
             self.claimants[key] = pod
-            self.claims += len(pod.claims) + len(pod.volumes)
         if pod.problem:
             self.unreadable[key] = pod.problem
 
@@ -267,31 +234,39 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         pod = self.pods.pop(key, None)
         if pod is None:
             return
-        left = self.priorities[pod.priority] - 1
-        if left:
-            self.priorities[pod.priority] = left
-        else:
-            del self.priorities[pod.priority]
-            self.lowest = min(self.priorities, default=None)
+        if pod.priority == self.lowest:
+            self.lowest = min((it.priority for it in self.pods.values()), default=None)
         self._count(pod, -1)
-        if key in self.claimants:
-            self.claims -= len(pod.claims) + len(pod.volumes)
         for index in (self.ported, self.claimants, self.unreadable):
             index.pop(key, None)
 
     def _count(self, pod: PodInfo, sign: int) -> None:
-        requested, free = self.requested, self.free
-        for resource, amount in pod.requested.items():
-            requested[resource] = requested.get(resource, 0) + sign * amount
-            free[resource] = free.get(resource, 0) - sign * amount
-        free[PODS] = free.get(PODS, 0) - sign
-        self.generation = next(_GENERATIONS)
+        _add(self.requested, pod.requested, sign)
+        _add(self.free, pod.requested, -sign)
+        self.free[PODS] = self.free.get(PODS, 0) - sign
+        self.claims += sign * (len(pod.claims) + len(pod.volumes))
+        self._note_change()
         if pod.staying:
             self.staying += sign
-            for resource, amount in pod.requested.items():
-                self.staying_requested[resource] = (
-                    self.staying_requested.get(resource, 0) + sign * amount
-                )
+            _add(self.staying_requested, pod.requested, sign)
+
+    def _note_change(self) -> None:
+        self.generation = next(_GENERATIONS)
+        self.lower.clear()
+
+
+def _changed(free: Amounts, pods: tuple[PodInfo, ...], sign: int) -> Amounts:
+    """Return what is free with pods more (-1), or without pods (1)."""
+    changed = dict(free)
+    for pod in pods:
+        changed[PODS] = changed.get(PODS, 0) + sign
+        _add(changed, pod.requested, sign)
+    return changed
+
+
+def _add(sums: dict[str, int], amounts: Amounts, sign: int) -> None:
+    for resource, amount in amounts.items():
+        sums[resource] = sums.get(resource, 0) + sign * amount
 
 
 def _interned(labels: dict[str, str] | None) -> dict[str, str]:

@@ -49,7 +49,7 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
         victims = node.below(priority)
         left = filters.failures(node, victims)
         if not left:
-            doubt, seconds = uncertain(state, node), max(it.grace for it in victims)
+            doubt, seconds = uncertain(state, node), max(it.grace for it in victims.pods)
             if doubt is None:
                 return Preemption(name, "", seconds=seconds)
             perhaps = perhaps or Preemption(name, "", doubt, seconds)
@@ -82,4 +82,5 @@ def _victims_are_ending(filters: Filters, freeable: Collection[str]) -> bool:
     node = filters.state.nodes.get(nominated) if nominated else None
     if node is None or nominated not in freeable:
         return False
-    return any(pod.preempted and pod.terminating for pod in node.below(filters.priority.value))
+    victims = node.below(filters.priority.value).pods
+    return any(pod.preempted and pod.terminating for pod in victims)

@@ -1,7 +1,7 @@
 """The known state of the cluster, built from plain objects or kept up to date by a live view.
 
-One writer and many readers share one thread. `put` and `remove` cost O(1). Nothing here raises
-because of the content of an object.
+One writer and many readers share one thread. `put` and `remove` look at no more than the pods of
+one node. Nothing here raises because of the content of an object.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -23,7 +23,8 @@ from gpuspawner.scheduling.evaluate import (
     fitting_nodes,
     preempting_nodes,
 )
-from gpuspawner.scheduling.node_info import NodeInfo, host_ports, pod_key
+from gpuspawner.scheduling.node_info import NodeInfo, pod_key
+from gpuspawner.scheduling.node_ports import host_ports
 from gpuspawner.scheduling.node_resources_fit import Asked, fits
 from gpuspawner.scheduling.node_volume_limits import VolumeLimits
 from gpuspawner.scheduling.pod_claims import (

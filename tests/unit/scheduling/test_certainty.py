@@ -2,6 +2,7 @@ import pytest
 
 from gpuspawner.scheduling import Outcome, Rules, Why
 from tests.unit.makers.objects import affinity, answer, node, pod, term
+from tests.unit.makers.storage import WAIT, claim, uses, volume
 
 GPU = "nvidia.com/gpu"
 ONE = {"gpu": "1"}
@@ -192,6 +193,13 @@ def test_an_undecodable_priority_class_matters_to_pods_that_may_use_it():
         assert verdict.outcome is Outcome.UNKNOWN
         assert answer(pod(**fields), node(), **full).outcome is Outcome.FITS
     assert answer(pod(requests=ONE, priority=0), node(gpu="1"), **full).outcome is Outcome.BUSY
+
+
+def test_an_undecodable_claim_does_not_matter_to_a_pod_with_another():
+    broken = {**claim("other"), "spec": 5}
+    claims = {"persistentVolumeClaims": [claim(volume="disk"), broken]}
+    volumes = {"persistentVolumes": [volume(claim="home")], "storageClasses": [WAIT]}
+    assert answer(pod(**uses("home")), node(), **claims, **volumes).outcome is Outcome.FITS
 
 
 def test_undecodable_pods_without_a_name_do_not_hide_each_other():

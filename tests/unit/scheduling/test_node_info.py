@@ -18,18 +18,17 @@ def test_what_is_free_without_the_pods_of_lower_priority_is_summed_up_once_until
     for it in (low("a", 2), low("b", 1), low("c", 4, priority=5)):
         node.add(it)
 
-    free = node.free_if(removed=node.below(0))
-    assert free[GPU] == 4
-    assert node.free_if(removed=node.below(0)) is free
-    assert node.free_if(removed=node.below(9))[GPU] == 8
+    below = node.below(0)
+    assert below.free[GPU] == 4
+    assert node.below(0) is below
+    assert node.below(9).free[GPU] == 8
 
-    old = node.below(0)
     node.discard("x/c")
-    assert node.free_if(removed=old)[GPU] == 8
+    assert node.below(0).free[GPU] == 8
     node.discard("x/a")
-    assert [it.key for it in node.below(0)] == ["x/b"]
-    assert node.free_if(removed=node.below(0))[GPU] == 8
-    assert node.free_if(added=(low("d", 3),), removed=node.below(0))[GPU] == 5
+    assert [it.key for it in node.below(0).pods] == ["x/b"]
+    assert node.below(0).free[GPU] == 8
+    assert node.free_if((low("d", 3),), node.below(0))[GPU] == 5
 
 
 def test_with_host_network_every_port_is_a_host_port():

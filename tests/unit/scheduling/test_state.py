@@ -45,7 +45,7 @@ def test_putting_or_removing_a_pod_twice_counts_once(state):
     state.remove("Pod", "hub", "p")
     state.remove("Pod", "hub", "p")
     assert state.nodes["gpu-1"].free["nvidia.com/gpu"] == 4
-    assert state.nodes["gpu-1"].priorities == {}
+    assert state.nodes["gpu-1"].lowest is None
 
 
 def test_a_pod_counts_even_if_its_node_is_put_later():
