@@ -202,19 +202,6 @@ def test_values_of_all_sections_are_merged() -> None:
     assert settings.cpu_environment == {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 
-def test_an_incompatible_hub_stops_with_one_log_line(monkeypatch, caplog) -> None:
-    monkeypatch.setattr(runtime, "_runtime", None)
-    monkeypatch.delattr(KubeSpawner, "_make_delete_pod_request")
-
-    with pytest.raises(SystemExit):
-        configuration._begin(_c(), GPUSpawner)
-
-    [line] = caplog.messages
-    assert line.startswith("gpuspawner can't run with JupyterHub ")
-    assert "there is no KubeSpawner._make_delete_pod_request(" in line
-    assert runtime._runtime is None
-
-
 @pytest.mark.parametrize(
     ("section", "traits"),
     [

@@ -23,7 +23,7 @@ from gpuspawner.gates import startup_report
 from gpuspawner.gates.startup_report import samples, try_all
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import Undecodable, strict_convert
-from gpuspawner.messages.administrators import explain_gpus_for_all
+from gpuspawner.messages.administrators import GPUS_FOR_ALL
 from gpuspawner.offers import inventory
 from gpuspawner.preflight.dry_runs import DryRun, DryRuns
 from gpuspawner.runtime import Runtime
@@ -119,7 +119,7 @@ SHARED = {"groups": ["a"], "gpus_per_group": {"t4": 2, "all": 3}, "gpus_per_serv
 @pytest.mark.parametrize(
     ("traits", "told"),
     [
-        ({"extra_resource_limits": {"nvidia.com/gpu": "1"}}, explain_gpus_for_all()),
+        ({"extra_resource_limits": {"nvidia.com/gpu": "1"}}, GPUS_FOR_ALL),
         (
             {"policies": {"a": SHARED, "b": {"cpu_per_user": 1, "lifetime": "8h"}}},
             "policies: 2; for cpu_per_user, gpus_per_group, the hub counts the pods in jhub",

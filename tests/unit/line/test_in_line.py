@@ -708,8 +708,7 @@ class Gate:
     """Holds a start between its call and its admission, as a dry run does."""
 
     def __init__(self, alice, monkeypatch):
-        admitting = alice.place._admitting
-        self._admit, self._opens = admitting.admit, asyncio.Event()
+        self._admit, self._opens = alice.place.admit, asyncio.Event()
         self.alice, self._is_full, self._reached = alice, False, asyncio.Event()
         monkeypatch.setattr(alice.place, "admit", self._hold)
 
