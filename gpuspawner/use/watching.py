@@ -263,8 +263,10 @@ class UseWatch:
     def _note(self, it: Watched, happened: Happened, rule: WhenIdle) -> None:
         unused = it.use.seconds if it.use else 0.0
         times = {Happened.IDLE: unused, Happened.WARNED: rule.warning, Happened.KEPT: rule.kept}
-        what = {"seconds": float(times.get(happened, 0)), "accelerator": it.accelerator}
-        self._running.note(happened, it.spawner, **what, gpus=it.gpus)
+        seconds = float(times.get(happened, 0))
+        self._running.note(
+            happened, it.spawner, seconds=seconds, accelerator=it.accelerator, gpus=it.gpus
+        )
 
     def _tell(self, it: Watched, rule: WhenIdle) -> Watched:
         """Tell its owner of a warning, unless that was done lately.
