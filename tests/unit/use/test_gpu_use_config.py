@@ -48,7 +48,8 @@ def test_a_mistake_is_named_with_its_key(given, error):
 
 def test_it_is_off_or_on_with_the_usual_values():
     assert read_use(False) is None
-    assert read_use(True) == read_use({}) == UseRules()
+    nothing = {"directory": None, "prometheus": None, "notify": None}
+    assert read_use(True) == read_use({}) == read_use(nothing) == UseRules()
 
 
 def test_all_keys_are_read_and_the_given_dictionary_stays_as_it_is():
