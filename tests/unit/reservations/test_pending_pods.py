@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuspawner.reservations.pending_pods import PATIENCE_SECONDS, PendingPods
@@ -114,6 +114,7 @@ HIGH = ("PriorityClass", {"metadata": {"name": "high"}, "value": 100})
 pods = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(CLASSES)), max_size=6)
 
 
+@example([1], [(1, {"priority": -1})], [(1, {"priorityClassName": "high"})])
 @given(st.lists(st.integers(0, 4), max_size=3), pods, pods)
 @settings(max_examples=60, deadline=None)
 def test_each_pod_that_has_a_verdict_to_fit_counts(sizes, running, waiting) -> None:

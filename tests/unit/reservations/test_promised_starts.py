@@ -182,7 +182,10 @@ class Desk(Preflight):
     async def promises(self, *asked: Proposal) -> None:
         """Promise room to each of these starts at once."""
         for it in asked:
-            assert isinstance(await self.taking.take(it), Start)
+            taken = asyncio.create_task(self.taking.take(it))
+            await settle()
+            assert taken.done()
+            assert isinstance(taken.result(), Start)
 
     async def keeps(self, *asked: Proposal) -> None:
         """Let these starts, which have room, send their pods as they are now."""
