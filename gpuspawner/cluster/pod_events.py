@@ -55,7 +55,8 @@ class PodEvents:
     comes soon.
 
     Args:
-        access: Its owner is told of every event of a pod that starts.
+        access: How the API server is read; `Access.wake` is called after every event of a pod that
+            starts.
     """
 
     def __init__(self, access: Access) -> None:

@@ -41,7 +41,7 @@ def announce_on(hub: Any, page: str, told: Told) -> None:
 
 
 def _below(own: Any, told: Told) -> Callable[[Any], Any]:
-    """Return a function for the hub that adds what is told to its own announcement.
+    """Return a function that adds our text to the hub's own announcement.
 
     An administrator's template may read another type than a text, such as a list: that stays.
     """

@@ -25,7 +25,7 @@ Notify = Callable[[Mapping[str, Any]], Awaitable[object] | object]
 
 
 class UseRules(Shape, frozen=True):
-    """The keys of the trait: what is kept, and where the use of GPUs is read.
+    """The keys of `gpu_use`: which facts are kept, and which Prometheus knows the use of GPUs.
 
     Attributes:
         directory: Where facts are kept; None for memory only.
