@@ -28,7 +28,7 @@ from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import startup_report
 from gpuspawner.kube.objects import mapping
 from gpuspawner.kube.quoting import did_you_mean
-from gpuspawner.launch import announcements
+from gpuspawner.launch import hub_pages
 from gpuspawner.offers import manifest
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import ManifestError
@@ -105,7 +105,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         running = runtime.configured(settings)
         if JupyterHub.initialized():
             serve(JupyterHub.instance())
-            announcements.announce(JupyterHub.instance(), running, settings.language)
+            hub_pages.announce(JupyterHub.instance(), running, settings.language)
             _keep_record(JupyterHub.instance(), running, settings)
             if running.line is not None:
                 from gpuspawner.web import line  # only hubs with a line load it

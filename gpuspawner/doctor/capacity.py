@@ -20,9 +20,9 @@ from gpuspawner.messages.capacity import outcomes, remarks
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.policies.owner import Owner
+from gpuspawner.preflight.capacity import Headroom
 from gpuspawner.preflight.counts import NodeCounts, room
 from gpuspawner.preflight.decision import Refuse, Start, Wait
-from gpuspawner.preflight.headroom import Headroom
 from gpuspawner.scheduling import NodeInfo
 from gpuspawner.scheduling.requests import CPU, MEMORY
 

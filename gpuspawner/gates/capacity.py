@@ -12,7 +12,7 @@ from gpuspawner.language import gettext as _
 from gpuspawner.messages.policies import denied_to_many
 from gpuspawner.policies.denial import Uncounted
 from gpuspawner.policies.policy_gates import ByPolicies
-from gpuspawner.preflight.headroom import Headroom, ServerLimit, headroom
+from gpuspawner.preflight.capacity import Headroom, ServerLimit, headroom
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import OverQuota, Rejection

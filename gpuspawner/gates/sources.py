@@ -10,7 +10,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.administrators_form import PATIENCE, PLACE
-from gpuspawner.launch.announcements import last_server
+from gpuspawner.launch.hub_pages import last_server
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import hooks, request_options, submitted_form
 from gpuspawner.start.host import Host, log_name, set_locale

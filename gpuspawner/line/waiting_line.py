@@ -29,7 +29,7 @@ from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.order import Serving
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.tickets import Line, Ticket
-from gpuspawner.line.waits import UsualWait, WaitedFor, Waits
+from gpuspawner.line.usual_waits import UsualWait, WaitedFor, Waits
 from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.preflight.decision import Decision, Wait
 from gpuspawner.preflight.proposed_pod import Proposal

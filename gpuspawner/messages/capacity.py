@@ -7,8 +7,8 @@ from gpuspawner.language import gettext as _
 from gpuspawner.language import ngettext, sentences
 from gpuspawner.messages.scaling import no_more
 from gpuspawner.messages.words import about, amount_named, figure, memory, minutes
+from gpuspawner.preflight.capacity import Headroom, NewNodes, Pull, ServerLimit
 from gpuspawner.preflight.decision import ResourceRoom
-from gpuspawner.preflight.headroom import Headroom, NewNodes, Pull, ServerLimit
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
 

@@ -12,7 +12,7 @@ from gpuspawner.messages.words import Message
 from gpuspawner.offers.grant import Grant
 
 if TYPE_CHECKING:
-    from gpuspawner.line.waits import UsualWait
+    from gpuspawner.line.usual_waits import UsualWait
 
 
 def waits_already(count: int) -> Message:

@@ -7,7 +7,7 @@ clouds give to groups and nodes.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from gpuspawner.scaling.cloud_errors import why_failed
 from gpuspawner.scaling.cluster_autoscaler_status import (
     NodeGroup,
     is_after_a_look,
+    is_old,
     node_groups,
     written,
 )
@@ -38,9 +39,6 @@ from gpuspawner.scaling.unseen_autoscalers import POOL_LABELS
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
-
-# It writes its status every ten seconds, but its clock and the hub's may differ.
-_OLD = timedelta(minutes=15)
 
 # Pods may select pools that don't exist.
 _MOST_POOLS = 1024
@@ -95,7 +93,7 @@ class NodeGroups:
     def is_old(self) -> bool:
         """Whether the status is so old that the autoscaler doesn't run any more."""
         self._groups()
-        return self._written is not None and datetime.now(UTC) - self._written > _OLD
+        return self._written is not None and is_old(self._written)
 
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each node group can grow for the pod of *filters*."""

@@ -5,7 +5,7 @@ labels nor their resources. Earlier versions write a text for people, which says
 """
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import yaml
@@ -22,6 +22,9 @@ _NULLS = ("", "~", "null")
 _WRITTEN = re.compile(
     r"^time: (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? ([+-]\d{4})", re.MULTILINE
 )
+
+# It writes its status every ten seconds, but its clock and the hub's may differ.
+_OLD = timedelta(minutes=15)
 
 _IDLE = re.compile(
     r"^autoscalerStatus: Initializing|^clusterWide:\s+health:\s+status: Unhealthy", re.MULTILINE
@@ -110,6 +113,11 @@ def written(status: str) -> datetime | None:
         return datetime.strptime(f"{found[1]} {found[2]}", "%Y-%m-%d %H:%M:%S %z")
     except ValueError:
         return None
+
+
+def is_old(moment: datetime) -> bool:
+    """Whether a status was written so long ago that the autoscaler doesn't run any more."""
+    return datetime.now(UTC) - moment > _OLD
 
 
 def is_after_a_look(status: str) -> bool:

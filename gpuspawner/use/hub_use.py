@@ -11,13 +11,13 @@ import msgspec
 
 from gpuspawner.compat.pages import announce_on
 from gpuspawner.kube.meta import Key
-from gpuspawner.launch.announcements import or_nothing
+from gpuspawner.launch.hub_pages import or_nothing
 from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.use import capacity_page, gpus_page, idle_pages
 from gpuspawner.use.daemon_threads import aside
+from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.gpu_use_config import UseRules
-from gpuspawner.use.idle_servers import GPUUse
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.prometheus import Prometheus

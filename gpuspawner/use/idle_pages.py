@@ -13,8 +13,9 @@ from gpuspawner.compat.pages import add_handlers
 from gpuspawner.form.addresses import KEEP, REPORT, USED, keep
 from gpuspawner.messages import idle, in_language
 from gpuspawner.start.host import set_locale
+from gpuspawner.use.gpu_use import UseState
 from gpuspawner.use.gpu_use_config import READ_USE
-from gpuspawner.use.idle_servers import UseState, may_keep
+from gpuspawner.use.idle_servers import may_keep
 from gpuspawner.use.record import Record
 from gpuspawner.use.refusal_report import report
 from gpuspawner.use.watching import UseWatch, Watched, key_of

@@ -16,16 +16,8 @@ from datetime import UTC, datetime
 
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.troubles.facts import Happened
-from gpuspawner.use.idle_servers import (
-    DeviceUse,
-    IdleStanding,
-    Window,
-    after,
-    keep,
-    may_keep,
-    may_stop,
-    use_of,
-)
+from gpuspawner.use.gpu_use import DeviceUse, Window, use_of
+from gpuspawner.use.idle_servers import IdleStanding, after, keep, may_keep, may_stop
 from tests.simulation.replay import Visit
 from tests.simulation.workloads import university
 

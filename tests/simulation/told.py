@@ -8,7 +8,7 @@ from statistics import median
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.line.tickets import Ticket
-from gpuspawner.line.waits import UsualWait, Waits
+from gpuspawner.line.usual_waits import UsualWait, Waits
 from tests.simulation.cluster import Cluster
 from tests.simulation.replay import play
 from tests.simulation.ways import InLine

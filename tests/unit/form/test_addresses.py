@@ -12,7 +12,7 @@ from tornado.testing import bind_unused_port
 
 from gpuspawner import language
 from gpuspawner.form import addresses
-from gpuspawner.launch.announcements import announce
+from gpuspawner.launch.hub_pages import announce
 from gpuspawner.start.host import set_locale
 
 

@@ -12,7 +12,7 @@ from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.line.front_of_line import UNSURE_SECONDS
 from gpuspawner.line.order import Serving
 from gpuspawner.line.stored_places import StoredPlaces
-from gpuspawner.line.waits import LEAST_WAITS, UsualWait
+from gpuspawner.line.usual_waits import LEAST_WAITS, UsualWait
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Reason, Start, UnknownRules, Wait

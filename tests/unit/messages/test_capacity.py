@@ -1,7 +1,7 @@
 """What administrators read of many servers."""
 
 from gpuspawner.messages.capacity import remarks
-from gpuspawner.preflight.headroom import Headroom
+from gpuspawner.preflight.capacity import Headroom
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 
 

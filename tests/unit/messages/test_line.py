@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuspawner.line.waits import UsualWait
+from gpuspawner.line.usual_waits import UsualWait
 from gpuspawner.messages.line import (
     in_line,
     may_go,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gpuspawner.cluster.background import Turn
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.types import Accelerator, ScaleUp
-from gpuspawner.preflight.headroom import NewNodes, Pull, ServerLimit, headroom
+from gpuspawner.preflight.capacity import NewNodes, Pull, ServerLimit, headroom
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 from gpuspawner.scheduling import Outcome, evaluate

@@ -16,7 +16,7 @@ from tornado.testing import bind_unused_port
 
 from gpuspawner import language
 from gpuspawner.compat import pages
-from gpuspawner.launch.announcements import announce, last_server, told_at_home, told_everywhere
+from gpuspawner.launch.hub_pages import announce, last_server, told_at_home, told_everywhere
 from gpuspawner.troubles.ending import Ending, utc_now, written
 from gpuspawner.troubles.trouble import Kind
 
@@ -154,7 +154,7 @@ def waiting(name, *, is_on, pod=None):
 
 
 def test_the_home_page_leads_to_the_line_of_each_server_that_waits(hub_with, monkeypatch):
-    monkeypatch.setattr("gpuspawner.launch.announcements.line", lambda it: f"/line/ann/{it.name}")
+    monkeypatch.setattr("gpuspawner.launch.hub_pages.line", lambda it: f"/line/ann/{it.name}")
 
     told = told_of(hub_with(), waiting("train", is_on=True), waiting("", is_on=False))
 

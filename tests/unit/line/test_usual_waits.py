@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.line import waits as module
-from gpuspawner.line.waits import LEAST_WAITS, UsualWait, Waits
+from gpuspawner.line import usual_waits as module
+from gpuspawner.line.usual_waits import LEAST_WAITS, UsualWait, Waits
 
 DAY = 24 * 3600.0
 NOW = 100 * DAY
