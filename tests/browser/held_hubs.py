@@ -41,12 +41,14 @@ def a_held_hub(
     environment = {"KUBECONFIG": str(kubeconfig), "HOLD": str(folder)}
     named = f"c.KubeSpawner.namespace = {namespace!r}"
     whole = f"{CONFIGURATION}{named}\n{configuration}\ngpuspawner.configure(c)\n"
-    with running_hub(folder, whole, environment=environment, pods=pods) as hub:
-        hub.until_it_sees_the_cluster()
-        yield hub
-    cluster.api.delete(pods.path, grace=0)
-    wait_for(lambda: not pods.all())
-    cluster.remove_nodes(nodes)
+    try:
+        with running_hub(folder, whole, environment=environment, pods=pods) as hub:
+            hub.until_it_sees_the_cluster()
+            yield hub
+    finally:
+        cluster.api.delete(pods.path, grace=0)
+        wait_for(lambda: not pods.all())
+        cluster.remove_nodes(nodes)
 
 
 @contextmanager
@@ -54,5 +56,7 @@ def held_back(folder: Path, user: str) -> Iterator[None]:
     """Let no server of a user go on starting, in the hub of this folder."""
     hold = folder / user
     hold.touch()
-    yield
-    hold.unlink()
+    try:
+        yield
+    finally:
+        hold.unlink()

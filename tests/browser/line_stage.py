@@ -47,8 +47,8 @@ ACCELERATORS: dict[str, dict[str, Any]] = {
 }
 _WAITED = """
 import time
-from gpuspawner.line import waiting_line, waits
-class Waited(waits.Waits):
+from gpuspawner.line import usual_waits, waiting_line
+class Waited(usual_waits.Waits):
     def __init__(self):
         super().__init__()
         called = time.time() - 3600

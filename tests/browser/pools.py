@@ -124,12 +124,14 @@ def a_hub_of_pools(cluster: LocalCluster, folder: Path, configuration: str) -> I
     pods = Pods(cluster, NAMESPACE)
     environment = {"KUBECONFIG": str(cluster.kubeconfig)}
     option = "profile" if configuration is PROFILES else "accelerator"
-    with running_hub(folder, configuration, environment=environment, pods=pods) as hub:
-        hub.until_it_sees_the_cluster()
-        pods.cluster.api.create(pods.path, HOLDER)
-        # Only who asks finds the pool sold out.
-        hub.start("early", {option: SOLD_OUT.key})
-        hub.events("early")
-        yield hub
-    cluster.api.delete(pods.path, grace=0)
-    wait_for(lambda: not pods.all())
+    try:
+        with running_hub(folder, configuration, environment=environment, pods=pods) as hub:
+            hub.until_it_sees_the_cluster()
+            pods.cluster.api.create(pods.path, HOLDER)
+            # Only who asks finds the pool sold out.
+            hub.start("early", {option: SOLD_OUT.key})
+            hub.events("early")
+            yield hub
+    finally:
+        cluster.api.delete(pods.path, grace=0)
+        wait_for(lambda: not pods.all())

@@ -180,8 +180,10 @@ def restricted(hub):
 def node(hub, patch, back, part=""):
     path = f"/api/v1/nodes/t4-0{part}"
     hub.cluster.api.patch(path, patch)
-    yield
-    hub.cluster.api.patch(path, back)
+    try:
+        yield
+    finally:
+        hub.cluster.api.patch(path, back)
 
 
 @contextmanager
@@ -189,8 +191,10 @@ def silent_plugin(hub):
     label = {"nvidia.com/gpu.product": "Tesla-V100", "nvidia.com/gpu.present": "true"}
     group = NodeGroup("v100", 2, SMALL, labels=label)
     names = hub.cluster.add_nodes(Fleet((group,)))
-    yield
-    hub.cluster.remove_nodes(names)
+    try:
+        yield
+    finally:
+        hub.cluster.remove_nodes(names)
 
 
 GPU = "nvidia.com/gpu"

@@ -73,14 +73,16 @@ def start_gpu_hub(
         lines = SPAWNING.format(namespace=namespace, server=single_user.COMMAND, more=configuration)
         folder, environment = tmp_path_factory.mktemp("hub"), {"KUBECONFIG": str(own)}
         pods = Pods(running_cluster, namespace)
-        with running_hub(folder, lines, environment=environment, pods=pods) as hub:
-            # Another kubeconfig may have been chosen because it shows no cluster, and without
-            # `configure` the first spawner begins to read it.
-            if kubeconfig is None and "gpuspawner.configure =" not in configuration:
-                hub.until_it_sees_the_cluster()
-            yield hub
-        running_cluster.api.delete(pods.path, grace=0)
-        running_cluster.api.delete(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims")
+        try:
+            with running_hub(folder, lines, environment=environment, pods=pods) as hub:
+                # Another kubeconfig may have been chosen because it shows no cluster, and without
+                # `configure` the first spawner begins to read it.
+                if kubeconfig is None and "gpuspawner.configure =" not in configuration:
+                    hub.until_it_sees_the_cluster()
+                yield hub
+        finally:
+            running_cluster.api.delete(pods.path, grace=0)
+            running_cluster.api.delete(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims")
 
     return start
 

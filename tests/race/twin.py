@@ -169,8 +169,10 @@ class Twin:
 def twin_on(cluster: LocalCluster) -> Iterator[Twin]:
     """Give the twin the races' nodes on a cluster."""
     names = cluster.add_nodes(nodes())
-    yield Twin(cluster)
-    cluster.remove_nodes(names)
+    try:
+        yield Twin(cluster)
+    finally:
+        cluster.remove_nodes(names)
 
 
 def _without(lines: Lines, name: str) -> Lines:
