@@ -18,7 +18,7 @@ from gpuspawner.form.view_builder import above_the_form
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import manifest, options
-from gpuspawner.offers.grant import Grant, decide
+from gpuspawner.offers.grant import Grant, grant_for
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
@@ -57,7 +57,7 @@ class AllowedVariants(msgspec.Struct, frozen=True):
 
     def variant(self, request: GPURequest) -> tuple[Grant, Manifest] | None:
         """As `Variants.variant`."""
-        grant = decide(request, self.offers)
+        grant = grant_for(request, self.offers)
         if grant is None:
             return None
         try:
@@ -139,7 +139,7 @@ class Accelerators(ServerSource):
         request, offers = self.parse(ours, builder.offers)
         if not isinstance(request, GPURequest):
             raise invalid(request)
-        grant = decide(request, offers)
+        grant = grant_for(request, offers)
         if grant is None:
             raise not_offered(request)
         proposal = self.propose(grant, _made(lambda: builder.pod(grant)), builder.later)

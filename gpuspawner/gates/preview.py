@@ -6,7 +6,7 @@ from functools import partial
 from gpuspawner.gates import wait_option
 from gpuspawner.gates.accelerators import Accelerators, AllowedVariants
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.offers.grant import decide
+from gpuspawner.offers.grant import grant_for
 from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
@@ -49,7 +49,7 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
     request, offers = accelerators.parse(ours, builder.offers)
     if not isinstance(request, GPURequest):
         return request
-    grant = decide(request, offers)
+    grant = grant_for(request, offers)
     if grant is None:
         return not_offered(request)
     try:

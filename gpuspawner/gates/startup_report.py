@@ -31,7 +31,7 @@ from gpuspawner.messages.administrators import (
     find_unknown_schedulers,
 )
 from gpuspawner.offers import inventory, manifest
-from gpuspawner.offers.grant import Grant, decide
+from gpuspawner.offers.grant import Grant, grant_for
 from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import DRY_RUN_PATIENCE, Runtime
@@ -242,7 +242,7 @@ def samples(runtime: Runtime, settings: Any) -> Iterator[Proposal]:
     rules = runtime.pod_rules(offers)
     for accelerator in offers.accelerators.values():
         least = min(offers.choices(accelerator).counts)
-        grant = decide(GPURequest(accelerator=accelerator.key, gpus=least), offers)
+        grant = grant_for(GPURequest(accelerator=accelerator.key, gpus=least), offers)
         if isinstance(grant, Grant):
             pod = manifest.apply(_pod(settings, {}), manifest.without_volumes(grant), rules)
             yield Proposal(settings.namespace, _PERSON, pod, grant)

@@ -92,7 +92,7 @@ class ServerState:
         if line is not None and place is not None:
             # Also if the last hub has stopped it, and not yet begun it anew.
             self._place = place
-            line.kept.keep(self.server, place)
+            line.stored_places.keep(self.server, place)
         self._is_up = runs and not was_starting
 
     # What becomes of a server
@@ -164,7 +164,7 @@ class ServerState:
         self._place = None
         self._know(self._stock.known_pod())
         if self._runtime.line is not None:
-            self._runtime.line.kept.take(self.server)
+            self._runtime.line.stored_places.pop(self.server)
         self._runtime.farewells.forget(self._key)
         if was_noted:
             jupyterhub.store_state(self._spawner)
@@ -179,7 +179,7 @@ class ServerState:
         # A server whose place is kept joins the line again, even if the hub had stopped it before
         # its second restart.
         line = self._runtime.line
-        self._place = line.kept.find(self.server) if line is not None else None
+        self._place = line.stored_places.find(self.server) if line is not None else None
 
     def farewell(self, pod: object) -> None:
         """Note the last of any server's pod that is gone: all spawners share one reflector."""

@@ -32,13 +32,13 @@ class HubLine:
 
     Attributes:
         rules: Who may wait.
-        kept: The places of those who haven't come back yet since the hub started.
+        stored_places: The places of those who haven't come back yet since the hub started.
         unused_for: Returns the pods of servers that nobody has used for so many seconds.
     """
 
     def __init__(self, rules: QueueRules, pods: Callable[[], Mapping[Key, ServerPod]]) -> None:
         self.rules = rules
-        self.kept = StoredPlaces()
+        self.stored_places = StoredPlaces()
         self.unused_for = unused_for
         self._pods = pods
         self._waiting: WaitingLine | None = None
@@ -56,7 +56,7 @@ class HubLine:
             verdicts,
             reservations,
             decide,
-            self.kept,
+            self.stored_places,
             self.rules.part_kept_free,
             self._pods,
             lambda: self.unused_for(60 * self.rules.minutes_idle),
@@ -70,7 +70,7 @@ class HubLine:
         """Makes the wait of one start of a spawner."""
         if self._waiting is None:
             raise RuntimeError("the preflight has not made the line yet")
-        return partial(InLine, self.rules, self.kept, self._waiting)
+        return partial(InLine, self.rules, self.stored_places, self._waiting)
 
     def has_place_for(self, user_id: int) -> bool:
         """Whether one more server of a user may wait."""
@@ -81,4 +81,4 @@ class HubLine:
 
     def resume(self, view: ClusterView) -> Coroutine[Any, Any, None]:
         """Start the servers again that were in line when the hub ended. Never raises."""
-        return resume_all(self.kept, view)
+        return resume_all(self.stored_places, view)

@@ -74,8 +74,13 @@ RELOAD_SECONDS = 60.0
 class InLine(TurnToStart):
     """The wait of one start in a hub with a line.
 
+    A start that is refused joins if the refusal may pass; once it is called, it is judged again,
+    and may be refused again. So a start can wait several times, and keeps its place.
+
     Attributes:
         said: What was told last.
+        is_on: Whether it waits now.
+        has_waited: Whether it has waited in this start.
 
     Args:
         begun: Is set when there is something to tell.
@@ -84,7 +89,7 @@ class InLine(TurnToStart):
     def __init__(
         self,
         rules: QueueRules,
-        kept: StoredPlaces,
+        stored_places: StoredPlaces,
         waiting_line: WaitingLine,
         spawner: Host,
         runtime: Runtime,
@@ -98,19 +103,20 @@ class InLine(TurnToStart):
         self._progress = progress
         self._begun = begun
         self._rules = rules
-        self._kept = kept
+        self._stored_places = stored_places
         self._line = waiting_line
         self._choice: Choice | None = None
-        self._called: asyncio.Future[Hostnames] | None = None
-        self._place: KeptPlace | None = None
-        self._denied: Refusal | None = None
-        self._has_place = False
+        self._called: asyncio.Future[Hostnames] | None = None  # until it is admitted
+        self._place: KeptPlace | None = None  # what the owner wishes; None: not to wait
+        self._denied: Refusal | None = None  # by policies, which may allow it later
+        self._has_place = False  # since it has joined, or from before a restart of the hub
+        self._is_back = False  # with the same options as before the restart
+        self._is_losing = False  # its place, since no node can hold it any more
+        self._leaves = False
         self._asked_at = -inf
         self._pages = 0
         self._seen = time.monotonic()
         self.said = Message.of("")
-        self._leaves = False
-        self._is_losing = self._is_back = False
         self.is_on = self.has_waited = False
 
     @property
@@ -124,16 +130,16 @@ class InLine(TurnToStart):
             yield
         except (Exception, asyncio.CancelledError) as end:
             if not isinstance(end, Refusal) or end.slug not in PASSES:
-                self._kept.take(self._server)
+                self._stored_places.pop(self._server)
                 if isinstance(end, Exception):  # else, see `ServerState.cancelled`
                     self._server_state.wait_no_longer()
             raise
-        self._kept.take(self._server)
+        self._stored_places.pop(self._server)
         self._called = None  # nobody can leave any more
 
     async def through(self, asked: Choice, wish: Wish) -> Admitted:
         """As `TurnToStart.through`."""
-        kept = self._kept.find(self._server)
+        kept = self._stored_places.find(self._server)
         self._has_place = kept is not None
         if wish is not Wish.NOT:
             since = kept.since if kept else time.time()
@@ -200,8 +206,8 @@ class InLine(TurnToStart):
             if self._place is None or not isinstance(end, Refusal) or end.slug not in again:
                 self._server_state.wait_no_longer()
                 raise
-            self._kept.keep(self._server, self._place)
-            self._runtime.run(resume(self._kept, self._server))
+            self._stored_places.keep(self._server, self._place)
+            self._runtime.run(resume(self._stored_places, self._server))
             why = "" if end.slug in LOST_ROOM else end.text
             raise Refusal(told.waits_again(why), reason=end.slug) from None
 
@@ -271,7 +277,7 @@ class InLine(TurnToStart):
                 self._line.join(ticket, proposal, allows) as called,
             ):
                 self._has_place = True
-                self._kept.take(self._server)
+                self._stored_places.pop(self._server)
                 self._called = called
                 while not called.done():
                     self._check_wish()

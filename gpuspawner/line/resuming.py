@@ -28,25 +28,25 @@ _LONGEST_SECONDS = 3600.0
 """For how long: a hub at its limits, or out of contact, says nothing about the server."""
 
 
-async def resume_all(kept: StoredPlaces, view: ClusterView) -> None:
+async def resume_all(places: StoredPlaces, view: ClusterView) -> None:
     """Start the servers again that were in line when the hub ended. Never raises."""
     try:
         while not await waiting.answers():  # noqa: ASYNC110, nothing tells when the hub has started
             await asyncio.sleep(_STARTING_SECONDS)
-        await waiting.surviving(partial(_keep, kept))
+        await waiting.surviving(partial(_keep, places))
         await _until_sure(view)
-        kept.begin()
+        places.begin()
         async with asyncio.TaskGroup() as group:
-            for server in kept.servers():
-                await _until_back(kept, server, group.create_task(resume(kept, server)))
+            for server in places.servers():
+                await _until_back(places, server, group.create_task(resume(places, server)))
     except Exception:
         log.exception("Can't start those again who were in line when the hub ended")
 
 
-async def _keep(kept: StoredPlaces) -> None:
+async def _keep(places: StoredPlaces) -> None:
     """Keep the places that the hub has stored."""
     stored = {server: place_of(state) for server, state in waiting.stored_states(PLACE)}
-    kept.keep_stored({it: p for it, p in stored.items() if p and not waiting.is_active(*it)})
+    places.keep_stored({it: p for it, p in stored.items() if p and not waiting.is_active(*it)})
 
 
 async def _until_sure(view: ClusterView) -> None:
@@ -55,7 +55,7 @@ async def _until_sure(view: ClusterView) -> None:
         await view.changed(_AGAIN_SECONDS)
 
 
-async def _until_back(kept: StoredPlaces, server: Server, resumed: asyncio.Task[None]) -> None:
+async def _until_back(places: StoredPlaces, server: Server, resumed: asyncio.Task[None]) -> None:
     """Wait until a server has joined the line, or for some seconds.
 
     One after the other, the first are served first, and the hub's loop is free in between.
@@ -63,23 +63,23 @@ async def _until_back(kept: StoredPlaces, server: Server, resumed: asyncio.Task[
     with suppress(TimeoutError):
         async with asyncio.timeout(_NEXT_SECONDS):
             # It joins inside the hub's own handler, which tells nobody.
-            while not resumed.done() and kept.find(server):  # noqa: ASYNC110
+            while not resumed.done() and places.find(server):  # noqa: ASYNC110
                 await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def resume(kept: StoredPlaces, server: Server) -> None:
+async def resume(places: StoredPlaces, server: Server) -> None:
     """Start a server again as its owner would, if a place is kept for it. Never raises.
 
     It takes the place itself when it joins the line. If it can't, the database forgets the place.
     """
     try:
-        answer = f"HTTP {await waiting.surviving(partial(_last_answer, kept, server))}"
+        answer = f"HTTP {await waiting.surviving(partial(_last_answer, places, server))}"
     except Exception as error:  # noqa: BLE001, the others' places don't depend on it
         answer = repr(error)
     try:
-        if kept.find(server) and not waiting.is_active(*server):
+        if places.find(server) and not waiting.is_active(*server):
             log.warning("%s can't wait in line any more: %s", _named(server), answer)
-            kept.take(server)
+            places.pop(server)
             await waiting.change_state(server, without_place)
     except Exception:
         log.exception("The hub's database may still have the place of %s", _named(server))
@@ -90,14 +90,14 @@ def _named(server: Server) -> str:
     return one_line(":".join(filter(None, server[:2])))
 
 
-async def _last_answer(kept: StoredPlaces, server: Server) -> int:
+async def _last_answer(places: StoredPlaces, server: Server) -> int:
     """Start a server until it has its place, for an hour at most; return the last HTTP status.
 
     The hour doesn't pass while the hub checks the server, stops it, or starts it for its owner.
     Others don't wait that long (`StoredPlaces.are_awaited`).
     """
     status, tried = 0, 0.0
-    while (place := kept.find(server)) and tried < _LONGEST_SECONDS:
+    while (place := places.find(server)) and tried < _LONGEST_SECONDS:
         if waiting.is_active(*server):
             await asyncio.sleep(_LOOK_SECONDS)
             continue

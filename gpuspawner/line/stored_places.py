@@ -49,7 +49,7 @@ class StoredPlaces:
         """Return the place that is kept for a server; None if there is none."""
         return self._places.get(server)
 
-    def take(self, server: Server) -> KeptPlace | None:
+    def pop(self, server: Server) -> KeptPlace | None:
         """Return the place of a server that waits again, or doesn't any more; it has none then."""
         if self._came is not None:
             self._came.add(server)

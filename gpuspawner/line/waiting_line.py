@@ -78,7 +78,7 @@ class WaitingLine:
 
     Args:
         decide: Decides about a proposal at this moment, leaving the line aside.
-        kept: The places of those who haven't come back yet since the hub started.
+        stored_places: The places of those who haven't come back yet since the hub started.
         part: On which part of the nodes servers collect, as `kept_nodes.PART`.
         pods, unused: As `LineRoom`.
     """
@@ -89,7 +89,7 @@ class WaitingLine:
         verdicts: Verdicts,
         reservations: Reservations,
         decide: Callable[[Proposal], Decision],
-        kept: StoredPlaces,
+        stored_places: StoredPlaces,
         part: float = PART,
         pods: Callable[[], Mapping[Key, ServerPod]] = dict,
         unused: Callable[[], Collection[Key]] = frozenset,
@@ -97,7 +97,7 @@ class WaitingLine:
         self._view = view
         self._verdicts = verdicts
         self._reservations = reservations
-        self._kept = kept
+        self._stored_places = stored_places
         self._waits = Waits()
         self._line = Line()
         self._serving = Serving(self._line, part)
@@ -164,7 +164,7 @@ class WaitingLine:
     @property
     def is_empty(self) -> bool:
         """Whether nobody waits, here or on the way back."""
-        return not len(self._line) and not self._kept.are_awaited
+        return not len(self._line) and not self._stored_places.are_awaited
 
     def waiting(self) -> Counter[str]:
         """As `WhoWaits.waiting`."""
@@ -181,7 +181,7 @@ class WaitingLine:
 
     def standing(self, ticket: Ticket) -> PlaceInLine:
         """Return a ticket's place among those who wait for any of the same nodes."""
-        place = 1 + self._ahead_of(ticket) + self._kept.before(ticket.since)
+        place = 1 + self._ahead_of(ticket) + self._stored_places.before(ticket.since)
         usual = self._waits.usual(_kind(self._waiters[ticket.key].proposal), time.time())
         kept = next((amount for _, _, amount in self._kept_of(ticket)), 0)
         lost_in = self._fronts.seconds_left(ticket)
@@ -216,7 +216,7 @@ class WaitingLine:
             return 0
         ahead = self._ahead_of(ticket)
         waits = (
-            self._kept.are_awaited
+            self._stored_places.are_awaited
             or (ahead and self._room.is_promised(ticket))
             # The next in line would collect there then.
             or (ahead and self._serving.collects_on(ticket) in self._room.possible(ticket))
@@ -246,12 +246,12 @@ class WaitingLine:
         health = self._view.health()
         if not len(self._line) or not isinstance(health, Live | Forbidden):
             return
-        until = self._kept.first
+        first_awaited = self._stored_places.first
         try:
-            self._let_go(until)
+            self._let_go(first_awaited)
             if isinstance(health, Forbidden):
                 return  # nobody knows of any room
-            for ticket in self._serving.serve(self._room, time.time(), until):
+            for ticket in self._serving.serve(self._room, time.time(), first_awaited):
                 self._waiters.pop(ticket.key, None)
                 self._waits.call(ticket.key, time.time())
         except Exception:

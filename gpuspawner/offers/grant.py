@@ -25,7 +25,7 @@ class Grant(msgspec.Struct, frozen=True):
     cpu: int | None = None
 
 
-def decide(request: GPURequest, offers: Offers) -> Grant | None:
+def grant_for(request: GPURequest, offers: Offers) -> Grant | None:
     """Grant a request that is on offer; None for any other.
 
     The request isn't trusted: it may have been parsed against other offers, or made by hand.

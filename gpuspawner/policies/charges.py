@@ -20,6 +20,8 @@ Taken = Mapping[Measure, Amount]
 
 _GPU_SERVERS = Measure(What.GPU_SERVERS)
 _GPUS = Measure(What.GPUS)
+REQUESTED = {What.MEMORY: MEMORY, What.CPU: CPU}
+"""The resources whose requests limits count."""
 _LABEL = "label/"
 """Before a label's value among the names of an owner; no user's name contains a slash."""
 
@@ -145,7 +147,7 @@ class Meter:
             taken[Measure(What.GPUS, key)] = gpus[resource]
         if gpus:
             taken[_GPUS], taken[_GPU_SERVERS] = sum(gpus.values()), 1
-        for what, resource in ((What.MEMORY, MEMORY), (What.CPU, CPU)):
+        for what, resource in REQUESTED.items():
             taken[Measure(what)] = requests.get(resource, 0)
         return taken
 

@@ -137,7 +137,7 @@ class EntitlementByPolicies(Entitlement):
     def _remaining(self, row: Availability) -> Remaining:
         """Return how much is left of an accelerator, or of servers without one."""
         applying, sizes = self._applying, self._applying.hub.sizes
-        one = OneMore(self.offers, row.accelerator, self._counts, sizes, row.smallest)
+        one = OneMore(self.offers, row.accelerator, self._counts, sizes, row.requests)
         if denial := one.never():
             return Remaining(0, denial)
         if not applying.counts_others or applying.trouble():

@@ -10,11 +10,11 @@ from gpuspawner.offers.manifest import part_of
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.allowed_offers import Sizes
-from gpuspawner.policies.charges import Charge
+from gpuspawner.policies.charges import REQUESTED, Charge
 from gpuspawner.policies.denial import OverLimit, Wanted, Withheld, over_limits, withheld
 from gpuspawner.policies.limits import Counts, Standing
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
-from gpuspawner.preflight.availability import SmallestRequests
+from gpuspawner.scheduling.requests import CPU, MEMORY
 
 # What is left to one user: the tightest of all limits on the same thing.
 
@@ -67,14 +67,15 @@ class OneMore(msgspec.Struct, frozen=True):
 
     Attributes:
         offers: The owner's.
-        smallest: What the pod of the smallest server requests, if that is known.
+        requests: What the pod of the smallest server requests, by resource; None if nobody can
+            tell: then the smallest sizes on offer count.
     """
 
     offers: Offers
     accelerator: Accelerator | None
     counts: Counts
     sizes: Sizes
-    smallest: SmallestRequests | None = None
+    requests: tuple[tuple[str, int], ...] | None = None
 
     def remaining(self) -> Remaining:
         """Return what is left of the accelerator.
@@ -111,13 +112,13 @@ class OneMore(msgspec.Struct, frozen=True):
     def _charge(self, count: int) -> Charge:
         """Return what the smallest server takes with so many GPUs."""
         choices, accelerator = self.offers.choices(self.accelerator), self.accelerator
-        requests = self.smallest or SmallestRequests(
-            part_of(choices.least_memory or 0, self.sizes.memory),
-            part_of(min(choices.cpu, default=0), self.sizes.cpu),
+        listed = (
+            (MEMORY, part_of(choices.least_memory or 0, self.sizes.memory)),
+            (CPU, part_of(min(choices.cpu, default=0), self.sizes.cpu)),
         )
+        requests = dict(listed if self.requests is None else self.requests)
         taken: dict[Measure, Amount] = {
-            Measure(What.MEMORY): requests.memory,
-            Measure(What.CPU): requests.cpu,
+            Measure(what): requests.get(resource, 0) for what, resource in REQUESTED.items()
         }
         if accelerator is not None:
             gpus = count * self.sizes.weights.get(accelerator.resource, 1)

@@ -30,7 +30,7 @@ from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle
 from gpuspawner.scaling.pools import DeclaredPool
 from gpuspawner.scheduling import ClusterState, Outcome, Rules, evaluate
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
-from gpuspawner.scheduling.requests import CPU, MEMORY, pod_requests
+from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.verdicts import Subject
 
 _RUNTIME_ONLY = ("args", "command", "env", "lifecycle", "securityContext")
@@ -75,20 +75,6 @@ class DeniedByPolicy(Protocol):
         """Whether the policy's administrator shows nevertheless what it withholds."""
 
 
-class SmallestRequests(msgspec.Struct, frozen=True):
-    """What the pod of the smallest server requests before admission, beside GPUs.
-
-    If users can enter a size that is below KubeSpawner's own memory, that counts.
-
-    Attributes:
-        memory: In bytes.
-        cpu: In millicores.
-    """
-
-    memory: int
-    cpu: int
-
-
 class Availability(msgspec.Struct, frozen=True):
     """The availability of one accelerator, or of servers without one (None).
 
@@ -102,7 +88,9 @@ class Availability(msgspec.Struct, frozen=True):
         denial: What a policy denies; only in the states `LIMITED` and `WITHHELD`.
         at_hand: Keys of the offered images that need no download wherever the server starts now.
         in_line: How many people wait in line for it.
-        smallest: What policies count of the smallest server; None if nobody can tell.
+        requests: What the pod of the smallest server requests before admission, by resource, in
+            bytes, millicores or pieces; None if nobody can tell. If users can enter a size that is
+            below KubeSpawner's own memory, that counts.
     """
 
     accelerator: Accelerator | None
@@ -115,7 +103,7 @@ class Availability(msgspec.Struct, frozen=True):
     denial: DeniedByPolicy | None = None
     at_hand: frozenset[str] = frozenset()
     in_line: int = 0
-    smallest: SmallestRequests | None = None
+    requests: tuple[tuple[str, int], ...] | None = None
 
     @property
     def is_hidden(self) -> bool:
@@ -260,17 +248,16 @@ def _look(
     found = _judged(counts, to_come, trials, smallest, pod)
     entered = trials.entered(smallest)
     pods = [pod] if entered is None else [pod, entered]
-    return replace(found, smallest=_least(pods, counts.state.rules))
+    return replace(found, requests=_least(pods, counts.state.rules))
 
 
-def _least(pods: Sequence[Pod], rules: Rules) -> SmallestRequests | None:
+def _least(pods: Sequence[Pod], rules: Rules) -> tuple[tuple[str, int], ...] | None:
     """Return the least that one of these pods requests; None if nobody can tell."""
     try:
         found = [pod_requests(it, rules) for it in pods]
     except QuantityError:
         return None
-    memory, cpu = (min(it.get(resource, 0) for it in found) for resource in (MEMORY, CPU))
-    return SmallestRequests(memory, cpu)
+    return tuple((name, min(it.get(name, 0) for it in found)) for name in found[0])
 
 
 def _judged(

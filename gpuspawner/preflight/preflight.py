@@ -37,7 +37,7 @@ from gpuspawner.preflight.learned_admission import LearnedAdmission, unless_mend
 from gpuspawner.preflight.nobody_waits import MakesLine, nobody_waits
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Rejection, WebhookFailed
-from gpuspawner.preflight.wait_queue import Taking
+from gpuspawner.preflight.reserving import Reserving
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp
@@ -74,7 +74,7 @@ class Preflight:
 
     Attributes:
         decider: Decides about a pod as it is, at one moment.
-        taking: Takes the reservation of a pod as it is.
+        reserving: Takes the reservation of a pod as it is.
         learned: What is known of admission.
     """
 
@@ -94,7 +94,7 @@ class Preflight:
         promised = self.verdicts, self.reservations
         self.decider = Decider(view, *promised, self.to_come, line)
         self.line = self.decider.line
-        self.taking = Taking(view, *promised, self.decider, patience, lag)
+        self.reserving = Reserving(view, *promised, self.decider, patience, lag)
         self.learned = LearnedAdmission()
         view.listen(self.reservations.look)
 
@@ -137,7 +137,7 @@ class Preflight:
         names a queue of Kueue, a yes has to wait for admission until that has shown that Kueue
         holds such pods back.
         """
-        decision = await self.taking.take(proposal)
+        decision = await self.reserving.take(proposal)
         if not self._has_to_ask(proposal, decision):
             self.learned.verify(proposal, decision, admission)
             return decision
@@ -148,7 +148,7 @@ class Preflight:
 
         A refusal ends the reservation.
         """
-        decision = await self._after_admission(proposal, admission, self.taking.move)
+        decision = await self._after_admission(proposal, admission, self.reserving.move)
         if isinstance(decision, Refuse):
             self.reservations.release(proposal.key)
         return decision

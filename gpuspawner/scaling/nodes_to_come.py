@@ -96,7 +96,7 @@ class NodesToCome:
             return ()
         shape = self._verdicts.shape_of_needs(subject)
         refused = self.pools.refusals.obstacles(shape, self.pools.about())
-        from gpuspawner.scaling.growing import after  # as in `_outlook`
+        from gpuspawner.scaling.growing import after  # as in `outlook`
         from gpuspawner.scaling.new_nodes import Future, Judged
 
         pod = Judged.of(self._state, subject)

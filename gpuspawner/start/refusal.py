@@ -37,6 +37,10 @@ class _LoggedText(str):
 class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
     """A refused start; the hub shows its message as HTML if the page allows it, else as text.
 
+    If the spawn form was submitted, `reporting` leaves *on_form* in the request's context
+    (`submitted_form`). The hub then asks for the form again, which shows that in place of the hub's
+    own banner. REST gets the message as text.
+
     Args:
         reason: A short fixed slug, for metrics and logs (``"busy"``).
         status: 400 to 499, or 503 if nobody can judge right now. By default 409 (Conflict): the

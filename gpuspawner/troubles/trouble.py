@@ -9,8 +9,8 @@ import msgspec
 class Kind(StrEnum):
     """What went wrong.
 
-    A new one has its reader here, its sentence and way out in `messages.causes`, and a row in
-    docs/reference/failed-starts.md. The beginning of its value says whether it is about an image
+    A new one has its reader in this room, its sentence and way out in `messages.causes`, and a row
+    in docs/reference/failed-starts.md. The beginning of its value says whether it is about an image
     (`IMAGE`). Ask too whether it belongs in `VAGUE`, `giving_up`, `avoided_nodes.BROKEN`, `ending`
     or `messages.endings`.
     """

@@ -65,9 +65,9 @@ class Hub:
         """Ask both gates, create the pod and wait until it is bound, as a start does."""
         proposal = self.proposal(name, gpus)
         try:
-            decision = await self.preflight.taking.take(proposal)
+            decision = await self.preflight.reserving.take(proposal)
             if isinstance(decision, Start):
-                decision = await self.preflight.taking.move(proposal)
+                decision = await self.preflight.reserving.move(proposal)
             if isinstance(decision, Start):
                 await self.create(proposal)
                 await until(self.view, lambda: "/".join(proposal.key) in self.view.state.pods)

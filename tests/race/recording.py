@@ -19,7 +19,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.launch.unscheduled import PromisedRoom
 from gpuspawner.preflight.decision import Decision, Refuse, Start
 from gpuspawner.preflight.proposed_pod import Proposal
-from gpuspawner.preflight.wait_queue import Taking
+from gpuspawner.preflight.reserving import Reserving
 from gpuspawner.scheduling.state import ClusterState
 
 GPU = "nvidia.com/gpu"
@@ -111,7 +111,7 @@ class Recorder:
 
     def watch_the_preflight(self) -> None:
         for gate in ("take", "move"):
-            setattr(Taking, gate, self._recorded(gate, getattr(Taking, gate)))
+            setattr(Reserving, gate, self._recorded(gate, getattr(Reserving, gate)))
         look = PromisedRoom.look
 
         @wraps(look)

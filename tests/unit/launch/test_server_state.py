@@ -251,7 +251,7 @@ def test_a_stored_place_is_awaited_if_there_is_a_line(restart):
 
     spawner.load_state({"gpuspawner": {"place": PLACE.written()}})
 
-    assert spawner.hub.runtime(spawner).line.kept.are_awaited
+    assert spawner.hub.runtime(spawner).line.stored_places.are_awaited
 
 
 POLICIES = {"p": {"gpus_per_user": 1}}
@@ -446,7 +446,7 @@ async def test_a_start_that_goes_on_in_line_keeps_its_place_until_it_joins(resta
     state_of(first).wait(PLACE)
     resumed = restart(runs=False)
     line = first.hub.runtime(first).line
-    line.kept.keep(state_of(first).server, PLACE)  # from the hub's database
+    line.stored_places.keep(state_of(first).server, PLACE)  # from the hub's database
 
     resumed.clear_state()
     await begin(resumed)
@@ -462,7 +462,7 @@ async def test_an_owner_who_starts_before_the_hub_has_read_the_places_keeps_thei
     owned.clear_state()
     await begin(owned)
 
-    assert first.hub.runtime(first).line.kept.find(state_of(owned).server) == PLACE
+    assert first.hub.runtime(first).line.stored_places.find(state_of(owned).server) == PLACE
     assert place_of(owned.orm_spawner.state) == PLACE
 
 
@@ -503,7 +503,7 @@ async def test_a_start_that_a_restarted_hub_finds_up_is_not_cut(restart):
 def test_others_in_line_wait_no_longer_for_a_start_that_a_restarted_hub_finds_up(restart):
     """Its place was stored until it was up, and the hub ended in between."""
     first = restart(runs=True, queue=True)
-    kept = first.hub.runtime(first).line.kept
+    kept = first.hub.runtime(first).line.stored_places
     state_of(first).wait(PLACE)
     restarted = restart(runs=True)
     assert kept.are_awaited

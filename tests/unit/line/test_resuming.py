@@ -25,7 +25,7 @@ class Hub:
     """A hub's answers to starts; a server joins the line a moment after it was accepted."""
 
     def __init__(self):
-        self.kept = StoredPlaces()
+        self.stored_places = StoredPlaces()
         self.view = StillView()
         self.active = set()
         self.states = {}
@@ -42,7 +42,7 @@ class Hub:
 
     async def start(self, user, server, options):
         self.asked.append((user, options))
-        self.awaited.append(self.kept.are_awaited)
+        self.awaited.append(self.stored_places.are_awaited)
         await asyncio.sleep(0)
         if user in self.stopping:
             self.stopping.remove(user)
@@ -52,7 +52,7 @@ class Hub:
         if status == 0:
             raise TimeoutError
         if status in {202, 409}:  # it joins, or our second gate refuses it
-            self.kept.take((user, server))
+            self.stored_places.pop((user, server))
         return status
 
     async def change_state(self, server, change):
@@ -85,17 +85,17 @@ async def test_they_are_started_in_the_order_of_their_places_with_their_wishes(h
     hub.stores("bob", 20.0, Wish.HERE)
     hub.stores("ann", 10.0)
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert hub.asked == [ANYWAY, ("bob", {"gpus": 1, "wait": "here"})]
-    assert not hub.kept.are_awaited
+    assert not hub.stored_places.are_awaited
 
 
 async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub):
     await asyncio.sleep(2 * PATIENCE_SECONDS)
     hub.stores("ann", 10.0)
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert hub.awaited == [True]
 
@@ -104,13 +104,13 @@ async def test_others_wait_for_them_even_if_the_hub_took_long_to_start(hub):
 async def test_they_wait_until_the_hub_sees_the_cluster_or_never_will(hub, seen):
     hub.view.now = Unreachable("the cluster is away")
     hub.stores("ann", 10.0)
-    resumed = asyncio.create_task(resuming.resume_all(hub.kept, hub.view))
+    resumed = asyncio.create_task(resuming.resume_all(hub.stored_places, hub.view))
     for health in (Unreachable("the cluster is away"), Reading(1.0), Stale(20.0, "a reason")):
         hub.view.now = health
         hub.view.wake()
         await settle()
     assert hub.asked == []
-    assert hub.kept.find(("ann", "")) is not None
+    assert hub.stored_places.find(("ann", "")) is not None
 
     await asyncio.sleep(2 * PATIENCE_SECONDS)
     hub.view.now = seen
@@ -125,16 +125,16 @@ async def test_they_wait_until_the_hub_sees_the_cluster_or_never_will(hub, seen)
 async def test_a_server_without_a_place_is_not_started(hub, state):
     hub.states["ann", ""] = state
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert hub.asked == []
 
 
 async def test_who_has_left_a_line_of_this_hub_isnt_put_back_in_it(hub):
-    hub.kept.take(("ann", ""))  # as it joined
+    hub.stored_places.pop(("ann", ""))  # as it joined
     hub.stores("ann", 10.0)  # the hub stops the wait, and clears this a second later
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert hub.asked == []
 
@@ -143,7 +143,7 @@ async def test_who_has_started_already_needs_no_place_any_more(hub):
     hub.stores("ann", 10.0)
     hub.active = {("ann", "")}
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert hub.asked == []
 
@@ -154,7 +154,7 @@ async def test_a_hub_that_can_t_be_asked_is_a_line_in_the_log(hub, monkeypatch, 
 
     monkeypatch.setattr(resuming.waiting, "answers", fails)
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert "no such client" in caplog.text
 
@@ -164,10 +164,10 @@ async def test_a_start_that_the_hub_can_t_take_yet_is_tried_again(hub, refusals)
     hub.stores("ann", 10.0)
     hub.statuses["ann"] = [*refusals, 202]
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert len(hub.asked) == len(refusals) + 1
-    assert not hub.kept.are_awaited
+    assert not hub.stored_places.are_awaited
     assert hub.has_stored("ann")  # it waits
 
 
@@ -179,17 +179,17 @@ async def test_who_can_t_be_started_is_awaited_no_longer_nor_started_by_the_next
     hub.stores("bob", 20.0)
     hub.statuses["ann"] = answers
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert {user for user, _ in hub.asked} == {"ann", "bob"}
-    assert hub.kept.find(("ann", "")) is None
+    assert hub.stored_places.find(("ann", "")) is None
     assert not hub.has_stored("ann")
 
 
 async def test_a_server_that_its_owner_has_deleted_doesnt_come_back(hub):
     hub.stores("ann", 10.0)
     hub.statuses["ann"] = [429] * 1000
-    resumed = asyncio.create_task(resuming.resume_all(hub.kept, hub.view))
+    resumed = asyncio.create_task(resuming.resume_all(hub.stored_places, hub.view))
     await asyncio.sleep(20)
     asked = len(hub.asked)
 
@@ -197,7 +197,7 @@ async def test_a_server_that_its_owner_has_deleted_doesnt_come_back(hub):
     await resumed
 
     assert len(hub.asked) == asked
-    assert hub.kept.find(("ann", "")) is None
+    assert hub.stored_places.find(("ann", "")) is None
 
 
 async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(hub, monkeypatch, caplog):
@@ -209,7 +209,7 @@ async def test_a_database_that_fails_keeps_nobody_else_from_coming_back(hub, mon
     hub.stores("bob", 20.0)
     hub.statuses["ann"] = [403]
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert [user for user, _ in hub.asked] == ["ann", "bob"]
     assert "no disk" in caplog.text
@@ -229,18 +229,18 @@ async def test_a_database_that_fails_for_a_while_costs_nobody_the_place(hub, mon
     hub.stores("ann", 10.0)
     hub.stores("bob", 20.0)
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert sorted(user for user, _ in hub.asked) == ["ann", "bob"]
     assert hub.has_stored("ann")
-    assert not hub.kept.are_awaited
+    assert not hub.stored_places.are_awaited
 
 
 async def test_a_server_that_the_hub_still_checks_has_a_minute_afterwards(hub):
-    hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
+    hub.stored_places.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
     hub.active.add(("ann", ""))
     hub.statuses["ann"] = [400, 202]
-    resumed = asyncio.create_task(resuming.resume(hub.kept, ("ann", "")))
+    resumed = asyncio.create_task(resuming.resume(hub.stored_places, ("ann", "")))
     await asyncio.sleep(2 * PATIENCE_SECONDS)
     assert not resumed.done()
     assert hub.asked == []
@@ -250,18 +250,18 @@ async def test_a_server_that_the_hub_still_checks_has_a_minute_afterwards(hub):
     await resumed
 
     assert len(hub.asked) == 2
-    assert hub.kept.find(("ann", "")) is None
+    assert hub.stored_places.find(("ann", "")) is None
 
 
 async def test_an_owner_who_was_faster_keeps_the_place(hub):
     hub.stores("ann", 10.0)
-    hub.kept.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
+    hub.stored_places.keep(("ann", ""), KeptPlace(10.0, Wish.ANYWAY))
     hub.active.add(("ann", ""))
-    resumed = asyncio.create_task(resuming.resume(hub.kept, ("ann", "")))
+    resumed = asyncio.create_task(resuming.resume(hub.stored_places, ("ann", "")))
     await settle()
-    assert hub.kept.find(("ann", "")) is not None
+    assert hub.stored_places.find(("ann", "")) is not None
 
-    hub.kept.take(("ann", ""))  # it joins the line
+    hub.stored_places.pop(("ann", ""))  # it joins the line
     await resumed
 
     assert hub.asked == []
@@ -273,6 +273,6 @@ async def test_nobody_waits_for_long_for_one_who_doesn_t_come_back(hub):
     hub.stores("bob", 20.0)
     hub.statuses["ann"] = [503] * 100 + [202]
 
-    await resuming.resume_all(hub.kept, hub.view)
+    await resuming.resume_all(hub.stored_places, hub.view)
 
     assert "bob" in [user for user, _ in hub.asked[:20]]

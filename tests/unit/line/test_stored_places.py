@@ -51,7 +51,7 @@ def test_no_place_lies_in_the_future_beyond_what_clocks_differ_by(monkeypatch):
 
 def test_a_stored_place_isnt_kept_for_who_has_come_since_the_hub_started():
     places = StoredPlaces()
-    places.take(BOB)
+    places.pop(BOB)
 
     places.keep_stored({ANN: place(1.0), BOB: place(2.0)})
 
@@ -69,13 +69,13 @@ def test_servers_come_back_in_the_order_of_their_places():
     assert [places.before(it) for it in (1.0, 2.5, 9.0)] == [0, 2, 3]
 
 
-def test_a_place_is_taken_once():
+def test_a_place_is_removed_once():
     places = StoredPlaces()
     places.keep(ANN, place(1.0))
 
     assert places.are_awaited
-    assert places.take(ANN) == place(1.0)
-    assert places.take(ANN) is None
+    assert places.pop(ANN) == place(1.0)
+    assert places.pop(ANN) is None
     assert places.find(ANN) is None
     assert not places.are_awaited
 
@@ -91,7 +91,7 @@ def test_nobody_waits_for_those_who_havent_come_back_after_a_minute(clock):
     clock.now += 0.1
     assert not places.are_awaited
     assert places.before(2.0) == 0
-    assert places.take(ANN) == place(1.0)  # who comes later still has the place
+    assert places.pop(ANN) == place(1.0)  # who comes later still has the place
 
 
 def test_the_first_who_is_awaited_holds_up_those_who_came_later():
@@ -100,5 +100,5 @@ def test_the_first_who_is_awaited_holds_up_those_who_came_later():
     places.keep(BOB, place(20.0))
     places.keep(ANN, place(10.0))
     assert places.first == 10.0
-    places.take(ANN)
+    places.pop(ANN)
     assert places.first == 20.0

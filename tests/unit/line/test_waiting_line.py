@@ -198,7 +198,7 @@ async def test_what_is_kept_for_somebody_is_told_in_gpus_whatever_else_the_serve
 async def test_who_is_kept_off_a_node_is_called_only_if_others_surely_leave_the_rest():
     stage = Stage(named_node("large", 4), ("Pod", pod("x", 2, on="large")), named_node("small", 1))
     promised = proposal("promised")  # it may go to either node
-    assert isinstance(await stage.preflight.taking.take(promised), Start)
+    assert isinstance(await stage.preflight.reserving.take(promised), Start)
     with stage.joining("four", 4) as four, stage.joining("one") as one:
         await settle()
         assert not one.done()
@@ -255,7 +255,7 @@ async def test_while_places_are_awaited_nobody_is_called_and_they_count_as_ahead
         assert stage.line.standing(stage.tickets["ann"]).place == 2
         assert refused(stage.preflight.decider.check(proposal("new")))
 
-        kept.take(("zoe", ""))
+        kept.pop(("zoe", ""))
         await stage.wakes()
 
         assert ann.done()
@@ -316,7 +316,7 @@ async def test_who_takes_nothing_that_others_wait_for_isnt_refused_behind_them(m
 
     with stage.joining("ann") as ann:
         assert await asyncio.wait_for(ann, 2 * UNSURE_SECONDS) == ()
-    assert await stage.preflight.taking.take(proposal("ann")) == unknown
+    assert await stage.preflight.reserving.take(proposal("ann")) == unknown
 
 
 @pytest.fixture
@@ -470,7 +470,7 @@ async def test_while_places_are_awaited_nobody_else_gets_a_node_to_come():
     decision = stage.preflight.decider.check(of_pool("new"))
     assert (refused(decision), decision.in_line) == (Reason.BUSY, 1)
 
-    kept.take(("zoe", ""))
+    kept.pop(("zoe", ""))
     assert isinstance(stage.preflight.decider.check(of_pool("new")), Wait)
 
 
@@ -478,7 +478,7 @@ async def test_who_starts_again_after_a_failed_start_doesnt_pass_those_in_line()
     """The reservation of the failed start outlasts it, until the view shows what became of it."""
     stage = Stage(("Node", node("n", 1)))
     again = proposal("again")
-    assert isinstance(await stage.preflight.taking.take(again), Start)
+    assert isinstance(await stage.preflight.reserving.take(again), Start)
     stage.preflight.reservations.send(again.key)
     stage.preflight.reservations.end(again.key)
 

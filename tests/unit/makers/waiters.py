@@ -59,7 +59,7 @@ class Waiting:
     def keep(self, since: float = 1.0, **options: object) -> StoredPlaces:
         """Let the hub await her, as after a restart, and return the places that it keeps."""
         line: Any = self.hub.runtime(self.spawner).line
-        kept: StoredPlaces = line.kept
+        kept: StoredPlaces = line.stored_places
         kept.keep(self.server, KeptPlace(since, Wish.ANYWAY, options))
         return kept
 

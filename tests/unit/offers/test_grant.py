@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuspawner.offers.grant import Grant, decide
+from gpuspawner.offers.grant import Grant, grant_for
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.user_options import GPURequest, parse
 
@@ -17,7 +17,7 @@ OFFERS = Offers.parse(
 def test_a_grant_contains_the_administrators_entries():
     asked = parse({"gpus": 2}, OFFERS)
 
-    assert decide(asked, OFFERS) == Grant(
+    assert grant_for(asked, OFFERS) == Grant(
         accelerator=OFFERS.accelerators["a100"],
         gpus=2,
         image=OFFERS.images["pytorch"],
@@ -27,13 +27,13 @@ def test_a_grant_contains_the_administrators_entries():
 
 
 def test_a_server_without_a_gpu_is_granted():
-    grant = decide(parse({"accelerator": None}, OFFERS), OFFERS)
+    grant = grant_for(parse({"accelerator": None}, OFFERS), OFFERS)
 
     assert (grant.accelerator, grant.gpus) == (None, 0)
 
 
 def test_an_empty_request_keeps_kubespawners_values():
-    assert decide(GPURequest(), Offers.parse()) == Grant()
+    assert grant_for(GPURequest(), Offers.parse()) == Grant()
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_an_empty_request_keeps_kubespawners_values():
     ],
 )
 def test_a_request_that_is_not_on_offer_is_not_granted(asked):
-    assert decide(asked, OFFERS) is None
+    assert grant_for(asked, OFFERS) is None

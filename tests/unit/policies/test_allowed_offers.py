@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpuspawner.offers.grant import Grant, decide
+from gpuspawner.offers.grant import Grant, grant_for
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.user_options import GPURequest, parse, user_options
 from gpuspawner.policies.allowed_offers import Sizes, narrow, shown_withheld
@@ -163,11 +163,11 @@ def test_what_is_left_is_never_more_and_has_the_same_defaults_if_they_are_left(
     hub = offers(default_accelerator=default)
     narrowed = left(hub, *policies)
     assume(options.get("accelerator") in {None, *narrowed.accelerators})
-    grant = decide(asked(hub, **options), narrowed)
+    grant = grant_for(asked(hub, **options), narrowed)
 
     found = asked(narrowed, **options)
 
-    assert isinstance(decide(found, hub), Grant)
+    assert isinstance(grant_for(found, hub), Grant)
     if isinstance(grant, Grant):
         assert found == asked(hub, **options)
 

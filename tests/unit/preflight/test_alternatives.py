@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuspawner.offers.grant import decide
+from gpuspawner.offers.grant import grant_for
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.user_options import GPURequest
 from gpuspawner.preflight.alternatives import nearest
@@ -35,7 +35,7 @@ OFFERS = Offers.parse(
 
 
 def granted(request, offers=OFFERS):
-    return decide(request, offers)
+    return grant_for(request, offers)
 
 
 ASKED = granted(GPURequest("a100", 4, "pytorch", "32Gi", 4))

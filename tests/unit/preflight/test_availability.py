@@ -8,7 +8,7 @@ from gpuspawner.offers import manifest
 from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight import availability
-from gpuspawner.preflight.availability import Availability, SmallestRequests, State, Surveys
+from gpuspawner.preflight.availability import Availability, State, Surveys
 from gpuspawner.preflight.decision import CanScaleUp, ResourceRoom
 from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.scheduling import ClusterState
@@ -44,7 +44,7 @@ def test_gpus_are_counted_for_one_node_and_in_total(nodes, pods, state, counted)
     here, plain = look(nodes, pods)
 
     assert (here.state, here.gpus) == (state, counted)
-    assert plain == Availability(None, State.FREE, smallest=SmallestRequests(0, 0))
+    assert plain == Availability(None, State.FREE, requests=())
 
 
 def test_free_gpus_on_a_node_without_free_memory_are_busy():

@@ -428,8 +428,8 @@ def first_logins(*names):
 async def test_two_servers_that_wait_for_claims_are_not_both_promised_the_only_gpu():
     preflight, (first, second) = knowing_storage(), first_logins("a", "b")
 
-    assert is_unknown(await preflight.taking.take(first))
-    assert refused(await preflight.taking.take(second)) is Reason.TRY_AGAIN
+    assert is_unknown(await preflight.reserving.take(first))
+    assert refused(await preflight.reserving.take(second)) is Reason.TRY_AGAIN
 
 
 # A pod that names its node never gets to a scheduler: its kubelet decides.

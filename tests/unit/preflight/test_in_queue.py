@@ -72,7 +72,7 @@ def nodes_say(decision):
 async def test_whether_kueue_has_quota_or_not_the_server_starts_and_keeps_no_room(used):
     preflight = of_queue(quota(2, used=used), workload("w", queue="gpus"))
 
-    decision = await preflight.taking.take(in_queue())
+    decision = await preflight.reserving.take(in_queue())
 
     nodes = Start(in_queue().grant)
     assert decision == Start(in_queue().grant, (InQueue(PlaceInQueue("gpus", "team-a", 1), nodes),))
@@ -83,7 +83,7 @@ async def test_nodes_without_room_are_no_reason_for_a_no():
     """Kueue may admit the server later."""
     preflight = Preflight(viewed(NODES, quota(2), on=(FOUR, OTHER)))
 
-    decision = await preflight.taking.take(in_queue())
+    decision = await preflight.reserving.take(in_queue())
 
     assert place_in_queue(decision) == PlaceInQueue("gpus", "team-a", 0)
     assert refused(nodes_say(decision)) is Reason.BUSY

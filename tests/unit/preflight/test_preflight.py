@@ -298,7 +298,7 @@ async def test_room_is_sure_if_a_pod_fits_or_a_node_comes_for_it(what, health, i
 
 async def test_what_is_promised_to_others_is_no_sure_room():
     preflight = Preflight(StillView(*ONE_FREE))
-    await preflight.taking.take(proposal("other", 1))
+    await preflight.reserving.take(proposal("other", 1))
 
     assert not await preflight.is_sure_of(proposal("a", 1), NoAnswer())
     assert await preflight.is_sure_of(proposal("other", 1), NoAnswer())

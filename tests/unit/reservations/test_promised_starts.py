@@ -79,7 +79,7 @@ class Promises(RuleBasedStateMachine):
 
         async def asks() -> None:
             self.asking[name] = asyncio.ensure_future(
-                self.preflight.taking.take(proposal(name, gpus))
+                self.preflight.reserving.take(proposal(name, gpus))
             )
 
         self.run(asks())
@@ -100,7 +100,7 @@ class Promises(RuleBasedStateMachine):
 
     def send_one(self, name: str) -> None:
         gpus = int(name.rpartition("-")[2])
-        assert isinstance(self.run(self.preflight.taking.move(proposal(name, gpus))), Start)
+        assert isinstance(self.run(self.preflight.reserving.move(proposal(name, gpus))), Start)
         self.promised.remove(name)
         self.preflight.reservations.send((NAMESPACE, name))
         self.world.create(name, gpus)
@@ -182,7 +182,7 @@ class Desk(Preflight):
     async def promises(self, *asked: Proposal) -> None:
         """Promise room to each of these starts at once."""
         for it in asked:
-            taken = asyncio.create_task(self.taking.take(it))
+            taken = asyncio.create_task(self.reserving.take(it))
             await settle()
             assert taken.done()
             assert isinstance(taken.result(), Start)
@@ -190,10 +190,10 @@ class Desk(Preflight):
     async def keeps(self, *asked: Proposal) -> None:
         """Let these starts, which have room, send their pods as they are now."""
         for it in asked:
-            assert isinstance(await self.taking.move(it), Start)
+            assert isinstance(await self.reserving.move(it), Start)
 
     async def lets_wait(self, asked: Proposal) -> asyncio.Task[Decision]:
-        return await waiting(self.taking.take(asked))
+        return await waiting(self.reserving.take(asked))
 
     async def promises_then(self, other: asyncio.Task[Decision], ended: str) -> None:
         """Promise room to a start that has waited, once one has ended."""
@@ -305,7 +305,7 @@ async def test_who_waits_for_a_home_keeps_nobody_else_from_free_room() -> None:
 
 async def test_a_home_is_promised_to_one_server_also_if_its_verdict_is_unknown() -> None:
     desk = Desk(with_storage())
-    assert is_unknown(await desk.taking.take(unknown("one", "shared")))
+    assert is_unknown(await desk.reserving.take(unknown("one", "shared")))
 
     await desk.lets_wait(alone("two", "shared"))
 
@@ -313,7 +313,7 @@ async def test_a_home_is_promised_to_one_server_also_if_its_verdict_is_unknown()
 async def test_servers_that_have_started_with_one_home_do_not_wait_for_each_other() -> None:
     desk = Desk(with_storage())
     for name in ("one", "two"):
-        assert is_unknown(await desk.taking.take(unknown(name, "shared")))
+        assert is_unknown(await desk.reserving.take(unknown(name, "shared")))
 
     # Admission names a scheduler that is known.
     await desk.keeps(alone("one", "shared"), alone("two", "shared"))
@@ -437,7 +437,7 @@ def test_as_many_simultaneous_starts_succeed_as_there_are_gpus(nodes, people, di
         world = World(nodes)
         preflight = Preflight(world.view)
         asking: Asking = {
-            f"u{i}": asyncio.create_task(preflight.taking.take(proposal(f"u{i}")))
+            f"u{i}": asyncio.create_task(preflight.reserving.take(proposal(f"u{i}")))
             for i in range(people)
         }
         await settle()

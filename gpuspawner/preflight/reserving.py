@@ -22,7 +22,7 @@ from gpuspawner.scheduling.verdicts import Subject, Verdicts
 _LOOK_AGAIN_SECONDS = 1.0
 
 
-class Taking:
+class Reserving:
     """Takes reservations of pods as they are: admission isn't asked.
 
     Args:
@@ -61,10 +61,10 @@ class Taking:
             return await self._settle(proposal, lambda: self._try_to_take(proposal, waiter))
 
     async def move(self, proposal: Proposal) -> Decision:
-        """Decide about the pod that admission makes, without counting its own reservation.
+        """Decide about the pod that admission makes, and move its reservation to this pod.
 
-        A start keeps the reservation, now for this pod. If there is none (the view wasn't live, or
-        it has ended), one is taken as in `take`. Otherwise this never joins the wait queue: those
+        If there is none (the view wasn't live, or it has ended), one is taken as in `take`.
+        Otherwise, its own reservation doesn't count, and this never joins the wait queue: those
         who wait there may wait for this very pod.
         """
         if self._reservations.find(proposal.key) is None:

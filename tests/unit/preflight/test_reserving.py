@@ -41,8 +41,8 @@ async def test_without_a_live_view_nothing_is_refused_and_no_reservation_is_take
     what = proposal("a", 8)
 
     assert preflight.decider.check(what) == Start(what.grant, (ViewNotLive(health),))
-    assert await preflight.taking.take(what) == Start(what.grant, (ViewNotLive(health),))
-    assert await preflight.taking.move(what) == Start(what.grant, (ViewNotLive(health),))
+    assert await preflight.reserving.take(what) == Start(what.grant, (ViewNotLive(health),))
+    assert await preflight.reserving.move(what) == Start(what.grant, (ViewNotLive(health),))
     assert len(preflight.reservations) == 0
 
 
@@ -63,7 +63,7 @@ async def test_nobody_is_refused_while_contact_is_lost_for_a_moment(lost):
     view = StillView(*ONE_FREE)
     preflight = Preflight(view)
     says(view, lost)
-    asking = await waiting(preflight.taking.take(proposal("a", 2)))
+    asking = await waiting(preflight.reserving.take(proposal("a", 2)))
 
     view.remove_pod("x")
     says(view, BACK)
@@ -76,7 +76,7 @@ async def test_nobody_is_refused_while_contact_is_lost_for_a_moment(lost):
 async def test_who_still_does_not_fit_is_refused_once_contact_is_back(lost):
     view = StillView(*ONE_FREE)
     says(view, lost)
-    asking = await waiting(Preflight(view).taking.take(proposal("a", 2)))
+    asking = await waiting(Preflight(view).reserving.take(proposal("a", 2)))
 
     says(view, BACK)
 
@@ -87,7 +87,7 @@ async def test_who_fits_starts_at_once_although_contact_is_lost_for_a_moment(clo
     view, began = StillView(*ONE_FREE), clock.now
     view.touch = False
 
-    assert await Preflight(view).taking.take(proposal("a")) == Start(proposal("a").grant)
+    assert await Preflight(view).reserving.take(proposal("a")) == Start(proposal("a").grant)
     assert clock.now == began
 
 
@@ -95,10 +95,10 @@ async def test_who_fits_starts_at_once_although_contact_is_lost_for_a_moment(clo
 async def test_a_pod_that_is_sent_keeps_its_reservation_while_contact_is_lost_for_a_moment(lost):
     view = StillView(*ONE_FREE)
     preflight = Preflight(view)
-    await preflight.taking.take(proposal("a"))
+    await preflight.reserving.take(proposal("a"))
     view.put("Pod", pod("y", on="n"))
     says(view, lost)
-    asking = await waiting(preflight.taking.move(proposal("a")))
+    asking = await waiting(preflight.reserving.move(proposal("a")))
     assert len(preflight.reservations) == 1
 
     view.remove_pod("y")
@@ -111,37 +111,37 @@ async def test_a_pod_that_waits_for_a_node_keeps_nobody_from_the_present_ones():
     what = of_pool("a", 2)
     preflight = preflight_on(*ONE_FREE)
 
-    assert await preflight.taking.take(what) == Wait(
+    assert await preflight.reserving.take(what) == Wait(
         what.grant, CanScaleUp(1, 2, 8, pool="gpu=a100")
     )
     assert len(preflight.reservations) == 1
-    assert await preflight.taking.take(proposal("b")) == Start(proposal("b").grant)
+    assert await preflight.reserving.take(proposal("b")) == Start(proposal("b").grant)
 
 
 async def test_the_node_that_has_come_belongs_to_the_pod_that_waited_for_it():
     view = StillView(("Node", node("n", 1)), ("Pod", pod("x", 1, on="n")))
     preflight = Preflight(view)
-    await preflight.taking.take(of_pool("a"))
+    await preflight.reserving.take(of_pool("a"))
 
     view.put("Node", node("new", 1))
 
-    assert refused(await preflight.taking.take(of_pool("b"))) is Reason.TRY_AGAIN
+    assert refused(await preflight.reserving.take(of_pool("b"))) is Reason.TRY_AGAIN
 
 
 async def test_a_pod_that_does_not_fit_now_is_refused_without_waiting(clock):
     preflight = preflight_on(*ONE_FREE)
-    await preflight.taking.take(proposal("first", 1))
+    await preflight.reserving.take(proposal("first", 1))
     began = clock.now
 
-    assert refused(await preflight.taking.take(proposal("a", 2))) is Reason.BUSY
+    assert refused(await preflight.reserving.take(proposal("a", 2))) is Reason.BUSY
     assert clock.now == began
 
 
 async def test_a_start_that_waits_too_long_is_refused_with_try_again():
     preflight = preflight_on(*ONE_FREE)
-    await preflight.taking.take(proposal("first"))
+    await preflight.reserving.take(proposal("first"))
 
-    decision = await preflight.taking.take(proposal("second"))
+    decision = await preflight.reserving.take(proposal("second"))
 
     assert refused(decision) is Reason.TRY_AGAIN
     assert decision.gpus == ResourceRoom(GPU, asked=1, most_free=1, free=1, most=2, total=2)
@@ -150,8 +150,8 @@ async def test_a_start_that_waits_too_long_is_refused_with_try_again():
 async def test_a_waiting_start_goes_on_unchecked_if_the_view_becomes_stale():
     view = StillView(*ONE_FREE)
     preflight = Preflight(view)
-    await preflight.taking.take(proposal("first"))
-    second = await waiting(preflight.taking.take(proposal("second")))
+    await preflight.reserving.take(proposal("first"))
+    second = await waiting(preflight.reserving.take(proposal("second")))
 
     view.now = Stale(30, "HTTP 500")
 
@@ -162,8 +162,8 @@ async def test_beside_a_pod_that_may_land_anywhere_nothing_is_promised():
     preflight = preflight_on(("Node", node("n", 1)))
 
     unknown = proposal("a", schedulerName="volcano")
-    assert isinstance(await preflight.taking.take(unknown), Start)
-    assert refused(await preflight.taking.take(proposal("b"))) is Reason.TRY_AGAIN
+    assert isinstance(await preflight.reserving.take(unknown), Start)
+    assert refused(await preflight.reserving.take(proposal("b"))) is Reason.TRY_AGAIN
 
 
 PLACEHOLDERS = [("Pod", pod(f"p{i}", on="n", priority=-1)) for i in range(3)]
@@ -175,12 +175,15 @@ async def test_as_many_start_at_once_as_pods_of_lower_priority_make_way(nominate
     view = StillView(("Node", node("n", 3)), *PLACEHOLDERS)
     preflight = Preflight(view)
     for number in range(3):
-        assert isinstance(await preflight.taking.take(proposal(f"s{number}")), Start)
+        assert isinstance(await preflight.reserving.take(proposal(f"s{number}")), Start)
         preflight.reservations.send((NAMESPACE, f"s{number}"))
     for number in range(nominated):
         view.put("Pod", {**pod(f"s{number}"), "status": {"nominatedNodeName": "n"}})
 
-    assert refused(await preflight.taking.take(proposal("more"))) in (Reason.TRY_AGAIN, Reason.BUSY)
+    assert refused(await preflight.reserving.take(proposal("more"))) in (
+        Reason.TRY_AGAIN,
+        Reason.BUSY,
+    )
 
 
 def nonpreempting(gpus, priority):
@@ -191,23 +194,23 @@ def nonpreempting(gpus, priority):
 async def test_who_ends_no_pods_may_take_what_a_start_of_a_lower_priority_frees():
     preflight = preflight_on(("Node", node("n", 1)), *PLACEHOLDERS[:1], nonpreempting(1, 7))
 
-    (await waiting(preflight.taking.take(proposal("mine")))).cancel()
+    (await waiting(preflight.reserving.take(proposal("mine")))).cancel()
 
 
 @pytest.mark.parametrize("job", [nonpreempting(2, 7), nonpreempting(1, 0)], ids=["large", "low"])
 async def test_a_start_takes_what_it_frees_if_no_such_pod_can(job):
     preflight = preflight_on(("Node", node("n", 1)), *PLACEHOLDERS[:1], job)
 
-    assert isinstance(await preflight.taking.take(proposal("mine")), Start)
+    assert isinstance(await preflight.reserving.take(proposal("mine")), Start)
 
 
 async def test_a_start_that_preempts_leaves_room_that_it_cannot_take_to_others():
     elsewhere = labelled(node("m", 1), {"gpu": "t4"})
     preflight = preflight_on(("Node", node("n", 1)), *PLACEHOLDERS[:1], ("Node", elsewhere))
 
-    assert isinstance(await preflight.taking.take(proposal("a")), Start)
+    assert isinstance(await preflight.reserving.take(proposal("a")), Start)
     other = proposal("b", nodeSelector={"gpu": "t4"})
-    assert await preflight.taking.take(other) == Start(other.grant)
+    assert await preflight.reserving.take(other) == Start(other.grant)
 
 
 async def test_who_fits_elsewhere_now_may_take_what_a_larger_pod_leaves_that_makes_way():
@@ -221,8 +224,8 @@ async def test_who_fits_elsewhere_now_may_take_what_a_larger_pod_leaves_that_mak
             for it in names
         )
         for it in starts:
-            assert isinstance(await preflight.taking.take(it), Start)
-        assert refused(await preflight.taking.take(last)) is Reason.TRY_AGAIN
+            assert isinstance(await preflight.reserving.take(it), Start)
+        assert refused(await preflight.reserving.take(last)) is Reason.TRY_AGAIN
 
 
 @pytest.mark.parametrize("theirs", [{"priority": -5}, {"schedulerName": "volcano"}])
@@ -231,7 +234,7 @@ async def test_a_start_does_not_wait_for_a_nominated_pod_that_its_scheduler_leav
     view = StillView(("Node", node("n", 1)))
     view.put("Pod", {**pod("batch", **theirs), "status": {"nominatedNodeName": "n"}})
 
-    started = asyncio.create_task(Preflight(view).taking.take(proposal("student")))
+    started = asyncio.create_task(Preflight(view).reserving.take(proposal("student")))
     await settle()
 
     assert started.done()
@@ -244,15 +247,15 @@ async def test_the_room_of_two_is_promised_to_two_while_one_of_them_has_a_node()
     view.put("Pod", {**pod("first"), "status": {"nominatedNodeName": "n"}})
     preflight = Preflight(view)
 
-    assert isinstance(await preflight.taking.take(proposal("second")), Start)
-    assert refused(await preflight.taking.take(proposal("third"))) is Reason.TRY_AGAIN
+    assert isinstance(await preflight.reserving.take(proposal("second")), Start)
+    assert refused(await preflight.reserving.take(proposal("third"))) is Reason.TRY_AGAIN
 
 
 async def test_a_waiting_start_is_refused_once_the_view_shows_the_other_pod_bound():
     view = StillView(*ONE_FREE)
     preflight = Preflight(view)
-    await preflight.taking.take(proposal("first"))
-    second = await waiting(preflight.taking.take(proposal("second")))
+    await preflight.reserving.take(proposal("first"))
+    second = await waiting(preflight.reserving.take(proposal("second")))
 
     view.put("Pod", pod("first", on="n"))
 
@@ -261,9 +264,9 @@ async def test_a_waiting_start_is_refused_once_the_view_shows_the_other_pod_boun
 
 async def test_a_small_start_does_not_overtake_a_larger_one():
     preflight = preflight_on(("Node", node("n", 2)))
-    await preflight.taking.take(proposal("first", 1))
-    big = await waiting(preflight.taking.take(proposal("big", 2)))
-    small = await waiting(preflight.taking.take(proposal("small", 1)))
+    await preflight.reserving.take(proposal("first", 1))
+    big = await waiting(preflight.reserving.take(proposal("big", 2)))
+    small = await waiting(preflight.reserving.take(proposal("small", 1)))
 
     preflight.reservations.release((NAMESPACE, "first"))
     assert isinstance(await big, Start)
@@ -272,9 +275,9 @@ async def test_a_small_start_does_not_overtake_a_larger_one():
 
 async def test_the_next_in_the_wait_queue_tries_when_the_one_ahead_leaves():
     preflight = preflight_on(("Node", node("n", 2)))
-    await preflight.taking.take(proposal("first", 1))
-    big = await waiting(preflight.taking.take(proposal("big", 2)))
-    small = await waiting(preflight.taking.take(proposal("small", 1)))
+    await preflight.reserving.take(proposal("first", 1))
+    big = await waiting(preflight.reserving.take(proposal("big", 2)))
+    small = await waiting(preflight.reserving.take(proposal("small", 1)))
 
     big.cancel()
 
@@ -284,30 +287,30 @@ async def test_the_next_in_the_wait_queue_tries_when_the_one_ahead_leaves():
 async def test_a_start_does_not_wait_behind_one_for_other_nodes():
     cpu_node = "Node", labelled(node("cpu", 0), {"kind": "cpu"})
     preflight = preflight_on(*ONE_FREE, cpu_node)
-    await preflight.taking.take(proposal("first"))
-    second = await waiting(preflight.taking.take(proposal("second")))
+    await preflight.reserving.take(proposal("first"))
+    second = await waiting(preflight.reserving.take(proposal("second")))
 
     elsewhere = proposal("c", 0, nodeSelector={"kind": "cpu"})
 
-    assert isinstance(await preflight.taking.take(elsewhere), Start)
+    assert isinstance(await preflight.reserving.take(elsewhere), Start)
     assert not second.done()
 
 
 async def test_a_pod_that_grew_does_not_take_what_was_promised_to_another():
     preflight = preflight_on(("Node", node("n", 2)))
-    await preflight.taking.take(proposal("a", 1))
-    await preflight.taking.take(proposal("b", 1))
+    await preflight.reserving.take(proposal("a", 1))
+    await preflight.reserving.take(proposal("b", 1))
 
-    assert refused(await preflight.taking.move(proposal("a", 2))) is Reason.TRY_AGAIN
-    assert isinstance(await preflight.taking.move(proposal("b", 1)), Start)
+    assert refused(await preflight.reserving.move(proposal("a", 2))) is Reason.TRY_AGAIN
+    assert isinstance(await preflight.reserving.move(proposal("b", 1)), Start)
 
 
 @pytest.mark.each_python
 async def test_a_cancelled_start_leaves_the_wait_queue_without_a_reservation():
     preflight = preflight_on(*ONE_FREE)
-    await preflight.taking.take(proposal("first"))
-    second = await waiting(preflight.taking.take(proposal("second")))
-    third = await waiting(preflight.taking.take(proposal("third")))
+    await preflight.reserving.take(proposal("first"))
+    second = await waiting(preflight.reserving.take(proposal("second")))
+    third = await waiting(preflight.reserving.take(proposal("third")))
 
     second.cancel()
     preflight.reservations.release((NAMESPACE, "first"))
@@ -328,8 +331,8 @@ async def test_if_only_an_older_pod_may_be_in_the_way_the_answer_is_unknown():
     preflight = Preflight(StillView(*TAKEN_BY_ANN))
 
     assert is_unknown(preflight.decider.check(proposal("ann")))
-    assert is_unknown(await preflight.taking.take(proposal("ann")))
-    assert is_unknown(await preflight.taking.move(proposal("ann")))
+    assert is_unknown(await preflight.reserving.take(proposal("ann")))
+    assert is_unknown(await preflight.reserving.move(proposal("ann")))
     assert len(preflight.reservations) == 1
 
 
@@ -341,13 +344,13 @@ async def test_a_no_that_the_older_pod_does_not_cause_stays(older, asked):
         ("Pod", pod("bob", 3 - older, on="n")),
     )
 
-    assert refused(await preflight.taking.take(proposal("ann", asked))) is Reason.BUSY
+    assert refused(await preflight.reserving.take(proposal("ann", asked))) is Reason.BUSY
 
 
 async def test_a_start_waits_until_a_late_view_shows_the_older_pod_gone():
     view = StillView(*TAKEN_BY_ANN)
     preflight = Preflight(view)
-    start = await waiting(preflight.taking.take(proposal("ann")))
+    start = await waiting(preflight.reserving.take(proposal("ann")))
 
     view.remove_pod("ann")
 
@@ -358,8 +361,8 @@ async def test_an_older_pod_that_stays_until_it_is_replaced_is_not_waited_for():
     preflight = Preflight(StillView(*TAKEN_BY_ANN), lag=math.inf)
     asked = replace(proposal("ann"), older_stays=True)
 
-    assert is_unknown(await preflight.taking.take(asked))
-    assert is_unknown(await preflight.taking.move(asked))
+    assert is_unknown(await preflight.reserving.take(asked))
+    assert is_unknown(await preflight.reserving.move(asked))
 
 
 async def deleted(view, preflight):
@@ -372,43 +375,43 @@ async def deleted(view, preflight):
 async def test_once_the_older_pod_is_deleted_the_new_one_is_judged():
     view = StillView(*TAKEN_BY_ANN)
     preflight = Preflight(view)
-    await preflight.taking.take(proposal("ann"))
-    await preflight.taking.move(proposal("ann"))
+    await preflight.reserving.take(proposal("ann"))
+    await preflight.reserving.move(proposal("ann"))
 
     await deleted(view, preflight)
     view.put("Pod", pod("somebody", on="n"))
 
-    assert refused(await preflight.taking.move(proposal("ann"))) is Reason.BUSY
+    assert refused(await preflight.reserving.move(proposal("ann"))) is Reason.BUSY
 
 
 async def test_a_promise_to_another_pod_holds_while_the_older_pod_goes():
     nodes = [("Node", node(name, gpus)) for name, gpus in (("large", 4), ("s1", 1), ("s2", 1))]
     view = StillView(*nodes, ("Pod", pod("ann", 4, on="large")))
     preflight = Preflight(view)
-    assert is_unknown(await preflight.taking.take(proposal("ann", 4)))
-    assert is_unknown(await preflight.taking.move(proposal("ann", 4)))
-    assert isinstance(await preflight.taking.take(proposal("bob")), Start)
+    assert is_unknown(await preflight.reserving.take(proposal("ann", 4)))
+    assert is_unknown(await preflight.reserving.move(proposal("ann", 4)))
+    assert isinstance(await preflight.reserving.take(proposal("bob")), Start)
 
     await deleted(view, preflight)  # now Bob's pod may land there too
 
-    assert refused(await preflight.taking.move(proposal("ann", 4))) is Reason.TRY_AGAIN
+    assert refused(await preflight.reserving.move(proposal("ann", 4))) is Reason.TRY_AGAIN
 
 
 @pytest.mark.parametrize("on", ["", "n"])
 async def test_a_pod_created_without_an_answer_does_not_block_its_owner(on):
     view = StillView(("Node", node("n", 1)))
     preflight = Preflight(view)
-    await preflight.taking.take(proposal("ann"))
-    await preflight.taking.move(proposal("ann"))
+    await preflight.reserving.take(proposal("ann"))
+    await preflight.reserving.move(proposal("ann"))
     preflight.reservations.send(KEY)
     preflight.reservations.send_again(KEY)
     view.put("Pod", pod("ann", on=on))
 
-    assert isinstance(await preflight.taking.move(proposal("ann")), Start)
+    assert isinstance(await preflight.reserving.move(proposal("ann")), Start)
     assert len(preflight.reservations) == 1
 
     await deleted(view, preflight)
-    bobs = asyncio.ensure_future(preflight.taking.take(proposal("bob")))
-    assert await preflight.taking.move(proposal("ann")) == Start(proposal("ann").grant)
+    bobs = asyncio.ensure_future(preflight.reserving.take(proposal("bob")))
+    assert await preflight.reserving.move(proposal("ann")) == Start(proposal("ann").grant)
     await settle()
     assert not bobs.done()
