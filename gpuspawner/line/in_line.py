@@ -80,7 +80,7 @@ class InLine(TurnToStart):
     Attributes:
         said: What was told last.
         is_on: Whether it waits now.
-        has_waited: Whether it has waited in this start.
+        has_waited: Whether it waits, or has waited, in this start.
 
     Args:
         begun: Is set when there is something to tell.
@@ -107,10 +107,12 @@ class InLine(TurnToStart):
         self._line = waiting_line
         self._choice: Choice | None = None
         self._called: asyncio.Future[Hostnames] | None = None  # until it is admitted
-        self._place: KeptPlace | None = None  # what the owner wishes; None: not to wait
+        self._place: KeptPlace | None = (
+            None  # since when, and with which wish; None: it may not wait
+        )
         self._denied: Refusal | None = None  # by policies, which may allow it later
-        self._has_place = False  # since it has joined, or from before a restart of the hub
-        self._is_back = False  # with the same options as before the restart
+        self._has_place = False  # since it has joined, or since its place was kept
+        self._is_back = False  # with the same options as when its place was kept
         self._is_losing = False  # its place, since no node can hold it any more
         self._leaves = False
         self._asked_at = -inf

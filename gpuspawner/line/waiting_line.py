@@ -267,9 +267,9 @@ class WaitingLine:
             self.held_back.ask_policies()
             again = time.monotonic() + RESTS * (time.thread_time() - began)
 
-    def _let_go(self, until: float) -> None:
+    def _let_go(self, first_awaited: float) -> None:
         """Call those who need no place any more."""
-        for ticket, decision in self._fronts.done(until):
+        for ticket, decision in self._fronts.done(first_awaited):
             waiter = self._waiters.pop(ticket.key)
             self._serving.leave(ticket)
             # The reservation counts from this moment on, so that the next doesn't follow it.

@@ -21,7 +21,7 @@ Taken = Mapping[Measure, Amount]
 _GPU_SERVERS = Measure(What.GPU_SERVERS)
 _GPUS = Measure(What.GPUS)
 REQUESTED = {What.MEMORY: MEMORY, What.CPU: CPU}
-"""The resources whose requests limits count."""
+"""What a policy limits by the requests of pods, and the resource that counts."""
 _LABEL = "label/"
 """Before a label's value among the names of an owner; no user's name contains a slash."""
 

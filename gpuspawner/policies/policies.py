@@ -92,9 +92,9 @@ Amount = int | Fraction
 class What(StrEnum):
     """What a limit counts.
 
-    A new one has its keys in `policies_config.WrittenPolicy`, is counted in `charges` (what pods
-    request by a line of `REQUESTED`), and is named in `messages.policies`. If users can choose it
-    on the form, `allowed_offers` leaves them what a limit allows.
+    A new one has its keys in `policies_config.WrittenPolicy`, and its words in `messages.policies`
+    and in the help of `traits.policies`. `charges` counts it: for what pods request, by a line of
+    `REQUESTED`. If users can choose it on the form, `allowed_offers` leaves what a limit allows.
     """
 
     GPUS = "gpus"

@@ -111,12 +111,8 @@ class OneMore(msgspec.Struct, frozen=True):
 
     def _charge(self, count: int) -> Charge:
         """Return what the smallest server takes with so many GPUs."""
-        choices, accelerator = self.offers.choices(self.accelerator), self.accelerator
-        listed = (
-            (MEMORY, part_of(choices.least_memory or 0, self.sizes.memory)),
-            (CPU, part_of(min(choices.cpu, default=0), self.sizes.cpu)),
-        )
-        requests = dict(listed if self.requests is None else self.requests)
+        accelerator = self.accelerator
+        requests = dict(self._listed() if self.requests is None else self.requests)
         taken: dict[Measure, Amount] = {
             Measure(what): requests.get(resource, 0) for what, resource in REQUESTED.items()
         }
@@ -126,6 +122,14 @@ class OneMore(msgspec.Struct, frozen=True):
                 taken[Measure(What.GPUS, of)] = gpus
             taken[Measure(What.GPU_SERVERS)] = 1
         return Charge(frozenset(), amounts=MappingProxyType(taken))
+
+    def _listed(self) -> tuple[tuple[str, int], ...]:
+        """Return what the smallest sizes on offer request."""
+        choices = self.offers.choices(self.accelerator)
+        return (
+            (MEMORY, part_of(choices.least_memory or 0, self.sizes.memory)),
+            (CPU, part_of(min(choices.cpu, default=0), self.sizes.cpu)),
+        )
 
 
 def policies_left(policies: Iterable[Policy], found: Iterable[Standing]) -> Iterator[Policy]:

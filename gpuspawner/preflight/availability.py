@@ -257,7 +257,7 @@ def _least(pods: Sequence[Pod], rules: Rules) -> tuple[tuple[str, int], ...] | N
         found = [pod_requests(it, rules) for it in pods]
     except QuantityError:
         return None
-    return tuple((name, min(it.get(name, 0) for it in found)) for name in found[0])
+    return tuple(sorted((name, min(it.get(name, 0) for it in found)) for name in found[0]))
 
 
 def _judged(

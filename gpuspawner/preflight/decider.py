@@ -85,7 +85,8 @@ class Decider:
     def check(self, proposal: Proposal) -> Decision:
         """Decide about a pod, behind those who are in line.
 
-        What is promised to others doesn't count here, but in `Reserving`, before a start is let go.
+        What is promised to others on nodes that are there doesn't count here, unless people are in
+        line: `Reserving` counts it before it promises room. Nodes to come that are promised count.
 
         If only an older pod of the same name may be in the way, the answer is unknown: KubeSpawner
         deletes that pod when it sends the new one.

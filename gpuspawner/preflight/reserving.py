@@ -61,10 +61,10 @@ class Reserving:
             return await self._settle(proposal, lambda: self._try_to_take(proposal, waiter))
 
     async def move(self, proposal: Proposal) -> Decision:
-        """Decide about the pod that admission makes, and move its reservation to this pod.
+        """Decide about the pod that admission makes, and move the start's reservation to this pod.
 
-        If there is none (the view wasn't live, or it has ended), one is taken as in `take`.
-        Otherwise, its own reservation doesn't count, and this never joins the wait queue: those
+        If the start has none (the view wasn't live, or it has ended), one is taken as in `take`.
+        Otherwise that reservation doesn't count here, and this never joins the wait queue: those
         who wait there may wait for this very pod.
         """
         if self._reservations.find(proposal.key) is None:

@@ -37,9 +37,9 @@ class _LoggedText(str):
 class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
     """A refused start; the hub shows its message as HTML if the page allows it, else as text.
 
-    If the spawn form was submitted, `reporting` leaves *on_form* in the request's context
-    (`submitted_form`). The hub then asks for the form again, which shows that in place of the hub's
-    own banner. REST gets the message as text.
+    `reporting` keeps *on_form* for the form that the hub draws again in the same request
+    (`submitted_form`): the form shows it in place of the hub's own banner. REST gets the message as
+    text.
 
     Args:
         reason: A short fixed slug, for metrics and logs (``"busy"``).

@@ -36,8 +36,8 @@ def a_held_hub(
     """Run a hub with these nodes and these lines, and leave nothing of it."""
     folder.mkdir()
     ensure_namespace(cluster, namespace)
-    nodes, pods = cluster.add_nodes(fleet), Pods(cluster, namespace)
     kubeconfig = rbac.hub_kubeconfig(cluster, namespace)
+    nodes, pods = cluster.add_nodes(fleet), Pods(cluster, namespace)
     environment = {"KUBECONFIG": str(kubeconfig), "HOLD": str(folder)}
     named = f"c.KubeSpawner.namespace = {namespace!r}"
     whole = f"{CONFIGURATION}{named}\n{configuration}\ngpuspawner.configure(c)\n"
@@ -47,8 +47,10 @@ def a_held_hub(
             yield hub
     finally:
         cluster.api.delete(pods.path, grace=0)
-        wait_for(lambda: not pods.all())
-        cluster.remove_nodes(nodes)
+        try:
+            wait_for(lambda: not pods.all())
+        finally:
+            cluster.remove_nodes(nodes)
 
 
 @contextmanager

@@ -212,8 +212,10 @@ def _decided(pod: dict[str, Any]) -> dict[str, Any] | None:
 async def asking(cluster: LocalCluster, namespace: str) -> AsyncIterator[Asker]:
     """Open a view and a client, and yield an asker in this namespace."""
     client = Client(partial(load, cluster.kubeconfig))
-    async with viewing(cluster.kubeconfig, scaling_kinds=SCALING_KINDS) as view:
-        assert await view.first_list(PATIENCE)
-        await until_autoscalers_are_known(view)
-        yield Asker(cluster, view, client, namespace)
-    await client.close()
+    try:
+        async with viewing(cluster.kubeconfig, scaling_kinds=SCALING_KINDS) as view:
+            assert await view.first_list(PATIENCE)
+            await until_autoscalers_are_known(view)
+            yield Asker(cluster, view, client, namespace)
+    finally:
+        await client.close()

@@ -159,7 +159,9 @@ def test_axe_finds_no_problem_of_ours(
     page.get_by_text("Event log").click()
     said = page.locator("#progress-log").get_by_text("Still trying")
     said.locator("visible=true").first.wait_for()  # later events repeat it, hidden
-    for summary in page.locator("#progress-log summary").locator("visible=true").all():
+    summaries = page.locator("#progress-log summary").locator("visible=true").all()
+    assert summaries
+    for summary in summaries:
         summary.click()
     picture(page, f"{user}-meanwhile")
     assert problems(page) == []

@@ -53,6 +53,7 @@ def test_free_gpus_on_a_node_without_free_memory_are_busy():
 
     assert (here.state, here.gpus) == (State.BUSY, gpus(2, 2, 2, 2))
     assert (plain.state, plain.short_of) == (State.BUSY, "memory")
+    assert here.requests == (("memory", 8 << 30), ("nvidia.com/gpu", 1))
 
 
 FUSE = "github.com/fuse"
