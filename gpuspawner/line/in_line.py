@@ -107,9 +107,7 @@ class InLine(TurnToStart):
         self._line = waiting_line
         self._choice: Choice | None = None
         self._called: asyncio.Future[Hostnames] | None = None  # until it is admitted
-        self._place: KeptPlace | None = (
-            None  # since when, and with which wish; None: it may not wait
-        )
+        self._place: KeptPlace | None = None  # None: its owner doesn't want to wait
         self._denied: Refusal | None = None  # by policies, which may allow it later
         self._has_place = False  # since it has joined, or since its place was kept
         self._is_back = False  # with the same options as when its place was kept
