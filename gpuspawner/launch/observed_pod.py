@@ -17,7 +17,6 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.preflight.kueue import PlaceInQueue
-from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.rules import Rules
 from gpuspawner.troubles.ending import Ending
@@ -32,6 +31,8 @@ _GONE_SECONDS = 5.0
 """How long a pod that was there may be missing: KubeSpawner may read all pods anew."""
 UNSEEN_SECONDS = 2.0
 """How long a pod must be out of sight. The view may lag, and still have shown an older one."""
+NEVER_SEEN_SECONDS = 30.0
+"""As that, of a pod that was never in view: it may have come and gone in one answer of a watch."""
 _NEVER_SHOWN = (Stage(Step.SCHEDULING, (-1, 0)),)
 
 
@@ -73,8 +74,7 @@ class InView:
     def is_lost(self) -> bool:
         """Whether the pod is gone: out of sight for a while, and not only because of the view.
 
-        The time runs from the first look without the pod: looks may be far apart. A pod that was
-        never in view may have come and gone in one answer of a watch.
+        The time runs from the first look without the pod: looks may be far apart.
         """
         is_seen, now = self._is_seen(), time.monotonic()
         self._was_seen = self._was_seen or is_seen
@@ -84,7 +84,9 @@ class InView:
             return False
         if self._missing_since is None:
             self._missing_since = now
-        return now - self._missing_since >= (UNSEEN_SECONDS if self._was_seen else LEFT_SECONDS)
+        return now - self._missing_since >= (
+            UNSEEN_SECONDS if self._was_seen else NEVER_SEEN_SECONDS
+        )
 
     def _is_seen(self) -> bool:
         state = self._view.state

@@ -11,7 +11,7 @@ watches lag. So a promise outlasts its start, and each part ends by what its own
   the start is over, it also ends when the view shows the pod at all, or after `LEFT_SECONDS`, or
   `GONE_SECONDS` after the pod was stopped.
 - The part of limits ends after its start, when the watch that counts servers shows the pod, or
-  after `COUNTED_SECONDS`. During the start it stays: the pod that is shown may be an older one.
+  after `LEFT_SECONDS`. During the start it stays: the pod that is shown may be an older one.
 
 Both end at once if no pod was sent, or if the API server says that there is none.
 """
@@ -37,16 +37,15 @@ _KNOWN = (Outcome.FITS, Outcome.FITS_AFTER_PREEMPTION)
 
 # For room whose start never began; every way out of a start ends its promise.
 LIFETIME_SECONDS = 300.0
-# For room of a pod that came and went in one answer of a watch, so the view never showed it.
-LEFT_SECONDS = 30.0
+LEFT_SECONDS = 120.0
+"""How long a promise lasts after the end of a start whose pod no watch ever shows.
+
+The pod may have come and gone in one answer of a watch. But this is longer than a watch may be
+silent before nothing is known any more (see `Backoff` and `STALE_AFTER`): until then, a broken
+connection looks as if the pod weren't there.
+"""
 # As that, if the pod is known to be gone: the view is only behind by its own delay.
 GONE_SECONDS = 2.0
-COUNTED_SECONDS = 120.0
-"""How long a part of limits lasts after the end of a start whose pod is never shown.
-
-It is longer than a watch may be silent before nothing is counted any more (see `Backoff` and
-`STALE_AFTER`): until then, a broken connection looks as if the pod weren't there.
-"""
 
 
 class Phase(Enum):
@@ -387,7 +386,7 @@ class Reservations:
             return False
         if (uid := self.counting.shown(key)) and uid != promise.older:
             return True
-        is_old = time.monotonic() - promise.since > COUNTED_SECONDS
+        is_old = time.monotonic() - promise.since > LEFT_SECONDS
         return is_old and self.counting.is_current()
 
     def _shows(self, key: Key) -> bool:

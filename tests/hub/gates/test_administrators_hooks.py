@@ -144,7 +144,7 @@ def test_each_method_of_a_class_gets_what_kubespawner_gives_it(
 # after a second, not after 30.
 RENAMES = """
 import gpuspawner.launch.observed_pod
-gpuspawner.launch.observed_pod.LEFT_SECONDS = 1.0
+gpuspawner.launch.observed_pod.NEVER_SEEN_SECONDS = 1.0
 from kubespawner import KubeSpawner
 class Renaming(KubeSpawner):
     async def start(self):

@@ -13,8 +13,8 @@ from kubespawner.spawner import EventReflector
 
 from gpuspawner.gates.form_gate import AlreadyStartedError
 from gpuspawner.kube.objects import Manifest
+from gpuspawner.launch.observed_pod import NEVER_SEEN_SECONDS
 from gpuspawner.preflight.decision import Start, Wait
-from gpuspawner.reservations.reservations import LEFT_SECONDS
 from gpuspawner.scaling.usual_times import longest_wait
 from gpuspawner.spawner import in_front_of
 from gpuspawner.start.attempt import CLEANUP_SECONDS
@@ -449,7 +449,7 @@ async def test_the_pod_that_is_sent_is_followed_by_the_name_that_a_hook_has_give
         promised.append(len(reservations))
         hub.view.put("Pod", named(spawner, nodeName="a"))
         promised.append(len(reservations))
-        await asyncio.sleep(LEFT_SECONDS + 15)
+        await asyncio.sleep(NEVER_SEEN_SECONDS + 15)
         heard.extend(hub.view.events._heard["labs"])
 
     sends(spawner, starts_slowly)

@@ -4,8 +4,7 @@ import pytest
 
 from gpuspawner.cluster.health import Live, Reading
 from gpuspawner.kube.objects import Undecodable, convert
-from gpuspawner.launch.observed_pod import UNSEEN_SECONDS, InView
-from gpuspawner.reservations.reservations import LEFT_SECONDS
+from gpuspawner.launch.observed_pod import NEVER_SEEN_SECONDS, UNSEEN_SECONDS, InView
 from tests.unit.makers.worlds import NAMESPACE, StillView, pod
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -15,7 +14,7 @@ KEY = f"{NAMESPACE}/a"
 
 @pytest.mark.parametrize(
     ("objects", "seconds"),
-    [([], LEFT_SECONDS), ([("Pod", pod("a"))], UNSEEN_SECONDS)],
+    [([], NEVER_SEEN_SECONDS), ([("Pod", pod("a"))], UNSEEN_SECONDS)],
     ids=["never seen", "seen before"],
 )
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gpuspawner.cluster.wakeups import Contact
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.pod_owners import AsAnnotated, Claims
-from gpuspawner.reservations.reservations import COUNTED_SECONDS
+from gpuspawner.reservations.reservations import LEFT_SECONDS
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.policy_accounts import accounts_of
 from tests.unit.makers.policy_pods import container, plain
@@ -84,7 +84,7 @@ async def test_a_charge_whose_pod_never_comes_ends_without_any_change(monkeypatc
     monkeypatch.setattr("gpuspawner.reservations.reservations.time", clock := Clock())
     async with reading(page(), watch(hold=True)) as accounts:
         start(accounts)
-        clock.now += COUNTED_SECONDS + 1
+        clock.now += LEFT_SECONDS + 1
 
         assert accounts.trouble() == ""
         assert gpus(accounts) == 0
@@ -117,7 +117,7 @@ async def test_a_list_in_pages_ends_no_charge_before_it_has_shown_all_pods(monke
     async with reading(page(), breaks, *pages, watch(hold=True)) as accounts:
         accounts.ledger.claims = Claims("jhub", accounts.reservations.sent)
         start(accounts)
-        clock.now += COUNTED_SECONDS + 1
+        clock.now += LEFT_SECONDS + 1
         lost.set()
 
         while gpus_of(accounts, KEY) != [1]:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gpuspawner.cluster.health import Live
+from gpuspawner.cluster.health import STALE_AFTER, Live
+from gpuspawner.cluster.retries import Backoff
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.pod_owners import AsAnnotated
 from gpuspawner.policies.usage import Usage
 from gpuspawner.reservations.reservations import (
-    COUNTED_SECONDS,
     GONE_SECONDS,
     LEFT_SECONDS,
     LIFETIME_SECONDS,
@@ -118,6 +118,9 @@ ROOM = {
     ),
     "a pod that the view never shows holds its room for a while only": (
         f"promise, send, wait 9, end, wait {LEFT_SECONDS}, holds, wait 0.1, is_over"
+    ),
+    "a running pod holds its room while a watch that is silent may still count as live": (
+        f"promise, send, end, wait {round(Backoff().silence + STALE_AFTER)}, holds"
     ),
     "an unbound pod whose start is over holds no reservation": (
         "promise, send, show unbound, holds, end, is_over"
@@ -246,7 +249,7 @@ class Server:
         assert counted(self.book.usage) == int(gpus)
 
 
-LEFT = round(COUNTED_SECONDS)
+LEFT = round(LEFT_SECONDS)
 SHARES = {
     "a second grant of the same start replaces the first": "grant 4, grant 1, counts 1",
     "a pod that was sent counts after the start until it is shown": (
