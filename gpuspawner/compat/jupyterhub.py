@@ -279,6 +279,11 @@ def running(user: Any) -> dict[str, Any]:
     return {name: it for name, it in _spawners(user) if it.ready}
 
 
+def running_or_checked(user: Any) -> dict[str, Any]:
+    """Return those, and the spawners of servers whose check at the hub's start isn't over."""
+    return {name: it for name, it in _spawners(user) if it.ready or it.pending == "check"}
+
+
 def starting(user: Any) -> dict[str, Any]:
     """Return the spawners of a user's servers that start, or wait for that."""
     return {name: it for name, it in _spawners(user) if is_starting(it)}

@@ -64,15 +64,18 @@ class Charge:
 
         "" without a GPU. Of a profile, `accelerator` is the slug.
         """
-        keys = (it.of for it in self.amounts if it.what is What.GPUS and it.of)
-        named = next((it for it in (self.accelerator, *keys) if it in offered), None)
+        named = next((it for it in (self.accelerator, *self.kinds) if it in offered), None)
         return named or self.device or ""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The resources of its GPUs, and the keys of all accelerators that it may have."""
+        return tuple(it.of for it in self.amounts if it.what is What.GPUS and it.of)
 
     @property
     def device(self) -> str | None:
         """The resource of its GPUs, the first by name; None without one."""
-        gpus = (it.of for it in self.amounts if it.what is What.GPUS and names_resource(it.of))
-        return min(gpus, default=None)
+        return min(filter(names_resource, self.kinds), default=None)
 
 
 def owner_names(name: str, label: str) -> frozenset[str]:

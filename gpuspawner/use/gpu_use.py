@@ -42,7 +42,7 @@ class Window(msgspec.Struct, frozen=True, dict=True):
     Attributes:
         seconds: Its length.
         until: When it ends, in seconds since 1970 by Prometheus' clock.
-        devices: By the namespace and name of the pod that has them.
+        devices: By the namespace and name of the pod that has them now.
     """
 
     seconds: float

@@ -1,5 +1,6 @@
 """The hub's addresses about the use of GPUs: for the culler, for owners, and for the report."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -15,7 +16,6 @@ from gpuspawner.messages import idle, in_language
 from gpuspawner.start.host import set_locale
 from gpuspawner.use.gpu_use import UseState
 from gpuspawner.use.gpu_use_config import READ_USE
-from gpuspawner.use.idle_servers import may_keep
 from gpuspawner.use.record import Record
 from gpuspawner.use.refusal_report import report
 from gpuspawner.use.watching import UseWatch, Watched, key_of
@@ -62,7 +62,9 @@ class ReportHandler(Answering):
     async def get(self) -> None:
         """Send them."""
         _check_scope(self)
-        self.answer(msgspec.to_builtins(report(self._record.facts)))
+        # In a thread: there may be tens of thousands of facts.
+        found = await asyncio.to_thread(report, list(self._record.facts))
+        self.answer(msgspec.to_builtins(found))
 
 
 class UsedHandler(Answering):
@@ -144,20 +146,19 @@ class KeepHandler(BaseHandler):  # type: ignore[misc]
                 gpuspawner_xsrf=self.xsrf_token.decode("ascii"),
                 gpuspawner_heading=idle.heading(),
                 gpuspawner_said=said,
-                **_button(it),
+                **self._button(it),
             )
         )
 
-
-def _button(it: Watched) -> dict[str, str]:
-    """Return the button that keeps a server, and what it does."""
-    if it.rule is None or it.standing.stops_at is None:
-        return {}
-    if not may_keep(it.standing, it.rule):
-        return {"gpuspawner_explained": idle.kept_too_often()}
-    left = it.rule.keeps - it.standing.kept
-    explained = idle.keeps(it.rule.kept, left)
-    return {"gpuspawner_keep": idle.keep_it(), "gpuspawner_explained": explained}
+    def _button(self, it: Watched) -> dict[str, str]:
+        """Return the button that keeps a server, and what it does."""
+        if it.rule is None or it.standing.stops_at is None or self._watch.may_stop(it):
+            return {}
+        if not self._watch.may_keep(it):
+            return {"gpuspawner_explained": idle.kept_too_often()}
+        left = it.rule.keeps - it.standing.kept
+        explained = idle.keeps(it.rule.kept, left)
+        return {"gpuspawner_keep": idle.keep_it(), "gpuspawner_explained": explained}
 
 
 def serve(hub: Any, record: Record, watch: UseWatch | None) -> None:

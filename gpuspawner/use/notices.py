@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -32,8 +33,13 @@ class Notices:
 
     async def tell(self, told: Mapping[str, Any]) -> None:
         """Tell the owner of a server, with what the function gets. Never raises."""
-        server = f"{told['user']}/{told['server']}"
+        server, began = f"{told['user']}/{told['server']}", time.monotonic()
         async with self._turn:
+            left = round(told["stops_in_seconds"] - (time.monotonic() - began))
+            if left <= 0:
+                log.error("The owner of %r isn't told: calls of gpu_use.notify take long", server)
+                return
+            told = {**told, "stops_in_seconds": left}
             if len(self._calls) >= _CALLS:
                 text = "Too many calls of gpu_use.notify hang; the owner of %r isn't told"
                 log.error(text, server)

@@ -9,7 +9,7 @@ import asyncio
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -26,6 +26,9 @@ UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
 _BY = "UUID, GPU_I_ID, GPU_I_PROFILE, pod, namespace, exported_pod, exported_namespace"
 _PATIENCE = 20.0
 """How long Prometheus may take for one answer, in seconds."""
+_HELD_SECONDS = 300
+"""Whoever had a device so many seconds ago has it now: Prometheus takes samples of that age for
+present ones too (``--query.lookback-delta``), and some scrapes may fail."""
 _STEPS, _LEAST_STEP = 60, 5
 """In how many steps a window is looked at, and the shortest of them in seconds."""
 
@@ -75,7 +78,7 @@ class Prometheus:
         self._labels = _matchers(labels)
 
     async def window(self, seconds: float) -> Window:
-        """Return the use of all devices over the last *seconds*.
+        """Return the use over the last *seconds* of all devices, by the pods that have them now.
 
         Raises:
             UseUnknownError: It isn't known.
@@ -87,7 +90,10 @@ class Prometheus:
             used = await self._ask(f"max_over_time({series}[{seconds:.0f}s]) / {whole}")
             known = f"(({series} >= 0) <= {whole})[{seconds:.0f}s:{step}s]"
             counted = await self._ask(f"count_over_time({known})")
-            found = _devices(used, counted, max(1, seconds // step))
+            held = await self._ask(f"last_over_time({series}[{_HELD_SECONDS}s])")
+            steps = max(1, seconds // step)
+            # In a thread: there may be thousands of devices.
+            found = await asyncio.to_thread(_devices, used, counted, held, steps)
             # Of a slice, utilization says nothing.
             devices += [it for it in found if metric is ENGINE or not it[1].name[1]]
             times += [it.value[0] for it in (*used, *counted)]
@@ -123,16 +129,23 @@ def _matchers(labels: Mapping[str, str]) -> str:
 
 
 def _devices(
-    used: list[_Sample], counted: list[_Sample], steps: float
-) -> Iterator[tuple[Key, DeviceUse]]:
-    counts = dict(map(_value, counted))
+    used: list[_Sample], counted: list[_Sample], held: list[_Sample], steps: float
+) -> list[tuple[Key, DeviceUse]]:
+    """Return the devices with the pods that have them now.
+
+    In a window there are also the pods that had a device before, and of a GPU that was free, the
+    exporter's own (unless Prometheus honours its labels).
+    """
+    counts, now = dict(map(_value, counted)), dict(map(_value, held))
+    found = []
     for whose, number in map(_value, used):
         pod, name = whose
-        if pod is None or math.isnan(number):
+        if pod is None or whose not in now or math.isnan(number):
             continue
         known = min(1.0, counts.get(whose, 0.0) / steps)
         # An exporter may say anything: more than all of a GPU is all of it.
-        yield pod, DeviceUse(name, min(number, 1.0), known)
+        found.append((pod, DeviceUse(name, min(number, 1.0), known)))
+    return found
 
 
 def _value(sample: _Sample) -> tuple[tuple[Key | None, tuple[str, str]], float]:

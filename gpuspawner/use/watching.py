@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gpuspawner.compat.jupyterhub import hub, running, unused_for
+from gpuspawner.compat.jupyterhub import hub, running, running_or_checked, unused_for
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerAnnotations
 from gpuspawner.reservations.granted import WhenIdle
@@ -42,6 +42,7 @@ class Watched(msgspec.Struct, frozen=True):
         used_at: When a look has last found that its GPUs are used; None if none has.
         rule: When it is given back; None for never.
         uid: Its pod's.
+        kinds: As what somebody in line may wait for its GPUs: accelerators, and the resource.
         gpus: How many devices it has.
         told_at: When its owner was last told of a warning; None if never, or if it was kept since.
         began_as: The name that its owner had when it started; "" if its pod doesn't say.
@@ -53,6 +54,7 @@ class Watched(msgspec.Struct, frozen=True):
     key: Key
     uid: str
     accelerator: str
+    kinds: frozenset[str]
     gpus: int
     began: datetime | None
     rule: WhenIdle | None
@@ -68,11 +70,12 @@ class Watched(msgspec.Struct, frozen=True):
         """The names of its owner and of the server."""
         return self.spawner.user.name, self.spawner.name
 
-    def seconds(self, is_awaited: bool) -> int:
-        """Return over how long its use counts."""
+    def seconds(self, awaited: Iterable[str]) -> int:
+        """Return over how long its use counts, if *awaited* is what people in line wait for."""
         if self.rule is None:
             return _SHOWN_SECONDS
-        return self.rule.after_if_others_wait if is_awaited else self.rule.after
+        is_free = self.kinds.isdisjoint(awaited)
+        return self.rule.after if is_free else self.rule.after_if_others_wait
 
 
 class UseWatch:
@@ -121,8 +124,11 @@ class UseWatch:
         return accounts is None or accounts.is_current()
 
     async def standings(self) -> AsyncIterator[Watched]:
-        """Yield what is known now of each server with a GPU."""
-        async for it in self._with_gpus():
+        """Yield what is known now of each server with a GPU.
+
+        Also of those that the hub's start still checks: the culler may ask for them by then.
+        """
+        async for it in self._with_gpus(running_or_checked):
             last = self._servers.get(it.key)
             is_new = last is None or last.uid != it.uid
             is_kept = last is not None and self._clock() < last.standing.kept_until
@@ -165,7 +171,7 @@ class UseWatch:
         found = [it async for it in self._with_gpus()]
         windows: dict[int, Window | None] = {}
         for it in found:
-            windows.setdefault(it.seconds(it.accelerator in awaited), None)
+            windows.setdefault(it.seconds(awaited), None)
         for seconds in windows:
             windows[seconds] = await self._window(seconds)
         if None not in windows.values():
@@ -176,7 +182,7 @@ class UseWatch:
         for number, it in enumerate(found):
             if number % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
-            window = windows[it.seconds(it.accelerator in awaited)]
+            window = windows[it.seconds(awaited)]
             # One by one: an owner may keep a server meanwhile.
             self._servers[it.key] = self._stands(it, window)
         self._servers = {it.key: self._servers[it.key] for it in found}
@@ -204,9 +210,11 @@ class UseWatch:
         self._unknown.discard(seconds)
         return window
 
-    async def _with_gpus(self) -> AsyncIterator[Watched]:
+    async def _with_gpus(
+        self, spawners: Callable[[Any], dict[str, Any]] = running
+    ) -> AsyncIterator[Watched]:
         for user in list(hub().users.values()):
-            for spawner in running(user).values():
+            for spawner in spawners(user).values():
                 if it := self._watched(spawner):
                     yield it
             await asyncio.sleep(0)
@@ -220,7 +228,9 @@ class UseWatch:
         key, began, rule = pod.metadata.key, pod.runs_since, granted.idle
         names = pod.metadata.annotations or ServerAnnotations()
         charge, offered = accounts.usage.pods.get(key), self._running.offers.accelerators
-        has = charge.kind(offered) if charge is not None else "", gpus, began, rule
+        kind = charge.kind(offered) if charge is not None else ""
+        kinds = {kind, self._counted_as(key, kind), *(charge.kinds if charge is not None else ())}
+        has = kind, frozenset(kinds), gpus, began, rule
         return Watched(spawner, key, pod.metadata.uid, *has, began_as=names.user)
 
     def _stands(self, it: Watched, window: Window | None) -> Watched:
@@ -262,10 +272,11 @@ class UseWatch:
     def _tell(self, it: Watched, rule: WhenIdle) -> Watched:
         """Tell its owner of a warning, unless that was done lately.
 
-        Each look that fails ends a warning, and the next one begins anew.
+        Each look that fails ends a warning, and the next one begins anew. But if a GPU was used
+        since the last notice, all of the time in which it is called unused has passed since then.
         """
         now, unused = self._clock(), it.use.seconds if it.use else 0.0
-        if self._notices is None or (it.told_at is not None and now < it.told_at + rule.after):
+        if self._notices is None or (it.told_at is not None and now < it.told_at + unused):
             return it
         user, server = it.server
         told = {"user": user, "server": server, "accelerator": it.accelerator, "gpus": it.gpus}
@@ -276,7 +287,7 @@ class UseWatch:
     def keep(self, key: Key) -> bool:
         """Keep a server for a while, if its owner may; return whether it is kept."""
         it = self.find(key)
-        if it is None or it.rule is None or not may_keep(it.standing, it.rule):
+        if it is None or it.rule is None or not self.may_keep(it):
             return False
         standing = keep(it.standing, it.rule, self._clock())
         self._servers[key] = replace(it, standing=standing, told_at=None)
@@ -288,13 +299,14 @@ class UseWatch:
 
         *facts* are what earlier hubs have noted.
         """
-        found, passed = self._earlier, time.time() - self._clock()
+        found, now = self._earlier, time.time()
         for it in facts:
             server = it.user, it.server
             before = found.get(server, IdleStanding())
             match it.happened:
                 case Happened.KEPT:
-                    until = it.at + it.seconds - passed
+                    # Not later: the clock may have been ahead then.
+                    until = min(it.at, now) + it.seconds - now + self._clock()
                     found[server] = IdleStanding(kept_until=until, kept=before.kept + 1)
                 case Happened.USED:
                     found[server] = replace(before, kept=0)
@@ -305,6 +317,11 @@ class UseWatch:
         """Forget what earlier hubs have noted of a server that ends, or of one before it."""
         if fact.happened in (Happened.GRANTED, Happened.ENDED):
             self._earlier.pop((fact.user, fact.server), None)
+
+    def may_keep(self, it: Watched) -> bool:
+        """Whether its owner may keep a server: not once the culler may have been told to stop."""
+        is_over = self.may_stop(it)
+        return it.rule is not None and not is_over and may_keep(it.standing, it.rule)
 
     def may_stop(self, it: Watched) -> bool:
         """Whether a server may be stopped, by the last look."""

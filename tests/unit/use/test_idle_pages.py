@@ -56,6 +56,19 @@ async def test_the_page_knows_a_server_also_if_nobody_has_looked_at_it_lately(mo
     assert its() is None
 
 
+async def test_the_page_has_a_button_until_the_culler_may_have_been_told(monkeypatch):
+    stage, handler = Stage(monkeypatch), object.__new__(idle_pages.KeepHandler)
+    handler.initialize(stage.watch)
+
+    def button():
+        return handler._button(stage.watch.find(ANN))
+
+    await stage.look_each_minute(10, ann=0.0)
+    assert button()["gpuspawner_keep"]
+    await stage.look(ann=0.0)
+    assert button() == {}
+
+
 async def test_nothing_is_said_of_a_server_that_its_owner_keeps(monkeypatch):
     stage = Stage(monkeypatch)
     await stage.look(ann=0.0, bob=0.0)

@@ -11,8 +11,8 @@ from gpuspawner.use import notices
 from gpuspawner.use.notices import Notices
 from tests.waiting import UNIT_PATIENCE
 
-ANN = {"user": "ann", "server": ""}
-BOB = {"user": "bob", "server": ""}
+ANN = {"user": "ann", "server": "", "stops_in_seconds": 600}
+BOB = {"user": "bob", "server": "", "stops_in_seconds": 600}
 
 
 async def tell_both(notify, ends):
@@ -76,6 +76,25 @@ async def test_notices_that_hang_take_no_thread_of_the_hubs():
     finally:
         ends.set()
     await asyncio.gather(*telling)
+
+
+@pytest.mark.parametrize(("took", "told"), [(240, [600, 360]), (600, [600])])
+async def test_a_notice_says_how_long_is_left_by_its_turn_and_comes_not_too_late(
+    took, told, monkeypatch, caplog
+):
+    monkeypatch.setattr(notices, "_AT_ONCE", 1)
+    now, found = [0.0], []
+    monkeypatch.setattr(notices.time, "monotonic", lambda: now[0])
+
+    async def takes(notice):
+        found.append(notice["stops_in_seconds"])
+        now[0] += took
+
+    both = Notices(takes)
+    await asyncio.gather(both.tell(ANN), both.tell(BOB))
+
+    assert found == told
+    assert ("'bob/' isn't told" in caplog.text) == (len(told) == 1)
 
 
 def hanging_in_a_thread(ends):

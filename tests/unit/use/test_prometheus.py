@@ -25,7 +25,8 @@ class Played:
 
     Attributes:
         prometheus: How the hub asks it.
-        samples: The labels and the value by the function and the metric of a query.
+        samples: The labels and the value by the function and the metric of a query. Who has had a
+            device in a window has it now, unless a test says of `last_over_time` who has.
         status: Of its answers.
         also: What its answers say beside the data.
         login: The header with the name and the password of the last query.
@@ -40,10 +41,14 @@ class Played:
         self.queries.append(query)
         if self.body is not None:
             return self.body
+        if ("last_over_time", ENGINE) not in self.samples:
+            query = query.replace("last_over_time", "max_over_time")
         found = [
             {"metric": labels, "value": [AT, str(value)]}
-            for (function, metric), (labels, value) in self.samples.items()
+            for (function, metric), *several in self.samples.items()
             if function in query and metric in query
+            for it in several
+            for labels, value in (it if isinstance(it, list) else [it])
         ]
         data = {"resultType": "vector", "result": found}
         return json.dumps({"status": "success", "data": data, **self.also}).encode()
@@ -100,6 +105,33 @@ async def test_what_two_metrics_say_of_a_device(labels, name, used, played):
     (device,) = await played.devices()
 
     assert (device.name, device.used, device.known) == (name, used, 1.0)
+
+
+async def test_a_gpu_that_somebody_else_had_before_is_not_shared(played):
+    """Nor is one that was free before, if Prometheus doesn't honour the exporter's labels."""
+    free = {"UUID": "GPU-1", "pod": "dcgm-exporter-x", "namespace": "gpu-operator"}
+    bobs = {**ANN, "pod": "jupyter-bob"}
+    played.samples = {
+        ("max_over_time", ENGINE): [(EXPORTED, 0.9), (bobs, 0.4), (free, 0.0)],
+        ("last_over_time", ENGINE): (EXPORTED, 0.9),
+    }
+
+    window = await played.prometheus.window(3600)
+
+    assert list(window.devices) == [KEY]
+    assert not window.shared
+    assert any("[300s]" in it for it in played.queries)
+
+
+async def test_a_gpu_that_a_pod_of_the_same_name_had_before_is_not_the_server_s(played):
+    played.samples = {
+        ("max_over_time", ENGINE): [(ANN, 0.9), ({**ANN, "UUID": "GPU-2"}, 0.4)],
+        ("last_over_time", ENGINE): ({**ANN, "UUID": "GPU-2"}, 0.0),
+    }
+
+    (device,) = await played.devices()
+
+    assert (device.name, device.used) == (("GPU-2", ""), 0.4)
 
 
 @pytest.mark.parametrize("value", ["NaN", math.nan, "what", ""])
@@ -167,9 +199,8 @@ async def test_only_series_with_the_given_labels_are_asked_for(played):
     await Prometheus(f"http://{played.address}", labels).window(3600)
 
     named = r"""{cluster="prod",site="\"}\\\né😀"}"""
-    selected = (f"{ENGINE}{named}[", f"{ENGINE}{named} >", f"{UTILIZATION}{named}[",
-                f"{UTILIZATION}{named} >")  # fmt: skip
-    assert [it in query for it, query in zip(selected, played.queries, strict=True)] == 4 * [True]
+    selected = [f"{it}{named}{end}" for it in (ENGINE, UTILIZATION) for end in ("[", " >", "[")]
+    assert [it in query for it, query in zip(selected, played.queries, strict=True)] == 6 * [True]
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def unruled(monkeypatch):
 def user(name, rule):
     granted = Granted("a100", idle=rule)
     spawner = SimpleNamespace(name="", namespace="hub", pod_name=f"jupyter-{name}", ready=True)
+    spawner.pending = None
     spawner.gpuspawner_gates = SimpleNamespace(server_state=SimpleNamespace(granted=granted))
     spawner.user = SimpleNamespace(name=name, spawners={"": spawner})
     return spawner.user
@@ -224,6 +225,24 @@ async def test_an_owner_keeps_the_server_as_often_as_the_policy_says(stage):
     assert [it for it, _ in stage.noted].count("kept") == 1
 
 
+async def test_a_server_that_the_culler_may_stop_by_now_is_not_kept_any_more(stage):
+    """Its owner would read that it stays, and a culler that was told to stop it would."""
+    await stage.look_each_minute(11, ann=0.0)
+
+    assert may_stop(stage)
+    assert not stage.watch.keep(ANN)
+    assert ("kept", "ann") not in stage.noted
+
+
+async def test_a_clock_that_was_ahead_keeps_no_server_for_longer_than_its_owner_has(stage):
+    stage.watch.restore([fact("kept", time.time() + 10 * 86400, "ann", seconds=1800)])
+
+    await stage.look(1799, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", None)
+    await stage.look(1, ann=0.0)
+    assert stands(stage)["ann"] == ("unused", 600)
+
+
 async def test_a_server_stays_for_as_long_as_its_owner_kept_it_also_if_the_hub_restarts(stage):
     now = time.time()
     kept = [fact("kept", now - 600, it, seconds=1800) for it in ("ann", "bob")]
@@ -336,6 +355,17 @@ async def test_a_server_has_to_stay_until_somebody_has_looked_and_while_its_owne
     assert await stays(stage) == {"ann": False, "bob": True}
 
 
+async def test_a_server_that_the_hub_s_start_still_checks_has_to_stay(stage):
+    """The culler may ask for all servers once, and stop some of them only seconds later."""
+    stage.users["ann"].spawners[""].ready = False
+    stage.users["ann"].spawners[""].pending = "check"
+
+    await stage.look(bob=0.5)
+
+    assert await stays(stage) == {"ann": True, "bob": False}
+    assert list(known(stage)) == [BOB]
+
+
 async def test_idle_gpus_add_up_by_the_accelerators_that_the_census_counts(unruled):
     """The dashboard divides the one by the other; the use of a profile's is its resource's."""
     unruled.charges[ANN] = charge("gpu-large")
@@ -376,6 +406,19 @@ async def test_a_shorter_time_counts_while_others_wait_for_what_it_has(stage):
     await stage.look(ann=0.5)
 
     assert stage.source.asked == [3600, 1200]
+
+
+@pytest.mark.parametrize("waits_for", ["nvidia.com/gpu", "t4"])
+async def test_a_shorter_time_counts_whatever_the_line_calls_what_it_has(waits_for, stage):
+    """A profile waits for a resource, and a server of any model has the GPUs of its node."""
+    stage.watch._counted_as = lambda key, kind: "t4" if key == ANN else kind
+    stage.charges[BOB] = Charge(frozenset({"bob"}), accelerator="a100")
+    stage.waiting = {waits_for: 1}
+
+    await stage.look(ann=0.0, bob=0.0)
+
+    assert sorted(stage.source.asked) == [1200, 3600]
+    assert known(stage)[ANN].use.seconds == 1200
 
 
 async def test_without_a_policy_the_use_is_known_and_nobody_is_warned(unruled):
@@ -439,6 +482,18 @@ async def test_an_owner_gets_one_notice_though_prometheus_fails_every_other_minu
     await stage.look(3600 - 58 * 60)
     stage.source.longest = LONG
     await stage.look(ann=0.0)
+    assert [it["user"] for it in stage.told] == ["ann", "ann"]
+
+
+async def test_an_owner_who_has_used_the_gpu_gets_a_notice_of_the_next_warning(stage):
+    """Also if it comes early, because others wait."""
+    stage.waiting = {"a100": 1}
+    await stage.look(ann=0.0)
+    await stage.look(180, ann=0.5)
+
+    await stage.look(1200, ann=0.0)
+
+    assert stands(stage)["ann"] == ("unused", 600)
     assert [it["user"] for it in stage.told] == ["ann", "ann"]
 
 
