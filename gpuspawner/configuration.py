@@ -308,9 +308,16 @@ def shared_names(settings: Any, spawner: type[GPUSpawner]) -> Iterator[tuple[str
     for place, overridden in _overrides(settings):
         yield from ((place, name) for name in ours if name in overridden)
     code = {cls.__qualname__: cls for cls in spawner.__mro__ if cls not in GPUSpawner.__mro__}
-    functions = {it: getattr(settings, it) for it in settings.trait_names(config=True)}
+    functions = {it: _value(settings, it) for it in settings.trait_names(config=True)}
     for place, owner in {**code, **functions}.items():
         yield from ((place, name) for name in ours if sets_attribute(owner, name))
+
+
+def _value(settings: Any, trait: str) -> Any:
+    """Return what is configured; None for a trait whose default only its class can compute."""
+    with suppress(TraitError):
+        return getattr(settings, trait)
+    return None
 
 
 def all_slips(settings: Any) -> Iterator["Slip"]:

@@ -187,11 +187,15 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 
     async def _make_delete_pod_request(
         self,
-        pod_name: str,  # noqa: ARG002, KubeSpawner deletes no other pod
+        pod_name: str,
         delete_options: Any,
         grace_seconds: int,
-        request_timeout: float,  # noqa: ARG002, always the trait's
-    ) -> bool:
+        request_timeout: float,
+    ) -> Any:
+        if pod_name != self.pod_name:  # KubeSpawner deletes no other, but a class of others may
+            return await super()._make_delete_pod_request(
+                pod_name, delete_options, grace_seconds, request_timeout
+            )
         return await self.gpuspawner_gates.delete_pod(delete_options, grace_seconds)
 
     async def _start_reflector(self, kind: str, reflector_class: Any, **kwargs: Any) -> Any:

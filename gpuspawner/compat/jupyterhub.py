@@ -20,6 +20,7 @@ from tornado import web
 from traitlets.config import Application
 
 from gpuspawner.compat.database import database_of
+from gpuspawner.kube.objects import mapping
 
 try:
     from jupyterhub.spawner import SpawnException
@@ -208,7 +209,9 @@ def _group_overrides(spawner: Spawner) -> Mapping[str, Any] | None:
     listed = getattr(spawner, "group_overrides", None) or {}
     if callable(listed):
         return None
-    values = (value for it in listed.values() for value in it["spawner_override"].values())
+    # The hub reads an override only for somebody of its groups: a mistake is theirs alone.
+    overrides = (mapping(mapping(it).get("spawner_override")) for it in listed.values())
+    values = (value for it in overrides for value in it.values())
     return None if any(map(callable, values)) else listed
 
 

@@ -114,14 +114,15 @@ class Accelerators(ServerSource):
 
     async def requested(self) -> Stored:
         """As `ServerSource.requested`."""
+        if stored_options.were_replaced():
+            # The hub has read them, and an administrator's code may have changed them. A handler of
+            # the administrator's may have passed others than its request has.
+            return Stored(self.spawner.user_options)
         try:
             sent = request_options.requested_options(self.spawner)
         except request_options.UnreadableError:
             raise invalid((messages.unreadable_body(),)) from None
-        if sent is None:
-            return await self.stored()
-        # An administrator's code may have changed what the hub has read.
-        return Stored(self.spawner.user_options if stored_options.were_replaced() else sent)
+        return await self.stored() if sent is None else Stored(sent)
 
     async def stored(self) -> Stored:
         """As `ServerSource.stored`."""

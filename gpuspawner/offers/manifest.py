@@ -46,7 +46,9 @@ class PodRules:
 
     Attributes:
         accelerators: All on offer. A pod requests only its own accelerator's resource, even if
-            `KubeSpawner.extra_resource_limits` names another one's.
+            `KubeSpawner.extra_resource_limits` names another one's. But if the hub only discovered
+            an accelerator, a server for which nobody chose a GPU keeps what a group, a hook or a
+            class of the administrator's gives it.
         cpu_environment: Environment of servers without a GPU. If the NVIDIA runtime is a node's
             default, a container without `NVIDIA_VISIBLE_DEVICES` sees every GPU of the node.
         cpu_avoids: Accelerators whose nodes servers without a GPU stay away from.
@@ -88,6 +90,8 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
         server["image"] = grant.image.image
     _ask_for(server, grant, rules)
     _tell_sizes(server, grant, rules)
+    if grant.accelerator is None and _has_device(server, rules):
+        return made
     if grant.accelerator is None:
         _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
         if avoided := off(rules.cpu_avoids):
@@ -141,11 +145,18 @@ def _ask_for(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
         "limits": _amounts(grant, 1.0, 1.0),
         "requests": _amounts(grant, rules.memory_requested, rules.cpu_requested),
     }
-    others = {accelerator.resource for accelerator in rules.accelerators}
+    all_on_offer = grant.accelerator is not None
+    others = {it.resource for it in rules.accelerators if all_on_offer or not it.discovered}
     resources = server["resources"] = dict(server.get("resources") or {})
     for side, own in amounts.items():
         kept = {k: v for k, v in (resources.get(side) or {}).items() if k not in others}
         resources[side] = {**kept, **own}
+
+
+def _has_device(server: Mapping[str, Any], rules: PodRules) -> bool:
+    """Whether a server has one of the accelerators' resources, by its limits or its requests."""
+    asked = [server["resources"][side] for side in ("limits", "requests")]
+    return any(str(it.get(of.resource, "0")) != "0" for it in asked for of in rules.accelerators)
 
 
 def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jupyterhub.app import JupyterHub
 from kubespawner import KubeSpawner
+from traitlets import Callable, Enum, default
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner, configuration, configure, runtime
@@ -294,6 +295,27 @@ def test_the_log_names_what_sets_a_trait_of_the_whole_hub_on_a_spawner(monkeypat
 
     why = ": GPUSpawner's trait of that name is the whole hub's, and stays as it is"
     assert [it for it in caplog.messages if "whole hub" in it] == [text + why for text in SET]
+
+
+class ComputesDefaults(KubeSpawner):
+    greets = Callable(config=True)
+    colour = Enum(["red"], config=True)
+
+    @default("greets")
+    def _greets(self) -> Any:
+        return print
+
+    @default("colour")
+    def _colour(self) -> str:
+        return "red"
+
+
+def test_what_a_class_computes_is_not_configured_and_stops_nothing() -> None:
+    c = _c(JupyterHub={"spawner_class": ComputesDefaults})
+    configure(c)
+
+    own = c.JupyterHub.spawner_class
+    assert not [*configuration.shared_names(check(c, own), own)]
 
 
 def test_nothing_is_said_of_a_hub_that_sets_none() -> None:

@@ -116,6 +116,20 @@ async def test_options_that_a_hook_has_added_to_those_of_a_request_are_chosen_to
     assert requested.options == {"accelerator": "a100", "course": "ml"}
 
 
+@pytest.mark.parametrize("body", [b"course=ml", b'{"course": "ml"}'])
+async def test_options_that_an_administrator_s_own_page_passes_count_and_not_its_request(
+    body, hub_with
+) -> None:
+    spawner = of(hub_with(TWO_GPUS), "alice")
+    spawner.orm_spawner = row = orm.Spawner(name="")
+    spawner.handler = SimpleNamespace(request=SimpleNamespace(body=body))
+    spawner.user_options = row.user_options = {"accelerator": "a100"}  # as the hub stores them
+
+    requested = await spawner.gpuspawner_gates.sources.current.requested()
+
+    assert requested.options == {"accelerator": "a100"}
+
+
 @pytest.mark.parametrize("traits", READING)
 async def test_an_administrator_who_offers_something_of_ours_shares_the_options(
     hub_with, traits

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -72,6 +73,73 @@ async def test_every_server_keeps_the_gpu_that_the_hub_gives_to_all(hub_with) ->
     [container] = pod.spec.containers
     assert container.resources.limits["nvidia.com/gpu"] == "1"
     assert "NVIDIA_VISIBLE_DEVICES" not in {it.name for it in container.env}
+
+
+ONE_GPU = {"nvidia.com/gpu": "1"}
+
+
+class GivesGPUs(KubeSpawner):
+    async def get_pod_manifest(self) -> Any:
+        pod = await super().get_pod_manifest()
+        pod.spec.containers[0].resources.limits |= ONE_GPU
+        pod.spec.containers[0].resources.requests |= ONE_GPU
+        return pod
+
+
+def give_gpu(spawner: Any) -> None:
+    spawner.extra_resource_limits = ONE_GPU
+
+
+IN_LAB = {"groups": ["lab"], "spawner_override": {"extra_resource_limits": ONE_GPU}}
+GIVING: dict[str, tuple[type[KubeSpawner], dict[str, Any]]] = {
+    "a group's overrides": (KubeSpawner, {"group_overrides": {"lab": IN_LAB}}),
+    "a hook": (KubeSpawner, {"pre_spawn_hook": give_gpu}),
+    "a class": (GivesGPUs, {}),
+}
+
+
+@pytest.mark.parametrize(("own", "traits"), GIVING.values(), ids=GIVING)
+async def test_a_server_keeps_the_gpu_that_the_administrator_gives_its_owner(
+    own, traits, hub_with
+) -> None:
+    """The owner has chosen none of those that the hub has discovered."""
+    spawner = hub_with(TWO).spawner(in_front_of(own), autoscaling="none", **traits)
+    spawner.user.groups = [SimpleNamespace(name="lab")]
+
+    await spawner.apply_group_overrides()
+    await maybe_future(spawner.run_pre_spawn_hook())
+    pod = await spawner.get_pod_manifest()
+
+    [container] = pod.spec.containers
+    assert container.resources.limits["nvidia.com/gpu"] == "1"
+    assert "NVIDIA_VISIBLE_DEVICES" not in {it.name for it in container.env}
+
+
+@pytest.mark.parametrize("is_null", [True, False], ids=["as null", "left out"])
+@pytest.mark.parametrize("offers", [{}, {"profile_list": [{"display_name": "A"}]}])
+async def test_an_override_that_a_group_lacks_is_no_mistake_for_others(
+    offers, is_null, hub_with
+) -> None:
+    of_others = {"groups": ["others"], **({"spawner_override": None} if is_null else {})}
+    spawner = hub_with(TWO).spawner(group_overrides={"x": of_others}, **offers)
+    spawner.user.groups = [SimpleNamespace(name="lab")]
+
+    await spawner.get_options_form()
+    await maybe_future(spawner.run_pre_spawn_hook())
+
+
+async def test_a_class_of_others_may_delete_another_pod_than_the_server_s(hub_with) -> None:
+    asked = []
+
+    class HasDatabase(KubeSpawner):
+        async def _make_delete_pod_request(self, *what: Any) -> bool:
+            asked.append(what)
+            return True
+
+    spawner: Any = hub_with(TWO).spawner(in_front_of(HasDatabase))
+
+    assert await spawner._make_delete_pod_request("database", None, 1, 3)
+    assert asked == [("database", None, 1, 3)]
 
 
 async def test_a_server_of_a_hub_that_gives_all_a_gpu_is_refused_if_all_are_in_use(
