@@ -106,6 +106,7 @@ class InLine(TurnToStart):
         self._stored_places = stored_places
         self._line = waiting_line
         self._choice: Choice | None = None
+        self._address = ""  # of the page in line
         self._called: asyncio.Future[Hostnames] | None = None  # until it is admitted
         self._place: KeptPlace | None = None  # None: its owner doesn't want to wait
         self._denied: Refusal | None = None  # by policies, which may allow it later
@@ -260,6 +261,7 @@ class InLine(TurnToStart):
             Refusal: The owner has left, or has been away for too long.
         """
         self._spawner.log.info("%s waits in line", log_name(self._spawner))
+        self._address = line(self._spawner)  # later, the database may be away
         given = proposal.grant
         self._runtime.note(Happened.JOINED, self._spawner, given)
         # Nothing is granted yet: if the hub ends, its place has the options, and no other start.
@@ -362,10 +364,12 @@ class InLine(TurnToStart):
     async def _is_allowed(self, choice: Choice, tag: str) -> bool:
         """Ask the policies again, and note their newest reason if they still deny the server."""
         language.set_locale(tag)  # the line asks in a task of its own
-        before = self._denied
-        if before and (denied := await self._policing.denial(choice, before)):
-            self._denied = denied
-            return False
+        if before := self._denied:
+            ask = partial(self._policing.denial, choice, before)
+            # Who was called while the database is away would hold a GPU for as long.
+            if denied := await jupyterhub.surviving(self._spawner, ask):
+                self._denied = denied
+                return False
         return True
 
     def _tell(self, ticket: Ticket, choice: Choice, place: KeptPlace) -> None:
@@ -387,11 +391,11 @@ class InLine(TurnToStart):
 
     def _on_page(self, said: Message, wish: Wish) -> Message:
         """Add what only the hub's page of this start says."""
-        if not (address := line(self._spawner)):
+        if not self._address:
             return said
         is_needed = wish is Wish.HERE
         stay = told.stay_here(60 * self._rules.minutes_away) if is_needed else told.may_go()
-        return with_line_page(said, stay, address)
+        return with_line_page(said, stay, self._address)
 
 
 def _left() -> Refusal:

@@ -16,6 +16,7 @@ from sqlalchemy import inspect, text
 
 from gpuspawner import GPUSpawner, language
 from gpuspawner.cluster.health import Live, Stale
+from gpuspawner.compat import database
 from gpuspawner.kube.kueue import ADMISSION
 from gpuspawner.launch import failed_starts
 from gpuspawner.line import in_line
@@ -118,29 +119,40 @@ async def test_the_time_in_line_is_no_time_of_the_server(waiting):
     assert alice.row.last_activity >= before
 
 
-@pytest.mark.parametrize("reads", [(TurnToStart, "admit"), (in_line.InLine, "_tell")])
+def away_for(monkeypatch, row, reads):
+    """Let a function find the hub's database away until the list that this returns is empty."""
+    does, faults = getattr(*reads), ["of_what"]
+
+    def fails(*given):
+        for fault in faults:
+            inspect(row).session.execute(text(f"SELECT {fault}"))
+        return does(*given)
+
+    monkeypatch.setattr(*reads, fails)
+    monkeypatch.setattr(database, "_takes_changes", lambda _: not faults)
+    return faults
+
+
+@pytest.mark.parametrize("reads", [(TurnToStart, "admit"), (in_line, "line")])
 @pytest.mark.usefixtures("no_threads")
 async def test_who_waits_keeps_the_place_if_the_database_cannot_be_read(
     waiting, monkeypatch, reads
 ):
-    """After a rollback, each row is read anew."""
+    """After a rollback, each row is read anew; an address needs the user's."""
     alice = await waiting()
     place = alice.stored
-    does, faults = getattr(*reads), ["of_what"] * 3
+    faults = away_for(monkeypatch, alice.row, reads)
+    with bob_joins(alice, 1, time.time()) as called:
+        with bob_joins(alice, 1, name="eve"):  # ahead, so there is something new to tell
+            await asyncio.sleep(10)
+        alice.hub.view.remove_pod("x")
+        await asyncio.sleep(60)
+        assert alice.stored == place
 
-    def fails(*given):
-        if faults:
-            inspect(alice.row).session.execute(text(f"SELECT {faults.pop()}"))
-        return does(*given)
+        faults.clear()
+        await alice.starts()
 
-    monkeypatch.setattr(*reads, fails)
-    await asyncio.sleep(60)
-    assert alice.stored == place
-
-    alice.hub.view.remove_pod("x")
-    await alice.starts()
-
-    assert not faults
+        assert not called.done()
     assert alice.spawner.gpuspawner_gates.attempt is not None
 
 
@@ -170,10 +182,10 @@ async def test_who_leaves_while_the_database_keeps_the_start_from_going_on_does_
     assert len(alice.hub.runtime(alice.spawner).preflight.reservations) == 0
 
 
-def bob_joins(alice, gpus, since=1.0):
-    """Let Bob wait for so many GPUs while the context is open."""
-    line, wanted = alice.hub.runtime(alice.spawner).preflight.line, proposal("bob", gpus)
-    ticket = line.ticket(wanted, "bob", since)
+def bob_joins(alice, gpus, since=1.0, name="bob"):
+    """Let Bob, or somebody else, wait for so many GPUs while the context is open."""
+    line, wanted = alice.hub.runtime(alice.spawner).preflight.line, proposal(name, gpus)
+    ticket = line.ticket(wanted, name, since)
     assert ticket is not None
     return line.join(ticket, wanted)
 
@@ -780,6 +792,8 @@ class Limited:
     def __init__(self, hub):
         self.course = Course(hub)
         self.spawner = self.course.spawner({"course": {"gpus_per_user": 1}}, queue=True)
+        self.row = self.course.database.server(self.course.row, runs=False)
+        self.spawner.orm_spawner = self.row
         self.spawner.user_options = {"accelerator": "t4", "gpus": 1, "wait": True}
         self.start = asyncio.ensure_future(self.spawner.run_pre_spawn_hook())
 
@@ -877,6 +891,24 @@ async def test_who_waits_for_a_limit_is_not_called_while_servers_cant_be_counted
 
     assert limited.turn.is_on
     assert "waits in line" not in caplog.text  # again, as it would after a call in vain
+
+
+@pytest.mark.usefixtures("no_threads")
+async def test_who_waits_for_a_limit_is_not_called_while_the_database_cannot_be_read(
+    limited, monkeypatch, caplog
+):
+    caplog.set_level(logging.INFO)
+    await limited.reaches_the_limit()
+    faults = away_for(monkeypatch, limited.row, (type(limited.turn._policing), "examine"))
+    caplog.clear()
+    await asyncio.sleep(60)
+    assert "waits in line" not in caplog.text
+
+    faults.clear()
+    await asyncio.sleep(60)
+
+    assert limited.turn.said.text.startswith("You can have 1 GPU at a time")
+    assert limited.turn.is_on
 
 
 # Who waits with the page open, who is away, and who comes back
