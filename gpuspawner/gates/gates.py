@@ -13,6 +13,7 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
 from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 from jupyterhub.utils import maybe_future
@@ -96,18 +97,24 @@ class Gates:
         """Decide on a start and take its reservation, then run the administrator's hook."""
         set_locale(self._spawner)
         admitted = at_once(self._begin())
-        if admitted is None:
-            return self._stock.kubespawner.run_pre_spawn_hook()
-        return self._run_hook_after(admitted)
+        if admitted is not None:
+            return self._undone_if_cancelled(self._run_hook_after(admitted))
+        hook = self._stock.kubespawner.run_pre_spawn_hook()
+        return self._undone_if_cancelled(hook) if isawaitable(hook) else hook
 
     async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
+        with explaining_late(self._spawner, self._runtime.failed_starts):
+            await admitted
+        await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
+
+    async def _undone_if_cancelled(self, beginning: Awaitable[object]) -> None:
+        """Await the beginning of a start, after which the hub itself may clear nothing."""
         try:
-            with explaining_late(self._spawner, self._runtime.failed_starts):
-                await admitted
-            await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
+            await beginning
         except asyncio.CancelledError:
             self.server_state.cancelled()
             jupyterhub.forget_server(self._spawner)
+            self._end_promise()
             raise
 
     async def _begin(self) -> None:
@@ -370,9 +377,12 @@ class Gates:
         self._stock.kubespawner.clear_state()
         self._runtime.note(Happened.ENDED, self._spawner, reason=self.server_state.why)
         self.server_state.clear()
-        if self.attempt is not None:
-            self._reservations.end(self.attempt.choice.proposal.key)
+        self._end_promise()
         self.attempt = None
         self._progress = Progress()
         self.turn = self._new_turn()
         self._begun.clear()
+
+    def _end_promise(self) -> None:
+        if self.attempt is not None:
+            self._reservations.end(self.attempt.choice.proposal.key)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jupyterhub.objects import Server
 from jupyterhub.utils import maybe_future
 from kubespawner import KubeSpawner
 from kubespawner.spawner import EventReflector
@@ -20,10 +21,10 @@ from gpuspawner.scaling.usual_times import longest_wait
 from gpuspawner.spawner import in_front_of
 from gpuspawner.start.attempt import CLEANUP_SECONDS
 from gpuspawner.start.refusal import Refusal
-from tests.unit.makers.courses import begin, sends
+from tests.unit.makers.courses import Course, begin, sends
 from tests.unit.makers.hubs import A100, TAINT, StillHub, tolerating
 from tests.unit.makers.profile_lists import GPU
-from tests.unit.makers.worlds import node, pod
+from tests.unit.makers.worlds import node, pod, settle
 
 TAINTED = ("Node", node("a", 2, taints=[TAINT]))
 TWO = ("Node", node("a", 2))
@@ -647,3 +648,29 @@ async def test_one_trait_keeps_every_autoscaler_from_ending_a_server(hub_with, o
     assert pod.metadata.annotations["karpenter.sh/do-not-disrupt"] == "true"
     assert pod.metadata.annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == kept
     assert "karpenter.sh/do-not-disrupt" not in without.metadata.annotations
+
+
+@pytest.mark.each_python
+@pytest.mark.parametrize("taints", [[], [TAINT]], ids=["admitted at once", "after a dry run"])
+async def test_a_start_that_is_cancelled_in_a_hook_leaves_no_server_and_no_charge(
+    hub_with, taints
+) -> None:
+    """The hub clears nothing if the hook's own clean-up takes more than a second."""
+    course = Course(hub_with(("Node", node("a", 2, taints=taints))))
+    course.hub.admission.answer = tolerating
+    spawner = course.spawner(
+        {"course": {"gpus_per_user": 1}}, pre_spawn_hook=lambda _: asyncio.sleep(3600)
+    )
+    spawner.orm_spawner = course.database.server(course.row, runs=False)
+    spawner.server = Server()
+    spawner.user_options = {"accelerator": "t4"}
+    start = asyncio.ensure_future(spawner.run_pre_spawn_hook())
+    await settle()
+    reservations = course.of(spawner).preflight.reservations
+    assert (course.counted(spawner), len(reservations)) == (1, 1)
+
+    start.cancel()
+    await asyncio.wait({start})
+
+    assert (course.counted(spawner), len(reservations)) == (0, 0)
+    assert spawner.server is None

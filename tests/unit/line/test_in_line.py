@@ -386,6 +386,24 @@ async def test_whose_start_is_stopped_has_no_stored_place_unless_the_hub_itself_
     assert (alice.stored is not None) is stays
 
 
+@pytest.mark.parametrize(("end", "stays"), [(by_rest, False), (by_the_end_of_the_hub, True)])
+async def test_who_is_admitted_at_once_after_a_restart_and_is_stopped_in_a_hook_is_not_begun_anew(
+    hub_with, end, stays
+):
+    alice = Waiting(hub_with(FULL[0]), True)
+    alice.spawner.pre_spawn_hook = lambda _: asyncio.sleep(3600)
+    alice.keep()
+    alice.spawner.clear_state()  # as the hub does, which stores the state then
+    alice.store(state=alice.spawner.get_state())
+    await alice.begin()
+    assert alice.stored is not None
+
+    end(alice, alice.start)
+    await asyncio.wait({alice.start})
+
+    assert (alice.stored is not None) is stays
+
+
 async def test_a_start_that_fails_after_its_turn_is_not_begun_anew_by_the_next_hub(waiting):
     alice = await waiting()
     alice.hub.view.remove_pod("x")
