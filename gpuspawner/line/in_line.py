@@ -288,6 +288,9 @@ class InLine(TurnToStart):
                         self._mind(ticket)  # who is back may be called in this moment
                     await asyncio.wait({called}, timeout=_LOOK_SECONDS)
                 called.result()
+                # A node may have come back since the place was last told.
+                has_room = self._runtime.preflight.reservations.is_promised(ticket.key)
+                self._is_losing = self._is_losing and not has_room
                 self._runtime.preflight.reservations.hold(ticket.key)
                 await waiting.begin_now(self._spawner)
                 self._check_wish()  # that may have taken long

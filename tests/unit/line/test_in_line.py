@@ -723,6 +723,27 @@ async def test_who_has_a_place_keeps_it_if_a_node_goes_away_in_the_moment_of_the
     await alice.starts()
 
 
+async def test_who_is_called_as_the_node_is_back_has_ten_minutes_more_if_it_goes_again(waiting):
+    alice = await waiting()
+    reservations = alice.hub.runtime(alice.spawner).preflight.reservations
+    await node_goes(alice.hub)
+    await asyncio.sleep(300)
+    alice.hub.view.put(*FULL[0])
+    for _ in range(100):
+        await asyncio.sleep(0)
+        if len(reservations):
+            break
+
+    alice.hub.view.state.remove("Node", "", "a")
+    alice.hub.view.wake()
+    await asyncio.sleep(590)
+
+    assert alice.place.is_on
+    assert alice.place.said.text.startswith("No machine can run your server right now.")
+    alice.hub.view.put(*FULL[0])
+    await alice.starts()
+
+
 async def test_no_alternative_is_offered_that_others_in_line_wait_for(hub_with):
     hub = hub_with(("Node", node("n", 2)), ("Pod", pod("x", 1, on="n")))
     alice = Waiting(hub, None)
