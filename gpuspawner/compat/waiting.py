@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 from jupyterhub import orm
 from jupyterhub.utils import make_ssl_context, url_escape_path, utcnow
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 from tornado.httpclient import HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from gpuspawner.compat.database import Database, database_of
 from gpuspawner.compat.jupyterhub import hub
+from gpuspawner.kube.quoting import one_line
 
 log = logging.getLogger(__name__)
 
@@ -66,14 +67,20 @@ async def begin_now(spawner: Any) -> None:
         await stores.written(begin)
 
 
-def is_stored(user_name: str, server_name: str, row: object) -> bool:
+def is_stored(row: Any) -> bool:
     """Whether the hub has this server; the owner may have deleted it, and made another."""
-    user = hub().users.get(user_name)
-    return user is not None and user.orm_spawners.get(server_name) is row
+    return bool(inspect(row).persistent)
 
 
-def stored_states(word: str) -> Iterator[tuple[tuple[str, str, object], object]]:
-    """Yield the stored states that contain a word, by the names of user and server, and the row.
+def log_name(row: Any) -> str:
+    """Name a server as the hub's log does."""
+    if not is_stored(row):
+        return "A server that is deleted"
+    return one_line(":".join(filter(None, (row.user.name, row.name))))
+
+
+def stored_states(word: str) -> Iterator[tuple[Any, object]]:
+    """Yield the stored states that contain a word, by the server's row.
 
     A state that isn't JSON is left out, for it would keep the hub from the others.
     """
@@ -86,25 +93,22 @@ def stored_states(word: str) -> Iterator[tuple[tuple[str, str, object], object]]
             log.warning("The state of server %d in the hub's database isn't JSON", number)
             continue
         if stored.user:
-            yield (stored.user.name, stored.name, stored), stored.state
+            yield stored, stored.state
 
 
-def is_active(user_name: str, server_name: str, row: object = None) -> bool:
-    """Whether a server starts, runs or stops, or the hub checks it after its own restart.
-
-    With a row, another server that has its names by now isn't meant.
-    """
-    user = hub().users.get(user_name)
-    spawner = user.spawners.get(server_name) if user is not None else None
-    return spawner is not None and bool(spawner.active) and row in (None, spawner.orm_spawner)
+def is_active(row: Any) -> bool:
+    """Whether a server starts, runs or stops, or the hub checks it after its own restart."""
+    user = hub().users.get(row.user.name) if is_stored(row) else None
+    spawner = user.spawners.get(row.name) if user is not None else None
+    return spawner is not None and bool(spawner.active) and spawner.orm_spawner is row
 
 
-async def change_state(server: tuple[str, str, Any], change: Callable[[object], object]) -> None:
+async def change_state(row: Any, change: Callable[[object], object]) -> None:
     """Change what the hub has stored as a server's state, if it still has it and isn't active."""
 
     def write() -> None:
-        if is_stored(*server) and not is_active(*server):
-            server[2].state = change(server[2].state)
+        if is_stored(row) and not is_active(row):
+            row.state = change(row.state)
 
     await Database.of(hub().db).written(write)
 
@@ -123,15 +127,15 @@ async def answers() -> bool:
     return True
 
 
-async def start(user_name: str, server_name: str, options: object) -> int:
+async def start(row: Any, options: object) -> int:
     """Start a server as its owner would by REST; return the HTTP status.
 
     It is 503 if the database has failed meanwhile: then the hub's answer says nothing.
 
     Raises:
-        KeyError: There is no such user.
         ValueError: The owner may not start servers.
     """
+    user_name, server_name = row.user.name, row.name
     user, stores = hub().users[user_name], Database.of(hub().db)
     token = user.new_api_token(
         note="gpuspawner: continue to wait in line",

@@ -258,10 +258,9 @@ class ServerState:
         return is_lost(known) and (known is not None or isinstance(view.health(), Live))
 
     @property
-    def server(self) -> tuple[str, str, object]:
+    def server(self) -> object:
         """As `gpuspawner.line.stored_places.Server`."""
-        spawner = self._spawner
-        return spawner.user.name, spawner.name, jupyterhub.identity(spawner)
+        return jupyterhub.identity(self._spawner)
 
     @property
     def _key(self) -> tuple[str, str]:

@@ -10,7 +10,6 @@ from http import HTTPStatus
 from gpuspawner.cluster.health import Forbidden, Live
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import waiting
-from gpuspawner.kube.quoting import one_line
 from gpuspawner.launch.server_state import PLACE, place_of, without_place
 from gpuspawner.line.stored_places import PATIENCE_SECONDS, Server, StoredPlaces
 from gpuspawner.reservations.place_in_line import OPTION
@@ -46,7 +45,7 @@ async def resume_all(places: StoredPlaces, view: ClusterView) -> None:
 async def _keep(places: StoredPlaces) -> None:
     """Keep the places that the hub has stored."""
     stored = {server: place_of(state) for server, state in waiting.stored_states(PLACE)}
-    places.keep_stored({it: p for it, p in stored.items() if p and not waiting.is_active(*it)})
+    places.keep_stored({it: p for it, p in stored.items() if p and not waiting.is_active(it)})
 
 
 async def _until_sure(view: ClusterView) -> None:
@@ -77,17 +76,12 @@ async def resume(places: StoredPlaces, server: Server) -> None:
     except Exception as error:  # noqa: BLE001, the others' places don't depend on it
         answer = repr(error)
     try:
-        if places.find(server) and not waiting.is_active(*server):
-            log.warning("%s can't wait in line any more: %s", _named(server), answer)
+        if places.find(server) and not waiting.is_active(server):
             places.pop(server)
+            log.warning("%s can't wait in line any more: %s", waiting.log_name(server), answer)
             await waiting.change_state(server, without_place)
     except Exception:
-        log.exception("The hub's database may still have the place of %s", _named(server))
-
-
-def _named(server: Server) -> str:
-    """Name a server as the hub's log does."""
-    return one_line(":".join(filter(None, server[:2])))
+        log.exception("The hub's database may still have the place of a server")
 
 
 async def _last_answer(places: StoredPlaces, server: Server) -> int:
@@ -98,14 +92,14 @@ async def _last_answer(places: StoredPlaces, server: Server) -> int:
     """
     status, tried = 0, 0.0
     while (place := places.find(server)) and tried < _LONGEST_SECONDS:
-        if waiting.is_active(*server):
+        if waiting.is_active(server):
             await asyncio.sleep(_LOOK_SECONDS)
             continue
-        if not waiting.is_stored(*server):
+        if not waiting.is_stored(server):
             return HTTPStatus.NOT_FOUND
         begun = time.monotonic()
-        status = await waiting.start(*server[:2], {**place.options, OPTION: place.wish.value})
-        if status not in waiting.NOT_YET and not waiting.is_active(*server):
+        status = await waiting.start(server, {**place.options, OPTION: place.wish.value})
+        if status not in waiting.NOT_YET and not waiting.is_active(server):
             break
         await asyncio.sleep(_AGAIN_SECONDS if tried < PATIENCE_SECONDS else _SLOWLY_SECONDS)
         tried += time.monotonic() - begun

@@ -10,10 +10,10 @@ PATIENCE_SECONDS = 60.0
 """How long a hub that has just started waits for those who were in line."""
 
 
-Server = tuple[str, str, object]
-"""The names of a user and of one of their servers, "" for the default one, and its identity.
+Server = object
+"""A server's identity, as `gpuspawner.compat.jupyterhub.identity`.
 
-A deleted user's names may be those of another by now; see `gpuspawner.compat.jupyterhub.identity`.
+Its owner may be renamed, and a deleted server's names may be those of another by now.
 """
 
 

@@ -61,7 +61,7 @@ def test_a_wait_that_fails_gives_the_limit_back(settings) -> None:
 
 
 async def test_a_start_that_goes_on_waiting_is_not_refused_by_the_limits_itself(
-    settings, monkeypatch
+    database, settings, monkeypatch
 ) -> None:
     """The hub checks its limits before the server joins the line."""
     found: list[int] = []
@@ -72,13 +72,32 @@ async def test_a_start_that_goes_on_waiting_is_not_refused_by_the_limits_itself(
 
     monkeypatch.setattr(waiting, "_fetch", fetch)
 
-    assert await waiting.start("ann", "", {}) == 202
+    assert await waiting.start(database.server(database.user("ann")), {}) == 202
     assert found == [11]
     assert settings["concurrent_spawn_limit"] == 10
 
 
+async def test_a_server_is_started_by_the_name_that_its_owner_has_by_now(
+    database, hub, monkeypatch
+) -> None:
+    asked: list[str] = []
+
+    async def fetch(request: Any) -> object:
+        asked.append(request.url)
+        return SimpleNamespace(code=202)
+
+    monkeypatch.setattr(waiting, "_fetch", fetch)
+    row = database.server(database.user("eve"), "lab", runs=False)
+    row.user.name = "ann"
+    hub.db.commit()
+
+    await waiting.start(row, {})
+
+    assert asked == ["http://hub/api/users/ann/servers/lab"]
+
+
 async def test_an_answer_says_nothing_if_the_database_has_failed_meanwhile(
-    hub, monkeypatch
+    database, hub, monkeypatch
 ) -> None:
     """The hub answers 500 if its commit fails, and 403 if it can't read whose request it is."""
 
@@ -89,7 +108,7 @@ async def test_an_answer_says_nothing_if_the_database_has_failed_meanwhile(
 
     monkeypatch.setattr(waiting, "_fetch", fetch)
 
-    assert await waiting.start("ann", "", {}) in waiting.NOT_YET
+    assert await waiting.start(database.server(database.user("ann")), {}) in waiting.NOT_YET
 
 
 def test_without_a_hub_there_are_no_limits() -> None:
@@ -134,7 +153,7 @@ def test_a_state_that_isnt_json_keeps_the_hub_from_no_other(database, hub) -> No
     session.commit()
     session.expunge_all()
 
-    assert [(name, state) for (name, *_), state in waiting.stored_states("place")] == [
+    assert [(it.user.name, state) for it, state in waiting.stored_states("place")] == [
         ("bob", {"place": "bob"})
     ]
 
@@ -146,7 +165,7 @@ async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(database,
     hub.users["ann"] = SimpleNamespace(orm_spawners=user.orm_spawners, spawners={})
     ((server, _),) = waiting.stored_states("place")
 
-    for it in (server, ("ann", "gone", server[2]), ("gone", "", server[2])):
+    for it in (server, server_of(None, 5)):
         await waiting.change_state(it, lambda state: {"place": state["place"] + 1})
     session.rollback()
 
@@ -159,7 +178,7 @@ async def test_a_server_is_not_stored_any_more_once_another_has_its_names(databa
     session.add(server_of(first, 1))
     session.commit()
     ((server, _),) = waiting.stored_states("place")
-    assert waiting.is_stored(*server)
+    assert waiting.is_stored(server)
 
     session.delete(first)
     session.commit()
@@ -170,32 +189,47 @@ async def test_a_server_is_not_stored_any_more_once_another_has_its_names(databa
     await waiting.change_state(server, lambda _: {})
 
     assert its[""].state == {"place": 2}
-    assert not waiting.is_stored(*server)
+    assert not waiting.is_stored(server)
 
 
-def test_a_server_that_the_hub_checks_is_active(hub) -> None:
-    spawner = Spawner()
+def test_the_log_names_a_server_as_the_hub_does(database) -> None:
+    ann = database.user("ann")
+    names = [waiting.log_name(database.server(ann, it)) for it in ("", "lab")]
+
+    assert names == ["ann", "ann:lab"]
+
+
+def test_a_server_that_the_hub_checks_is_active(database, hub) -> None:
+    ann = database.user("ann")
+    row, other, of_bob = (
+        database.server(user, name, runs=False)
+        for user, name in ((ann, ""), (ann, "other"), (database.user("bob"), ""))
+    )
+    spawner = Spawner(orm_spawner=row)
     hub.users["ann"] = SimpleNamespace(spawners={"": spawner})
-    assert not waiting.is_active("ann", "")
-    assert not waiting.is_active("ann", "other")
-    assert not waiting.is_active("bob", "")
+    assert not waiting.is_active(row)
 
     spawner._check_pending = True
 
-    assert waiting.is_active("ann", "")
+    assert waiting.is_active(row)
+    assert not waiting.is_active(other)
+    assert not waiting.is_active(of_bob)
 
 
-async def test_a_place_is_given_up_though_another_server_with_the_same_names_runs(hub) -> None:
+async def test_a_place_is_given_up_though_another_server_with_the_same_names_runs(
+    hub, caplog
+) -> None:
     """Else, the hub would look twenty times a second for as long as the other one runs."""
     other = SimpleNamespace(active=True, orm_spawner=orm.Spawner(name=""))
     hub.users["ann"] = SimpleNamespace(spawners={"": other}, orm_spawners={"": other.orm_spawner})
-    kept, server = StoredPlaces(), ("ann", "", orm.Spawner(name=""))
+    kept, server = StoredPlaces(), orm.Spawner(name="")
     kept.keep(server, KeptPlace(1.0, Wish.ANYWAY))
 
     async with asyncio.timeout(UNIT_PATIENCE):
         await resume(kept, server)
 
     assert kept.find(server) is None
+    assert "A server that is deleted can't wait in line any more" in caplog.text
 
 
 async def test_a_server_that_is_called_begins_its_time_in_the_database(database) -> None:

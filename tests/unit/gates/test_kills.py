@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from gpuspawner.cluster.health import Live, Reading
 from gpuspawner.messages import Message
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.kills import MortalHub, Row
@@ -84,6 +85,28 @@ async def test_nothing_is_lost_and_nothing_comes_back_wherever_hubs_are_killed(
                     await without_a_line(monkeypatch, row)
                 if row.place and not row.pods:
                     await by_owner(monkeypatch, row)
+
+
+async def test_who_is_renamed_before_the_hub_puts_them_back_in_line_keeps_the_place(
+    monkeypatch,
+) -> None:
+    first = MortalHub(monkeypatch, Row())
+    await first.post(WAITS)
+    await first.end()
+    row = next(it for it in first.rows if it.place)
+    hub = MortalHub(monkeypatch, row)
+    hub.still.view.now = Reading(1.0)
+    begun = asyncio.create_task(hub.begin())
+    await asyncio.sleep(9)
+
+    hub.user.name = "eve"
+    hub.user.db.commit()
+    hub.still.view.now = Live(0.5)
+    await begun
+
+    assert hub.is_in_line
+    assert hub.rows[-1].place == row.place
+    await hub.end()
 
 
 async def after(patch: pytest.MonkeyPatch, row: Row) -> list[Row]:

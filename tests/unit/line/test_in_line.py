@@ -539,7 +539,7 @@ async def test_who_joins_again_has_the_kept_place_and_is_awaited_no_longer(hub_w
 async def test_who_has_the_name_of_a_deleted_user_does_not_get_their_place(hub_with):
     alice = Waiting(hub_with(*FULL), True)
     kept = alice.hub.runtime(alice.spawner).line.stored_places
-    kept.keep((*alice.server[:2], orm.Spawner(name="")), KeptPlace(1.0, Wish.ANYWAY))
+    kept.keep(orm.Spawner(name="", user=alice.row.user), KeptPlace(1.0, Wish.ANYWAY))
     alice.spawner.clear_state()
 
     await alice.begin()

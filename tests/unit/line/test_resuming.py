@@ -40,7 +40,8 @@ class Hub:
         place = KeptPlace(since, wish, {"gpus": 1}).written()
         self.states[user, ""] = {"gpuspawner": {"place": place}}
 
-    async def start(self, user, server, options):
+    async def start(self, named, options):
+        user, server = named
         self.asked.append((user, options))
         self.awaited.append(self.stored_places.are_awaited)
         await asyncio.sleep(0)
@@ -75,8 +76,9 @@ def hub(monkeypatch):
     monkeypatch.setattr(waiting, "answers", answers)
     monkeypatch.setattr(waiting, "start", hub.start)
     monkeypatch.setattr(waiting, "stored_states", lambda _word: list(hub.states.items()))
-    monkeypatch.setattr(waiting, "is_active", lambda *server: server in hub.active)
-    monkeypatch.setattr(waiting, "is_stored", lambda *server: server not in hub.deleted)
+    monkeypatch.setattr(waiting, "is_active", lambda server: server in hub.active)
+    monkeypatch.setattr(waiting, "is_stored", lambda server: server not in hub.deleted)
+    monkeypatch.setattr(waiting, "log_name", lambda server: server[0])
     monkeypatch.setattr(waiting, "change_state", hub.change_state)
     return hub
 

@@ -9,7 +9,7 @@ import pytest
 from jupyterhub import orm
 from jupyterhub.auth import DummyAuthenticator
 from jupyterhub.objects import Server
-from jupyterhub.user import User
+from jupyterhub.user import UserDict
 from jupyterhub.utils import utcnow
 from kubespawner import KubeSpawner
 from sqlalchemy import event
@@ -91,8 +91,9 @@ class MortalHub:
             "statsd": SimpleNamespace(incr=lambda *_: None),
             "spawner_class": lambda **kwargs: GPUSpawner(_mock=True, **kwargs),
         }
-        self.user: Any = User(owner, settings, db)
-        hub = SimpleNamespace(db=db, users={"alice": self.user}, tornado_application=None)
+        users = UserDict(lambda: db, settings)
+        self.user: Any = users.add(owner)
+        hub = SimpleNamespace(db=db, users=users, tornado_application=None)
         patch.setattr(waiting, "hub", lambda: hub)
         self._starts: list[asyncio.Future[Any]] = []
 
@@ -125,7 +126,7 @@ class MortalHub:
         patch.setattr(Server, "wait_up", answers)
         patch.setattr(run, "until_reachable", answers)
         patch.setattr(waiting, "answers", answers)
-        patch.setattr(waiting, "start", lambda _user, _server, options: self.post(options))
+        patch.setattr(waiting, "start", lambda _row, options: self.post(options))
 
     def _note(self) -> None:
         for state, options, server, started in self._sql(_COLUMNS):
