@@ -48,6 +48,7 @@ class Fronts:
     Args:
         decide: Decides about a server at this moment, leaving the line aside.
         is_tried: Whether another pod like a server's shows right now whether a node comes.
+        renewed: Returns a ticket in the lane in which it belongs now.
     """
 
     def __init__(
@@ -55,10 +56,12 @@ class Fronts:
         line: Line,
         decide: Callable[[Key], Decision],
         is_tried: Callable[[Ticket], bool] = lambda _: False,
+        renewed: Callable[[Ticket], Ticket] = lambda it: it,
     ) -> None:
         self._line = line
         self._decide = decide
         self._is_tried = is_tried
+        self._renewed = renewed
         self._looks = 0
         self._turns: dict[LaneKey, int] = {}
         """In which look each lane had its last turn."""
@@ -98,7 +101,8 @@ class Fronts:
             stays, decision = self._look(ticket)
             if not stays:
                 yield ticket, decision
-                push(key, turn)  # the next may go, too
+            if self._line.find(ticket.key) is not ticket:
+                push(key, turn)  # the next may leave the lane, too
             if time.thread_time() > end:
                 return
 
@@ -117,6 +121,7 @@ class Fronts:
     def _look(self, ticket: Ticket) -> tuple[bool, Decision | None]:
         """Return whether a ticket stays in line, and the decision about it."""
         try:
+            ticket = self._renewed(ticket)
             decision = self._decide(ticket.key)
         except Exception:
             log.exception("No decision about %s in line", "/".join(ticket.key))

@@ -101,7 +101,7 @@ class LineRoom:
     def meet(self, one: Ticket, other: Ticket) -> bool:
         """Whether there is a node that is possible for both.
 
-        Each who waits asks this about one ticket of each lane, all the time.
+        Each who waits asks this about one of all tickets with equal needs, all the time.
         """
         both = self.possible(one), self.possible(other)
         version = self._state.lasting_version

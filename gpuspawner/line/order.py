@@ -30,6 +30,10 @@ class Serving:
         self._kept_nodes.release(ticket.key)
         self._line.join(ticket)
 
+    def renew(self, ticket: Ticket) -> None:
+        """Let a ticket replace one of the same server, which isn't held back and keeps its node."""
+        self._line.join(ticket)
+
     def leave(self, ticket: Ticket) -> None:
         """Remove a ticket, and let others have its node."""
         self._line.leave(ticket.key)

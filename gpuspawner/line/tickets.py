@@ -28,6 +28,7 @@ class LaneKey(NamedTuple):
     needs: Hashable
     weight: float
     lifetime: float | None
+    shape: Hashable
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -35,12 +36,13 @@ class Ticket(msgspec.Struct, frozen=True):
 
     Attributes:
         person: The id of its owner.
-        needs: Equal for servers that fit on the same nodes in the same way.
+        needs: Equal for servers that fit on the same nodes in the same way, but for their labels.
         requests: What its pod takes of a node, by resource.
         since: When it joined, in seconds since the epoch, because it outlasts a hub.
         weight: How much each second of waiting counts; 1 for most people.
         lifetime: Seconds after which its pod ends at the latest; None for no end.
         subject: The pod, for a `Room` that judges nodes by verdicts; the rule never reads it.
+        shape: Equal for servers whose labels make no difference; None if no labels do.
     """
 
     key: Key
@@ -51,11 +53,12 @@ class Ticket(msgspec.Struct, frozen=True):
     weight: float = 1.0
     lifetime: float | None = None
     subject: Any = None
+    shape: Hashable = None
 
     @property
     def lane(self) -> LaneKey:
         """The lane that the ticket is in."""
-        return LaneKey(self.needs, self.weight, self.lifetime)
+        return LaneKey(self.needs, self.weight, self.lifetime, self.shape)
 
     @property
     def arrival(self) -> Arrival:
@@ -112,11 +115,6 @@ class Lane:
         """One of its tickets: all need the same."""
         return (self.present or self.held_back)[0]
 
-    def before(self, arrival: Arrival | tuple[float]) -> int:
-        """Return how many tickets joined before an arrival, or before a time alone."""
-        parts = self.present, self.held_back
-        return sum(bisect_left(part, arrival, key=_ARRIVAL) for part in parts)
-
 
 class Line:
     """All tickets."""
@@ -126,6 +124,8 @@ class Line:
         self._tickets: dict[Key, Ticket] = {}
         self._held_back: set[Key] = set()
         self._of: defaultdict[Hashable, dict[Key, Ticket]] = defaultdict(dict)
+        self._arrivals: defaultdict[tuple[Hashable, float], list[Arrival]] = defaultdict(list)
+        """Of all tickets, in order, by needs and weight: there can be as many lanes as tickets."""
 
     def __len__(self) -> int:
         return len(self._tickets)
@@ -147,6 +147,7 @@ class Line:
         self._tickets[ticket.key] = ticket
         self._of[ticket.person][ticket.key] = ticket
         insort(self.lanes.setdefault(ticket.lane, Lane()).present, ticket, key=_ARRIVAL)
+        insort(self._arrivals[ticket.needs, ticket.weight], ticket.arrival)
 
     def leave(self, key: Key) -> None:
         """Remove a server's ticket, if it has one."""
@@ -161,6 +162,10 @@ class Line:
         self._held_back.discard(key)
         if not len(lane):
             del self.lanes[ticket.lane]
+        arrivals = self._arrivals[ticket.needs, ticket.weight]
+        del arrivals[bisect_left(arrivals, ticket.arrival)]
+        if not arrivals:
+            del self._arrivals[ticket.needs, ticket.weight]
 
     def is_held_back(self, key: Key) -> bool:
         """Whether a ticket isn't called now."""
@@ -185,27 +190,27 @@ class Line:
             self._held_back.discard(key)
 
     def ahead_of(self, ticket: Ticket, now: float, meets: Callable[[Ticket], bool]) -> int:
-        """Return how many are ahead in the lanes that one meets, by a ticket of each.
+        """Return how many are ahead of those that one meets, by a ticket of all with equal needs.
 
         A ticket's own needs always count, and its owner's other servers never do. This costs a
-        search in each lane.
+        search for each needs and weight.
         """
         last, same = ticket.precedence(now), self.find(ticket.key) or ticket
         own = {**self._of.get(ticket.person, {}), ticket.key: same}.values()
-        before = Counter(it.lane for it in own if it.precedence(now) < last)
+        before = Counter((it.needs, it.weight) for it in own if it.precedence(now) < last)
         return sum(
-            _ahead_of(ticket, key.weight, lane, now) - before[key]
-            for key, lane in self.lanes.items()
-            if key.needs == ticket.needs or meets(lane.one)
+            bisect_left(arrivals, _first_behind(ticket, weight, now)) - before[needs, weight]
+            for (needs, weight), arrivals in self._arrivals.items()
+            if needs == ticket.needs or meets(self._tickets[arrivals[0][1]])
         )
 
 
-def _ahead_of(ticket: Ticket, weight: float, lane: Lane, now: float) -> int:
-    """Return how many tickets of a lane are ahead of one, which may be among them."""
+def _first_behind(ticket: Ticket, weight: float, now: float) -> Arrival | tuple[float]:
+    """Return before which arrival, or time alone, tickets of a weight are ahead of one."""
     if weight == ticket.weight:
-        return lane.before(ticket.arrival)
+        return ticket.arrival
     waited = now - ticket.since
-    return lane.before((now - ticket.weight / weight * waited if waited > 0 else ticket.since,))
+    return (now - ticket.weight / weight * waited if waited > 0 else ticket.since,)
 
 
 def _remove(tickets: list[Ticket], ticket: Ticket) -> None:

@@ -102,7 +102,10 @@ class WaitingLine:
         self._line = Line()
         self._serving = Serving(self._line, part)
         self._fronts = Fronts(
-            self._line, lambda key: decide(self._waiters[key].proposal), self._is_tried
+            self._line,
+            lambda key: decide(self._waiters[key].proposal),
+            self._is_tried,
+            self._renewed,
         )
         self._waiters: dict[Key, _Waiter] = {}
         self.held_back = HeldBack(self._line, self._serving, self.look)
@@ -126,10 +129,30 @@ class WaitingLine:
             return None
         requests = self._verdicts.demand_anywhere(subject).requests
         try:
-            needs = self._verdicts.shape_of_needs(subject)
+            needs, shape = self._needs_and_shape(subject)
         except QuantityError:
             return None
-        return Ticket(proposal.key, person, needs, requests, since, weight, lifetime, subject)
+        return Ticket(
+            proposal.key, person, needs, requests, since, weight, lifetime, subject, shape
+        )
+
+    def _needs_and_shape(self, subject: Subject) -> tuple[Hashable, Hashable]:
+        verdicts = self._verdicts
+        shape = verdicts.shape(subject) if verdicts.depends_on_labels(subject.pod) else None
+        return verdicts.shape_of_needs(subject), shape
+
+    def _renewed(self, ticket: Ticket) -> Ticket:
+        """Let a ticket change its lane if it needs something else now; it keeps its time.
+
+        The first server that mounts a home decides in which zone the home's volume is made, so the
+        owner's other servers don't wait for the same as before.
+        """
+        needs, shape = self._needs_and_shape(ticket.subject)
+        if (needs, shape) == (ticket.needs, ticket.shape):
+            return ticket
+        renewed = msgspec.structs.replace(ticket, needs=needs, shape=shape)
+        self._serving.renew(renewed)
+        return renewed
 
     @contextmanager
     def join(
@@ -181,6 +204,7 @@ class WaitingLine:
 
     def standing(self, ticket: Ticket) -> PlaceInLine:
         """Return a ticket's place among those who wait for any of the same nodes."""
+        ticket = self._line.find(ticket.key) or ticket  # it may have changed its lane
         place = 1 + self._ahead_of(ticket) + self._stored_places.before(ticket.since)
         usual = self._waits.usual(_kind(self._waiters[ticket.key].proposal), time.time())
         kept = next((amount for _, _, amount in self._kept_of(ticket)), 0)
@@ -229,8 +253,14 @@ class WaitingLine:
         """Whether somebody else in line needs the same, and wasn't called just now.
 
         A pool of which nobody knows whether it may grow is tried by one at a time, for example.
+        What fits now doesn't wait for those whom their labels keep off that node.
         """
-        same = (it.present for it in self._line.lanes.values() if it.one.needs == ticket.needs)
+        fits = self._verdicts.fits(ticket.subject)
+        same = (
+            it.present
+            for key, it in self._line.lanes.items()
+            if key.needs == ticket.needs and (key.shape == ticket.shape or not fits)
+        )
         return any(it.key != ticket.key for present in same for it in (*present[:1], *present[-1:]))
 
     def _newcomer(self, proposal: Proposal, person: Hashable = "") -> Ticket | None:

@@ -286,7 +286,7 @@ class Verdicts:
             claim = next((with_default_class(it, storage) for it in new), None)
         if claim is None:
             return None
-        alone = name if ONE_POD in (claim.spec.access_modes or ()) else ""
+        alone = pod_key(namespace, name) if ONE_POD in (claim.spec.access_modes or ()) else ""
         bound = storage.get(PersistentVolume, claim.spec.volume_name)
         if bound is None:
             return alone, class_of_claim(claim)

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import pytest
 
 from gpuspawner.line.front_of_line import GONE_SECONDS, UNSURE_SECONDS, Fronts
@@ -119,6 +120,27 @@ def test_of_those_who_want_the_same_one_at_a_time_shows_whether_a_node_comes(sca
     them = Fronts(line_of("ann"), lambda _: Wait(GRANT, scale_up), lambda _: True)
 
     assert persons(them) == ([] if stays else ["ann"])
+
+
+def test_who_leaves_the_lane_lets_the_next_go_in_the_same_look():
+    """What the first needs may have changed since, so that others needn't wait for it."""
+    line = Line()
+    for since, name in enumerate(("ann", "bob")):
+        line.join(Ticket(("jhub", name), name, "any zone", {}, float(since)))
+
+    def renewed(ticket):
+        if ticket.person != "ann" or ticket.needs == "zone a":
+            return ticket
+        now = msgspec.structs.replace(ticket, needs="zone a")
+        line.join(now)
+        return now
+
+    decisions = {"ann": refused(Reason.BUSY), "bob": Wait(GRANT, CanScaleUp(0, 1, None))}
+    them = Fronts(line, lambda key: decisions[key[1]], renewed=renewed)
+
+    assert persons(them) == ["bob"]
+    assert [it.needs for it in line] == ["zone a"]
+    assert persons(them) == []
 
 
 def test_only_those_are_looked_at_who_joined_before_a_time():

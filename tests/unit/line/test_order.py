@@ -119,6 +119,20 @@ def test_a_server_that_asks_anew_holds_only_what_it_needs_now():
     assert stage.end("a") == ["again", "small"]
 
 
+def test_who_needs_something_else_now_keeps_the_node():
+    stage = Stage(("t1", 4))
+    stage.runs(("a", "t1", 2))
+    stage.join(ticket("large", 4, since=1), ticket("small", 1, since=2))
+    assert stage.serve() == []
+
+    renewed = ticket("large", 4, since=1, model="t4")
+    stage.serving.renew(renewed)
+
+    assert stage.serving.collects_on(renewed) == "t1"
+    assert stage.serve() == []
+    assert stage.end("a") == ["large"]
+
+
 def test_the_next_one_collects_where_most_is_free_at_that_moment():
     stage = Stage(("t1", 4), ("t2", 4), ("t3", 4))
     stage.runs(("a", "t1", 1), ("b", "t1", 3), ("c", "t2", 4), ("d", "t3", 4))

@@ -42,6 +42,14 @@ def test_what_people_need_their_weight_and_their_lifetime_make_a_lane():
     assert present(made) == [["a"], ["b"], ["c"], ["d"]]
 
 
+def test_whose_labels_make_a_difference_is_in_another_lane_and_ahead_even_so():
+    first, last = replace(ticket("a", since=1), shape="a"), ticket("b", since=2)
+    made = line(first, last)
+
+    assert present(made) == [["a"], ["b"]]
+    assert ahead(made, last) == 1
+
+
 def test_a_server_that_joins_again_has_only_its_new_place():
     made = line(ticket("a", since=1), ticket("b", since=2), ticket("a", since=3))
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import KINDS
-from gpuspawner.line.front_of_line import UNSURE_SECONDS
+from gpuspawner.line.front_of_line import GONE_SECONDS, UNSURE_SECONDS
 from gpuspawner.line.order import Serving
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.usual_waits import LEAST_WAITS, UsualWait
@@ -18,10 +18,11 @@ from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Reason, Start, UnknownRules, Wait
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from tests.unit.makers.line_stage import FULL, Stage
-from tests.unit.makers.storage import claim, uses, volume
+from tests.unit.makers.storage import WAIT, claim, uses, volume
 from tests.unit.makers.worlds import (
     A100,
     GPU,
+    HOSTNAME,
     NAMESPACE,
     ONE_FREE,
     Instead,
@@ -37,6 +38,7 @@ from tests.unit.makers.worlds import (
 
 pytestmark = pytest.mark.usefixtures("clock")
 
+USERS = ("ann", "bob", "cid")
 ON_OFFER = Offers(accelerators={"a100": A100})
 
 
@@ -512,11 +514,19 @@ async def test_after_a_look_the_hub_does_something_else_for_nine_times_as_long(
 # Nobody in line takes, or keeps others from, more than their own part
 
 
-def home(user):
+def home(user, name="", namespace=NAMESPACE):
     """A user's home directory, for one pod alone: a claim, and the volume that is bound to it."""
     modes = ("ReadWriteOncePod",)
-    yield "PersistentVolumeClaim", claim(user, volume=user, modes=modes, namespace=NAMESPACE)
+    made = claim(name or user, volume=user, modes=modes, namespace=namespace)
+    yield "PersistentVolumeClaim", made
     yield "PersistentVolume", volume(user, accessModes=modes)
+
+
+def all_known(stage):
+    """Let the view know all kinds of objects."""
+    for kind in KINDS:
+        stage.view.state.mark_known(kind.name)
+    return stage
 
 
 def beside_anns_home_in_use(*more):
@@ -529,9 +539,7 @@ def beside_anns_home_in_use(*more):
         ("Pod", pod("other-of-ann", 1, on="m", **uses("ann"))),
         ("Pod", pod("x", 2, on="n")),
     )
-    for kind in KINDS:
-        stage.view.state.mark_known(kind.name)
-    return stage
+    return all_known(stage)
 
 
 async def test_whose_home_is_in_use_by_another_server_keeps_nobody_else_waiting():
@@ -543,6 +551,161 @@ async def test_whose_home_is_in_use_by_another_server_keeps_nobody_else_waiting(
         await stage.ends("x")
 
         assert (ann.done(), bob.done()) == (False, True)
+
+
+async def test_nor_does_it_if_all_homes_have_the_same_name_in_namespaces_of_their_own():
+    other = pod("other", 1, on="m", **uses("home"))
+    other["metadata"]["namespace"] = "ns-ann"
+    stage = all_known(
+        Stage(
+            ("Node", node("n", 2)),
+            ("Node", node("m", 1)),
+            *home("ann", "home", "ns-ann"),
+            *home("bob", "home", "ns-bob"),
+            ("Pod", other),
+            ("Pod", pod("x", 2, on="n")),
+        )
+    )
+    wanted = {it: proposal(it, **uses("home")) for it in ("ann", "bob")}
+    with (
+        stage.joins(replace(wanted["ann"], namespace="ns-ann"), 1.0) as ann,
+        stage.joins(replace(wanted["bob"], namespace="ns-bob"), 2.0) as bob,
+    ):
+        await stage.ends("x")
+
+        assert (ann.done(), bob.done()) == (False, True)
+
+
+ONE_EACH = {
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "labelSelector": {"matchLabels": {"component": "singleuser-server"}},
+                    "matchLabelKeys": ["user"],
+                    "topologyKey": HOSTNAME,
+                }
+            ]
+        }
+    }
+}
+"""A node has one server of each user at most."""
+
+
+def of_user(plain, user):
+    labels = {"component": "singleuser-server", "user": user}
+    return {**plain, "metadata": {**plain["metadata"], "labels": labels}}
+
+
+def one_each(name, make=proposal):
+    """A server that starts on no node that has another one of its owner's."""
+    made = make(name, **ONE_EACH)
+    return replace(made, pod=of_user(made.pod, name))
+
+
+@pytest.fixture
+def one_of_each():
+    """A node on which Ann has another server, and one without; all GPUs are in use."""
+    return all_known(
+        Stage(
+            named_node("n", 2),
+            named_node("m", 1),
+            ("Pod", of_user(pod("other-of-ann", 1, on="n"), "ann")),
+            ("Pod", pod("x", 1, on="n")),
+            ("Pod", pod("y", 1, on="m")),
+        )
+    )
+
+
+async def test_who_is_kept_off_a_node_by_another_own_server_keeps_nobody_else_waiting(one_of_each):
+    with (
+        one_of_each.joins(one_each("ann"), 1.0) as ann,
+        one_of_each.joins(one_each("bob"), 2.0) as bob,
+    ):
+        await one_of_each.ends("x")
+        assert (ann.done(), bob.done()) == (False, True)
+
+        one_of_each.preflight.reservations.send(proposal("bob").key)
+        await one_of_each.shows("Pod", of_user(pod("bob", 1, on="n", **ONE_EACH), "bob"))
+        await one_of_each.ends("y")
+        assert ann.done()
+
+
+async def test_nor_does_that_keep_a_newcomer_waiting(one_of_each):
+    with one_of_each.joins(one_each("ann"), 1.0):
+        new = one_each("new")
+        decision = one_of_each.preflight.decider.check(new)
+        assert (refused(decision), decision.in_line) == (Reason.BUSY, 1)
+
+        await one_of_each.ends("x")
+
+        assert one_of_each.preflight.decider.check(new) == Start(new.grant)
+
+
+async def test_a_pool_that_may_grow_is_tried_by_one_at_a_time_whatever_their_labels(growing):
+    with growing.joins(one_each("ann"), 1.0) as ann, growing.joins(one_each("bob"), 2.0) as bob:
+        await growing.wakes()
+        assert (ann.done(), bob.done()) == (True, False)
+
+        assert refused(growing.preflight.decider.check(one_each("new"))) is Reason.BUSY
+
+
+@pytest.fixture
+def two_zones():
+    """A node in each, both in use, and homes whose volumes the first servers place."""
+    return all_known(
+        Stage(
+            *(("Node", labelled(node(f"n{it}", 1), {"zone": it})) for it in "ab"),
+            *(("Pod", pod(f"on-{it}", 1, on=f"n{it}")) for it in "ab"),
+            ("StorageClass", WAIT),
+            ("CSIDriver", {"metadata": {"name": "csi"}, "spec": {"storageCapacity": False}}),
+            *(("PersistentVolumeClaim", claim(it, namespace=NAMESPACE)) for it in USERS),
+        )
+    )
+
+
+async def binds_anns_home(stage):
+    """Another server of hers has mounted it first, in zone a."""
+    await stage.shows("PersistentVolume", volume("v", zone="a", claim="ann"))
+    await stage.shows("PersistentVolumeClaim", claim("ann", volume="v", namespace=NAMESPACE))
+
+
+async def test_whose_home_is_made_in_a_zone_meanwhile_keeps_nobody_waiting_for_the_others(
+    two_zones,
+):
+    stage = two_zones
+    with (
+        stage.joining("ann", pod=uses("ann")) as ann,
+        stage.joining("bob", pod=uses("bob")) as bob,
+        stage.joining("cid", pod=uses("cid")) as cid,
+    ):
+        await binds_anns_home(stage)
+        await stage.ends("on-b")
+        await asyncio.sleep(1.5)
+        assert (ann.done(), bob.done(), cid.done()) == (False, True, False)
+        standing = [stage.line.standing(stage.tickets[it]).place for it in ("ann", "cid")]
+        assert standing == [1, 2]
+
+        stage.preflight.reservations.send(proposal("bob").key)
+        await stage.shows("Pod", pod("bob", 1, on="nb", **uses("bob")))
+        await stage.ends("on-a")
+        await asyncio.sleep(1.5)
+        assert (ann.done(), cid.done()) == (True, False)
+
+
+async def test_who_needs_a_node_in_a_zone_by_now_is_told_if_the_last_one_goes(two_zones):
+    with two_zones.joining("ann", pod=uses("ann")), two_zones.joining("bob", pod=uses("bob")):
+        await binds_anns_home(two_zones)
+        two_zones.view.remove_pod("on-a")
+        two_zones.view.state.remove("Node", "", "na")
+        await two_zones.wakes()
+        await asyncio.sleep(1.5)
+
+        lost_in = {
+            it: two_zones.line.standing(two_zones.tickets[it]).lost_in for it in ("ann", "bob")
+        }
+        assert lost_in["bob"] is None
+        assert 0 < lost_in["ann"] <= GONE_SECONDS
 
 
 async def test_who_only_waits_for_the_home_collects_no_gpus_until_it_is_free():

@@ -129,6 +129,18 @@ def test_so_do_servers_whose_homes_have_no_volumes_yet(
     assert (len(needs) == 1) is alike
 
 
+def test_homes_for_one_pod_at_a_time_differ_by_namespace_too() -> None:
+    view, needs = StillView(), set()
+    for namespace in ("ns-ann", "ns-bob"):
+        modes = ("ReadWriteOncePod",)
+        view.put("PersistentVolumeClaim", claim("home", modes=modes, namespace=namespace))
+        mine = replace(proposal("server", **uses("home")), namespace=namespace).subject
+        assert isinstance(mine, Subject)
+        needs.add(Verdicts(view.state).shape_of_needs(mine))
+
+    assert len(needs) == 2
+
+
 def test_servers_that_name_different_nodes_need_different_ones() -> None:
     shape = Verdicts(StillView().state).shape_of_needs
 
