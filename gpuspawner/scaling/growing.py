@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gpuspawner.scaling.new_nodes import Future, Judged, could_serve
+from gpuspawner.scaling.new_nodes import Future, Judged, could_serve, is_beyond, is_served
 from gpuspawner.scaling.node_pool import Growth, Machine
 from gpuspawner.scaling.outlook import (
     CannotScaleUp,
@@ -16,7 +16,7 @@ from gpuspawner.scaling.outlook import (
 )
 from gpuspawner.scheduling.contention import Demand, all_but, is_certain
 from gpuspawner.scheduling.device_claims import may_serve
-from gpuspawner.scheduling.verdicts import Subject, Verdicts
+from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple
 
 # Thousands of pods of a batch system may be pending; then nobody can tell who gets the next node.
 _MOST_WAITING = 256
@@ -40,7 +40,7 @@ def outlook(
         if certain and _is_left(pod, others, futures):
             best = certain[0]
             return CanScaleUp(best.nodes, best.max_nodes, best.minutes, best.source, best.pool)
-        if _is_full(pod, others, futures):
+        if _is_full(pod, others, futures, verdicts):
             return CannotScaleUp((Obstacle(WhyNoNode.TAKEN, (certain or possible)[0].pool),))
     best = max(certain or possible, key=lambda growth: growth.requested)
     is_on_its_way = best.requested > 0 or bool(best.coming)
@@ -110,7 +110,10 @@ def _demand(other: Judged, slots: Mapping[str, Machine], futures: Sequence[Futur
     mixed = [
         number
         for number, it in enumerate(futures)
-        if it.slots and not it.growth.is_uniform and could_serve(it.growth, other)
+        if it.slots
+        and not it.growth.is_uniform
+        and could_serve(it.growth, other)
+        and not is_beyond(it.growth, other)
     ]
     if not mixed:
         return demand
@@ -125,19 +128,28 @@ def _demand(other: Judged, slots: Mapping[str, Machine], futures: Sequence[Futur
     return Demand(whole, theirs | (demand.nodes or frozenset()), demand.simple, demand.alone)
 
 
-def _is_full(pod: Judged, others: Iterable[Judged], futures: Sequence[Future]) -> bool:
-    """Whether the pools can't bring enough for the pod and those that wait for the same nodes."""
+def _is_full(
+    pod: Judged, others: Sequence[Judged], futures: Sequence[Future], verdicts: Verdicts
+) -> bool:
+    """Whether the pools can't bring enough for the pod and those that wait for the same nodes.
+
+    Some pods wait for ever: for more than any machine has, for example. So of the others only
+    those count that surely get a node if they are alone, or get one if this pod does.
+    """
     mine = [it.growth for it in futures if it.serves(pod)]
     elsewhere = [it.growth for it in futures if not it.serves(pod)]
-    rivals = [
-        it
-        for it in others
+    different = {id(it): it for it in others}
+    rivals = {
+        key
+        for key, it in different.items()
         if pod.competes_with(it)
-        and any(could_serve(growth, it) for growth in mine)
+        and is_simple(it.exact.pod)
         and not any(could_serve(growth, it) for growth in elsewhere)
-    ]
+        and (any(is_served(growth, it) for growth in mine) or it.is_no_larger(pod, verdicts))
+    }
+    asked = [dict(it.exact.asked) for it in others if id(it) in rivals]
     return any(
-        amount + sum(dict(it.exact.asked).get(resource, 0) for it in rivals)
+        amount + sum(theirs.get(resource, 0) for theirs in asked)
         > sum(growth.most(resource) for growth in mine)
         for resource, amount in pod.exact.asked
         if not may_serve(pod.exact.state, resource)

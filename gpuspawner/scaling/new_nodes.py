@@ -14,7 +14,7 @@ from gpuspawner.scaling.node_pool import Growth, Machine
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.could_hold import would_hold
-from gpuspawner.scheduling.device_claims import judged_on
+from gpuspawner.scheduling.device_claims import judged_on, may_serve
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.node_resources_fit import fits
@@ -22,7 +22,7 @@ from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.verdicts import Subject, is_simple, new_claims
+from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple, new_claims
 
 # A pool without a limit, in a hub where nobody else waits, needs one node.
 _UNLIMITED = 10**6
@@ -33,9 +33,11 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
 
     Attributes:
         exact: Its filters.
+        subject: The pod, with the claims that will exist before it.
     """
 
     exact: Filters
+    subject: Subject
 
     @classmethod
     def of(cls, state: ClusterState, subject: Subject) -> "Judged":
@@ -44,7 +46,7 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
         Raises:
             QuantityError, SelectorError, UNDECODABLE: It can't be evaluated.
         """
-        return cls(Filters(state, subject.pod, new_claims(subject)))
+        return cls(Filters(state, subject.pod, new_claims(subject)), subject)
 
     @cached_property
     def elsewhere(self) -> Filters:
@@ -78,6 +80,20 @@ class Judged(msgspec.Struct, frozen=True, dict=True):
         if devices:
             return any(resource in devices for resource, _ in other.exact.asked)
         return (mine.node_selector, mine.affinity) == (theirs.node_selector, theirs.affinity)
+
+    def is_no_larger(self, other: "Judged", verdicts: Verdicts) -> bool:
+        """Whether each new node for the other pod would hold this one alone, too."""
+        most, theirs = dict(other.exact.asked), other.subject.pod.spec
+        if any(amount > most.get(resource, 0) for resource, amount in self.exact.asked):
+            return False
+        equal = self.subject.pod.with_spec(
+            containers=theirs.containers,
+            init_containers=theirs.init_containers,
+            resources=theirs.resources,
+            overhead=theirs.overhead,
+        )
+        needs = verdicts.shape_of_needs(structs.replace(self.subject, pod=equal))
+        return needs == verdicts.shape_of_needs(other.subject)
 
     def _may_take(self, slot: Machine) -> bool:
         if not slot.is_trusted:
@@ -159,6 +175,21 @@ def could_serve(growth: Growth, pod: Judged) -> bool:
     """Whether some node of the pool might hold the pod, if it could add all kinds."""
     known = _is_requested(growth, pod) or _holding(growth, pod) or _similar(growth, pod)
     return bool(known or _is_open(growth, pod))
+
+
+def is_served(growth: Growth, pod: Judged) -> bool:
+    """Whether the pool surely brings a node for the pod, if nobody else waits."""
+    return any(map(pod.holds, Future.of(growth, pod, 1).slots))
+
+
+def is_beyond(growth: Growth, pod: Judged) -> bool:
+    """Whether the pod asks for more of something than the pool can still bring."""
+    state = pod.exact.state
+    return any(
+        amount > growth.most(resource)
+        for resource, amount in pod.exact.asked
+        if not may_serve(state, resource)
+    )
 
 
 def _left(machine: Machine) -> int:

@@ -62,7 +62,7 @@ class NodesToCome:
             from gpuspawner.scaling import growing  # only hubs with such pools load it
             from gpuspawner.scaling.new_nodes import Judged
 
-            pod = Judged(filters)
+            pod = Judged(filters, subject)
             waiting = self._waiting(key, pod) if key else []
             left = [growing.after(refused, growth) for growth in growths]
             found = growing.outlook(left, pod, waiting, self._verdicts)

@@ -263,6 +263,48 @@ def test_those_who_wait_use_up_a_limit_before_their_nodes_exist(limits, spec) ->
     assert why(cluster.outlook(d)) == [WhyNoNode.TAKEN]
 
 
+NEAR_NOBODY = {
+    "podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "labelSelector": {"matchLabels": {"app": "nobody"}},
+                "topologyKey": "kubernetes.io/hostname",
+            }
+        ]
+    }
+}
+OF_CATEGORY = need("karpenter.k8s.aws/instance-category", "In", "g")
+IMPOSSIBLE = {
+    "more GPUs than the limit leaves": ({"gpus": 64}, "16", CanScaleUp),
+    "more memory than a machine has": ({"gpus": 8, "memory": "9Ti"}, "16", MayScaleUp),
+    "a machine that the limit doesn't leave": ({"gpus": 8}, "12", MayScaleUp),
+    "another pod, which isn't there": ({"gpus": 8, "affinity": NEAR_NOBODY}, "16", MayScaleUp),
+    "a zone without machines": ({"gpus": 8, "selector": {ZONE: "b"}}, "16", MayScaleUp),
+}
+
+
+def with_eight(limit: str) -> Cluster:
+    """Return a pool with a full machine of eight GPUs that may make machines of other types."""
+    limited = pool(OF_CATEGORY, limits={GPU: limit}, used={GPU: "8"})
+    objects = autoscalers((limited,), (claim("c", 8, on="n"),))
+    return Cluster(state(small(gpus=8, unschedulable=True)), objects, "detect")
+
+
+@pytest.mark.parametrize(("spec", "limit", "expected"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_nobody_is_refused_for_a_pod_that_waits_in_vain_for(spec, limit, expected) -> None:
+    cluster = with_eight(limit)
+    cluster.state.put(pod("stuck", **{"selector": {}, **spec}))
+
+    assert isinstance(cluster.outlook(asks()), expected)
+
+
+def test_a_pod_that_gets_the_last_machine_takes_it_also_from_who_asks_for_less() -> None:
+    cluster = with_eight("16")
+    cluster.state.put(pod("b", gpus=8, selector={}))
+
+    assert cluster.outlook(asks()) == TAKEN
+
+
 def test_a_pool_that_cannot_be_read_may_help() -> None:
     objects = autoscalers()
     objects.put(Undecodable("NodePool", "", "odd", "", "its spec is a number"))
