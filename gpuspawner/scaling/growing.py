@@ -19,7 +19,7 @@ from gpuspawner.scheduling.device_claims import may_serve
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple
 
 # Thousands of pods of a batch system may be pending; then nobody can tell who gets the next node.
-_MOST_WAITING = 256
+MOST_WAITING = 256
 
 
 def outlook(
@@ -35,7 +35,7 @@ def outlook(
     possible = [it.growth for it in futures if it.is_possible]
     if not certain and not possible:
         return CannotScaleUp(tuple(it.obstacle for it in futures if it.obstacle))
-    if len(waiting) <= _MOST_WAITING:
+    if len(waiting) <= MOST_WAITING:
         others = _judged(waiting, pod, verdicts)
         if certain and _is_left(pod, others, futures):
             best = certain[0]

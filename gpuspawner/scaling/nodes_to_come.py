@@ -1,5 +1,6 @@
 """Whether a node can still come for a pod, beside the pods that already wait for one."""
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from gpuspawner.kube.caches import UntilChanged
@@ -37,7 +38,8 @@ class NodesToCome:
         self._verdicts = verdicts
         self._reservations = reservations
         self.pools = pools
-        self._lacking = UntilChanged[list[Subject]]()
+        self._pending = UntilChanged[list[Subject]]()
+        self._lacking = UntilChanged[bool]()
 
     def outlook(self, key: Key | None, subject: Subject, declared: DeclaredPool | None) -> Outlook:
         """Return whether a node can come for a pod that no present node can hold now.
@@ -63,7 +65,7 @@ class NodesToCome:
             from gpuspawner.scaling.new_nodes import Judged
 
             pod = Judged(filters, subject)
-            waiting = self._waiting(key, pod) if key else []
+            waiting = self._waiting(key, pod, growing.MOST_WAITING + 1) if key else []
             left = [growing.after(refused, growth) for growth in growths]
             found = growing.outlook(left, pod, waiting, self._verdicts)
             if isinstance(found, CanScaleUp):
@@ -125,23 +127,35 @@ class NodesToCome:
         away = self._verdicts.verdict(subject).away
         return any(is_starting(self._state.nodes[name], filters) for name in away)
 
-    def _waiting(self, key: Key, mine: "Judged") -> list[Subject]:
-        """Return the other pods that wait for a node: those in view, and those to be created.
+    def _waiting(self, key: Key, mine: "Judged", most: int) -> list[Subject]:
+        """Return other pods that wait for a node, to be created or in view: no more than *most*.
 
         Placeholders, say, don't count: the scheduler ends them for a pod of higher priority.
+
+        Thousands may be pending, and each verdict takes milliseconds on a large cluster. So a pod
+        costs one only if it may count, and no pod does once enough are found.
         """
-        waits = [it for it in self._in_view() if it.pod.metadata.key != key]
-        waits += self._reservations.waiting(besides=key)
-        return [it for it in waits if not mine.may_preempt(it.pod)]
+        in_view = (
+            it
+            for it in self._in_view()
+            if it.pod.metadata.key != key and not mine.may_preempt(it.pod) and self._lacks_node(it)
+        )
+        created = self._reservations.waiting(besides=key)
+        to_be_created = (it for it in created if not mine.may_preempt(it.pod))
+        return list(islice(chain(to_be_created, in_view), most))
 
     def _in_view(self) -> list[Subject]:
-        """Return the pending pods that lack a node: thousands, perhaps, and forms ask often."""
-        pending = (Subject(it) for it in self._state.unbound_pods.values() if may_be_bound(it))
-        return self._lacking.of(
-            self._state.version, (), lambda: [it for it in pending if self._lacks_node(it)]
+        """Return the pending pods; forms ask often."""
+        pods = self._state.unbound_pods.values()
+        return self._pending.of(
+            self._state.version, (), lambda: [Subject(it) for it in pods if may_be_bound(it)]
         )
 
     def _lacks_node(self, subject: Subject) -> bool:
         """Whether a pending pod needs another node; none helps if a claim is missing or in use."""
-        verdict = self._verdicts.verdict(subject)
-        return verdict.outcome in NO_ROOM and not (verdict.rejected or verdict.in_use)
+
+        def find() -> bool:
+            verdict = self._verdicts.verdict(subject)
+            return verdict.outcome in NO_ROOM and not (verdict.rejected or verdict.in_use)
+
+        return self._lacking.of(self._state.version, subject.pod.metadata.key, find)

@@ -26,7 +26,7 @@ from gpuspawner.scaling.outlook import (
     Source,
     WhyNoNode,
 )
-from gpuspawner.scheduling.verdicts import Subject
+from gpuspawner.scheduling.verdicts import Subject, Verdicts
 from tests.unit.makers.groups import status
 from tests.unit.makers.outlooks import (
     T4,
@@ -295,6 +295,30 @@ def test_a_crowd_of_pending_pods_is_looked_through_once_and_only_if_a_node_can_c
         cluster.outlook(pod("a", gpus), offered)
 
     assert len(seen) == looked
+
+
+def test_a_crowd_of_different_pending_pods_costs_no_more_verdicts_than_decide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each verdict takes milliseconds if there are a thousand nodes."""
+    crowd = tuple(plain_pod(f"b-{it}", 8, f"{1000 + it}Mi", priority=0) for it in range(2000))
+    cluster = Cluster(state(busy_node(2), pods=crowd))
+    seen: list[Subject] = []
+    verdict = Verdicts.verdict
+
+    def counted(verdicts: Verdicts, subject: Subject) -> object:
+        seen.append(subject)
+        return verdict(verdicts, subject)
+
+    monkeypatch.setattr(Verdicts, "verdict", counted)
+
+    for gpus in (1, 2, 4):
+        assert isinstance(cluster.outlook(pod("a", gpus, priority=0), declared(3)), MayScaleUp)
+    assert len(seen) < 300
+
+    seen.clear()
+    assert isinstance(cluster.outlook(pod("a", priority=5), declared(3)), CanScaleUp)
+    assert len(seen) < 5, "those that make way cost no verdict"
 
 
 def test_of_a_class_with_volumes_of_their_own_only_one_is_judged(monkeypatch) -> None:
