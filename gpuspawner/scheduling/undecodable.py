@@ -27,8 +27,8 @@ class UndecodableObjects:
         return self._pods.get(node, {}).values()
 
     def keys(self, kind: str) -> Iterator[str]:
-        """Yield the keys of a kind, which must not change meanwhile."""
-        return (key for other_kind, key in self._all if other_kind == kind)
+        """Yield the keys that a kind has now; objects of any kind may change meanwhile."""
+        return iter([key for other_kind, key in self._all if other_kind == kind])
 
     def put(self, thing: Undecodable) -> None:
         """Store the newest version of an object."""

@@ -108,6 +108,16 @@ def test_keys_lists_all_objects_including_undecodable_ones(state):
     assert set(state.keys("Node")) == {("", "gpu-1")}
 
 
+def test_objects_of_other_kinds_may_change_while_keys_are_listed(state):
+    put(state, "Pod", {"metadata": {"name": "o", "namespace": "hub"}, "spec": 5})
+    keys = state.keys("Pod")
+
+    assert next(keys) == ("hub", "o")
+    claim = {"metadata": {"name": "home", "namespace": "hub"}, "spec": 5}
+    put(state, "PersistentVolumeClaim", claim)
+    assert list(keys) == [("hub", "p")]
+
+
 def test_what_lasts_changes_with_everything_but_pods_that_will_end(state):
     def changes(change):
         before = state.lasting_version
