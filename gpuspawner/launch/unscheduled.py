@@ -40,8 +40,10 @@ LASTING_SECONDS = 10.0
 """How long all pools must have ended. A node that has just joined isn't always seen in one moment
 with its devices and its labels."""
 
+# A cluster changes hundreds of times a second, and each verdict about a large one takes long.
+_LOOK_EVERY = 1.0
 # How often in a row a pod must seem to have lost its room: the scheduler may try it again.
-_LOOKS, _LOOK_EVERY = 3, 1.0
+_LOOKS = 3
 
 WhyUnscheduled = Callable[[], Refuse | None]
 """Returns why a pod gets no node, if that is known by now."""
@@ -133,12 +135,16 @@ class NodeAfterQueue:
         self._proposal = proposal
         self._awaited = awaited
         self._is_queued = True
+        self._looked_at = -math.inf
         self._node: WhyUnscheduled | None = None
 
     def look(self) -> Refuse | None:
         """As `AwaitedNode.look`."""
-        pod = _pending(self._view, self._proposal) if self._is_queued else None
+        now = time.monotonic()
+        is_due = self._is_queued and now - self._looked_at >= _LOOK_EVERY
+        pod = _pending(self._view, self._proposal) if is_due else None
         if pod is not None and not is_gated(pod.spec.scheduling_gates):
+            self._looked_at = now
             admitted = self._proposal.created(pod)
             decision = self._check(admitted)
             # It may need a node later, when others have ended.

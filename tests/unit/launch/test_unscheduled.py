@@ -3,6 +3,7 @@
 import asyncio
 import math
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from gpuspawner.launch.unscheduled import (
     NodeAfterQueue,
     PromisedRoom,
 )
+from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import HeldBy, Reason, Refuse, Wait
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
@@ -633,6 +635,15 @@ async def test_an_admitted_pod_that_waits_for_its_home_needs_a_node_only_afterwa
         await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
 
         assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
+
+
+async def test_an_admitted_pod_is_judged_once_a_second_however_often_the_cluster_changes(clock):
+    check = Mock(return_value=Refuse(Grant(), Reason.BUSY))
+    node = NodeAfterQueue(StillView(("Pod", pod("a"))), check, proposal("a"), Mock())
+    for expected in (1, 2):
+        assert [node.look() for _ in range(100)] == [None] * 100
+        assert check.call_count == expected
+        clock.now += 1
 
 
 async def test_the_trial_of_a_pod_begins_once_kueue_has_admitted_it(clock):
