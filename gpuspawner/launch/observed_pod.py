@@ -1,5 +1,6 @@
 """What the hub sees of the pod of one start: its own status, its events, and Kueue's word."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -121,7 +122,7 @@ class SeenPod:
 
     def _forget(self, pod: StartingPod | None) -> None:
         self._pod = pod
-        self._shown_at = time.monotonic()
+        self._missing_since = math.inf
         self._events: dict[str, Event] = {}
         self._stages: tuple[Stage, ...] = ()
 
@@ -146,7 +147,7 @@ class SeenPod:
         events = tuple(self._events.values())
         # Events expire, but a start never comes back to an earlier step.
         self._stages = merged((*self._stages, *stages(self._pod, events)))
-        is_gone = now - self._shown_at > _GONE_SECONDS or self._is_lost()
+        is_gone = now - self._missing_since > _GONE_SECONDS or self._is_lost()
         found = self._gone() if is_gone else troubles(self._pod, events)
         texts = tuple(event.message for event in news)
         node, uid = self._pod.spec.node_name, self._pod.metadata.uid
@@ -160,7 +161,9 @@ class SeenPod:
         """Read the pod; return whether it has changed."""
         raw = self._stock.known_pod()
         if raw is not None or not self._stock.knows_pods():
-            self._shown_at = time.monotonic()
+            self._missing_since = math.inf
+        else:  # from the first look without it: looks may be far apart
+            self._missing_since = min(self._missing_since, time.monotonic())
         if raw is None or raw is self._raw:
             return False
         self._raw = raw

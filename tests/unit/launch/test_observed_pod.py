@@ -99,6 +99,8 @@ def test_a_pod_that_is_deleted_is_told_at_once_and_a_missing_one_after_some_seco
     window.pod = pod()
     window.look()
     window.pod = None
+    window.clock.now += 6  # nobody has looked meanwhile
+    assert window.troubles() == []
     window.clock.now += 4
     assert window.troubles() == []
     window.clock.now += 2
