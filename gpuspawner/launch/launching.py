@@ -192,15 +192,26 @@ class Launching:
         return max(self._limits[StartPhase.SCHEDULED], self._limits[StartPhase.STARTED])
 
     def _without_lost(self, seen: Seen) -> Seen:
-        """Leave out that the node was lost if it is back; no event of the pod says that."""
-        node = self._runtime.view.state.nodes.get(seen.node)
-        if node is None or is_lost(node) or not self._runtime.view.in_touch():
+        """Leave out that the node was lost if it is back; no event of the pod says that.
+
+        A node that was well before contact was lost is no proof of a loss: the next look decides.
+        """
+        if is_lost(self._runtime.view.state.nodes.get(seen.node)):
             return seen
         present = (it for it in seen.troubles if it.is_final or it.kind is not Kind.NODE_LOST)
         return replace(seen, troubles=tuple(present))
 
+    def _lasts(self, it: Trouble) -> bool:
+        """Whether it lasts, as far as anybody knows.
+
+        If only an event says that the node was lost, and nobody sees the node, it may be back.
+        """
+        view = self._runtime.view
+        is_seen = view.in_touch() or self.node in view.state.nodes
+        return is_seen or it.is_final or it.kind is not Kind.NODE_LOST or it.about.container != ""
+
     def _failure(self, seen: Seen) -> GivenUp | None:
-        if failure := hopeless(self.troubles, self.course.lasting()):
+        if failure := hopeless(filter(self._lasts, self.troubles), self.course.lasting()):
             return failure
         if self.was_ready:  # `until_it_listens` has the limit of what follows
             return None

@@ -44,8 +44,9 @@ async def decide(choice, question):
     return decision
 
 
-def launching(pod, nodes=None, *, judged=FITS, question=None):
+def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None):
     """Return a start whose pod the hub sees as it is given, and never another one."""
+    is_seen = in_touch or (lambda: bool(nodes))
     state = SimpleNamespace(
         images=NodeImages(),
         pods={"jhub/jupyter-ann": pod},
@@ -55,7 +56,7 @@ def launching(pod, nodes=None, *, judged=FITS, question=None):
         rules=DEFAULT_RULES,
     )
     view = SimpleNamespace(
-        changed=asyncio.sleep, state=state, in_touch=lambda: bool(nodes), queues=KueueObjects()
+        changed=asyncio.sleep, state=state, in_touch=is_seen, queues=KueueObjects()
     )
     runtime = SimpleNamespace(
         view=view,
@@ -192,16 +193,43 @@ async def test_the_time_to_answer_is_none_of_the_containers_start(was_ready, sec
     assert await seconds_until_failed(start) == seconds
 
 
+ON_T4 = {"metadata": {"uid": "u"}, "spec": {"nodeName": "t4-0"}, "status": {"phase": "Pending"}}
+NOT_READY = event("NodeNotReady", "Node is not ready", type_="Warning", uid="u")
 TAINTED = (Taint("node.kubernetes.io/unreachable", "", "NoExecute"),)
 
 
 @pytest.mark.parametrize(("taints", "seconds"), [((), inf), (TAINTED, 60)])
 async def test_a_node_that_is_back_is_not_lost(taints, seconds):
-    pod = {"metadata": {"uid": "u"}, "spec": {"nodeName": "t4-0"}, "status": {"phase": "Pending"}}
-    start = launching(pod, {"t4-0": SimpleNamespace(taints=taints)})
-    lost = event("NodeNotReady", "Node is not ready", type_="Warning", uid="u")
+    start = launching(ON_T4, {"t4-0": SimpleNamespace(taints=taints)})
 
-    assert await seconds_until_failed(start, lost) == seconds
+    assert await seconds_until_failed(start, NOT_READY) == seconds
+
+
+async def test_a_node_that_was_back_before_contact_was_lost_is_not_lost():
+    began, healthy = time.monotonic(), SimpleNamespace(taints=())
+
+    def in_touch():
+        return time.monotonic() - began < 120
+
+    start = launching(ON_T4, {"t4-0": healthy}, in_touch=in_touch)
+
+    assert await seconds_until_failed(start, NOT_READY) == inf
+
+
+@pytest.mark.parametrize(
+    ("can_read", "seconds"), [(False, inf), (True, 60)], ids=["forbidden", "deleted"]
+)
+async def test_an_event_alone_does_not_prove_for_good_that_a_node_is_lost(can_read, seconds):
+    start = launching(ON_T4, in_touch=lambda: can_read)
+
+    assert await seconds_until_failed(start, NOT_READY) == seconds
+
+
+async def test_a_container_of_which_the_kubelet_knows_nothing_proves_that_a_node_is_lost():
+    unknown = {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}}
+    start = launching(running({"name": "notebook", "state": unknown}, nodeName="t4-0"))
+
+    assert await seconds_until_failed(start) == 60
 
 
 # Why a pod gets no node
