@@ -145,6 +145,11 @@ class ClusterView:
         """The optional kinds that the hub may not read, as RBAC names them; others' too."""
         return tuple(it.kind.plural for it in self._optional() if is_forbidden(it))
 
+    def lost_contact(self) -> bool:
+        """Whether nothing can be heard of some required kind; not if the hub may not read it."""
+        required = (it for it in self._reflectors if it.kind.required)
+        return any(it.error is not None and not is_forbidden(it) for it in required)
+
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """Wait until the first list of every kind is complete; return whether the view is live.
 

@@ -103,6 +103,7 @@ class Launching:
         self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
         self._uncounted = ExitStack()
         self._is_queued = self._is_untold = False
+        self._elapsed, self._ticked = 0.0, time.monotonic()
         self.course = Course()
         self._seen: Seen | None = None
         self.node = ""
@@ -116,15 +117,22 @@ class Launching:
         Raises:
             Refusal: The start is in vain, or takes too long.
         """
-        began = time.monotonic()
         self._runtime.farewells.forget(self._proposal.key)  # of an older pod of the name
         with self._uncounted:
             while not self._is_untold or self._question is not None:
-                await self._look(heard, time.monotonic() - began)
+                self._tick()
+                await self._look(heard)
                 await self._ask()
                 await self._runtime.view.changed(AGAIN_SECONDS)
 
-    async def _look(self, heard: Heard, waited: float) -> None:
+    def _tick(self) -> None:
+        """Let time pass for the limits, but not while the hub may miss the end of a trouble."""
+        now = time.monotonic()
+        if not self._runtime.view.lost_contact():
+            self._elapsed += now - self._ticked
+        self._ticked = now
+
+    async def _look(self, heard: Heard) -> None:
         """Tell of what is seen, and refuse the start if its pod can't become a server."""
         if self._is_untold:
             return
@@ -132,13 +140,13 @@ class Launching:
         with going_on_untold(self._spawner):
             if seen := self._pod.look(heard):
                 await self._mind(self._workload.look(self._without_lost(seen)))
-            if self._pod.is_blind and waited > self._blind_seconds:
+            if self._pod.is_blind and self._elapsed > self._blind_seconds:
                 raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
             self._is_untold = False
 
     async def _mind(self, seen: Seen) -> None:
         self._seen, self.node = seen, seen.node
-        self.course.note(seen.stages, seen.troubles, time.monotonic())
+        self.course.note(seen.stages, seen.troubles, self._elapsed)
         self._mind_queue(seen)
         self._teller.tell(seen, self.course)
         if failure := self._failure(seen):

@@ -72,6 +72,14 @@ async def test_a_live_view_stays_so_while_a_starting_api_server_forbids_everythi
         assert not any(isinstance(it, Forbidden) for it in seen)
 
 
+async def test_no_contact_is_lost_if_the_hub_may_not_read_something() -> None:
+    async with viewing(nodes=[failure(403)] * 1000) as (view, _):
+        await until(view, lambda: isinstance(view.health(), Forbidden))
+
+        assert not view.in_touch()
+        assert not view.lost_contact()
+
+
 async def test_without_configuration_the_view_is_unreachable_and_says_why() -> None:
     async def none() -> Configuration:
         raise RequestError("no usable Kubernetes configuration: no file")
@@ -124,9 +132,11 @@ async def test_contact_is_back_only_when_all_missed_changes_have_arrived() -> No
         assert await view.first_list(PATIENCE)
         await until(view, lambda: list(view.state.pods) == ["jhub/a"])
         assert not view.in_touch()
+        assert view.lost_contact()
         sent.set()
         await until(view, view.in_touch)
 
+        assert not view.lost_contact()
         assert not view.state.pods
         assert isinstance(view.health(), Live)
         watches = [query for query in server.queries if "watch" in query]

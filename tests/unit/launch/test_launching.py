@@ -44,7 +44,7 @@ async def decide(choice, question):
     return decision
 
 
-def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None):
+def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None, lost_contact=bool):
     """Return a start whose pod the hub sees as it is given, and never another one."""
     is_seen = in_touch or (lambda: bool(nodes))
     state = SimpleNamespace(
@@ -56,7 +56,11 @@ def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None):
         rules=DEFAULT_RULES,
     )
     view = SimpleNamespace(
-        changed=asyncio.sleep, state=state, in_touch=is_seen, queues=KueueObjects()
+        changed=asyncio.sleep,
+        state=state,
+        in_touch=is_seen,
+        lost_contact=lost_contact,
+        queues=KueueObjects(),
     )
     runtime = SimpleNamespace(
         view=view,
@@ -230,6 +234,26 @@ async def test_a_container_of_which_the_kubelet_knows_nothing_proves_that_a_node
     start = launching(running({"name": "notebook", "state": unknown}, nodeName="t4-0"))
 
     assert await seconds_until_failed(start) == 60
+
+
+NO_SECRET = {"reason": "CreateContainerConfigError", "message": 'secret "a" not found'}
+NEEDS_SECRET = running({"name": "notebook", "state": {"waiting": NO_SECRET}})
+
+
+@pytest.mark.parametrize(
+    ("pod", "seconds"),
+    [(NEEDS_SECRET, 30), (NO_ROOM, SCHEDULING), (None, STARTING)],
+    ids=["trouble", "phase", "unseen"],
+)
+async def test_no_time_counts_while_contact_with_the_api_server_is_lost(pod, seconds):
+    began = time.monotonic()
+
+    def lost_contact():
+        return 10 <= time.monotonic() - began < 500
+
+    start = launching(pod, lost_contact=lost_contact)
+
+    assert await seconds_until_failed(start) == seconds + 490
 
 
 # Why a pod gets no node
