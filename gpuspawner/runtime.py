@@ -67,8 +67,8 @@ class Runtime:
             server's next start; see `gpuspawner.launch.failed_starts`.
         offers_nothing: Whether the administrator has configured none of our offers.
         gpus_for_all: Whether every server gets GPUs by `KubeSpawner.extra_resource_limits`, and
-            users have nothing to choose. If they could choose among discovered GPUs, those who
-            don't choose would lose theirs as soon as a node has one.
+            users have nothing to choose: who chose none of the discovered GPUs would have one all
+            the same.
 
     Args:
         settings: The traits.

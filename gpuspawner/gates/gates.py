@@ -9,6 +9,7 @@ different spawners.
 """
 
 import asyncio
+import concurrent.futures
 from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
@@ -100,7 +101,9 @@ class Gates:
         if admitted is not None:
             return self._undone_if_cancelled(self._run_hook_after(admitted))
         hook = self._stock.kubespawner.run_pre_spawn_hook()
-        return self._undone_if_cancelled(hook) if isawaitable(hook) else hook
+        # JupyterHub waits for an executor's future, too.
+        is_awaited = isawaitable(hook) or isinstance(hook, concurrent.futures.Future)
+        return self._undone_if_cancelled(maybe_future(hook)) if is_awaited else hook
 
     async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
         with explaining_late(self._spawner, self._runtime.failed_starts):

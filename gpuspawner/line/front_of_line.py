@@ -118,10 +118,19 @@ class Fronts:
             for key in since.keys() - looked_at:
                 del since[key]
 
+    def _changed_lane(self, before: Ticket) -> Ticket:
+        """Return a ticket in its present lane; if it needs the same as before, its times run on."""
+        ticket = self._renewed(before)
+        if ticket.needs == before.needs:
+            for since in (self._unsure, self._gone):
+                if before.lane in since:
+                    since.setdefault(ticket.lane, since[before.lane])
+        return ticket
+
     def _look(self, ticket: Ticket) -> tuple[bool, Decision | None]:
         """Return whether a ticket stays in line, and the decision about it."""
         try:
-            ticket = self._renewed(ticket)
+            ticket = self._changed_lane(ticket)
             decision = self._decide(ticket.key)
         except Exception:
             log.exception("No decision about %s in line", "/".join(ticket.key))

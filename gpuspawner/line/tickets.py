@@ -110,11 +110,6 @@ class Lane:
     def __len__(self) -> int:
         return len(self.present) + len(self.held_back)
 
-    @property
-    def one(self) -> Ticket:
-        """One of its tickets: all need the same."""
-        return (self.present or self.held_back)[0]
-
 
 class Line:
     """All tickets."""

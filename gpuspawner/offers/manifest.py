@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from gpuspawner.kube.quantity import exact_bytes
-from gpuspawner.offers import node_affinity
+from gpuspawner.offers import node_affinity, vendors
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.shapes import thaw
 from gpuspawner.offers.types import Accelerator
@@ -90,7 +90,7 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
         server["image"] = grant.image.image
     _ask_for(server, grant, rules)
     _tell_sizes(server, grant, rules)
-    if grant.accelerator is None and _has_device(server, rules):
+    if grant.accelerator is None and _has_gpu(server):
         return made
     if grant.accelerator is None:
         _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
@@ -153,10 +153,10 @@ def _ask_for(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
         resources[side] = {**kept, **own}
 
 
-def _has_device(server: Mapping[str, Any], rules: PodRules) -> bool:
-    """Whether a server has one of the accelerators' resources, by its limits or its requests."""
+def _has_gpu(server: Mapping[str, Any]) -> bool:
+    """Whether a server asks for GPUs: also for such as no node has at this moment."""
     asked = [server["resources"][side] for side in ("limits", "requests")]
-    return any(str(it.get(of.resource, "0")) != "0" for it in asked for of in rules.accelerators)
+    return any(vendors.is_gpu(name) and str(it[name]) != "0" for it in asked for name in it)
 
 
 def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str]:

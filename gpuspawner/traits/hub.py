@@ -39,11 +39,13 @@ gpu_use = Union(
         A function that tells an owner that a server will be stopped, for example by mail. It gets a
         dictionary with ``user``, ``server`` (``""`` for the default server), ``accelerator``,
         ``gpus``, ``idle_seconds`` and ``stops_in_seconds``. It can be asynchronous. The hub calls
-        it once for each warning. For a server that its owner hasn't kept meanwhile, the next call
-        comes at the earliest when the time of ``after`` in the :attr:`policies`' ``idle`` is over.
-        No start waits for the function, and the hub logs its errors. It runs for at most ten owners
-        at once; a call that hasn't returned after three minutes is logged, and the next one takes
-        its place. If a hundred such calls still hang, the log names the owners who aren't told.
+        it once for each warning. For a server whose owner has neither used a GPU nor kept the
+        server meanwhile, the next call comes at the earliest when the time that counts (``after``
+        or ``after_if_others_wait`` in the :attr:`policies`' ``idle``) is over. No start waits for
+        the function, and the hub logs its errors. It runs for at most ten owners at once; a call
+        that hasn't returned after three minutes is logged, and the next one takes its place. If a
+        hundred such calls still hang, or if no seconds are left when a call gets its turn, the log
+        names the owners who aren't told.
 
     .. versionadded:: 0.1
     """,

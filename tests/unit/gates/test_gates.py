@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any
@@ -652,15 +653,14 @@ async def test_one_trait_keeps_every_autoscaler_from_ending_a_server(hub_with, o
 
 @pytest.mark.each_python
 @pytest.mark.parametrize("taints", [[], [TAINT]], ids=["admitted at once", "after a dry run"])
+@pytest.mark.parametrize("hook", [lambda _: asyncio.sleep(3600), lambda _: Future()])
 async def test_a_start_that_is_cancelled_in_a_hook_leaves_no_server_and_no_charge(
-    hub_with, taints
+    hub_with, hook, taints
 ) -> None:
     """The hub clears nothing if the hook's own clean-up takes more than a second."""
     course = Course(hub_with(("Node", node("a", 2, taints=taints))))
     course.hub.admission.answer = tolerating
-    spawner = course.spawner(
-        {"course": {"gpus_per_user": 1}}, pre_spawn_hook=lambda _: asyncio.sleep(3600)
-    )
+    spawner = course.spawner({"course": {"gpus_per_user": 1}}, pre_spawn_hook=hook)
     spawner.orm_spawner = course.database.server(course.row, runs=False)
     spawner.server = Server()
     spawner.user_options = {"accelerator": "t4"}

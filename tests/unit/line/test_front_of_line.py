@@ -143,6 +143,25 @@ def test_who_leaves_the_lane_lets_the_next_go_in_the_same_look():
     assert persons(them) == []
 
 
+@pytest.mark.parametrize(("needs", "lets_go"), [("a", True), ("b", False)])
+def test_the_time_of_who_changes_the_lane_runs_on_only_if_the_same_is_needed(needs, lets_go, clock):
+    """Labels count only while some pod repels others by them."""
+    line = Line()
+    line.join(Ticket(("jhub", "ann"), "ann", "a", {}, 0.0))
+
+    def renewed(ticket):
+        now = msgspec.structs.replace(ticket, needs=needs, shape="labels")
+        line.join(now)
+        return now
+
+    them = Fronts(line, lambda _: refused(Reason.IMPOSSIBLE))
+    assert persons(them) == []
+    clock.now += GONE_SECONDS
+    them._renewed = renewed
+
+    assert persons(them) == (["ann"] if lets_go else [])
+
+
 def test_only_those_are_looked_at_who_joined_before_a_time():
     found = done(lambda _: Wait(GRANT, CanScaleUp(0, 1, None)), "one", "two", "three", until=1.5)
     assert found == ["one", "two"]

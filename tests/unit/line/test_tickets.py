@@ -120,7 +120,7 @@ def test_a_lane_of_people_who_are_away_stays():
 
     [lane] = made.lanes.values()
     assert len(lane) == 1
-    assert lane.one == ticket("a")
+    assert lane.held_back == [ticket("a")]
 
 
 def test_people_are_counted_with_all_their_servers():

@@ -121,6 +121,14 @@ def test_no_other_accelerators_resource_is_requested():
     assert resources_of(before, Grant(), rules) == {"limits": {}, "requests": {}}
 
 
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "amd.com/gpu"])
+def test_a_server_that_the_administrator_gives_a_gpu_sees_it_also_if_no_node_has_one_now(resource):
+    made = apply(stock(extra_resource_limits={resource: "1"}), Grant())
+
+    assert server(made)["resources"]["limits"] == {resource: "1"}
+    assert environment(made) == {}
+
+
 def test_the_image_is_the_one_granted():
     granted = Grant(image=OFFERS.images["pytorch"])
 
