@@ -107,11 +107,18 @@ class LocalQueueSpec(KubeStruct, frozen=True):
     stop_policy: str | None = None
 
 
+class LocalQueueStatus(KubeStruct, frozen=True):
+    """Whether a LocalQueue can pass workloads on."""
+
+    conditions: list[Condition] | None = None
+
+
 class LocalQueue(KubeStruct, frozen=True):
     """The queue that pods of a namespace name."""
 
     metadata: QueueMeta = QueueMeta()
     spec: LocalQueueSpec = LocalQueueSpec()
+    status: LocalQueueStatus = LocalQueueStatus()
 
 
 class ResourceFlavorSpec(KubeStruct, frozen=True):

@@ -51,8 +51,21 @@ class Queues:
             return PlaceInQueue(queue)
         pool = quota_of(self._objects, queue, namespace)
         if isinstance(pool, Closed):
-            return pool
+            return pool if self._is_sure(pool, namespace) else PlaceInQueue(queue)
         return PlaceInQueue(queue, pool.metadata.name, ahead(self._objects, pool))
+
+    def _is_sure(self, no: Closed, namespace: str) -> bool:
+        """Whether Kueue says so too, if the view lacks a ClusterQueue: each kind has its own watch.
+
+        Kueue's word is a condition of the LocalQueue (``Reconcile`` in
+        ``pkg/controller/core/localqueue_controller.go`` of Kueue 0.15.0 to 0.17.0).
+        """
+        local = self._objects.find(LocalQueue, no.queue, namespace)
+        conditions = (local.status.conditions if local else None) or ()
+        return no.why is not WhyClosed.NO_POOL or any(
+            it.type == "Active" and it.status == "False" and it.reason == "ClusterQueueDoesNotExist"
+            for it in conditions
+        )
 
     @property
     def quotas(self) -> Hashable:

@@ -12,6 +12,7 @@ from tests.unit.makers.kueue_worlds import (
     flavor,
     inactive,
     known,
+    orphan,
     pod,
     pool,
     queue,
@@ -76,13 +77,18 @@ def test_the_pod_itself_counts_toward_a_quota_of_pods():
     ("objects", "why"),
     [
         ((pool("team-a", QUOTA), T4), WhyClosed.NO_QUEUE),
-        ((queue(), T4), WhyClosed.NO_POOL),
+        ((orphan(queue()), T4), WhyClosed.NO_POOL),
         ((queue(stopPolicy="Hold"), pool("team-a", QUOTA), T4), WhyClosed.STOPPED),
         ((queue(), pool("team-a", QUOTA, stopPolicy="HoldAndDrain"), T4), WhyClosed.STOPPED),
     ],
 )
 def test_a_missing_or_stopped_queue_takes_nobody(objects, why):
     assert answer(*objects) == Closed("gpus", why)
+
+
+def test_a_quota_that_the_hub_alone_does_not_see_is_no_reason_for_a_no():
+    """Somebody may have created both just now, and each is told by a watch of its own."""
+    assert answer(queue(), T4) == PlaceInQueue("gpus")
 
 
 def test_a_queue_that_kueue_calls_inactive_takes_nobody_even_if_there_is_quota():

@@ -56,6 +56,12 @@ def inactive(pool: Plain, why: str) -> Plain:
     return {**pool, "status": {**pool["status"], "conditions": [active]}}
 
 
+def orphan(queue: Plain) -> Plain:
+    """A LocalQueue of which Kueue says that it has no ClusterQueue."""
+    active = {"type": "Active", "status": "False", "reason": "ClusterQueueDoesNotExist"}
+    return {**queue, "status": {"conditions": [active]}}
+
+
 def cohort(name: str, parent: str = "") -> Plain:
     return {"kind": "Cohort", "metadata": {"name": name}, "spec": {"parentName": parent}}
 
