@@ -9,12 +9,10 @@ different spawners.
 """
 
 import asyncio
-import concurrent.futures
 from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
 from functools import partial
-from inspect import isawaitable
 from typing import Any
 
 from jupyterhub.utils import maybe_future
@@ -101,9 +99,7 @@ class Gates:
         if admitted is not None:
             return self._undone_if_cancelled(self._run_hook_after(admitted))
         hook = self._stock.kubespawner.run_pre_spawn_hook()
-        # JupyterHub waits for an executor's future, too.
-        is_awaited = isawaitable(hook) or isinstance(hook, concurrent.futures.Future)
-        return self._undone_if_cancelled(maybe_future(hook)) if is_awaited else hook
+        return hook if hook is None else self._undone_if_cancelled(maybe_future(hook))
 
     async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
         with explaining_late(self._spawner, self._runtime.failed_starts):
@@ -111,7 +107,7 @@ class Gates:
         await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
 
     async def _undone_if_cancelled(self, beginning: Awaitable[object]) -> None:
-        """Await the beginning of a start, after which the hub itself may clear nothing."""
+        """Await the beginning of a start; if it is cancelled, the hub itself may clear nothing."""
         try:
             await beginning
         except asyncio.CancelledError:

@@ -179,10 +179,9 @@ def is_waiting(workload: Workload) -> bool:
     return is_alive and not has_left
 
 
-def condition(workload: Workload, type_: str) -> Condition | None:
-    """Return a condition of a workload; None if it has none of this type."""
-    found = (it for it in workload.status.conditions or () if it.type == type_)
-    return next(found, None)
+def condition(of: Workload | LocalQueue | ClusterQueue, type_: str) -> Condition | None:
+    """Return a condition of one of Kueue's objects; None if it has none of this type."""
+    return next((it for it in of.status.conditions or () if it.type == type_), None)
 
 
 def holds(workload: Workload, type_: str) -> bool:

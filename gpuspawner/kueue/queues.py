@@ -17,6 +17,7 @@ from gpuspawner.kube.kueue import (
     Cohort,
     LocalQueue,
     ResourceFlavor,
+    condition,
     tolerating,
 )
 from gpuspawner.kube.pods import Pod
@@ -60,12 +61,11 @@ class Queues:
         Kueue's word is a condition of the LocalQueue (``Reconcile`` in
         ``pkg/controller/core/localqueue_controller.go`` of Kueue 0.15.0 to 0.17.0).
         """
+        if no.why is not WhyClosed.NO_POOL:
+            return True
         local = self._objects.find(LocalQueue, no.queue, namespace)
-        conditions = (local.status.conditions if local else None) or ()
-        return no.why is not WhyClosed.NO_POOL or any(
-            it.type == "Active" and it.status == "False" and it.reason == "ClusterQueueDoesNotExist"
-            for it in conditions
-        )
+        said = condition(local, "Active") if local else None
+        return said is not None and said.reason == "ClusterQueueDoesNotExist"
 
     @property
     def quotas(self) -> Hashable:

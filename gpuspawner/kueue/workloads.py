@@ -136,9 +136,10 @@ def inactive(pool: ClusterQueue) -> str:
     A flavor or an admission check is missing, for example (``inactiveReason`` in
     ``pkg/cache/scheduler/clusterqueue.go`` of Kueue 0.15.0).
     """
-    conditions = pool.status.conditions or ()
-    found = next((it for it in conditions if it.type == "Active" and it.status == "False"), None)
-    return (found.message or found.reason or "it isn't active") if found else ""
+    found = condition(pool, "Active")
+    if found is None or found.status != "False":
+        return ""
+    return found.message or found.reason or "it isn't active"
 
 
 def _use(

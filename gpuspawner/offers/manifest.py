@@ -90,9 +90,9 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
         server["image"] = grant.image.image
     _ask_for(server, grant, rules)
     _tell_sizes(server, grant, rules)
-    if grant.accelerator is None and _has_gpu(server):
-        return made
     if grant.accelerator is None:
+        if _has_gpu(server):
+            return made
         _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
         if avoided := off(rules.cpu_avoids):
             node_affinity.require(spec, avoided)
@@ -145,8 +145,7 @@ def _ask_for(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
         "limits": _amounts(grant, 1.0, 1.0),
         "requests": _amounts(grant, rules.memory_requested, rules.cpu_requested),
     }
-    all_on_offer = grant.accelerator is not None
-    others = {it.resource for it in rules.accelerators if all_on_offer or not it.discovered}
+    others = {it.resource for it in rules.accelerators if grant.accelerator or not it.discovered}
     resources = server["resources"] = dict(server.get("resources") or {})
     for side, own in amounts.items():
         kept = {k: v for k, v in (resources.get(side) or {}).items() if k not in others}

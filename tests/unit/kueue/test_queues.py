@@ -87,7 +87,7 @@ def test_a_missing_or_stopped_queue_takes_nobody(objects, why):
 
 
 def test_a_quota_that_the_hub_alone_does_not_see_is_no_reason_for_a_no():
-    """Somebody may have created both just now, and each is told by a watch of its own."""
+    """If both queues are new, the LocalQueue's watch may be ahead of the ClusterQueue's."""
     assert answer(queue(), T4) == PlaceInQueue("gpus")
 
 

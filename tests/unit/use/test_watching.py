@@ -226,7 +226,7 @@ async def test_an_owner_keeps_the_server_as_often_as_the_policy_says(stage):
 
 
 async def test_a_server_that_the_culler_may_stop_by_now_is_not_kept_any_more(stage):
-    """Its owner would read that it stays, and a culler that was told to stop it would."""
+    """Otherwise its owner reads that the server stays, and the culler stops it all the same."""
     await stage.look_each_minute(11, ann=0.0)
 
     assert may_stop(stage)
