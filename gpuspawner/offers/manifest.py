@@ -91,7 +91,7 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
     _ask_for(server, grant, rules)
     _tell_sizes(server, grant, rules)
     if grant.accelerator is None:
-        if _has_gpu(server):
+        if vendors.any_gpu(server["resources"]["limits"], server["resources"]["requests"]):
             return made
         _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
         if avoided := off(rules.cpu_avoids):
@@ -150,12 +150,6 @@ def _ask_for(server: dict[str, Any], grant: Grant, rules: PodRules) -> None:
     for side, own in amounts.items():
         kept = {k: v for k, v in (resources.get(side) or {}).items() if k not in others}
         resources[side] = {**kept, **own}
-
-
-def _has_gpu(server: Mapping[str, Any]) -> bool:
-    """Whether a server asks for GPUs: also for such as no node has at this moment."""
-    asked = [server["resources"][side] for side in ("limits", "requests")]
-    return any(vendors.is_gpu(name) and str(it[name]) != "0" for it in asked for name in it)
 
 
 def _amounts(grant: Grant, memory_part: float, cpu_part: float) -> dict[str, str]:

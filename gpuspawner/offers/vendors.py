@@ -103,6 +103,11 @@ def is_gpu(resource: str) -> bool:
     return resource in RESOURCES or bool(is_part)
 
 
+def any_gpu(*amounts: Mapping[str, object]) -> bool:
+    """Whether there is a GPU in one of these limits and requests, by resource."""
+    return any(is_gpu(name) and str(it[name]) != "0" for it in amounts for name in it)
+
+
 def maker(resource: str) -> tuple[str, str]:
     """Return whose devices a resource has, and what they are."""
     return RESOURCES.get(resource) or RESOURCES[f"{resource.partition('/')[0]}/gpu"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpuspawner.cluster.schedulers import Schedulers, read_chart
 from gpuspawner.compat import zero_to_jupyterhub
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.vendors import is_gpu
+from gpuspawner.offers.vendors import any_gpu
 from gpuspawner.scheduling import Rules
 from gpuspawner.traits import OFFERS
 
@@ -120,5 +120,4 @@ def scheduling_rules(settings: Settings) -> Rules | Callable[[str], Rules]:
 
 def gives_gpus(settings: Settings) -> bool:
     """Whether every server gets GPUs by `KubeSpawner.extra_resource_limits` or guarantees."""
-    amounts = settings.extra_resource_limits, settings.extra_resource_guarantees
-    return any(is_gpu(name) and str(it[name]) != "0" for it in amounts for name in it)
+    return any_gpu(settings.extra_resource_limits, settings.extra_resource_guarantees)
