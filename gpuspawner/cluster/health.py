@@ -6,7 +6,7 @@ starts unchecked; policy still applies.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -186,3 +186,26 @@ def _freshness(reflectors: Sequence[Reflector], now: float, longest_silence: flo
     if age > longest_silence:
         return Stale(age, "the API server has fallen silent")
     return Live(age)
+
+
+class ContactClock:
+    """A clock that stops while contact with the API server is lost.
+
+    In that time a trouble may end, a node come or an autoscaler answer, and nobody hears of it.
+    Call `tick` at each change of the live view, and at least once a second.
+
+    Attributes:
+        seconds: How many seconds with contact have gone by since it was made.
+    """
+
+    def __init__(self, lost_contact: Callable[[], bool]) -> None:
+        self._lost_contact = lost_contact
+        self.seconds = 0.0
+        self._ticked = time.monotonic()
+
+    def tick(self) -> None:
+        """Let the time since the last tick count, if there is contact."""
+        now = time.monotonic()
+        if not self._lost_contact():
+            self.seconds += now - self._ticked
+        self._ticked = now

@@ -5,13 +5,13 @@ take too long, and will it get no node?
 """
 
 import math
-import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from msgspec.structs import replace
 
 from gpuspawner import messages
+from gpuspawner.cluster.health import ContactClock
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
 from gpuspawner.compat.hub_limits import preparing_seconds
@@ -19,7 +19,7 @@ from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.launch.observed_pod import AGAIN_SECONDS, InView, Seen, SeenPod, SeenWorkload
 from gpuspawner.launch.progress import Progress, Teller
-from gpuspawner.launch.unscheduled import WhyUnscheduled
+from gpuspawner.launch.unscheduled import WhyUnscheduled, bound
 from gpuspawner.messages.causes import NOTHING
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
@@ -103,7 +103,7 @@ class Launching:
         self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
         self._uncounted = ExitStack()
         self._is_queued = self._is_untold = False
-        self._elapsed, self._ticked = 0.0, time.monotonic()
+        self._contact = ContactClock(runtime.view.lost_contact)
         self.course = Course()
         self._seen: Seen | None = None
         self.node = ""
@@ -120,17 +120,10 @@ class Launching:
         self._runtime.farewells.forget(self._proposal.key)  # of an older pod of the name
         with self._uncounted:
             while not self._is_untold or self._question is not None:
-                self._tick()
+                self._contact.tick()
                 await self._look(heard)
                 await self._ask()
                 await self._runtime.view.changed(AGAIN_SECONDS)
-
-    def _tick(self) -> None:
-        """Let time pass for the limits, but not while the hub may miss the end of a trouble."""
-        now = time.monotonic()
-        if not self._runtime.view.lost_contact():
-            self._elapsed += now - self._ticked
-        self._ticked = now
 
     async def _look(self, heard: Heard) -> None:
         """Tell of what is seen, and refuse the start if its pod can't become a server."""
@@ -140,19 +133,19 @@ class Launching:
         with going_on_untold(self._spawner):
             if seen := self._pod.look(heard):
                 await self._mind(self._workload.look(self._without_lost(seen)))
-            if self._pod.is_blind and self._elapsed > self._blind_seconds:
+            if self._pod.is_blind and self._contact.seconds > self._blind_seconds:
                 raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
             self._is_untold = False
 
     async def _mind(self, seen: Seen) -> None:
         self._seen, self.node = seen, seen.node
-        self.course.note(seen.stages, seen.troubles, self._elapsed)
+        self.course.note(seen.stages, seen.troubles, self._contact.seconds)
         self._mind_queue(seen)
         self._teller.tell(seen, self.course)
         if failure := self._failure(seen):
             self._note_broken(failure, seen.node)
             is_final = failure.late is not StartPhase.SCHEDULED
-            if is_final or not self._gets_longer(seen, await self._judged()):
+            if is_final or not await self._goes_on(seen):
                 raise refused(failure, self._proposal.grant, seen.node)
 
     @property
@@ -163,10 +156,34 @@ class Launching:
         its = "", self._seen.server
         return tuple(it for it in self._seen.troubles if it.about.container in its)
 
-    async def _judged(self) -> Start | Wait:
-        """Judge a pod that has got no node in time; a refusal knows why."""
+    async def _goes_on(self, seen: Seen) -> bool:
+        """Judge a pod that has got no node in time, and return whether it may get one still.
+
+        Raises:
+            Refusal: It won't, and the preflight knows why.
+        """
         check = self._runtime.preflight.decider.check_sent
-        return await self._decide(self._attempt.choice.created(), check)
+        decision = await self._decided(self._attempt.choice.created(), check)
+        return decision is None or self._gets_longer(seen, decision)
+
+    async def _decided(self, choice: Choice, question: PreflightMethod) -> Start | Wait | None:
+        """Ask the preflight; None if the pod gets its node meanwhile, whatever the answer is.
+
+        Raises:
+            Refusal: The pod gets no node.
+        """
+        try:
+            decision = await self._decide(choice, question)
+        except Refusal:
+            if self._has_node():
+                return None
+            raise
+        return None if self._has_node() else decision
+
+    def _has_node(self) -> bool:
+        """Whether the pod has a node by now: the view or KubeSpawner's reflector may know first."""
+        is_bound = bound(self._runtime.view, self._proposal) is not None
+        return is_bound or self._pod.has_node()
 
     async def _ask(self) -> None:
         """Refuse the start if its pod will get no node, or warn of that once."""
@@ -179,7 +196,8 @@ class Launching:
             self._question = refusal = None
         if refusal is not None:
             self._question = None
-            warn(self._spawner, await self._decide(self._attempt.choice, lambda _: refusal))
+            if decision := await self._decided(self._attempt.choice, lambda _: refusal):
+                warn(self._spawner, decision)
 
     def _mind_queue(self, seen: Seen) -> None:
         """Let a pod that waits in a queue of Kueue take nothing from others.

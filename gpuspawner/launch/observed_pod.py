@@ -131,6 +131,13 @@ class SeenPod:
         """Whether no pod has been seen: none is shown, or it came and went between two looks."""
         return self._pod is None
 
+    def has_node(self) -> bool:
+        """Whether the pod has a node by now, also if no look has seen that yet."""
+        now = read_pod(self._stock.known_pod())
+        if now is None or self._pod is None:
+            return False
+        return now.metadata.uid == self._pod.metadata.uid and now.spec.node_name != ""
+
     def look(self, heard: Heard) -> Seen | None:
         """Return what there is to see; None if it is too early, or nothing has happened.
 

@@ -19,6 +19,7 @@ OPTIONAL = {
 """The rooms that a hub may do without, and the traits that turn each on."""
 MODULES = (
     "kueue.queues",
+    "launch.awaited_node",
     "messages.admission",
     "messages.line",
     "messages.policies",

@@ -1,6 +1,7 @@
 """When a start whose pod gets no node, or loses it, is given up."""
 
 import asyncio
+import copy
 import logging
 import time
 from math import inf
@@ -49,8 +50,8 @@ def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None, los
     is_seen = in_touch or (lambda: bool(nodes))
     state = SimpleNamespace(
         images=NodeImages(),
-        pods={"jhub/jupyter-ann": pod},
-        unbound_pods={},
+        pods={},
+        unbound_pods={"jhub/jupyter-ann": pod},
         undecodable=(),
         nodes=nodes or {},
         rules=DEFAULT_RULES,
@@ -127,6 +128,32 @@ async def test_a_pod_that_came_and_went_unseen_ends_the_start():
 )
 async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judged, seconds):
     assert await seconds_until_failed(launching(pod, judged=judged)) == seconds
+
+
+BOUND = {"spec": {"nodeName": "node-1"}}
+
+
+@pytest.mark.parametrize("judged", [FITS, Refuse(Grant(), Reason.BUSY)], ids=["fits", "busy"])
+@pytest.mark.parametrize("is_late", [True, False], ids=["late", "in time"])
+@pytest.mark.parametrize("first", ["the reflector", "the view"])
+async def test_a_pod_that_gets_its_node_while_it_is_judged_goes_on(judged, is_late, first):
+    """What is refused has to be worded, and that may take seconds."""
+    pod = copy.deepcopy(NO_ROOM)
+    question = None if is_late else lambda: judged if isinstance(judged, Refuse) else None
+    start = launching(pod, judged=judged, question=question)
+
+    async def slowly(choice, asked):
+        if first == "the view":
+            asyncio.get_running_loop().call_later(3, pod.update, BOUND)
+            start._runtime.view.state.pods["jhub/jupyter-ann"] = SimpleNamespace(terminating=False)
+        else:
+            pod.update(BOUND)
+        await asyncio.sleep(2)
+        return await decide(choice, asked)
+
+    start._decide = slowly
+
+    assert await seconds_until_failed(start) == inf
 
 
 async def test_a_pod_whose_autoscaler_says_that_a_node_comes_has_longer():

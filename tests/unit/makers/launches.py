@@ -4,13 +4,25 @@ from collections.abc import Iterable, Sequence
 
 from gpuspawner.launch.observed_pod import Seen
 from gpuspawner.launch.progress import Progress, Teller
+from gpuspawner.launch.unscheduled import WhyUnscheduled
 from gpuspawner.messages import Message, with_details_in_log
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import Start, Wait
+from gpuspawner.preflight.decision import Refuse, Start, Wait
 from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.troubles.giving_up import Course
 from gpuspawner.troubles.steps import Stage, UsualSteps
 from gpuspawner.troubles.trouble import Trouble
+from tests.unit.makers.worlds import StillView
+
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+"""The condition of a pod that kube-scheduler has tried in vain."""
+
+
+async def answered(view: StillView, question: WhyUnscheduled) -> Refuse:
+    """Ask as a start does, until there is a refusal."""
+    while (refusal := question()) is None:
+        await view.changed(1)
+    return refusal
 
 
 class Page(Progress):

@@ -75,6 +75,9 @@ class StillView(ClusterView):
     def in_touch(self) -> bool:
         return self.touch
 
+    def lost_contact(self) -> bool:
+        return not self.touch
+
     def put(self, kind: str, plain: Plain) -> None:
         self.state.put(convert(kind, plain))
         self.wake()
@@ -130,6 +133,17 @@ def pod(name: str, gpus: int = 1, on: str = "", **spec: object) -> Plain:
         },
     }
 
+
+_CLAIM = {
+    "metadata": {
+        "name": "claim-a",
+        "namespace": NAMESPACE,
+        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+    },
+    "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOncePod"]},
+}
+ALONE = ("PersistentVolumeClaim", _CLAIM), ("PersistentVolume", {"metadata": {"name": "disk"}})
+"""A home that one pod can use at a time."""
 
 ONE_FREE = [("Node", node("n", 2)), ("Pod", pod("x", 1, on="n"))]
 """A node with two GPUs, one of them in use."""
