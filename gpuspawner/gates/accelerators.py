@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from msgspec import structs
@@ -80,6 +80,12 @@ class AcceleratorChoice(Choice):
         """As `Choice.complete`."""
         grant = self.proposal.grant
         return _made(lambda: manifest.apply(pod, grant, self.builder.rules))
+
+    def sending(self, pod: Manifest, **its: Any) -> Self:
+        """As `Choice.sending`; the administrator's own code may have given it a GPU."""
+        is_granted = self.proposal.grant.accelerator is not None
+        seeing = pod if is_granted else manifest.showing_gpus(pod, self.builder.rules)
+        return super().sending(seeing, **its)
 
     async def explain(self, refusal: Refuse, admission: Admission) -> tuple[Message, OnForm]:
         """As `Choice.explain`."""

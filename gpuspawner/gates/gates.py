@@ -213,10 +213,10 @@ class Gates:
         self._sending.rename(choice.proposal.key)
         if kept_off := await avoiding(self._spawner, self._runtime, choice, self._admission):
             choice, is_sure = kept_off
-            pod = changed_pod(pod, sent, choice.proposal.pod)
             if self.attempt and not self.attempt.is_sent:
                 told = messages.elsewhere if is_sure else messages.perhaps_the_same
                 self._progress.tell(told(), 5)
+        pod = changed_pod(pod, sent, choice.proposal.pod)
         granted = await self._policing.take_sent(choice)
         if granted is not None:
             # An earlier gate may have known less of the pod, or judged by other policies.

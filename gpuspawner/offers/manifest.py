@@ -40,6 +40,10 @@ class ManifestError(ValueError):
         self.reason = reason
 
 
+_GPUS = "GPUSPAWNER_GPUS"
+"""How many GPUs a server was granted, in its environment."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodRules:
     """What the administrator configures for all pods, independent of the grant.
@@ -93,16 +97,31 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
     if grant.accelerator is None:
         if vendors.any_gpu(server["resources"]["limits"], server["resources"]["requests"]):
             return made
-        _set_environment(server, {**rules.cpu_environment, "GPUSPAWNER_GPUS": "0"})
+        _set_environment(server, {**rules.cpu_environment, _GPUS: "0"})
         if avoided := off(rules.cpu_avoids):
             node_affinity.require(spec, avoided)
         return made
-    own = {"GPUSPAWNER_ACCELERATOR": grant.accelerator.key, "GPUSPAWNER_GPUS": str(grant.gpus)}
+    own = {"GPUSPAWNER_ACCELERATOR": grant.accelerator.key, _GPUS: str(grant.gpus)}
     _set_environment(server, {**grant.accelerator.environment, **own})
     _place(spec, grant.accelerator)
     _add_volumes(spec, grant.accelerator)
     _add_shared_memory(spec, grant)
     return made
+
+
+def showing_gpus(pod: Mapping[str, Any], rules: PodRules) -> dict[str, Any]:
+    """Return a pod that hides no GPU that a ``modify_pod_hook`` has given it after `apply`."""
+    hiding = {**rules.cpu_environment, _GPUS: "0"}.items()
+
+    def shown(container: dict[str, Any]) -> dict[str, Any]:
+        given, variables = container.get("resources") or {}, container.get("env") or ()
+        if not vendors.any_gpu(given.get("limits") or {}, given.get("requests") or {}):
+            return container
+        left = [it for it in variables if (it["name"], it.get("value")) not in hiding]
+        return {**container, "env": left} if len(left) < len(variables) else container
+
+    spec = pod["spec"]
+    return {**pod, "spec": {**spec, "containers": [shown(it) for it in spec["containers"]]}}
 
 
 def off(accelerators: Iterable[Accelerator]) -> node_affinity.Terms:

@@ -37,7 +37,8 @@ cpu_environment = Dict(
 
     By default, ``{"NVIDIA_VISIBLE_DEVICES": "void"}`` hides a node's GPUs: if the NVIDIA runtime is
     the node's default, a container without this variable sees every GPU of the node, although its
-    pod requests none. Your dictionary replaces this one, so repeat the variable in it.
+    pod requests none. Your dictionary replaces this one, so repeat the variable in it. If a
+    ``modify_pod_hook`` gives a server a GPU, the server gets none of these variables.
 
     Servers of KubeSpawner's ``profile_list`` don't get these variables. Set them by ``environment``
     in the ``kubespawner_override`` of each profile without a GPU.
@@ -53,7 +54,8 @@ keep_cpu_servers_off_accelerators = Bool(
 
     Set it to ``True`` if the cluster's GPU nodes have no taint. Otherwise a server without a GPU
     can take the memory and CPU that a GPU server needs. It has no effect on servers of
-    KubeSpawner's ``profile_list``: use the profiles' own selectors or affinities.
+    KubeSpawner's ``profile_list``: use the profiles' own selectors or affinities. A server that
+    gets its GPU from a ``modify_pod_hook`` stays off these nodes, too.
 
     .. versionadded:: 0.1
     """,

@@ -35,11 +35,12 @@ def made(hub: Any, name: str, kind: Any = GPUSpawner, **traits: Any) -> Any:
     return spawner
 
 
-async def start(spawner: Any, **options: Any) -> None:
-    """Run a whole start as the hub and KubeSpawner do, up to the pod's creation."""
+async def start(spawner: Any, **options: Any) -> Any:
+    """Run a whole start as the hub and KubeSpawner do; return the pod that is created."""
+    sent = []
 
-    async def create(*_: Any) -> None:
-        return None
+    async def create(_: object, pod: object) -> None:
+        sent.append(pod)
 
     spawner.api.create_namespaced_pod = create
     await begin(spawner, **(options or {"accelerator": "a100"}))
@@ -55,6 +56,7 @@ async def start(spawner: Any, **options: Any) -> None:
         spawner.give_gpu()
     await run_start()
     spawner.clear_state()
+    return sent[-1] if sent else None
 
 
 class Helper(KubeSpawner):
@@ -249,6 +251,22 @@ async def test_a_policy_of_the_cluster_is_kept_by_the_pod_that_a_hook_has_change
 
 
 GROUPS = {"gpus": {"groups": ["gpus"], "spawner_override": {"tolerations": [TOLERATION]}}}
+
+
+def gives_a_gpu(_: object, pod: Any) -> Any:
+    pod.spec.containers[0].resources.limits = {"nvidia.com/gpu": "1"}
+    return pod
+
+
+@pytest.mark.parametrize(("hook", "value"), [(gives_a_gpu, None), (None, "void")])
+async def test_a_gpu_that_a_hook_gives_is_not_hidden_from_its_server(hook, value, hub_with) -> None:
+    spawner = hub_with(("Node", node("a", 2))).spawner(autoscaling="none", modify_pod_hook=hook)
+
+    pod = await start(spawner, accelerator=None)
+
+    [server] = pod.spec.containers
+    variables = {it.name: it.value for it in server.env}
+    assert variables.get("NVIDIA_VISIBLE_DEVICES") == value
 
 
 async def test_what_groups_get_is_not_lost_by_what_was_seen_of_others(hub_with) -> None:

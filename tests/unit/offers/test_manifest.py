@@ -13,11 +13,13 @@ from kubespawner.objects import make_pod
 
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.manifest import (
+    EVERYWHERE,
     MOST_TERMS,
     ManifestError,
     PodRules,
     apply,
     off,
+    showing_gpus,
     with_last_words,
 )
 from gpuspawner.offers.node_affinity import write
@@ -174,6 +176,14 @@ def test_a_server_without_a_gpu_sees_none():
 
     assert environment(made) == {"NVIDIA_VISIBLE_DEVICES": "void", "GPUSPAWNER_GPUS": "0"}
     assert "affinity" not in made["spec"]
+
+
+def test_what_hides_gpus_goes_if_a_later_hook_gives_a_gpu():
+    made = apply(stock(env={"KEPT": "yes"}), Grant())
+    assert showing_gpus(made, EVERYWHERE) == made
+
+    made["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+    assert environment(showing_gpus(made, EVERYWHERE)) == {"KEPT": "yes"}
 
 
 def test_the_administrator_sets_the_environment_of_servers_without_a_gpu():
