@@ -88,12 +88,14 @@ def withheld(policies: Iterable[Policy], wanted: Wanted) -> Iterator[Withheld]:
     """Yield what policies don't leave on offer.
 
     The key of an accelerator may be the slug of a profile, and policies name what isn't configured
-    as the hub would discover it.
+    as the hub would discover it. If a ``modify_pod_hook`` gives a profile's server a GPU, only the
+    profile says so.
     """
     found = wanted.accelerator
+    called = {it for it in (found, wanted.profile) if it is not None}
     for policy in policies:
         left = policy.accelerators
-        if left is not None and found is not None and not names(left, found):
+        if left is not None and found is not None and not any(names(left, it) for it in called):
             yield Withheld(policy, OfferKind.ACCELERATOR, found)
         for choice, left, key in (
             (OfferKind.IMAGE, policy.images, wanted.image),

@@ -53,6 +53,13 @@ def test_a_policy_may_name_a_profile_among_accelerators_as_its_slug_is_spelt() -
     assert [it.key for it in withheld([read], Wanted("A100_Small"))] == ["A100_Small"]
 
 
+def test_a_profile_that_is_named_by_its_slug_may_get_its_gpu_from_a_hook() -> None:
+    read = policy(Offers.parse(), accelerators=["big"])
+
+    assert not [*withheld([read], Wanted("nvidia.com/gpu", profile="big"))]
+    assert [*withheld([read], Wanted("nvidia.com/gpu", profile="small"))]
+
+
 @pytest.mark.parametrize(
     ("policy", "denied"),
     [
