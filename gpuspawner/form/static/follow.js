@@ -55,7 +55,7 @@ window.gpuspawnerRefusal = (form) => {
 
   /* `starts` tells of the choices of a button whether they could start. */
   function keep(starts) {
-    for (const button of form.querySelectorAll("button[name=instead]")) {
+    for (const button of form.querySelectorAll("button[name=gpuspawner-instead]")) {
       button.hidden = !starts(new URLSearchParams(button.value));
       const group = button.parentElement;
       group.hidden = !group.querySelector("button:not([hidden])");

@@ -500,7 +500,7 @@ def test_what_a_form_says_of_earlier_choices_stays_beside_the_answer_about_the_n
 
 @pytest.mark.parametrize("shown", ["instead"])
 def test_a_button_whose_choice_is_in_use_for_a_moment_comes_back(hub: Hub) -> None:
-    button = hub.page.locator("button[name=instead]")
+    button = hub.page.locator("button[name=gpuspawner-instead]")
     taken = states(1)
     taken["accelerators"][0]["state"] = "busy"
     hub.stream(hub.until_asked("stream", 1), taken)

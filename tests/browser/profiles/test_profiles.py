@@ -137,7 +137,7 @@ def test_an_alternative_starts_with_one_click(
         "You asked for 4 × GPU, but only 2 are free right now."
     ).replace(". You", ".\nYou")
     assert not page.locator(".spawn-error-msg").is_visible()
-    buttons = page.locator("button[name=instead]")
+    buttons = page.locator("button[name=gpuspawner-instead]")
     assert buttons.all_inner_texts() == ["Start “NVIDIA A100” with “1”", "Start “CPU only”"]
     if script:  # axe is a script
         assert findings_in(page, ".gpuspawner") == []
@@ -164,7 +164,7 @@ def test_a_refusal_goes_once_it_is_no_longer_true_and_a_button_once_its_choice_i
         expect(page.locator(".gpuspawner-refusal")).to_be_focused()
         live(page)
     kim, lee = pages
-    buttons = kim.locator("button[name=instead]:visible")
+    buttons = kim.locator("button[name=gpuspawner-instead]:visible")
 
     lee.locator("input[value=cpu]").check()
     expect(lee.locator(".gpuspawner-refusal")).to_be_hidden()

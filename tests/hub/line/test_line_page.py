@@ -79,7 +79,7 @@ def test_what_isnt_on_offer_instead_keeps_the_place(hub, subtests):
     bob = hub.person("bob")
     for instead in NOT_ON_OFFER:
         with subtests.test(instead[:30]):
-            answer = press(bob, "bob", instead=instead)
+            answer = press(bob, "bob", **{"gpuspawner-instead": instead})
 
             assert answer.status_code == 302
             assert answer.headers["Location"] == "/hub/gpuspawner/line/bob/"

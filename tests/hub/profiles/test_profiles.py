@@ -88,10 +88,10 @@ def test_the_button_of_an_alternative_starts_it(hub: RunningHub) -> None:
     hub.start_until_ready("alice", {"profile": "gpu"})
     bob = hub.person("bob")
     refused = bob.submit({**TWO, "own": "kept"})
-    values = re.findall(r'name="instead" value="([^"]+)"', refused.html)
+    values = re.findall(r'name="gpuspawner-instead" value="([^"]+)"', refused.html)
 
     assert "Start “GPU server” with “One” Start “CPU only”" in refused.text
-    page = bob.submit({**TWO, "instead": html.unescape(values[0])})
+    page = bob.submit({**TWO, "gpuspawner-instead": html.unescape(values[0])})
 
     assert page.is_of_a_start
     chosen = hub.until_ready("bob")["user_options"]

@@ -272,11 +272,11 @@ def test_an_alternative_s_button_starts_that_alternative(hub, ann, server):
     assert refused.status == 409
     assert refused.chosen["accelerator"] == "t4"
     assert refused.chosen["gpus--t4"] == "4"
-    [fewer, without] = refused.buttons("instead")
+    [fewer, without] = refused.buttons("gpuspawner-instead")
     assert fewer == "accelerator=t4&gpus=2&memory=1Gi"
     assert without.startswith("accelerator=&gpus=0")
 
-    ann.submit({**refused.chosen, "instead": fewer}, server=server)
+    ann.submit({**refused.chosen, "gpuspawner-instead": fewer}, server=server)
 
     servers = hub.api("GET", "/users/ann").json()["servers"]
     assert servers[server]["user_options"]["gpus"] == 2
@@ -284,8 +284,10 @@ def test_an_alternative_s_button_starts_that_alternative(hub, ann, server):
 
 
 def test_an_alternative_s_button_passes_the_same_gates(ann):
-    forged = ann.submit({"accelerator": "t4", "instead": "accelerator=t4&gpus=4&memory=1Gi"})
+    forged = ann.submit(
+        {"accelerator": "t4", "gpuspawner-instead": "accelerator=t4&gpus=4&memory=1Gi"}
+    )
 
     assert forged.status == 409
     assert forged.chosen["gpus--t4"] == "4"
-    assert ann.submit({"instead": "accelerator=h100"}).status == 400
+    assert ann.submit({"gpuspawner-instead": "accelerator=h100"}).status == 400

@@ -16,16 +16,16 @@ def test_one_button_sends_all_options_of_an_alternative():
         {"accelerator": "a100", "gpus": 4, "memory": "64Gi"},
         told=OnForm(Message.of("No A100 is free."), (), alternatives_of(OFFERS)),
     )
-    [t4, plain] = page.all("button", name="instead")
+    [t4, plain] = page.all("button", name="gpuspawner-instead")
 
     assert [" ".join(button.text.split()) for button in (t4, plain)] == [
         "Start with 1 × NVIDIA T4 PyTorch · 8 GiB of memory · 0.5 cores",
         "Start without a GPU PyTorch · 16 GiB of memory · 2 cores",
     ]
     assert {button["type"] for button in (t4, plain)} == {"submit"}
-    sent = from_form(pressed({**page.submitted(), "instead": [t4["value"]]}))
+    sent = from_form(pressed({**page.submitted(), INSTEAD: [t4["value"]]}))
     assert parse(sent, OFFERS) == GPURequest("t4", 1, "pytorch", "8Gi", 0.5)
-    sent = from_form(pressed({**page.submitted(), "instead": [plain["value"]]}))
+    sent = from_form(pressed({**page.submitted(), INSTEAD: [plain["value"]]}))
     assert parse(sent, OFFERS) == GPURequest(None, 0, "pytorch", "16Gi", 2)
 
 
@@ -42,7 +42,7 @@ def test_a_form_s_own_choices_are_a_value_like_that_of_a_button():
 
 @pytest.mark.parametrize(
     ("place", "names"),
-    [(0, ["instead", "instead"]), (1, ["instead", "instead", "wait"])],
+    [(0, [INSTEAD, INSTEAD]), (1, [INSTEAD, INSTEAD, "wait"])],
     ids=["no line", "a line"],
 )
 def test_the_enter_key_means_the_plain_start(place, names):
@@ -60,17 +60,23 @@ def test_the_enter_key_means_the_plain_start(place, names):
 @example("unlisted_gpus--a100=2")
 @example("unlisted_accelerator=x")
 def test_a_manipulated_button_sends_only_options(value):
-    form = pressed({"accelerator": ["t4"], "own": ["kept"], "instead": [value]})
+    form = pressed({"accelerator": ["t4"], "own": ["kept"], INSTEAD: [value]})
 
     assert form.pop("own") == ["kept"]
     assert from_form(form).keys() <= set(NAMES) or "profile" in form
+
+
+def test_a_field_of_an_administrator_s_own_form_is_no_button():
+    sent = {"drink": ["tea"], "instead": ["of=coffee"]}
+
+    assert pressed(sent) == sent
 
 
 def test_a_profile_s_button_replaces_the_fields_of_all_profiles():
     value = profile_value({"profile": "gpu", "gpus": "1", "image--unlisted-choice": "a&b=c"})
     sent = {"profile": ["cpu"], "profile-option-cpu--size": ["big"], "own": ["kept"]}
 
-    assert pressed({**sent, "instead": [value]}) == {
+    assert pressed({**sent, INSTEAD: [value]}) == {
         "own": ["kept"],
         "profile": ["gpu"],
         "profile-option-gpu--gpus": ["1"],
@@ -79,6 +85,6 @@ def test_a_profile_s_button_replaces_the_fields_of_all_profiles():
 
 
 def test_a_button_of_an_accelerator_keeps_a_hub_s_own_field_named_profile():
-    sent = {"profile": ["mine"], "gpus": ["2"], "instead": ["gpus=1"]}
+    sent = {"profile": ["mine"], "gpus": ["2"], INSTEAD: ["gpus=1"]}
 
     assert pressed(sent) == {"profile": ["mine"], "gpus": ["1"]}

@@ -71,7 +71,7 @@ def test_the_page_of_the_line_has_a_button_for_each_server_instead() -> None:
     told = OnForm(BUSY, alternatives=alternatives_of(OFFERS), profiles=(profile,))
     shown = page(alternatives=buttons_instead(told, OFFERS))
 
-    assert [it["value"] for it in shown.all("button", name="instead")] == [
+    assert [it["value"] for it in shown.all("button", name="gpuspawner-instead")] == [
         "accelerator=t4&gpus=1&image=pytorch&memory=8Gi&cpu=0.5",
         "accelerator=&gpus=0&image=pytorch&memory=16Gi&cpu=2",
         "profile=t4",
