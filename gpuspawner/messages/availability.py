@@ -1,6 +1,5 @@
 """The availability of an accelerator, as a state and in figures."""
 
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -14,9 +13,6 @@ from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import ResourceRoom
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, WhyNoNode
 from gpuspawner.scheduling.requests import CPU, MEMORY, is_device
-
-_MIG = re.compile(r"nvidia\.com/mig-[0-9]+g\.([0-9]+)gb(?:\.[a-z.]+)?")
-"""The resource of a MIG slice in NVIDIA's device plugin: ``nvidia.com/mig-1g.10gb``."""
 
 
 class StateText(msgspec.Struct, frozen=True):
@@ -32,10 +28,10 @@ def sharing(accelerator: Accelerator) -> str:
         return _("Other servers can use the same GPU and its memory at the same time.")
     if not accelerator.is_slice:
         return ""
-    matched = _MIG.fullmatch(accelerator.resource)
-    if matched is None:
+    size = accelerator.slice_memory
+    if size is None:
         return _("A slice of a GPU, with its own memory.")
-    return _("A slice of a GPU, with its own {count} GB of memory.").format(count=matched[1])
+    return _("A slice of a GPU, with its own {count} GB of memory.").format(count=size)
 
 
 def state_text(row: Availability) -> StateText:

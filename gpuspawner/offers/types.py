@@ -87,6 +87,13 @@ class Accelerator:
         """Whether it is a MIG slice: a part of a GPU with memory of its own."""
         return vendors.is_slice(self.resource, self.node_selector)
 
+    @property
+    def slice_memory(self) -> int | None:
+        """How many GB of memory the slice has; None if it is none, or if nothing says so."""
+        if not self.is_slice:
+            return None
+        return vendors.slice_memory(self.resource, self.node_selector)
+
     def narrows(self, other: "Accelerator") -> bool:
         """Whether it asks nodes for all labels of the other and more, as "T4" narrows "any GPU"."""
         return other.node_selector.items() < self.node_selector.items()

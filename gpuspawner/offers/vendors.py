@@ -94,6 +94,8 @@ TAINTS = frozenset({("sku", "gpu")})
 SHARED = "-SHARED"
 _SLICED = "-MIG-"
 """What GPU feature discovery adds to the product of time-sliced GPUs, and of MIG slices."""
+_PROFILE = re.compile(r"\b[0-9]+g\.([0-9]+)gb")
+"""A profile of MIG slices: ``1g.10gb``."""
 
 
 @lru_cache(maxsize=1024)
@@ -117,6 +119,12 @@ def is_slice(resource: str, labels: Mapping[str, str]) -> bool:
     """Whether nodes with these labels give MIG slices by this resource."""
     sliced = any(_SLICED in value for value in labels.values())
     return resource.startswith(MIG) or GKE_SLICE in labels or sliced
+
+
+def slice_memory(resource: str, labels: Mapping[str, str]) -> int | None:
+    """Return how many GB of memory a slice has; None if no resource or label says so."""
+    profiles = filter(None, map(_PROFILE.search, (resource, *labels.values())))
+    return next((int(it[1]) for it in profiles), None)
 
 
 def is_shared(resource: str, labels: Mapping[str, str]) -> bool:

@@ -1,6 +1,7 @@
 """Finds alternatives to a refused request; each is judged just as the request was."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import groupby, islice
 from typing import Protocol
 
@@ -20,6 +21,8 @@ MOST = 3
 _MOST_JUDGED = 32
 # How many further variants may be judged to find one that needs no download.
 _MOST_EQUAL = 4
+# In GB: more than any slice has.
+_WHOLE = 10_000
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -49,8 +52,10 @@ def nearest(grant: Grant, offers: Offers, fitting: Fitting) -> tuple[Alternative
 
     The search has these steps, and takes from each the variant that gives up least: fewer GPUs of
     the same model; less memory or CPU with the same GPUs; both, if neither step found anything;
-    another model; no GPU. Of models that are equal otherwise, it takes one whose images are on a
-    node where it fits, if there is one.
+    another model; no GPU. Other models with as many GPUs come before those with fewer. Among each,
+    models of the same kind (whole GPUs, slices, or shared GPUs) come first, and slices by how near
+    their size is; otherwise in the form's order, shared GPUs before slices. If several models
+    are equal by all of this, one whose image is already on a node where it fits comes first.
     """
     judged = _at_most(_MOST_JUDGED, fitting)
     asked = request_for(grant, offers)
@@ -59,7 +64,7 @@ def nearest(grant: Grant, offers: Offers, fitting: Fitting) -> tuple[Alternative
     if not found:
         both = (fewer for variant in smaller for fewer in _fewer(variant, grant))
         found += _first(both, judged)
-    found += _first_at_hand(_others(asked, grant, offers), judged)
+    found += _first_at_hand(_others(asked, grant, offers), partial(_gives, offers), judged)
     found += _first(_without_gpu(asked, grant, offers), judged)
     return tuple(found[:MOST])
 
@@ -74,9 +79,11 @@ def _first(variants: Iterable[Variant], fitting: Fitting) -> list[Alternative]:
     return list(islice(fits, 1))
 
 
-def _first_at_hand(variants: Iterable[Variant], fitting: Fitting) -> list[Alternative]:
-    """As `_first`, but prefer one at hand to those before it that give up as much."""
-    for _, group in groupby(variants, _gives):
+def _first_at_hand(
+    variants: Iterable[Variant], gives: Callable[[Variant], object], fitting: Fitting
+) -> list[Alternative]:
+    """As `_first`, but prefer one at hand to those before it that give as much."""
+    for _, group in groupby(variants, gives):
         equal = iter(group)
         for first in _first(equal, fitting):
             others = () if first.is_at_hand else map(fitting, islice(equal, _MOST_EQUAL))
@@ -84,9 +91,11 @@ def _first_at_hand(variants: Iterable[Variant], fitting: Fitting) -> list[Altern
     return []
 
 
-def _gives(variant: Variant) -> GPURequest:
-    """Return what else than a model a variant gives."""
-    return replace(variant.request, accelerator=None, image=None)
+def _gives(offers: Offers, variant: Variant) -> object:
+    """Return what a variant gives, whatever its model is called."""
+    model = offers.accelerators[variant.request.accelerator or ""]
+    kind = model.is_slice, model.is_shared, model.slice_memory
+    return replace(variant.request, accelerator=None, image=None), kind
 
 
 def request_for(grant: Grant, offers: Offers) -> GPURequest:
@@ -130,7 +139,8 @@ def _others(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant
     """Other models: first with as many GPUs, then with fewer."""
     if grant.accelerator is None:
         return
-    others = [a for a in offers.accelerators.values() if a.key != grant.accelerator.key]
+    listed = (a for a in offers.accelerators.values() if a.key != grant.accelerator.key)
+    others = sorted(listed, key=partial(_unlike, grant.accelerator))
     for accelerator in (a for a in others if asked.gpus in a.counts):
         moved = _moved(asked, accelerator, asked.gpus, grant, offers)
         yield Variant(moved, (Difference.OTHER_ACCELERATOR,))
@@ -138,6 +148,17 @@ def _others(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant
         for count in _counts_below(asked.gpus, accelerator):
             moved = _moved(asked, accelerator, count, grant, offers)
             yield Variant(moved, (Difference.OTHER_ACCELERATOR, Difference.FEWER_GPUS))
+
+
+def _unlike(asked: Accelerator, other: Accelerator) -> tuple[bool, int]:
+    """Return how unlike another model is, as a key to sort by."""
+    is_another_kind = (other.is_slice, other.is_shared) != (asked.is_slice, asked.is_shared)
+    return is_another_kind, abs(_size(asked) - _size(other))
+
+
+def _size(accelerator: Accelerator) -> int:
+    """Return the GB of memory of a slice; whole GPUs all count as one size, which is larger."""
+    return accelerator.slice_memory or 0 if accelerator.is_slice else _WHOLE
 
 
 def _without_gpu(asked: GPURequest, grant: Grant, offers: Offers) -> Iterator[Variant]:

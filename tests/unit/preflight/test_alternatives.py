@@ -104,6 +104,42 @@ def test_the_nearest_alternative_is(fits, nearest_one, differences):
     assert found == [(nearest_one, differences)]
 
 
+def mig(profile):
+    return {"resource": f"nvidia.com/mig-{profile}", "node_selector": {"gpu": "mig"}}
+
+
+KINDS = {
+    "small": mig("1g.5gb"),
+    "middle": mig("2g.10gb"),
+    "large": mig("3g.20gb"),
+    "shared": {"resource": "nvidia.com/gpu.shared", "node_selector": {"gpu": "shared"}},
+    "a100": {"node_selector": {"gpu": "a100"}},
+    "t4": {"node_selector": {"gpu": "t4"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "order"),
+    [
+        ("a100", ["t4", "shared", "large", "middle", "small"]),
+        ("t4", ["a100", "shared", "large", "middle", "small"]),
+        ("large", ["middle", "small", "shared", "a100", "t4"]),
+        ("small", ["middle", "large", "shared", "a100", "t4"]),
+        ("shared", ["a100", "t4", "large", "middle", "small"]),
+    ],
+)
+def test_other_models_of_the_same_kind_and_the_nearest_size_come_first(asked, order):
+    offers = Offers.parse(accelerators=KINDS)
+    seen = []
+
+    def fitting(variant):
+        seen.append(variant.request.accelerator)
+
+    nearest(grant_for(GPURequest(asked, 1), offers), offers, fitting)
+
+    assert seen == [*order, None]
+
+
 def test_there_are_at_most_three_alternatives_of_different_kinds():
     _, found = search(lambda _: True)
 
