@@ -22,12 +22,12 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.pending_pods import may_be_bound
 from gpuspawner.scaling.new_nodes import Future, Judged
 from gpuspawner.scaling.node_pool import Machine
-from gpuspawner.scaling.nodes_to_come import NO_ROOM, NodesToCome
+from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import MayScaleUp, Obstacle
 from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.verdict import Outcome
+from gpuspawner.scheduling.verdict import NO_ROOM, Outcome
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple, new_claims
 
 _APART = "servers keep each other off nodes, so a new node may hold fewer than its resources allow"

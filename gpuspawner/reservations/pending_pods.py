@@ -12,6 +12,7 @@ from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.scheduling.contention import Demand
 from gpuspawner.scheduling.node_resources_fit import Asked, wanted
+from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.requests import pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER
 from gpuspawner.scheduling.state import ClusterState
@@ -85,7 +86,7 @@ class PendingPods:
             for pod, asked in self._asked.values()
             if pod.spec.preemption_policy == "Never"
             and asked is not None
-            and self._verdicts.may_fit(asked, pod.spec.priority)
+            and self._verdicts.may_fit(asked, self._priority(pod))
         )
         return [it for it in found if it]
 
@@ -100,9 +101,14 @@ class PendingPods:
             (key, pod.metadata.uid): demand
             for key, (pod, asked) in self._asked.items()
             if asked is not None
-            and self._verdicts.may_fit(asked, pod.spec.priority)
+            and self._verdicts.may_fit(asked, self._priority(pod))
             and (demand := self._verdicts.demand(Subject(pod)))
         }
+
+    def _priority(self, pod: Pod) -> int | None:
+        """Return a pod's priority; None if nobody knows it."""
+        found = priority_of(pod, self._state)
+        return found.value if found.known else None
 
     def _asked_by(self, pod: Pod) -> tuple[Pod, Asked | None]:
         known = self._asked.get(pod.metadata.key)

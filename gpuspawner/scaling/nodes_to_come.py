@@ -19,13 +19,10 @@ from gpuspawner.scaling.pools import DeclaredPool, Pools
 from gpuspawner.scaling.starting_nodes import is_starting
 from gpuspawner.scheduling.filters import Filters
 from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.verdict import Outcome
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, new_claims
 
 if TYPE_CHECKING:
     from gpuspawner.scaling.new_nodes import Future, Judged
-
-NO_ROOM = (Outcome.BUSY, Outcome.IMPOSSIBLE)
 
 
 class NodesToCome:
@@ -39,7 +36,6 @@ class NodesToCome:
         self._reservations = reservations
         self.pools = pools
         self._pending = UntilChanged[list[Subject]]()
-        self._lacking = UntilChanged[bool]()
 
     def outlook(self, key: Key | None, subject: Subject, declared: DeclaredPool | None) -> Outlook:
         """Return whether a node can come for a pod that no present node can hold now.
@@ -138,7 +134,9 @@ class NodesToCome:
         in_view = (
             it
             for it in self._in_view()
-            if it.pod.metadata.key != key and not mine.may_preempt(it.pod) and self._lacks_node(it)
+            if it.pod.metadata.key != key
+            and not mine.may_preempt(it.pod)
+            and self._verdicts.lacks_node(it)
         )
         created = self._reservations.waiting(besides=key)
         to_be_created = (it for it in created if not mine.may_preempt(it.pod))
@@ -150,12 +148,3 @@ class NodesToCome:
         return self._pending.of(
             self._state.version, (), lambda: [Subject(it) for it in pods if may_be_bound(it)]
         )
-
-    def _lacks_node(self, subject: Subject) -> bool:
-        """Whether a pending pod needs another node; none helps if a claim is missing or in use."""
-
-        def find() -> bool:
-            verdict = self._verdicts.verdict(subject)
-            return verdict.outcome in NO_ROOM and not (verdict.rejected or verdict.in_use)
-
-        return self._lacking.of(self._state.version, subject.pod.metadata.key, find)

@@ -19,7 +19,7 @@ from .node_info import NodeInfo
 from .node_resources_fit import fits
 from .parsed_input import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .pod_claims import without_volumes
-from .preemption import Preemption, helped, preempt
+from .preemption import Preemption, helped, may_help, preempt
 from .readings import readings
 from .state import ClusterState
 from .static_filters import Screened
@@ -88,6 +88,31 @@ def fitting_nodes(
     )
 
 
+def lacks_node(state: ClusterState, pod: Pod) -> bool:
+    """Return `Verdict.lacks_node` of a pod; stops at the first node that may hold it.
+
+    A verdict tells of each node why it refuses the pod, and costs ten times as much.
+    """
+    (_, first), *others = readings(pod, state.rules)
+    if others or pod.status.nominated_node_name or unknown_storage(state, pod, ()):
+        return evaluate(state, pod).lacks_node
+    try:
+        filters = Filters(state, first)
+    except (QuantityError, SelectorError):
+        return False
+    if filters.claims.being_made:
+        return evaluate(state, pod).lacks_node
+    return not (
+        filters.rejected
+        or filters.in_use
+        or next(_candidates(filters), None) is not None
+        or any(it.may_admit for it in doubts(filters))
+        or by_claim_doubts(filters)
+        or missing_drivers(filters, filters.screened().passing)
+        or may_help(filters)
+    )
+
+
 def preempting_nodes(
     state: ClusterState, pod: Pod, new_claims: Iterable[PersistentVolumeClaim] = ()
 ) -> list[NodeInfo]:
@@ -97,7 +122,7 @@ def preempting_nodes(
     """
     (_, first), *_ = readings(pod, state.rules)
     filters = Filters(state, first, new_claims)
-    return helped(filters, _unfit(filters, filters.screened()).freeable)
+    return list(helped(filters, filters.priority.value))
 
 
 def _judged(
@@ -134,11 +159,13 @@ def _verdict(
     try:
         unknown = unknown_storage(state, wanted, claims)
         if unknown:
-            # If the other rules refuse the pod, its claims can't change that.
+            # If the other rules refuse the pod, its claims can't change that, but they may refuse
+            # the node on which it would preempt others.
             filters = Filters(state, without_volumes(wanted))
             feasible, doubtful = _search(filters)
             if not feasible:
-                return _refused(filters, doubtful, doubts(filters))
+                stricter = tuple(msgspec.structs.replace(it, may_admit=False) for it in unknown)
+                return _refused(filters, doubtful, stricter + doubts(filters))
         filters = Filters(state, wanted, claims)
     except (QuantityError, SelectorError) as error:
         return _not_understood(state, str(error))

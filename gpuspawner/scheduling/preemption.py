@@ -4,11 +4,12 @@ It doesn't predict the victims: they depend on disruption budgets and on chance.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import msgspec
 
 from .certainty import uncertain
+from .failures import resolvable
 from .filters import Filters
 from .fit_error import NO_VICTIMS, NOT_HELPFUL, histogram
 from .node_info import NodeInfo
@@ -60,11 +61,29 @@ def preempt(filters: Filters, freeable: Collection[str]) -> Preemption:
     return Preemption(None, text, _unknown_priority(filters, freeable))
 
 
-def helped(filters: Filters, freeable: Collection[str]) -> list[NodeInfo]:
-    """Return all nodes where the pod fits without the pods of lower priority."""
-    nodes, priority = map(filters.state.nodes.__getitem__, freeable), filters.priority.value
-    promising = [it for it in nodes if it.has_below(priority)]
-    return [it for it in promising if not filters.failures(it, it.below(priority))]
+def may_help(filters: Filters) -> bool:
+    """Whether `preempt` finds a node, or a doubt, if the pod fits nowhere now."""
+    own = filters.priority
+    if not own.preempts:
+        return False
+    values = (own.value,) if own.known else (own.value, HIGHEST)
+    return any(True for it in values for _ in helped(filters, it))
+
+
+def helped(filters: Filters, priority: int) -> Iterator[NodeInfo]:
+    """Find the nodes that could hold the pod if the pods below a priority ended.
+
+    Call it only if no node can hold the pod now.
+    """
+    names = filters.names
+    for node in filters.screened().passing:
+        if (
+            node.has_below(priority)
+            and (names is None or node.name in names)
+            and not filters.failures(node, node.below(priority))
+            and resolvable(filters.failures(node))
+        ):
+            yield node
 
 
 def _unknown_priority(filters: Filters, freeable: Collection[str]) -> Unknown | None:

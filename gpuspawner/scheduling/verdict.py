@@ -55,6 +55,9 @@ class Outcome(StrEnum):
     """The known objects aren't enough to decide, or another scheduler decides."""
 
 
+NO_ROOM = (Outcome.BUSY, Outcome.IMPOSSIBLE)
+
+
 class Verdict(msgspec.Struct, frozen=True, dict=True):
     """The nodes where a pod fits now, and why it doesn't fit on the others."""
 
@@ -83,6 +86,11 @@ class Verdict(msgspec.Struct, frozen=True, dict=True):
     """Nodes that could hold it once they come back: cordoned, not ready, unhealthy devices."""
     in_use: frozenset[str] = frozenset()
     """Its ReadWriteOncePod claims that other pods have: until these end, no node can hold it."""
+
+    @property
+    def lacks_node(self) -> bool:
+        """Whether the pod needs another node; none helps if a claim is missing or in use."""
+        return self.outcome in NO_ROOM and not (self.rejected or self.in_use)
 
     @cached_property
     def reasons(self) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from gpuspawner.scheduling.evaluate import (
     evaluate,
     fits_somewhere,
     fitting_nodes,
+    lacks_node,
     preempting_nodes,
 )
 from gpuspawner.scheduling.node_info import NodeInfo, pod_key
@@ -35,7 +36,7 @@ from gpuspawner.scheduling.pod_claims import (
     with_default_class,
 )
 from gpuspawner.scheduling.priority import priority_of
-from gpuspawner.scheduling.requests import pod_requests
+from gpuspawner.scheduling.requests import Amounts, pod_requests
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.storage_index import class_of_claim
@@ -77,10 +78,13 @@ class Verdicts:
         self._state = state
         self._verdicts = UntilChanged[Verdict]()
         self._fitting = UntilChanged[bool]()
+        self._lacking = UntilChanged[bool]()
         self._nodes = UntilChanged[frozenset[str]]()
         self._demands = UntilChanged[Demand | None]()
         self._alike = UntilChanged[Demand]()
         self._roomy = UntilChanged[bool]()
+        self._most = UntilChanged[Amounts]()
+        self._with_lower = UntilChanged[list[NodeInfo]]()
         self._attached = UntilChanged[tuple[set[tuple[str, str]], Counter[str]]]()
 
     def verdict(self, subject: Subject) -> Verdict:
@@ -96,6 +100,13 @@ class Verdicts:
             return known.outcome is Outcome.FITS
         find = partial(fits_somewhere, state, subject.pod, new_claims=claims)
         return self._fitting.of(state.version, shape, find)
+
+    def lacks_node(self, subject: Subject) -> bool:
+        """Return `Verdict.lacks_node` of a pod without new claims, for less than a verdict."""
+        state, shape = self._state, self.shape(subject)
+        if (known := self._verdicts.find(state.version, shape)) is not None:
+            return known.lacks_node
+        return self._lacking.of(state.version, shape, partial(lacks_node, state, subject.pod))
 
     def nodes(self, subject: Subject) -> frozenset[str]:
         """Return the nodes on which the pod fits at this moment; none costs less than a verdict."""
@@ -122,13 +133,29 @@ class Verdicts:
         It may end pods of lower priority. None: nobody knows its priority.
         """
 
-        def is_roomy(node: NodeInfo) -> bool:
-            may_preempt = priority is None or node.has_below(priority)
-            return fits(asked, node.free) or (may_preempt and fits(asked, node.allocatable))
+        def find() -> bool:
+            if fits(asked, self._most_free()) and any(fits(asked, it.free) for it in nodes):
+                return True
+            lower = self._with_lower.of(version, priority, find_lower)
+            return any(fits(asked, it.allocatable) for it in lower)
 
-        nodes = self._state.nodes.values()
-        find = partial(any, map(is_roomy, nodes))
-        return self._roomy.of(self._state.version, (asked, priority), find)
+        def find_lower() -> list[NodeInfo]:
+            return [it for it in nodes if priority is None or it.has_below(priority)]
+
+        version, nodes = self._state.version, self._state.nodes.values()
+        return self._roomy.of(version, (asked, priority), find)
+
+    def _most_free(self) -> Amounts:
+        """Return the most that any node has free of each resource."""
+
+        def find() -> Amounts:
+            most: dict[str, int] = {}
+            for node in self._state.nodes.values():
+                for resource, amount in node.free.items():
+                    most[resource] = max(amount, most.get(resource, 0))
+            return most
+
+        return self._most.of(self._state.version, (), find)
 
     def following(self, subject: Subject) -> Demand | None:
         """Return the room that a pod may take once others have ended pods; None if it may do so."""
@@ -159,6 +186,8 @@ class Verdicts:
         nodes, simple, below = self.nodes(subject), is_simple(pod), None
         own = priority_of(pod, state)
         if not nodes:
+            if not subject.new_claims and self.lacks_node(subject):  # for less than a verdict
+                return None
             if self.verdict(subject).outcome is not Outcome.FITS_AFTER_PREEMPTION:
                 return None
             helped = preempting_nodes(state, pod, new_claims(subject))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.scheduling import ClusterState, Outcome, Why, evaluate, explain
 from tests.benchmarks.clusters import gpu_request, node, running_pod
-from tests.scheduling.test_vectors import VECTORS, cases
+from tests.scheduling.test_vectors import VECTORS, cases, lacks
 from tests.unit.makers.objects import cluster
 
 pytestmark = pytest.mark.each_python
@@ -76,6 +76,7 @@ def judge_in_each_way(case):
         assert isinstance(verdict.condition_message, str)
         assert set(verdict.feasible) <= set(state.nodes)
         assert verdict.feasible or verdict.outcome is not Outcome.FITS
+        assert lacks(state, pod, verdict)
 
 
 @settings(max_examples=50)

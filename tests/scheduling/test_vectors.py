@@ -16,7 +16,7 @@ import pytest
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import ClusterState, Outcome, Verdict, evaluate, explain
-from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
+from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes, lacks_node
 from gpuspawner.scheduling.reach import reach
 
 VECTORS = sorted((Path(__file__).parent / "vectors").glob("*.jsonl.gz"))
@@ -77,6 +77,7 @@ def agree(state: ClusterState, pod: dict[str, Any]) -> bool:
         and fits_somewhere(state, pod) == (short.outcome is Outcome.FITS)
         and tuple(fitting_nodes(state, pod)) == fitting(short)
         and reaches(state, pod, short)
+        and lacks(state, pod, short)
     )
 
 
@@ -95,6 +96,12 @@ def reaches(state: ClusterState, pod: dict[str, Any], verdict: Verdict) -> bool:
             return found == set(verdict.busy)
         case _:
             return True
+
+
+def lacks(state: ClusterState, pod: dict[str, Any], verdict: Verdict) -> bool:
+    """Whether `lacks_node` says what the verdict says."""
+    decoded = convert("Pod", pod)
+    return not isinstance(decoded, Pod) or lacks_node(state, decoded) == verdict.lacks_node
 
 
 def essence(verdict: Verdict) -> tuple[Any, ...]:

@@ -85,9 +85,12 @@ def test_a_pod_for_which_the_scheduler_would_end_others_counts(priority, counted
     assert len(pending(view).demands(())) == counted
 
 
-def test_a_crowd_that_no_node_has_enough_left_for_costs_no_verdict(monkeypatch) -> None:
+@pytest.mark.parametrize("priority", [0, None])
+def test_a_crowd_that_no_node_has_enough_left_for_costs_no_verdict(priority, monkeypatch) -> None:
     """A batch system may have thousands, and each start asks whenever the cluster changes."""
-    crowd = [("Pod", pod(name, gpus, priority=0)) for name, gpus in (("x", 2), ("y", 3), ("z", 1))]
+    crowd = [
+        ("Pod", pod(name, gpus, priority=priority)) for name, gpus in (("x", 2), ("y", 3), ("z", 1))
+    ]
     view = StillView(("Node", node("n", 2)), ("Pod", pod("one", 1, on="n", priority=0)), *crowd)
     verdicts, judged = Verdicts(view.state), []
     demand = verdicts.demand
@@ -114,10 +117,16 @@ HIGH = ("PriorityClass", {"metadata": {"name": "high"}, "value": 100})
 pods = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(CLASSES)), max_size=6)
 
 
-@example([1], [(1, {"priority": -1})], [(1, {"priorityClassName": "high"})])
-@given(st.lists(st.integers(0, 4), max_size=3), pods, pods)
+@example([1], [(1, {"priority": -1})], [(1, {"priorityClassName": "high"})], ())
+@example([1], [(1, {"priority": 0})], [(1, {})], ("PriorityClass",))
+@given(
+    st.lists(st.integers(0, 4), max_size=3),
+    pods,
+    pods,
+    st.sampled_from([(), ("PriorityClass",)]),
+)
 @settings(max_examples=60, deadline=None)
-def test_each_pod_that_has_a_verdict_to_fit_counts(sizes, running, waiting) -> None:
+def test_each_pod_that_has_a_verdict_to_fit_counts(sizes, running, waiting, unread) -> None:
     """Even on a node with too many pods: the scheduler may end those of lower priority."""
     nodes = [("Node", node(f"n{number}", gpus)) for number, gpus in enumerate(sizes)]
     there = [
@@ -128,6 +137,8 @@ def test_each_pod_that_has_a_verdict_to_fit_counts(sizes, running, waiting) -> N
         ("Pod", pod(f"w{number}", gpus, **fields)) for number, (gpus, fields) in enumerate(waiting)
     ]
     state = StillView(*nodes, HIGH, *there, *others).state
+    for kind in unread:
+        state.mark_unknown(kind)
 
     demands = [Verdicts(state).demand(Subject(it)) for it in state.unbound_pods.values()]
 

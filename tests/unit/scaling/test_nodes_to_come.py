@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
+from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.scaling import nodes_to_come
 from gpuspawner.scaling.new_nodes import Future, Judged, could_serve
@@ -26,7 +27,11 @@ from gpuspawner.scaling.outlook import (
     Source,
     WhyNoNode,
 )
-from gpuspawner.scheduling.verdicts import Subject, Verdicts
+from gpuspawner.scheduling import verdicts as verdicts_module
+from gpuspawner.scheduling.evaluate import evaluate, lacks_node
+from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.scheduling.verdict import Verdict
+from gpuspawner.scheduling.verdicts import Subject
 from tests.unit.makers.groups import status
 from tests.unit.makers.outlooks import (
     T4,
@@ -297,20 +302,25 @@ def test_a_crowd_of_pending_pods_is_looked_through_once_and_only_if_a_node_can_c
     assert len(seen) == looked
 
 
-def test_a_crowd_of_different_pending_pods_costs_no_more_verdicts_than_decide(
+def test_of_a_crowd_of_different_pending_pods_no_more_are_judged_than_decide(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each verdict takes milliseconds if there are a thousand nodes."""
+    """A verdict takes milliseconds if there are a thousand nodes, so none is made of them."""
     crowd = tuple(plain_pod(f"b-{it}", 8, f"{1000 + it}Mi", priority=0) for it in range(2000))
     cluster = Cluster(state(busy_node(2), pods=crowd))
-    seen: list[Subject] = []
-    verdict = Verdicts.verdict
+    seen: list[Pod] = []
+    verdicts: list[Pod] = []
 
-    def counted(verdicts: Verdicts, subject: Subject) -> object:
-        seen.append(subject)
-        return verdict(verdicts, subject)
+    def counted(state: ClusterState, pod: Pod) -> bool:
+        seen.append(pod)
+        return lacks_node(state, pod)
 
-    monkeypatch.setattr(Verdicts, "verdict", counted)
+    def judged(state: ClusterState, pod: Pod, **more: Any) -> Verdict:
+        verdicts.append(pod)
+        return evaluate(state, pod, **more)
+
+    monkeypatch.setattr(verdicts_module, "lacks_node", counted)
+    monkeypatch.setattr(verdicts_module, "evaluate", judged)
 
     for gpus in (1, 2, 4):
         assert isinstance(cluster.outlook(pod("a", gpus, priority=0), declared(3)), MayScaleUp)
@@ -318,7 +328,8 @@ def test_a_crowd_of_different_pending_pods_costs_no_more_verdicts_than_decide(
 
     seen.clear()
     assert isinstance(cluster.outlook(pod("a", priority=5), declared(3)), CanScaleUp)
-    assert len(seen) < 5, "those that make way cost no verdict"
+    assert not seen, "those that make way needn't be judged"
+    assert len(verdicts) < 5
 
 
 def test_of_a_class_with_volumes_of_their_own_only_one_is_judged(monkeypatch) -> None:

@@ -60,6 +60,19 @@ def test_a_claim_leaves_unknown_what_would_fit_after_preemption():
     assert verdict.outcome is Outcome.UNKNOWN
 
 
+def test_unknown_volumes_leave_unknown_what_would_fit_after_preemption():
+    low = {"pods": [pod("low", node="a", requests=ONE, priority=-1)]}
+    asks = pod(requests=ONE, priority=0, **uses("home"))
+    home = {"persistentVolumeClaims": [claim("home")], "persistentVolumes": None}
+
+    verdict = answer(asks, node(gpu="1"), **low, **home)
+
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert Why.NOT_KNOWN in {doubt.why for doubt in verdict.unknown}
+    asks["spec"]["preemptionPolicy"] = "Never"
+    assert answer(asks, node(gpu="1"), **low, **home).outcome is Outcome.BUSY
+
+
 def test_a_listed_scheduler_counts_like_the_default_scheduler():
     rules = Rules.of_version("1.36", schedulers=["user-scheduler"])
     verdict = answer(pod(schedulerName="user-scheduler"), node(), rules=rules)

@@ -1,8 +1,10 @@
 import pytest
 
+from gpuspawner.kube.objects import convert
 from gpuspawner.scheduling import Outcome, Unknown, Why
+from gpuspawner.scheduling.evaluate import lacks_node
 from gpuspawner.scheduling.failures import NoStorage
-from tests.unit.makers.objects import answer, node, pod
+from tests.unit.makers.objects import answer, cluster, node, pod
 from tests.unit.makers.storage import WAIT, claim, uses
 
 ONE = {"gpu": "1"}
@@ -80,7 +82,11 @@ def test_a_no_is_unknown_while_the_volume_is_being_made_for_the_node_of_an_earli
     def asked(**objects):
         nodes = node(gpu="1"), node("b", gpu="0")
         known = {"persistentVolumeClaims": [SELECTED], "storageClasses": [WAIT], **objects}
-        return answer(pod(requests=ONE, **uses("home")), *nodes, **known)
+        asks = pod(requests=ONE, **uses("home"))
+        verdict = answer(asks, *nodes, **known)
+        lacks = lacks_node(cluster(*nodes, **known), convert("Pod", asks))
+        assert lacks == verdict.lacks_node
+        return verdict
 
     verdict = asked()
     assert (verdict.outcome, verdict.unknown) == (

@@ -56,6 +56,17 @@ def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
+def test_a_pod_that_lacks_a_node_takes_no_room_and_costs_no_verdict(evaluations) -> None:
+    """Thousands may be pending that no node will hold."""
+    view = StillView(("Node", node("n", 2)), ("Pod", pod("small", 1, on="n", priority=-1)))
+    verdicts = Verdicts(view.state)
+
+    assert verdicts.demand(subject("large", 2, nodeSelector={"zone": "z"}, priority=0)) is None
+    assert evaluations == []
+    assert verdicts.demand(subject("small", 2, priority=0)) is not None
+    assert evaluations == ["small"]
+
+
 def test_pods_alike_are_evaluated_once_until_the_state_changes(evaluations) -> None:
     view = StillView(("Node", node("n", 2)))
     verdicts = Verdicts(view.state)
