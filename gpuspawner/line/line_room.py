@@ -57,7 +57,6 @@ class LineRoom:
         self._claims_in_use = UntilChanged[frozenset[str]]()
         self._reaches = UntilChanged[frozenset[str]](_KEPT)
         self._alike = UntilChanged[frozenset[str]]()
-        self._meeting = UntilChanged[bool]()
 
     def fitting(self, ticket: Ticket) -> Collection[str]:
         """As `Room.fitting`; none if the promise wouldn't be certain."""
@@ -97,15 +96,6 @@ class LineRoom:
             return frozenset(pod_key(it.namespace, name) for it in pods for name in it.claims)
 
         return self._claims_in_use.of(self._state.version, (), find)
-
-    def meet(self, one: Ticket, other: Ticket) -> bool:
-        """Whether there is a node that is possible for both.
-
-        Each who waits asks this about one of all tickets with equal needs, all the time.
-        """
-        both = self.possible(one), self.possible(other)
-        version = self._state.lasting_version
-        return self._meeting.of(version, both, lambda: not both[0].isdisjoint(both[1]))
 
     def _reach(self, subject: Subject) -> frozenset[str]:
         try:

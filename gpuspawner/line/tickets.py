@@ -3,11 +3,13 @@
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.meta import Key
 from gpuspawner.offers.vendors import is_gpu
 from gpuspawner.scheduling.requests import Amounts, is_device
@@ -20,6 +22,8 @@ Precedence = tuple[float, float, Key]
 
 Arrival = tuple[float, Key]
 """The order within a lane."""
+_Group = tuple[Hashable, float]
+"""The needs and the weight of tickets."""
 
 
 class LaneKey(NamedTuple):
@@ -119,8 +123,10 @@ class Line:
         self._tickets: dict[Key, Ticket] = {}
         self._held_back: set[Key] = set()
         self._of: defaultdict[Hashable, dict[Key, Ticket]] = defaultdict(dict)
-        self._arrivals: defaultdict[tuple[Hashable, float], list[Arrival]] = defaultdict(list)
+        self._arrivals: defaultdict[_Group, list[Arrival]] = defaultdict(list)
         """Of all tickets, in order, by needs and weight: there can be as many lanes as tickets."""
+        self._by_nodes = UntilChanged[dict[tuple[frozenset[str], float], list[Arrival]]]()
+        self._changes = 0
 
     def __len__(self) -> int:
         return len(self._tickets)
@@ -139,6 +145,7 @@ class Line:
     def join(self, ticket: Ticket) -> None:
         """Add a ticket at the place that its time gives it; it replaces one of the same server."""
         self.leave(ticket.key)
+        self._changes += 1
         self._tickets[ticket.key] = ticket
         self._of[ticket.person][ticket.key] = ticket
         insort(self.lanes.setdefault(ticket.lane, Lane()).present, ticket, key=_ARRIVAL)
@@ -149,6 +156,7 @@ class Line:
         ticket = self._tickets.pop(key, None)
         if ticket is None:
             return
+        self._changes += 1
         del self._of[ticket.person][key]
         if not self._of[ticket.person]:
             del self._of[ticket.person]
@@ -184,20 +192,50 @@ class Line:
             insort(lane.present, ticket, key=_ARRIVAL)
             self._held_back.discard(key)
 
-    def ahead_of(self, ticket: Ticket, now: float, meets: Callable[[Ticket], bool]) -> int:
-        """Return how many are ahead of those that one meets, by a ticket of all with equal needs.
+    def ahead_of(
+        self,
+        ticket: Ticket,
+        now: float,
+        possible: Callable[[Ticket], frozenset[str]],
+        version: Hashable,
+    ) -> int:
+        """Return how many are ahead of those who wait for any of the same nodes.
 
-        A ticket's own needs always count, and its owner's other servers never do. This costs a
-        search for each needs and weight.
+        A ticket's own needs always count, and its owner's other servers never do. Each who waits
+        asks this all the time, and the needs of all may differ; so this costs a search for each
+        weight and set of nodes. *possible* is as `Room.possible`, and changes with *version*.
         """
         last, same = ticket.precedence(now), self.find(ticket.key) or ticket
         own = {**self._of.get(ticket.person, {}), ticket.key: same}.values()
         before = Counter((it.needs, it.weight) for it in own if it.precedence(now) < last)
+        mine, merge = possible(ticket), partial(self._merged, possible)
+        merged = self._by_nodes.of((self._changes, version), (), merge)
+
+        def is_beside(group: _Group) -> bool:
+            return not self._nodes(group, possible).isdisjoint(mine)
+
+        groups = {(ticket.needs, weight) for _, weight in merged} & self._arrivals.keys()
+        counted = [(it[1], self._arrivals[it]) for it in groups if not is_beside(it)]
+        counted += [(it[1], merged[it]) for it in merged if not it[0].isdisjoint(mine)]
+        own_ahead = (it for it in before if it[0] == ticket.needs or is_beside(it))
         return sum(
-            bisect_left(arrivals, _first_behind(ticket, weight, now)) - before[needs, weight]
-            for (needs, weight), arrivals in self._arrivals.items()
-            if needs == ticket.needs or meets(self._tickets[arrivals[0][1]])
-        )
+            bisect_left(arrivals, _first_behind(ticket, weight, now))
+            for weight, arrivals in counted
+        ) - sum(map(before.__getitem__, own_ahead))
+
+    def _merged(
+        self, possible: Callable[[Ticket], frozenset[str]]
+    ) -> dict[tuple[frozenset[str], float], list[Arrival]]:
+        """Return all arrivals, in order, by the nodes that are possible and by weight."""
+        merged: defaultdict[tuple[frozenset[str], float], list[Arrival]] = defaultdict(list)
+        for group, arrivals in self._arrivals.items():
+            merged[self._nodes(group, possible), group[1]] += arrivals
+        for them in merged.values():
+            them.sort()
+        return merged
+
+    def _nodes(self, group: _Group, possible: Callable[[Ticket], frozenset[str]]) -> frozenset[str]:
+        return possible(self._tickets[self._arrivals[group][0][1]])
 
 
 def _first_behind(ticket: Ticket, weight: float, now: float) -> Arrival | tuple[float]:

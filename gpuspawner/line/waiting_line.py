@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from math import inf
 
 import msgspec
@@ -223,7 +222,8 @@ class WaitingLine:
             yield node, device, min(ticket.requests[device], free)
 
     def _ahead_of(self, ticket: Ticket) -> int:
-        return self._line.ahead_of(ticket, time.time(), partial(self._room.meet, ticket))
+        version = self._view.state.version
+        return self._line.ahead_of(ticket, time.time(), self._room.possible, version)
 
     def ahead_of(self, proposal: Proposal) -> int:
         """Return how many people in line wait for any of the nodes of somebody who isn't."""

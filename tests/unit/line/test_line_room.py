@@ -129,11 +129,3 @@ def test_a_promise_counts_on_each_node_to_which_it_may_lead(stage):
 def test_what_is_possible_is_asked_anew_for_another_pod_of_the_same_server(stage):
     assert stage.room.possible(stage.ticket("ann")) == {"half", "full"}
     assert stage.room.possible(stage.ticket("ann", 2)) == {"half"}
-
-
-def test_two_meet_if_there_is_a_node_for_both(stage):
-    one, two, four = (stage.ticket(str(gpus), gpus) for gpus in (1, 2, 4))
-    assert stage.room.meet(one, two)
-    assert not stage.room.meet(one, four)
-    stage.view.state.remove("Node", "", "half")
-    assert not stage.room.meet(one, two)

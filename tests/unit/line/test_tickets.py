@@ -23,7 +23,43 @@ def present(made):
 
 
 def ahead(made, of, *beside):
-    return made.ahead_of(of, NOW, lambda it: it.needs in beside)
+    near = frozenset({"n"})
+    return made.ahead_of(
+        of, NOW, lambda it: near if it is of or it.needs in beside else frozenset(), object()
+    )
+
+
+NEEDS = st.integers(1, 4)
+NODES = st.frozensets(st.sampled_from("xyz"))
+CROWD = st.lists(
+    st.tuples(st.sampled_from("abc"), NEEDS, st.integers(0, 9), st.sampled_from((0.5, 1.0, 2.0))),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(CROWD, st.lists(NODES, min_size=5, max_size=5), st.lists(NODES, min_size=5, max_size=5))
+def test_those_are_ahead_who_came_earlier_and_wait_for_the_same_nodes(crowd, before, after):
+    """Also once nodes have changed, and somebody has left."""
+
+    def possible(it):
+        return nodes[it.needs.gpus]
+
+    def are_ahead(me):
+        mine = possible(me)
+        beside = (it for it in made if it.needs == me.needs or mine & possible(it))
+        first = [it.person for it in beside if it.precedence(NOW) < me.precedence(NOW)]
+        return sum(it != me.person for it in first)
+
+    made = Line()
+    for number, (person, gpus, since, weight) in enumerate(crowd):
+        one = ticket(f"p{number:02}", gpus, since=100 * since + number / 16, weight=weight)
+        made.join(replace(one, person=person))
+    for nodes in (before, after):
+        for _ in range(2):
+            for me in made:
+                assert made.ahead_of(me, NOW, possible, nodes is after) == are_ahead(me)
+            made.leave(("hub", f"p{len(made) - 1:02}"))
 
 
 def test_who_waits_for_the_same_is_in_one_lane_in_the_order_of_arrival():

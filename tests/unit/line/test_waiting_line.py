@@ -10,6 +10,7 @@ import pytest
 from gpuspawner.cluster.health import Forbidden, Reading, Stale, Unreachable
 from gpuspawner.cluster.kinds import KINDS
 from gpuspawner.line.front_of_line import GONE_SECONDS, UNSURE_SECONDS
+from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.order import Serving
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.usual_waits import LEAST_WAITS, UsualWait
@@ -759,3 +760,22 @@ async def test_who_collects_is_offered_what_is_free_elsewhere():
 async def test_who_waits_for_a_profile_counts_by_the_resource_of_its_gpus(stage):
     with stage.joins(replace(proposal("ann"), profile="large"), 1.0):
         assert stage.line.waiting() == {"nvidia.com/gpu": 1}
+
+
+async def test_the_nodes_of_a_crowd_with_homes_of_their_own_are_looked_up_once_for_all(
+    stage, monkeypatch
+):
+    """Each who waits asks for the place all the time."""
+    with ExitStack() as joined:
+        for number in range(50):
+            home = {"name": "home", "persistentVolumeClaim": {"claimName": f"home-{number}"}}
+            joined.enter_context(stage.joining(f"p{number}", pod={"volumes": [home]}))
+        asked, possible = [], LineRoom.possible
+        monkeypatch.setattr(
+            LineRoom, "possible", lambda room, it: asked.append(it) or possible(room, it)
+        )
+
+        places = [stage.line.standing(it).place for it in stage.tickets.values()]
+
+    assert places == [*range(1, 51)]
+    assert len(asked) <= 50 + 3 * 50
