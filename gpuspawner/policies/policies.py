@@ -17,6 +17,7 @@ import msgspec
 
 from gpuspawner.policies.owner import NO_NAMES, NOBODY, Names, Owner, People
 from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.troubles.facts import DAYS_KEPT
 
 # The hours of the week in which a policy holds, such as ``Mon-Fri 08:00-18:00``.
 
@@ -229,14 +230,22 @@ class Policies(msgspec.Struct, frozen=True, dict=True):
         return any(it.counts_others for it in self.policies)
 
     def unmeasured(self, gpu_use: object) -> Iterator[str]:
-        """Say of which policies idle servers can't be found, with this value of `gpu_use`."""
-        if isinstance(gpu_use, Mapping) and gpu_use.get("prometheus"):
-            return
-        for policy in self.policies:
-            if policy.idle is not None:
+        """Say of which policies idle servers can't be found or kept, with this value of `gpu_use`.
+
+        A hub that restarts knows from its files that a server is kept, as long as it has them.
+        """
+        use = gpu_use if isinstance(gpu_use, Mapping) else {}
+        days = use.get("days", DAYS_KEPT)
+        for name, idle in ((it.name, it.idle) for it in self.policies if it.idle is not None):
+            if not use.get("prometheus"):
                 yield (
-                    f"GPUSpawner.policies[{policy.name!r}].idle needs GPUSpawner.gpu_use with the "
+                    f"GPUSpawner.policies[{name!r}].idle needs GPUSpawner.gpu_use with the "
                     "key 'prometheus': without it, nobody knows which servers are idle"
+                )
+            if use.get("directory") and idle.kept > days * 86400:
+                yield (
+                    f"GPUSpawner.policies[{name!r}].idle.kept is longer than {days} days; "
+                    "GPUSpawner.gpu_use must keep the record for as long, by the key 'days'"
                 )
 
     def applying(self, owner: Owner, now: datetime) -> tuple[Policy, ...]:

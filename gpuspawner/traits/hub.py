@@ -26,7 +26,9 @@ gpu_use = Union(
     ``days``
         For how many days the files are kept, from 1 to 366; by default 30. They take at most 256
         MiB: if a new day needs more room, the oldest are removed earlier. A day's file takes at
-        most 32 MiB; what happens after that isn't kept.
+        most 32 MiB; what happens after that isn't kept. Once it is half full, refusals and
+        what happens in the line aren't kept, so that somebody who is refused in a loop doesn't push
+        out who keeps which server.
     ``prometheus``
         The address of a Prometheus that scrapes NVIDIA's DCGM exporter, with a name and a password
         if it asks for them, percent-encoded: ``https://hub:a%2Fb@prometheus.example.org``. Without

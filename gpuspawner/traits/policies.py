@@ -79,8 +79,10 @@ policies = Union(
         the ``warning`` (by default ``"10m"``) is over, jupyterhub-idle-culler 2 stops the server,
         if its ``cull_arbiter_hook`` is ``gpuspawner.use.arbiter.gives_back``. If several policies
         have ``idle``, the strictest value of each key counts. What holds when a server starts holds
-        until it ends. The key needs :attr:`gpu_use` with a Prometheus. While the use of a server
-        isn't known, the culler's own ``timeout`` applies to it, unless its owner keeps it.
+        until it ends. The key needs :attr:`gpu_use` with a Prometheus. If :attr:`gpu_use` has a
+        ``directory``, ``kept`` can't be longer than its ``days``: a hub that restarts doesn't know
+        of older facts. While the use of a server isn't known, the culler's own ``timeout``
+        applies to it, unless its owner keeps it.
 
     ``explanation``
         Your own words for users to whom the policy denies a server. The hub adds the figures.
@@ -95,8 +97,8 @@ policies = Union(
 
     Instead of the dictionary, you can set a function. It gets the spawner and returns such a
     dictionary, or an awaitable of one; the hub calls it at each form and each start. A server whose
-    function fails, or doesn't answer within ``start_timeout``, doesn't start. If it returns
-    ``idle`` and the hub has no Prometheus, the log says so once.
+    function fails, or doesn't answer within ``start_timeout``, doesn't start. If its
+    ``idle`` doesn't fit :attr:`gpu_use`, the log says so once.
 
     .. versionadded:: 0.1
     """,

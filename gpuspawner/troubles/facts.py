@@ -9,6 +9,9 @@ from enum import StrEnum
 
 import msgspec
 
+DAYS_KEPT = 30
+"""For how many days a hub keeps facts in files, unless ``GPUSpawner.gpu_use`` says otherwise."""
+
 
 class Happened(StrEnum):
     """What has happened to a server."""

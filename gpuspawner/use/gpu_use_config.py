@@ -13,11 +13,11 @@ from gpuspawner.kube.quoting import quote
 from gpuspawner.offers import texts
 from gpuspawner.offers.accelerators import check_entries
 from gpuspawner.offers.shapes import OfferError, Shape, Text, read
+from gpuspawner.troubles.facts import DAYS_KEPT
 
 READ_USE = "custom:gpuspawner:read:use"
 """The scope of a culler, and of who asks for the report."""
 SCOPES = {READ_USE: {"description": "Read which servers use their GPUs."}}
-DAYS = 30
 _Days = Annotated[int, Meta(ge=1, le=366)]
 _Label = Annotated[str, Meta(pattern=texts.PROMETHEUS_LABEL)]
 Notify = Callable[[Mapping[str, Any]], Awaitable[object] | object]
@@ -36,7 +36,7 @@ class UseRules(Shape, frozen=True):
     """
 
     directory: Text | None = None
-    days: _Days = DAYS
+    days: _Days = DAYS_KEPT
     prometheus: Text = ""
     prometheus_labels: dict[str, Any] = field(default_factory=dict)
     notify: Any = None

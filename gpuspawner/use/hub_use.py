@@ -99,10 +99,12 @@ class HubUse:
             return ()
 
     async def _take_over(self, earlier: Sequence[Fact]) -> None:
+        own = list(self.record.facts)
         untold = self.record.restore(earlier)
         if self.watch is not None:
-            # Before the first look: nobody may be warned of a server that its owner keeps.
-            self.watch.restore(self.record.facts)
+            # Before the first look: nobody may be warned of a server that its owner keeps. The
+            # record remembers only the newest facts, and these may be refusals.
+            self.watch.restore([*earlier, *own, *untold])
             self.record.read_by(self.watch.hear)
             self.running.run(self.watch.run())
         await self.record.tell(untold)

@@ -29,19 +29,23 @@ class IdleStanding(msgspec.Struct, frozen=True):
 
 
 def after(
-    before: IdleStanding, use: GPUUse | None, rule: WhenIdle, now: float
+    before: IdleStanding, use: GPUUse | None, lately: GPUUse | None, rule: WhenIdle, now: float
 ) -> tuple[IdleStanding, tuple[Happened, ...]]:
     """Return how a server stands now, and what has happened to it.
 
-    *use* is that of the rule's time; None if it isn't known.
+    *use* is that of the rule's time; None if it isn't known. *lately* is that of its shorter time,
+    which counts while others wait. Before its owner kept it, the server was unused for at least
+    that long, so any use in that time came later. The longer time may still show an older use.
     """
     state = UseState.of(use)
     if state is UseState.UNKNOWN:
         return replace(before, state=state, stops_at=None), ()
     if state is UseState.USED:
-        # The time that it was kept for stays promised: it may be used only in a longer window.
-        used = (Happened.USED,) if before.kept else ()
-        return IdleStanding(state, kept_until=before.kept_until), used
+        # The time that it was kept for stays promised.
+        still = replace(before, state=state, stops_at=None)
+        if before.kept and UseState.of(lately) is UseState.USED:
+            return replace(still, kept=0), (Happened.USED,)
+        return still, ()
     if now < before.kept_until or before.stops_at is not None:
         return replace(before, state=state), ()
     warned = replace(before, state=state, stops_at=now + rule.warning)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from gpuspawner.troubles.facts import Fact
+from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.use.daemon_threads import aside
 from gpuspawner.use.record import MOST_FACTS
 
@@ -26,7 +26,18 @@ T = TypeVar("T")
 
 _NAME, _PATTERN = "facts-%Y-%m-%d.jsonl", "facts-*.jsonl"
 _MOST_BYTES = 32 * 2**20
-"""The most of one day, some 150,000 facts: a script that is refused in a loop takes no more."""
+"""The most of one day, some 150,000 facts: a script that starts servers in a loop takes no more."""
+_WITHOUT_SERVER = frozenset(
+    {Happened.REFUSED, Happened.OVERRULED, Happened.JOINED, Happened.CALLED, Happened.LEFT}
+)
+"""What a script can repeat fastest, because it happens before there is a server."""
+_BEGINNINGS = tuple(f'{{"happened":"{it.value}"'.encode() for it in _WITHOUT_SERVER)
+"""How the lines of such facts begin: thousands needn't be decoded."""
+_PARTS = {**dict.fromkeys(_WITHOUT_SERVER, 0.5), Happened.KEPT: 1.0, Happened.USED: 1.0}
+"""Up to which part of its room a day takes such facts. The next hub needs all of the last two: it
+warns of servers if it doesn't know that their owners keep them."""
+_PART = 0.95
+"""The same for all other facts."""
 _MOST_OF_ALL = 256 * 2**20
 """The most of all days: the chart's volume has 1 GiB, and the hub's database is on it, too."""
 _MODE = 0o600
@@ -47,6 +58,7 @@ class FactFiles:
     def __init__(self, directory: str | Path, days: int) -> None:
         self._directory = Path(directory)
         self._days = days
+        self._full: set[tuple[Path, float]] = set()  # of these, it is logged
 
     def append(self, facts: list[Fact]) -> None:
         """Add facts to their days' files, and remove files that are too old, or for their room.
@@ -55,36 +67,47 @@ class FactFiles:
             OSError: They can't be written.
         """
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        by_path: dict[Path, list[Fact]] = {}
+        by_part: dict[tuple[Path, float], list[Fact]] = {}
         for fact in facts:
-            by_path.setdefault(self._directory / _name(fact.at), []).append(fact)
-        full = None
+            key = self._directory / _name(fact.at), _PARTS.get(fact.happened, _PART)
+            by_part.setdefault(key, []).append(fact)
         with self._locked():
-            for path, its in by_path.items():
+            for (path, part), its in by_part.items():
                 if not path.exists():
                     self._make_room()
-                if not _append(path, b"".join(msgspec.json.encode(it) + b"\n" for it in its)):
-                    full = path
-        if full is not None:
-            raise OSError(f"{full} is full; the rest of its day isn't kept")
+                lines = b"".join(msgspec.json.encode(it) + b"\n" for it in its)
+                if not _append(path, lines, int(part * _MOST_BYTES)):
+                    self._name_full(path, part, its[0].happened)
+
+    def _name_full(self, path: Path, part: float, happened: Happened) -> None:
+        """Log once that a day takes no more of such facts: those of other kinds may be written."""
+        if (path, part) not in self._full:
+            self._full.add((path, part))
+            text = "gpu_use.directory: %s has no room for facts like %r until the next day"
+            log.warning(text, path, happened.value)
 
     def read(self, most: int) -> list[Fact]:
         """Return the newest facts, in order, of as many days as together have *most* of them.
 
-        Lines and files that can't be read are left out.
+        What happens without a server counts apart, so that it pushes nothing else out. Lines and
+        files that can't be read are left out.
 
         Raises:
             OSError: The directory can't be read.
         """
-        found: list[Fact] = []
+        of_servers: list[Fact] = []
+        others: list[Fact] = []
         for path in reversed(self._paths()):
-            if path.name < self._first or len(found) >= most:
+            if path.name < self._first or len(of_servers) >= most:
                 break
             try:
-                found += _facts(path.read_bytes())
+                found = _facts(path.read_bytes(), _BEGINNINGS if len(others) >= most else ())
             except OSError as error:
                 log.warning("gpu_use.directory: a day is left out: %s", error)
-        return sorted(found, key=lambda it: it.at)
+                continue
+            of_servers += (it for it in found if it.happened not in _WITHOUT_SERVER)
+            others += (it for it in found if it.happened in _WITHOUT_SERVER)
+        return sorted(of_servers + others, key=lambda it: it.at)
 
     def since(self, at: float) -> Iterator[Fact]:
         """Yield the facts since a time in order, with those of one day in memory.
@@ -164,12 +187,12 @@ def _name(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime(_NAME)
 
 
-def _append(path: Path, lines: bytes) -> bool:
-    """Add lines to a file; return False if it is full."""
+def _append(path: Path, lines: bytes, most: int) -> bool:
+    """Add lines to a file of at most so many bytes; return False if it is full."""
     with path.open("a+b") as file:
         path.chmod(_MODE)
         size = file.tell()
-        if size + len(lines) > _MOST_BYTES:
+        if size + len(lines) > most:
             return False
         file.seek(max(0, size - 1))
         is_torn = size and file.read() != b"\n"
@@ -177,8 +200,10 @@ def _append(path: Path, lines: bytes) -> bool:
         return True
 
 
-def _facts(lines: bytes) -> list[Fact]:
-    return [fact for it in lines.splitlines() if (fact := _read(it, Fact))]
+def _facts(lines: bytes, skipped: tuple[bytes, ...] = ()) -> list[Fact]:
+    """Return the facts on these lines, without those that begin so."""
+    kept = (it for it in lines.splitlines() if not it.startswith(skipped))
+    return [fact for it in kept if (fact := _read(it, Fact))]
 
 
 class _Owned(msgspec.Struct):

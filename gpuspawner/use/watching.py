@@ -34,6 +34,10 @@ _AT_ONCE = 200
 """How many servers are looked at before others may use the hub."""
 
 
+Windows = dict[int, Window | None]
+"""What is known over each length that is asked for, in seconds; None if nothing is."""
+
+
 class Watched(msgspec.Struct, frozen=True):
     """What is known of one server with a GPU.
 
@@ -169,9 +173,11 @@ class UseWatch:
         began = self._clock()
         awaited = self._running.preflight.line.waiting()
         found = [it async for it in self._with_gpus()]
-        windows: dict[int, Window | None] = {}
+        windows: Windows = {}
         for it in found:
             windows.setdefault(it.seconds(awaited), None)
+            if it.rule is not None and self._is_kept(it):
+                windows.setdefault(it.rule.after_if_others_wait, None)
         for seconds in windows:
             windows[seconds] = await self._window(seconds)
         if None not in windows.values():
@@ -182,9 +188,8 @@ class UseWatch:
         for number, it in enumerate(found):
             if number % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
-            window = windows[it.seconds(awaited)]
             # One by one: an owner may keep a server meanwhile.
-            self._servers[it.key] = self._stands(it, window)
+            self._servers[it.key] = self._stands(it, windows, it.seconds(awaited))
         self._servers = {it.key: self._servers[it.key] for it in found}
         self._count_idle(began - self._looked_at)
         self._looked_at = began
@@ -233,8 +238,13 @@ class UseWatch:
         has = kind, frozenset(kinds), gpus, began, rule
         return Watched(spawner, key, pod.metadata.uid, *has, began_as=names.user)
 
-    def _stands(self, it: Watched, window: Window | None) -> Watched:
-        use = use_of(window, it.key, it.gpus, it.began) if window else None
+    def _is_kept(self, it: Watched) -> bool:
+        """Whether the last look knows that an owner has kept a server since it was used."""
+        last = self._servers.get(it.key)
+        return last is not None and last.standing.kept > 0
+
+    def _stands(self, it: Watched, windows: Windows, seconds: int) -> Watched:
+        use = _use(it, windows.get(seconds))
         last = self._servers.get(it.key)
         before = last if last is not None and last.uid == it.uid else it
         if use != before.use:
@@ -246,7 +256,8 @@ class UseWatch:
         earlier = before.standing if before is last else self._earlier_of(it)
         if self._is_late():  # since then nobody could keep it, nor read that it will be stopped
             earlier = replace(earlier, stops_at=None)
-        standing, happened = after(earlier, use, it.rule, self._clock())
+        lately = _use(it, windows.get(it.rule.after_if_others_wait))
+        standing, happened = after(earlier, use, lately, it.rule, self._clock())
         made = replace(it, standing=standing, told_at=before.told_at)
         for each in happened:
             self._note(made, each, it.rule)
@@ -350,6 +361,10 @@ class UseWatch:
             if it.standing.state is UseState.UNUSED and it.use and it.use.seconds >= seconds
         }
         return (unused_for(seconds) - used) | unused
+
+
+def _use(it: Watched, window: Window | None) -> GPUUse | None:
+    return use_of(window, it.key, it.gpus, it.began) if window is not None else None
 
 
 def key_of(spawner: Any) -> Key:

@@ -104,7 +104,8 @@ def play(server: PlayedServer, minutes: int, dice: random.Random, found: GivenBa
         known = [it for it in seen if it is not None]
         device = DeviceUse(("GPU", ""), max(known, default=0.0), len(known) / minutes)
         window = Window(rule.after, now, {_POD: [device]} if known else {})
-        standing, happened = after(standing, use_of(window, _POD, 1, began), rule, now)
+        use = use_of(window, _POD, 1, began)
+        standing, happened = after(standing, use, use, rule, now)
         if Happened.WARNED in happened:
             found.warnings, warned_at = found.warnings + 1, now
             is_there = minute < server.ends and not server.is_job

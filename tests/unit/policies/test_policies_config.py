@@ -219,6 +219,24 @@ def test_of_several_policies_the_strictest_of_each_time_counts() -> None:
     assert when_idle([policy()]) is None
 
 
+@pytest.mark.parametrize(
+    ("kept", "gpu_use", "mistakes"),
+    [
+        ("30d", {"directory": "/use"}, 0),
+        ("31d", {"directory": "/use"}, 1),
+        ("31d", {"directory": "/use", "days": 31}, 0),
+        ("31d", {}, 0),
+    ],
+)
+def test_no_server_is_kept_for_longer_than_the_files_that_say_so(kept, gpu_use, mistakes) -> None:
+    """Without files, nothing is known after a restart."""
+    long = Policies((policy(idle={"after": "1h", "kept": kept}),))
+
+    found = list(long.unmeasured({**gpu_use, "prometheus": "http://prometheus"}))
+
+    assert [".idle.kept is longer than 30 days" in it for it in found] == mistakes * [True]
+
+
 # Weights
 
 

@@ -16,6 +16,7 @@ from prometheus_client import REGISTRY
 
 from gpuspawner.troubles.facts import Happened
 from gpuspawner.use import hub_use, record_files
+from gpuspawner.use import record as record_module
 from gpuspawner.use.gpu_use_config import UseRules
 from gpuspawner.use.hub_use import SCHEMA_ID, HubEvents, HubUse
 from gpuspawner.use.prometheus import Prometheus
@@ -78,6 +79,22 @@ async def test_a_new_hub_takes_over_what_happened_and_who_keeps_a_server(using):
     assert list(use.record.facts) == [kept]
     left = use.watch._earlier["ann", ""].kept_until - use.watch._clock()
     assert 3590 < left <= 3600
+
+
+async def test_who_keeps_a_server_is_known_however_often_somebody_was_refused_since(
+    using, monkeypatch
+):
+    now = time.time()
+    for module in hub_use, record_module:
+        monkeypatch.setattr(module, "MOST_FACTS", 5)
+    using.files.append([fact("kept", now - 60, seconds=3600)])
+    using.files.append([fact("refused", now, "bob") for _ in range(9)])
+    use = using.use(prometheus=MEASURED)
+
+    async with using.keeping(use):
+        await until(lambda: using.begun)
+
+    assert ("ann", "") in use.watch._earlier
 
 
 async def test_the_use_is_that_of_the_series_with_the_configured_labels(using, monkeypatch):

@@ -216,15 +216,40 @@ def test_the_newest_days_are_enough(writing):
     assert [it.user for it in writing.read(1)] == ["new"]
 
 
-def test_a_full_day_keeps_no_more_and_nothing_from_the_next(writing, tmp_path, monkeypatch):
+def test_a_full_day_keeps_no_more_and_nothing_from_the_next(writing, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(record_files, "_MOST_BYTES", 100)
     writing.append(granted("ann", ago=DAY))
 
     for facts in granted("bob", ago=DAY) + granted("eve"), granted("tom", ago=DAY):
-        with pytest.raises(OSError, match="is full"):  # the writer logs it once, not each second
-            writing.append(facts)
+        writing.append(facts)
 
     assert kept(tmp_path) == ["ann", "eve"]
+    assert caplog.text.count("has no room") == 1
+
+
+def test_facts_that_a_script_repeats_leave_room_for_who_keeps_a_server(
+    writing, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr(record_files, "_MOST_BYTES", 4000)
+    now, seen = time.time(), []
+    for happened in ("refused", "granted", "kept"):
+        for _ in range(70):
+            writing.append([fact(happened, now, reason="busy")])
+        (file,) = files(tmp_path)
+        seen.append(round(file.stat().st_size / 4000, 1))
+
+    assert seen == [0.5, 0.9, 1.0]
+    assert [caplog.text.count(it) for it in ("'refused'", "'granted'", "'kept'")] == [1, 1, 1]
+
+
+def test_refusals_of_a_day_keep_nothing_of_earlier_days_from_being_read(writing):
+    now = time.time()
+    writing.append([fact("kept", now - 2 * DAY), fact("refused", now - 2 * DAY)])
+    writing.append([fact("refused", now - DAY), *(fact("refused", now) for _ in range(9))])
+
+    found = [it.happened.value for it in writing.read(5)]
+
+    assert found == ["kept", *9 * ["refused"]]
 
 
 def test_the_oldest_files_go_before_all_take_more_than_their_room(tmp_path, monkeypatch, caplog):

@@ -32,6 +32,7 @@ class PlayedSource:
         self.used = {}
         self.asked = []
         self.longest = LONG  # it has an answer for no longer window
+        self.ago = 0  # a use was so many seconds ago
         self.meanwhile = lambda: None
 
     async def window(self, seconds):
@@ -40,7 +41,9 @@ class PlayedSource:
         if seconds > self.longest:
             raise UseUnknownError("too many samples")
         devices = {
-            ("hub", f"jupyter-{name}"): [DeviceUse((f"GPU-{name}", ""), used, 1.0)]
+            ("hub", f"jupyter-{name}"): [
+                DeviceUse((f"GPU-{name}", ""), used if seconds >= self.ago else 0.0, 1.0)
+            ]
             for name, used in self.used.items()
         }
         return Window(seconds, NOW, devices)
@@ -226,12 +229,42 @@ async def test_an_owner_keeps_the_server_as_often_as_the_policy_says(stage):
 
 
 async def test_a_server_that_the_culler_may_stop_by_now_is_not_kept_any_more(stage):
-    """Otherwise its owner reads that the server stays, and the culler stops it all the same."""
+    """Otherwise the page says that the server is kept, and the culler stops it anyway."""
     await stage.look_each_minute(11, ann=0.0)
 
     assert may_stop(stage)
     assert not stage.watch.keep(ANN)
     assert ("kept", "ann") not in stage.noted
+
+
+async def test_a_use_from_before_a_server_was_kept_does_not_let_it_be_kept_once_more(stage):
+    """While nobody waits, an hour counts, in which it was used; only 20 minutes count before."""
+    stage.source.ago, stage.waiting = 1800, {"a100": 1}
+    await stage.look(ann=0.5)
+    assert stage.watch.keep(ANN)
+
+    stage.waiting = {}
+    await stage.look(ann=0.5)
+    await stage.look(1800, ann=0.5)
+    assert stands(stage)["ann"] == ("used", None)
+    stage.waiting = {"a100": 1}
+    await stage.look(ann=0.5)
+    assert stands(stage)["ann"] == ("unused", 600)
+    assert not stage.watch.keep(ANN)
+
+
+async def test_a_use_since_a_server_was_kept_counts_also_while_nobody_waits(stage):
+    stage.waiting = {"a100": 1}
+    await stage.look(ann=0.0)
+    assert stage.watch.keep(ANN)
+
+    stage.waiting = {}
+    await stage.look(ann=0.5)
+    assert stage.noted[-1] == ("used", "ann")
+    stage.source.asked.clear()
+    await stage.look(ann=0.5)
+
+    assert stage.source.asked == [3600]
 
 
 async def test_a_clock_that_was_ahead_keeps_no_server_for_longer_than_its_owner_has(stage):
