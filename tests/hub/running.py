@@ -26,6 +26,8 @@ from tests.hub.proxy import TOKEN, lent_proxy
 from tests.waiting import wait_for
 
 API_TOKEN = "the-tests-own-token"
+_SHOWN = 10_000
+"""How many characters of the log of a hub are shown if something fails while it runs."""
 
 # What the log says when the first list is complete.
 _SEEN = "The view of the cluster is live."
@@ -344,6 +346,9 @@ def running_hub(
         try:
             running.until_it_serves()
             yield running
+        except BaseException:
+            print(running.log[-_SHOWN:])  # pytest shows it with what failed
+            raise
         finally:
             running.end()
 

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 from tests.browser.accessibility import findings_in, overflow, ring_contrast
 from tests.browser.use_stage import PAGE, a_hub_in_use, open_the_page
 from tests.browser.visiting import DESKTOP, LOOKS, PHONE, SCRIPT, picture
+from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -103,18 +104,28 @@ def test_a_page_whose_question_failed_asks_again_though_nothing_changes_any_more
     page.locator(f"{PAGE}[data-live]").wait_for()
 
 
+# The page may replace what it shows between two steps of a test; then it has neither box nor style.
+
+
+def box_of(shown):
+    """Return where something is shown."""
+    return wait_for(shown.bounding_box)
+
+
+def style_of(shown, name):
+    """Return how something is shown."""
+    return wait_for(lambda: shown.evaluate(f"(it) => getComputedStyle(it).{name}"))
+
+
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
 def test_a_phone_shows_numbers_beside_the_names_and_each_heading_in_one_line(hub, visit, language):
     page = opened(visit, hub, "eve", size=PHONE, language=language)
     table = page.locator(".gpus-wide").first
     heading = table.locator("thead th.gpus-ours")
-    box = heading.bounding_box()
-    bar = table.locator(".gpus-bar svg").first.bounding_box()
-    wide = table.bounding_box()
+    box = box_of(heading)
+    bar = box_of(table.locator(".gpus-bar svg").first)
+    wide = box_of(table)
 
-    assert box
-    assert bar
-    assert wide
     assert box["x"] + box["width"] <= PHONE["width"]
     assert box["height"] < 35
     assert page.title() == ("GPUs" if language == "en" else "GPU")
@@ -126,10 +137,9 @@ def test_a_long_name_leaves_the_buttons_in_view(hub, visit):
     hub.start_until_ready(name, {"accelerator": "t4", "gpus": 1})
     page = opened(visit, hub)
 
-    box = page.get_by_role("button", name="Stop bob").bounding_box()
+    box = box_of(page.get_by_role("button", name="Stop bob"))
     hub.stop(name)
 
-    assert box
     assert box["x"] + box["width"] <= DESKTOP["width"]
 
 
@@ -143,11 +153,10 @@ def test_a_table_that_has_the_focus_is_seen(hub, visit, theme, size):
 
 def test_free_gpus_have_the_colour_that_they_have_on_the_form(hub, visit):
     page = visit(hub, "eve")
-    lamp = page.locator(".gpuspawner-lit").first
-    on_the_form = lamp.evaluate("(it) => getComputedStyle(it).backgroundColor")
+    on_the_form = style_of(page.locator(".gpuspawner-lit").first, "backgroundColor")
     open_the_page(page, hub)
     states = {
-        it: page.locator(f"rect.gpus-{it}").first.evaluate("(it) => getComputedStyle(it).fill")
+        it: style_of(page.locator(f"rect.gpus-{it}").first, "fill")
         for it in ("free", "ours", "away")
     }
 
