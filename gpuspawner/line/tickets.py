@@ -86,14 +86,19 @@ class Ticket(msgspec.Struct, frozen=True):
 
     def weighted_wait(self, now: float) -> float:
         """Return for how many seconds it has waited, times its weight."""
-        return self.weight * max(0.0, now - self.since)
+        return -self.precedence(now)[0]
 
     def precedence(self, now: float) -> Precedence:
         """The order among all lanes at this moment: the smallest is the first.
 
         Everybody is first at some time, because everybody's waiting time grows.
         """
-        return -self.weighted_wait(now), self.since, self.key
+        return _precedence(now, self.weight, self.arrival)
+
+
+def _precedence(now: float, weight: float, arrival: Arrival) -> Precedence:
+    since, key = arrival
+    return -weight * max(0.0, now - since), since, key
 
 
 _ARRIVAL = attrgetter("arrival")
@@ -218,10 +223,8 @@ class Line:
         counted = [(it[1], self._arrivals[it]) for it in groups if not is_beside(it)]
         counted += [(it[1], merged[it]) for it in merged if not it[0].isdisjoint(mine)]
         own_ahead = (it for it in before if it[0] == ticket.needs or is_beside(it))
-        return sum(
-            bisect_left(arrivals, _first_behind(ticket, weight, now))
-            for weight, arrivals in counted
-        ) - sum(map(before.__getitem__, own_ahead))
+        ahead = (bisect_left(its, last, key=partial(_precedence, now, w)) for w, its in counted)
+        return sum(ahead) - sum(map(before.__getitem__, own_ahead))
 
     def _merged(
         self, possible: Callable[[Ticket], frozenset[str]]
@@ -236,14 +239,6 @@ class Line:
 
     def _nodes(self, group: _Group, possible: Callable[[Ticket], frozenset[str]]) -> frozenset[str]:
         return possible(self._tickets[self._arrivals[group][0][1]])
-
-
-def _first_behind(ticket: Ticket, weight: float, now: float) -> Arrival | tuple[float]:
-    """Return before which arrival, or time alone, tickets of a weight are ahead of one."""
-    if weight == ticket.weight:
-        return ticket.arrival
-    waited = now - ticket.since
-    return (now - ticket.weight / weight * waited if waited > 0 else ticket.since,)
 
 
 def _remove(tickets: list[Ticket], ticket: Ticket) -> None:

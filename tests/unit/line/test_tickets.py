@@ -1,6 +1,6 @@
 """The line: tickets in their order."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -38,6 +38,10 @@ CROWD = st.lists(
 )
 
 
+SAME = 5 * [frozenset("x")]
+
+
+@example([("a", 1, 0, 0.5), ("b", 1, 8, 1.0), ("c", 1, 6, 0.5)], SAME, SAME).via("equal waits")
 @given(CROWD, st.lists(NODES, min_size=5, max_size=5), st.lists(NODES, min_size=5, max_size=5))
 def test_those_are_ahead_who_came_earlier_and_wait_for_the_same_nodes(crowd, before, after):
     """Also once nodes have changed, and somebody has left."""
