@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 
-from gpuspawner.cluster.client import RequestError
+from gpuspawner.cluster.client import GONE, RequestError
 from gpuspawner.cluster.health import (
     Forbidden,
     Health,
@@ -132,9 +132,12 @@ class HealthLog:
 
 
 def _may_settle(reflector: Reflector) -> bool:
-    """Whether a watch works again, or the next answer tells if what was read is forbidden now."""
-    is_forbidden_now = reflector.error is not None and reflector.error.status == 403
-    return is_forbidden_now or math.isinf(reflector.lost)
+    """Whether a watch works again, or the next answer tells more.
+
+    That is so if what was read is forbidden now, or if its history is lost, as after an outage.
+    """
+    is_unsettled = reflector.error is not None and reflector.error.status in (403, GONE)
+    return is_unsettled or math.isinf(reflector.lost)
 
 
 def _is_read(reflector: Reflector) -> bool:

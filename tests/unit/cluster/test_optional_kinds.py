@@ -180,6 +180,27 @@ async def test_a_kind_whose_list_breaks_again_and_again_is_told_once(caplog) -> 
 
 
 @pytest.mark.usefixtures("soon")
+async def test_history_that_an_outage_has_cost_is_not_told_as_if_nothing_could_be_read(
+    caplog,
+) -> None:
+    stale, listed, back = (asyncio.Event() for _ in range(3))
+    lost = failure(503)
+    gone = watch(event("ERROR", {"code": 410, "message": "too old"}))
+    nodes = [page(NODE), lost, after(listed, gone), page(NODE), watch(hold=True)]
+    claims = [page(), lost, after(stale, gone), after(back, page()), watch(hold=True)]
+    async with viewing(scaling_kinds=(CLAIMS,), nodes=nodes, claims=claims) as (view, server):
+        await until(view, lambda: isinstance(view.health(), Stale))
+        stale.set()
+        await until(view, lambda: len(server.scripts["claims"]) == 1)
+        listed.set()
+        await until(view, lambda: told(caplog).count(LIVE) == 2)
+        back.set()
+        await until(view, lambda: not server.scripts["claims"])
+
+    assert "can't read claims" not in caplog.text
+
+
+@pytest.mark.usefixtures("soon")
 async def test_an_api_that_the_server_lacks_does_not_become_unknown_by_time() -> None:
     classes = ObjectKind("DeviceClass", "/apis/resource.k8s.io/v1/classes", required=False)
     scripts = {"classes": [failure(404), *[failure(503)] * 1000]}
