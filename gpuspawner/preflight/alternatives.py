@@ -54,8 +54,8 @@ def nearest(grant: Grant, offers: Offers, fitting: Fitting) -> tuple[Alternative
     the same model; less memory or CPU with the same GPUs; both, if neither step found anything;
     another model; no GPU. Other models with as many GPUs come before those with fewer. Among each,
     models of the same kind (whole GPUs, slices, or shared GPUs) come first, and slices by how near
-    their size is; otherwise in the form's order, shared GPUs before slices. If several models
-    are equal by all of this, one whose image is already on a node where it fits comes first.
+    their size is; otherwise in the form's order, shared GPUs before slices. If several models are
+    alike in all of this, the first is one that needs no download on a node where it fits.
     """
     judged = _at_most(_MOST_JUDGED, fitting)
     asked = request_for(grant, offers)
