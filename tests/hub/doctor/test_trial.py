@@ -10,6 +10,7 @@ from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.running import API_TOKEN
 from tests.waiting import wait_for
 
+COMMAND = 300.0  # seconds until a command that hangs is given up; a busy machine takes long for one
 NAMED = "c.JupyterHub.allow_named_servers = True\n"
 HOMES = "c.KubeSpawner.storage_pvc_ensure = True\nc.KubeSpawner.storage_capacity = '1Gi'\n"
 SHARED = 'c.KubeSpawner.pvc_name_template = "claim-{username}"\n'
@@ -28,7 +29,7 @@ def ask(hub, user, *more, token=API_TOKEN):
     """Return the exit status, what was found of the start, and what was told meanwhile."""
     arguments = ("doctor", "--start", "--user", user, "--output", "json", *more)
     process = hub.command(*arguments, token=token)
-    printed, told = process.communicate(timeout=120)
+    printed, told = process.communicate(timeout=COMMAND)
     assert process.returncode in {0, 1}, told
     [found] = [it for it in json.loads(printed)["findings"] if it["id"].startswith("start")]
     return process.returncode, found, told
@@ -118,11 +119,11 @@ def test_an_interrupted_start_leaves_nothing_but_a_home_that_other_servers_share
     hub = kept_hub(SLOW + NAMED + homes + ANSWER_AT_ONCE)
     hub.api("POST", "/users/dora")
     begun = hub.command("doctor", "--start", "--user", "dora", "--profile", "slow")
-    wait_for(hub.pods.names)
+    wait_for(hub.pods.names, timeout=COMMAND)
 
     begun.send_signal(signal.SIGINT)
 
-    _, told = begun.communicate(timeout=120)
+    _, told = begun.communicate(timeout=COMMAND)
     assert begun.returncode == 130, told
     assert "The server was removed." in told
     assert hub.pods.names() == set()
