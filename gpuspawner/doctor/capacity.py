@@ -64,15 +64,8 @@ class Capacity(FromFiles):
     servers = Int(help="How many servers of --profile are to start.", min=0).tag(config=True)
     profile = Unicode(help=PROFILE_HELP).tag(config=True)
     groups = List(Unicode(), help="A group: judge the policies for its members, too.").tag(
-        config=True
+        config=True, option="group"
     )
-
-    aliases: Any = {  # noqa: RUF012, as traitlets has it
-        **FromFiles.aliases,
-        "servers": "Capacity.servers",
-        "profile": "Capacity.profile",
-        "group": "Capacity.groups",
-    }
 
     @property
     def owner(self) -> Owner:

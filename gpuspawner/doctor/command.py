@@ -9,6 +9,7 @@ import traceback
 from shlex import quote
 from typing import Any, ClassVar
 
+from traitlets import Bool, TraitType
 from traitlets.config import Application
 
 from gpuspawner import __version__
@@ -25,7 +26,7 @@ class UsageError(Exception):
 
 
 class Command(Application):
-    """Base class of the subcommands."""
+    """Base class of the subcommands; each of their traits is an option, unless it is a flag."""
 
     version = __version__
     log_level = logging.ERROR
@@ -35,6 +36,16 @@ class Command(Application):
     """Whether words beside the options mean anything."""
     misuses: ClassVar[tuple[type[Exception], ...]] = (UsageError,)
     """Errors that are the user's, and are told in one line without a traceback."""
+
+    def __init_subclass__(cls) -> None:
+        """Name each option after its trait, `--hub-api` after `hub_api`, or as the tag *option*."""
+        super().__init_subclass__()
+        options = {
+            trait.metadata.get("option", name.replace("_", "-")): f"{cls.__name__}.{name}"
+            for name, trait in vars(cls).items()
+            if isinstance(trait, TraitType) and not isinstance(trait, Bool)
+        }
+        cls.aliases = {**cls.aliases, **options}
 
     def start(self) -> None:
         """Run, and end with the exit status."""

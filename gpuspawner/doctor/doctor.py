@@ -18,7 +18,7 @@ from gpuspawner.doctor import terminal
 from gpuspawner.doctor.checks import examine
 from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub_api import HubApi
-from gpuspawner.doctor.hub_command import COMMON_ALIASES, HubCommand
+from gpuspawner.doctor.hub_command import HubCommand
 from gpuspawner.doctor.trial import try_start
 from gpuspawner.gates.what_if import NOBODY
 from gpuspawner.kube.quoting import count
@@ -65,7 +65,9 @@ class Doctor(HubCommand):
     user = Unicode(
         help="Check the profiles that a function in KubeSpawner.profile_list lists for this user."
     ).tag(config=True)
-    groups = List(Unicode(), help="With --user: a group that this user is in.").tag(config=True)
+    groups = List(Unicode(), help="With --user: a group that this user is in.").tag(
+        config=True, option="group"
+    )
     starts = Bool(
         help="Also start a server of this user by the hub's REST API, and remove it."
     ).tag(config=True)
@@ -83,15 +85,6 @@ class Doctor(HubCommand):
         help="With --start: a file with a token of the hub, instead of JUPYTERHUB_API_TOKEN."
     ).tag(config=True)
 
-    aliases: Any = {  # noqa: RUF012, as traitlets has it
-        **COMMON_ALIASES,
-        "user": "Doctor.user",
-        "group": "Doctor.groups",
-        "accelerator": "Doctor.accelerator",
-        "profile": "Doctor.profile",
-        "hub-api": "Doctor.hub_api",
-        "token-file": "Doctor.token_file",
-    }
     flags: Any = {"start": ({"Doctor": {"starts": True}}, starts.help)}  # noqa: RUF012
 
     def run(self) -> int:

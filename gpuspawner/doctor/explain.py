@@ -1,7 +1,6 @@
 """`gpuspawner explain`: why a user can't have a server, or why it has no room, node by node."""
 
 from inspect import cleandoc
-from typing import Any
 
 import msgspec
 from traitlets import List, Unicode
@@ -52,17 +51,11 @@ class Explain(FromFiles):
     user = Unicode(help="Judge the policies for this user, who owns the server.").tag(config=True)
     groups = List(
         Unicode(), help="A group that the user is in. The hub's database isn't read."
-    ).tag(config=True)
-    roles = List(Unicode(), help='A role of the user\'s, such as "admin".').tag(config=True)
+    ).tag(config=True, option="group")
+    roles = List(Unicode(), help='A role of the user\'s, such as "admin".').tag(
+        config=True, option="role"
+    )
     server = Unicode(help="The server's name; by default, the default server.").tag(config=True)
-
-    aliases: Any = {  # noqa: RUF012, as traitlets has it
-        **FromFiles.aliases,
-        "user": "Explain.user",
-        "group": "Explain.groups",
-        "role": "Explain.roles",
-        "server": "Explain.server",
-    }
 
     @property
     def owner(self) -> Owner:

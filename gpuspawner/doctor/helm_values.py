@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 from inspect import cleandoc
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from traitlets import Unicode
 
@@ -50,12 +50,6 @@ class Rbac(Command):
         help="The ConfigMap of GPUSpawner.autoscaler_status; minimal has no right to it.",
     ).tag(config=True)
 
-    aliases: Any = {  # noqa: RUF012, as traitlets has it
-        "namespace": "Rbac.namespace",
-        "service-account": "Rbac.service_account",
-        "autoscaler-status": "Rbac.autoscaler_status",
-    }
-
     def run(self) -> int:
         """Print them."""
         if self.extra_args not in ([], ["minimal"]):
@@ -94,8 +88,6 @@ class Values(Command):
     chart = Unicode(CHART, help="The chart's version, and the tag of its hub's image.").tag(
         config=True
     )
-
-    aliases: Any = {"chart": "Values.chart"}  # noqa: RUF012, as traitlets has it
 
     def run(self) -> int:
         """Print them."""

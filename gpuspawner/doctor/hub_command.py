@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from traitlets import Enum, Unicode
 from traitlets.config import Config
@@ -22,11 +22,6 @@ from gpuspawner.policies.owner import Owner
 OF_THE_CHART = Path("/usr/local/etc/jupyterhub/jupyterhub_config.py")
 """The configuration file in the hub pod of Zero to JupyterHub."""
 
-COMMON_ALIASES = {
-    ("f", "config"): "HubCommand.config_file",
-    ("o", "output"): "HubCommand.output",
-}
-
 PROFILE_HELP = "The key of an accelerator, the slug of a profile, or options as JSON."
 
 
@@ -38,13 +33,12 @@ class HubCommand(Command):
         The hub's configuration file, which is executed. By default, that of Zero to JupyterHub if
         it exists, else jupyterhub_config.py.
         """,
-    ).tag(config=True)
+    ).tag(config=True, option=("f", "config"))
 
     output = Enum(["text", "json"], "text", help="Print text, or JSON for programs.").tag(
-        config=True
+        config=True, option=("o", "output")
     )
 
-    aliases: Any = COMMON_ALIASES
     misuses: ClassVar[tuple[type[Exception], ...]] = (
         *Command.misuses,
         ConfigurationError,
@@ -77,9 +71,7 @@ class FromFiles(HubCommand):
         nodes.json, and so on. What depends on a kind without a file is unknown, but without their
         files, there is no Karpenter, no Kueue and no autoscaler of OpenShift's.
         """,
-    ).tag(config=True)
-
-    aliases: Any = {**COMMON_ALIASES, "from": "FromFiles.files"}  # noqa: RUF012, as traitlets has it
+    ).tag(config=True, option="from")
 
     def run(self) -> int:
         """Ask the hub; return the exit status."""

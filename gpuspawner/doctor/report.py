@@ -5,7 +5,6 @@ import time
 from datetime import UTC, datetime
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
 from urllib.request import Request, urlopen
 
 import msgspec
@@ -14,7 +13,7 @@ from traitlets import Int, Unicode
 from gpuspawner.configuration import check, load, spawner_class
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.command import UsageError
-from gpuspawner.doctor.hub_command import COMMON_ALIASES, HubCommand
+from gpuspawner.doctor.hub_command import HubCommand
 from gpuspawner.messages import words
 from gpuspawner.use.gpu_use_config import UseRules, read_use
 from gpuspawner.use.record_files import FactFiles
@@ -42,8 +41,6 @@ class RecordReport(HubCommand):
     forget = Unicode(
         help="Remove this user from the files of gpu_use.directory, instead of a report."
     ).tag(config=True)
-
-    aliases: Any = {**COMMON_ALIASES, "days": "RecordReport.days", "forget": "RecordReport.forget"}  # noqa: RUF012, as traitlets has it
 
     def run(self) -> int:
         """Print it."""

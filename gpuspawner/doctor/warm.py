@@ -2,7 +2,6 @@
 
 import re
 from inspect import cleandoc
-from typing import Any
 
 import yaml
 from kubespawner.slugs import is_valid_label, safe_slug
@@ -63,13 +62,6 @@ class Warm(FromFiles):
     priority_class = Unicode(
         help="The PriorityClass; by default, the chart's own for placeholders."
     ).tag(config=True)
-
-    aliases: Any = {  # noqa: RUF012, as traitlets has it
-        **FromFiles.aliases,
-        "servers": "Warm.servers",
-        "profile": "Warm.profile",
-        "priority-class": "Warm.priority_class",
-    }
 
     async def ask(self, hub: Hub) -> int:
         """Print the Deployment."""
