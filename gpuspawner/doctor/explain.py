@@ -1,5 +1,6 @@
 """`gpuspawner explain`: why a user can't have a server, or why it has no room, node by node."""
 
+from collections.abc import Mapping, Sequence
 from inspect import cleandoc
 
 import msgspec
@@ -7,20 +8,33 @@ from traitlets import List, Unicode
 
 from gpuspawner import messages
 from gpuspawner.doctor import judged, terminal
-from gpuspawner.doctor.checks.labels import of_every_server
+from gpuspawner.doctor.checks.labels import Label, of_every_server, wanted, written
 from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.hub_command import FromFiles
 from gpuspawner.doctor.judged import JudgedByPolicies, judge
 from gpuspawner.doctor.nodes import names
-from gpuspawner.doctor.reasons import SharedReason, reasons
 from gpuspawner.gates.what_if import NOBODY, OfferedServer, asked_for, try_out
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quoting import count, did_you_mean, quote
+from gpuspawner.messages.words import figure
 from gpuspawner.policies.owner import Owner
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.rejection import Rejection
-from gpuspawner.scheduling import Outcome, Verdict, explain
+from gpuspawner.scheduling import (
+    ClusterState,
+    Failure,
+    Failures,
+    Insufficient,
+    NodeInfo,
+    Outcome,
+    TooManyVolumes,
+    Unselected,
+    Untolerated,
+    Verdict,
+    VolumeElsewhere,
+    explain,
+)
 from gpuspawner.start.policing import UNCOUNTED
 from gpuspawner.start.refusal import Refusal
 
@@ -142,7 +156,8 @@ class Explain(FromFiles):
             for unknown in verdict.unknown:
                 terminal.say(f"Unknown: {unknown}")
             terminal.say()
-            _table(reasons(hub.state, pod, verdict, of_every_server(hub.spawner)))
+            rows = _rows(hub.state, pod, verdict, of_every_server(hub.spawner))
+            terminal.table(("NODES", "WHY", "LATER", "NAMES"), rows)
         return _STATUS.get(verdict.outcome, 1)
 
 
@@ -199,13 +214,6 @@ def _headline(verdict: Verdict) -> str:
             return "the known objects don't decide it."
 
 
-def _table(found: list[SharedReason]) -> None:
-    terminal.table(
-        ("NODES", "WHY", "LATER", "NAMES"),
-        [(len(it.nodes), it.text, it.later, names(it.nodes)) for it in found],
-    )
-
-
 def _plain(verdict: Verdict) -> dict[str, object]:
     return {
         "outcome": verdict.outcome.value,
@@ -216,3 +224,72 @@ def _plain(verdict: Verdict) -> dict[str, object]:
         "unknown": [{"why": it.why.value, "detail": it.detail} for it in verdict.unknown],
         "nodes": dict(sorted(verdict.reasons.items())),
     }
+
+
+# Why nodes can't hold a pod: one row for all nodes that share a reason.
+
+_LATER = ("now", "when pods end", "when it is back", "-")
+"""When nodes could hold the pod, the nearest first."""
+
+
+def _rows(
+    state: ClusterState, pod: Pod, verdict: Verdict, every: Mapping[Label, str]
+) -> list[tuple[object, ...]]:
+    """Group all nodes; those that come nearest to holding the pod are first.
+
+    *every* has the labels that settings ask of every server's node, and those settings.
+    """
+    groups: dict[tuple[int, tuple[str, ...]], list[tuple[NodeInfo, Failures]]] = {}
+    busy, away, fits = set(verdict.busy), set(verdict.away), set(verdict.feasible)
+    for name, node in state.nodes.items():
+        failures = verdict.failures.get(name, ())
+        rank = 0 if name in fits else 1 if name in busy else 2 if name in away else 3
+        key = tuple(_key(failure, node, pod, every) for failure in failures)
+        groups.setdefault((rank, key), []).append((node, failures))
+    return [
+        (len(its), _text(key, its), _LATER[rank], names(node for node, _ in its))
+        for (rank, key), its in sorted(groups.items(), key=lambda it: (it[0][0], -len(it[1])))
+    ]
+
+
+def _key(failure: Failure, node: NodeInfo, pod: Pod, every: Mapping[Label, str]) -> str:
+    """Return the text of a failure; what differs from node to node is left to `_text`."""
+    match failure:
+        case Untolerated(key=key, value=value, effect=effect):
+            has = f"{key}={value}" if value else key
+            return f"untolerated taint {has}:{effect}"
+        case Unselected():
+            return _unselected(node, pod, every)
+        case TooManyVolumes(driver=driver, limit=limit):
+            return f"{failure.reason} ({limit} of {driver})"
+        case VolumeElsewhere(claim=claim, volume=volume):
+            return f"{failure.reason} (claim {claim}, volume {volume})"
+    return failure.reason
+
+
+def _unselected(node: NodeInfo, pod: Pod, every: Mapping[Label, str]) -> str:
+    for label in wanted(pod.spec):
+        if node.labels.get(label[0]) not in label[1]:
+            place = f", for which {every[label]} asks" if label in every else ""
+            return f"no label {written(label)}{place}"
+    return Unselected.reason
+
+
+def _text(key: tuple[str, ...], its: Sequence[tuple[NodeInfo, Failures]]) -> str:
+    if not key:
+        return "has room"
+    texts = []
+    for at, text in enumerate(key):
+        short = [f for _, failures in its if isinstance(f := failures[at], Insufficient)]
+        texts.append(f"{text}: {_amounts(short)}" if short else text)
+    return "; ".join(texts)
+
+
+def _amounts(short: Sequence[Insufficient]) -> str:
+    """Say what a pod asks for, and the most that one of the nodes has."""
+    resource, asked = short[0].resource, short[0].asked
+    free, most = max(it.free for it in short), max(it.allocatable for it in short)
+    return (
+        f"asks for {figure(resource, asked)}, free {figure(resource, max(0, free))} of "
+        f"{figure(resource, most)}"
+    )
