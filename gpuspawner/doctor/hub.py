@@ -6,7 +6,7 @@ of their own: no hub has to run, and the cluster may be a folder of files, each 
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,6 @@ from gpuspawner.kube.objects import Manifest, decode, mapping
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.kube.servers import USER
 from gpuspawner.kube.storage import PersistentVolumeClaim
-from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts, Memberships
 from gpuspawner.policies.charges import Who
 from gpuspawner.policies.hub_policies import HubPolicies
@@ -88,27 +87,21 @@ class Recorded(ClusterView):
 
 
 class RecordedPods(Following):
-    """The pods of a folder's ``pods.json`` that may be users' servers."""
+    """The pods of a folder's ``pods.json`` that may be users' servers, and haven't ended."""
 
     def __init__(self, folder: Path, accounts: Accounts) -> None:
         kind = servers_of(accounts.namespace)
         super().__init__(kind, accounts.ledger, load_configuration)  # never started
         path = folder / f"{PODS.plural}.json"
         self._health: Health = Live(0.0) if path.exists() else Unreachable(f"there is no {path}")
-        for pod in _running(path, accounts.namespace) if path.exists() else ():
-            accounts.ledger.put(decode(kind.name, msgspec.json.encode(pod)))
+        for plain in read_objects(path) if path.exists() else ():
+            is_there = accounts.namespace in ("", mapping(plain.get("metadata")).get("namespace"))
+            if is_there and mapping(plain.get("status")).get("phase") not in ENDED:
+                accounts.ledger.put(decode(kind.name, msgspec.json.encode(plain)))
 
     def health(self) -> Health:
         """As `Recorded.health`."""
         return self._health
-
-
-def _running(path: Path, namespace: str) -> Iterator[dict[str, object]]:
-    """Yield the pods that a watch would show: those of the namespace that haven't ended."""
-    for plain in read_objects(path):
-        is_there = namespace in ("", mapping(plain.get("metadata")).get("namespace"))
-        if is_there and mapping(plain.get("status")).get("phase") not in ENDED:
-            yield plain
 
 
 FIRST_LIST_PATIENCE = 60.0
@@ -142,11 +135,6 @@ class Hub(Asking, frozen=True):
     def state(self) -> ClusterState:
         """The state of the cluster."""
         return self.runtime.view.state
-
-    @property
-    def offers(self) -> Offers:
-        """The accelerators, configured or discovered."""
-        return self.runtime.offers
 
 
 @asynccontextmanager
@@ -221,12 +209,6 @@ def _begin(made: Runtime, judged: Owner) -> HubPolicies | None:
     return written
 
 
-def spawner_of(config: Config, owner: Owner, id_: int = NO_ID) -> GPUSpawner:
-    """Make a spawner without a hub."""
-    made: GPUSpawner = imagined(spawner_class(config), config, owner, id_=id_)
-    return made
-
-
 ANY_ID = 987_654_321
 """An id that no user has, and no name has by chance."""
 
@@ -237,7 +219,8 @@ def spawner_in(config: Config, state: ClusterState, owner: Owner) -> GPUSpawner:
     ``pvc_name_template`` may have ``{userid}`` in it. Whoever has no claim yet gets a new one, and
     then the id makes no difference.
     """
-    made = spawner_of(config, owner, ANY_ID)
+    kind = spawner_class(config)
+    made = imagined(kind, config, owner, id_=ANY_ID)
     before, *after = re.escape("/".join((made.namespace, made.pvc_name))).split(str(ANY_ID))
     name = re.compile(before + "([1-9][0-9]*)" + r"\1".join(after))
     label = labels_of_claim(made)[USER]
@@ -247,4 +230,6 @@ def spawner_in(config: Config, state: ClusterState, owner: Owner) -> GPUSpawner:
         if (found := name.fullmatch("/".join(it.metadata.key)))
         and (it.metadata.labels or {}).get(USER) == label
     ]
-    return spawner_of(config, owner, ids[0] if after and len(ids) == 1 else NO_ID)
+    id_ = ids[0] if after and len(ids) == 1 else NO_ID
+    found: GPUSpawner = imagined(kind, config, owner, id_=id_)
+    return found

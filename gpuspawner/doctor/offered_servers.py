@@ -25,8 +25,8 @@ async def listed(hub: Hub) -> list[OfferedServer]:
         UnusableError: Nobody could start a server.
     """
     if hub.spawner.gpuspawner_gates.sources.accelerators is not None:
-        offered = (*hub.offers.accelerators.values(), None)
-        return [server for it in offered for server in _of_accelerator(hub.offers, it)]
+        offered = (*hub.runtime.offers.accelerators.values(), None)
+        return [server for it in offered for server in _of_accelerator(hub.runtime.offers, it)]
     choice = await resolved(hub, {})
     profiles = choice.listed.profiles if isinstance(choice, ProfileChoice) else ()
     if not profiles:  # there is nothing to choose, so all servers are alike

@@ -114,7 +114,7 @@ def _unknown(hub: Hub, policy: Policy, tried: list[Tried]) -> Iterator[Finding]:
         yield from _missing(policy, "profiles", policy.profiles, slugs)
     if not hub.runtime.discovers:
         return
-    known = set(hub.offers.accelerators)
+    known = set(hub.runtime.offers.accelerators)
     if not has_profiles:
         yield from _missing(policy, "accelerators", policy.accelerators, known)
     for limit in policy.limits:  # which count the pods of profiles by their labels

@@ -8,10 +8,11 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner.doctor import trial
-from gpuspawner.doctor.hub import spawner_of
 from gpuspawner.doctor.hub_api import HubApiError, NoHubError
 from gpuspawner.doctor.trial import Trial, _facts, _not_started
+from gpuspawner.gates.what_if import imagined
 from gpuspawner.policies.owner import Owner
+from gpuspawner.spawner import GPUSpawner
 from tests.unit.makers.scripted import ScriptedServer, failure, obj, page
 from tests.unit.makers.starts import CLOUD_METADATA, IMAGE, NOTEBOOK, TOOLS, event, start
 
@@ -82,7 +83,7 @@ async def trial_of(
     async with ScriptedServer(**scripts).serving() as client:
         hub = SimpleNamespace(
             owner=owner,
-            spawner=spawner_of(Config(KubeSpawner=traits), owner),
+            spawner=imagined(GPUSpawner, Config(KubeSpawner=traits), owner),
             runtime=SimpleNamespace(client=client),
         )
         yield Trial(hub, api, tell)
