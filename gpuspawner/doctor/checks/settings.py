@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jupyterhub.utils import maybe_future
-from traitlets.config.loader import LazyConfigValue
-from traitlets.utils.importstring import import_item
 
 from gpuspawner import configuration
 from gpuspawner.compat import hub_limits
+from gpuspawner.compat.spawner_class import SpawnerClassError, imported
 from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.checks.causes import Cause
 from gpuspawner.doctor.hub import Hub
@@ -180,13 +179,10 @@ def _of_owner(hub: Hub) -> tuple[Severity, str]:
     return Severity.ERROR, quote(hub.owner.name)
 
 
-def _is_ours(given: Any) -> bool:
-    if given is None or isinstance(given, LazyConfigValue):
-        return False
+def _is_ours(given: object) -> bool:
     if isinstance(given, str) and given.lower() == "gpuspawner":  # an entry point, in any case
         return True
     try:
-        found = import_item(given) if isinstance(given, str) else given
-    except ImportError:
+        return issubclass(imported(given), GPUSpawner)
+    except SpawnerClassError:  # also if it isn't set
         return False
-    return isinstance(found, type) and issubclass(found, GPUSpawner)
