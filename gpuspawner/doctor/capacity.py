@@ -4,7 +4,7 @@ from inspect import cleandoc
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple
 from traitlets import Int, List, Unicode
 
 from gpuspawner.cluster.background import Turn
@@ -33,7 +33,10 @@ _MOST_GROUPS = 30
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One accelerator or profile, and the nodes that have its GPUs and may take its server."""
+    """One accelerator or profile, and the nodes that have its GPUs and may take its server.
+
+    The fields are the columns of the table.
+    """
 
     offer: str
     resource: str
@@ -154,9 +157,7 @@ def _tell(rows: list[Row], nodes: list[NodeInfo]) -> None:
     terminal.table(
         titles,
         [
-            (it.offer, it.resource, it.nodes, it.total, it.used, it.free, it.most_on_a_node, it.now)
-            if it.resource
-            else (it.offer, "", it.nodes, "", "", "", "", it.now)
+            astuple(it) if it.resource else (it.offer, "", it.nodes, "", "", "", "", it.now)
             for it in rows
         ],
     )

@@ -63,14 +63,8 @@ def complain(text: str) -> None:
     sys.stderr.write(f"{one_line(text, _LONGEST)}\n")
 
 
-def painted(text: str, colour: str) -> str:
-    """Return *text* in a colour if a person reads it; it must be ours, not the cluster's."""
-    plain = not _output().isatty() or bool(os.environ.get("NO_COLOR"))
-    return text if plain else f"\x1b[{colour}m{text}\x1b[0m"
-
-
 def say_painted(word: str, colour: str, text: str, advice: str) -> None:
-    """Print a text beside a word of ours in a colour, and what to do below it."""
+    """Print a text beside a word of ours, in a colour if a person reads it; what to do is below."""
     indent = " " * (len(word) + 2)
     width = max(_NARROWEST, min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH))
     lines = textwrap.wrap(one_line(text, _LONGEST), width - len(indent), break_on_hyphens=False)
@@ -82,7 +76,9 @@ def say_painted(word: str, colour: str, text: str, advice: str) -> None:
             break_on_hyphens=False,
         )
     first, *rest = lines
-    _output().write(f"{painted(word, colour)}  {first}\n")
+    if _output().isatty() and not os.environ.get("NO_COLOR"):
+        word = f"\x1b[{colour}m{word}\x1b[0m"
+    _output().write(f"{word}  {first}\n")
     _output().writelines(f"{indent}{line}\n" for line in rest)
 
 
