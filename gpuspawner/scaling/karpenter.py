@@ -10,7 +10,7 @@ second.
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -151,6 +151,44 @@ _Nanos = dict[str, int]
 _NO_LIMIT = INT64_MAX * NANOS
 
 
+class _Shown(msgspec.Struct):
+    """What a pool has shown so far, by instance type.
+
+    Attributes:
+        kinds: The kinds of its nodes.
+        capacities: What NodeClaims have told, which nodes don't.
+    """
+
+    kinds: dict[str, SeenNode] = msgspec.field(default_factory=dict)
+    capacities: dict[str, Amounts] = msgspec.field(default_factory=dict)
+
+    def see(self, its: PoolNodes, joined: Iterable[NodeInfo]) -> None:
+        """Keep what the pool's nodes show; only nodes tell how much DaemonSets' pods take."""
+        found = {it.type: self.with_room(it) for it in its.made.values()}
+        for node in (*its.settled.values(), *joined):
+            seen = SeenNode(like(node), node.capacity)
+            known = found.get(seen.type)
+            told = known.node.allocatable if known else {}
+            room = with_devices(seen.node.allocatable, node.capacity, told)
+            found[seen.type] = SeenNode(_with(seen.node, room), node.capacity)
+        self.capacities |= {it.type: it.capacity for it in its.made.values() if it.capacity}
+        for its_type, seen in found.items():
+            capacity = self.capacities.get(its_type, seen.capacity)
+            self.kinds[its_type] = SeenNode(seen.node, capacity)
+
+    def with_room(self, made: SeenNode) -> SeenNode:
+        """Return what a NodeClaim says of its node, with the room that nodes of its type had.
+
+        A NodeClaim doesn't know how the node will share its devices.
+        """
+        seen = self.kinds.get(made.type)
+        if seen is None:
+            return made
+        shown = seen.node.allocatable
+        room = with_devices(shown, shown, made.node.allocatable)
+        return SeenNode(_with(made.node, room), made.capacity)
+
+
 class Karpenter:
     """The NodePools, and the kinds of nodes that they have shown so far."""
 
@@ -158,13 +196,15 @@ class Karpenter:
         self._state = state
         self._objects = objects
         self._nodes = KarpenterNodes(state, objects)
-        self._seen: dict[tuple[str, str], SeenNode] = {}
-        self._capacities: dict[tuple[str, str], Amounts] = {}
+        self._shown = defaultdict[str, _Shown](_Shown)
 
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each NodePool can grow for the pod of *filters*."""
         pools, nodes = self._objects.node_pools, self._nodes.by_pool()
-        self._forget_all_but({it.name for it in pools})
+        if self._objects.known("NodePool"):
+            # A pool that comes back may have other machines.
+            for gone in self._shown.keys() - {it.name for it in pools}:
+                del self._shown[gone]
         return [
             Growth(Source.KARPENTER, pool.name, nodes=0)
             if isinstance(pool, Undecodable)
@@ -173,25 +213,23 @@ class Karpenter:
         ]
 
     def _growth(self, pool: NodePool, its: PoolNodes, filters: Filters) -> Growth:
-        name = pool.name
+        name, shown = pool.name, self._shown[pool.name]
         starting = {it.name for it in its.young if is_starting(it, filters)}
-        self._see(name, its, [it for it in its.young if it.name not in starting])
+        shown.see(its, [it for it in its.young if it.name not in starting])
         # Without the right to list NodeClaims, a hub knows only Karpenter's own count.
         nodes = max(its.claims, _count(pool.status.resources) or 0)
         left = _left(pool, nodes)
         requirements = _requirements(pool)
         seen = [
             SeenNode(_now_made(it.node, requirements), it.capacity)
-            for (of, _), it in self._seen.items()
-            if of == name and requirements.describe(it.node.labels)
+            for it in shown.kinds.values()
+            if requirements.describe(it.node.labels)
         ]
         asked = dict(filters.asked)
-        machines = [Machine(it.node, _affordable(left, it.capacity)) for it in seen]
+        counted = [(it, _affordable(left, it.capacity)) for it in seen]
         # Karpenter adds none for a pod that asks for more than it knows of; a pod shows if it does.
         known = [
-            machine
-            for machine, it in zip(machines, seen, strict=True)
-            if machine.left == 0 or not _beyond(it, asked)
+            Machine(it.node, more) for it, more in counted if more == 0 or not _beyond(it, asked)
         ]
         return Growth(
             source=Source.KARPENTER,
@@ -202,49 +240,14 @@ class Karpenter:
             is_complete=len(known) == len(seen)
             and _lists_seen_types(pool, [it.node for it in seen]),
             rest={it: _offered(it, nanos, seen) for it, nanos in left.items() if it != _NODES},
-            coming=tuple(self._coming(name, its, starting)),
+            coming=tuple(self._coming(shown, its, starting)),
             requirements=requirements,
             obstacle=_obstacle(pool, left, asked),
         )
 
-    def _forget_all_but(self, names: Container[str]) -> None:
-        """Forget pools that don't exist any more; one that comes back may have other machines."""
-        if self._objects.known("NodePool") and any(name not in names for name, _ in self._seen):
-            self._seen = {it: seen for it, seen in self._seen.items() if it[0] in names}
-            self._capacities = {
-                it: self._capacities[it] for it in self._seen if it in self._capacities
-            }
-
-    def _see(self, pool: str, its: PoolNodes, joined: Iterable[NodeInfo]) -> None:
-        """Keep what the pool's nodes show; only nodes tell how much DaemonSets' pods take."""
-        found = {it.type: self._with_room(pool, it) for it in its.made.values()}
-        for node in (*its.settled.values(), *joined):
-            seen = SeenNode(like(node), node.capacity)
-            known = found.get(seen.type)
-            told = known.node.allocatable if known else {}
-            room = with_devices(seen.node.allocatable, node.capacity, told)
-            found[seen.type] = SeenNode(_with(seen.node, room), node.capacity)
-        telling = (it for it in its.made.values() if it.capacity)
-        self._capacities.update({(pool, it.type): it.capacity for it in telling})
-        for its_type, seen in found.items():
-            key = pool, its_type
-            self._seen[key] = SeenNode(seen.node, self._capacities.get(key, seen.capacity))
-
-    def _with_room(self, pool: str, made: SeenNode) -> SeenNode:
-        """Return what a NodeClaim says of its node, with the room that nodes of its type had.
-
-        A NodeClaim doesn't know how the node will share its devices.
-        """
-        seen = self._seen.get((pool, made.type))
-        if seen is None:
-            return made
-        shown = seen.node.allocatable
-        room = with_devices(shown, shown, made.node.allocatable)
-        return SeenNode(_with(made.node, room), made.capacity)
-
-    def _coming(self, pool: str, its: PoolNodes, starting: set[str]) -> Iterable[NodeInfo]:
+    def _coming(self, shown: _Shown, its: PoolNodes, starting: set[str]) -> Iterable[NodeInfo]:
         for name, made in its.open:
-            node = self._with_room(pool, made).node
+            node = shown.with_room(made).node
             present = self._state.nodes.get(name)
             if present is None:
                 yield node
