@@ -180,9 +180,9 @@ class Pools:
 
     def declared(self, pool: DeclaredPool, filters: Filters) -> "Growth":
         """Return how a declared pool can grow for a pod; its measured time is better."""
-        from gpuspawner.scaling import declared
+        from gpuspawner.scaling.node_pool import declared_growth
 
-        growth = declared.growth(self._state, pool, filters)
+        growth = declared_growth(self._state, pool, filters)
         measured = self.usual.minutes(growth.pool)
         return growth if measured is None else replace(growth, minutes=measured)
 

@@ -26,9 +26,9 @@ MODULES = (
     "offers.discovery",
     "offers.gpu_check",
     "scaling.cluster_autoscaler",
-    "scaling.declared",
     "scaling.growing",
     "scaling.karpenter",
+    "scaling.node_pool",
     "web.line",
 )
 """What else a hub does without as long as its configuration and its cluster have no use for it."""
