@@ -220,7 +220,7 @@ def spawner_in(config: Config, state: ClusterState, owner: Owner) -> GPUSpawner:
     then the id makes no difference.
     """
     kind = spawner_class(config)
-    made = imagined(kind, config, owner, id_=ANY_ID)
+    made: GPUSpawner = imagined(kind, config, owner, id_=ANY_ID)
     before, *after = re.escape("/".join((made.namespace, made.pvc_name))).split(str(ANY_ID))
     name = re.compile(before + "([1-9][0-9]*)" + r"\1".join(after))
     label = labels_of_claim(made)[USER]
@@ -231,5 +231,5 @@ def spawner_in(config: Config, state: ClusterState, owner: Owner) -> GPUSpawner:
         and (it.metadata.labels or {}).get(USER) == label
     ]
     id_ = ids[0] if after and len(ids) == 1 else NO_ID
-    found: GPUSpawner = imagined(kind, config, owner, id_=id_)
-    return found
+    its: GPUSpawner = imagined(kind, config, owner, id_=id_)
+    return its
