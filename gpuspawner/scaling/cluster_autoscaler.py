@@ -72,7 +72,7 @@ class NodeGroups:
         self._written: datetime | None = None
         self._looks = 0
         self._counted: str | None = None
-        self._sorted = UntilChanged[dict[str, _Members]]()
+        self._sorted = UntilChanged[defaultdict[str, _Members]]()
         self._known: dict[str, _Known] = {}
         self._names = _GroupNames(())
 
@@ -97,15 +97,12 @@ class NodeGroups:
 
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each node group can grow for the pod of *filters*."""
-        groups = self.groups or ()
-        members = self._members(groups)
-        strangers = sum(
-            is_starting(it, filters) for it in members.get(_STRANGERS, _Members()).young
-        )
-        return [
-            self._growth(group, members.get(group.name, _Members()), filters, strangers)
-            for group in groups
-        ]
+        groups = self.groups
+        if not groups:
+            return []
+        members = self._sorted.of((self._state.version, groups), (), lambda: self._sort(groups))
+        strangers = sum(is_starting(it, filters) for it in members[_STRANGERS].young)
+        return [self._growth(group, members[group.name], filters, strangers) for group in groups]
 
     def _growth(self, group: NodeGroup, its: _Members, filters: Filters, strangers: int) -> Growth:
         """Return how one group can grow; *strangers* are starting nodes of groups not known."""
@@ -161,12 +158,8 @@ class NodeGroups:
                 self._counted = status
         return self._read[1]
 
-    def _members(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:
+    def _sort(self, groups: Sequence[NodeGroup]) -> defaultdict[str, _Members]:
         """Return the nodes of each group, and those that belong to none or to one of several."""
-        version = self._state.version, groups
-        return self._sorted.of(version, (), lambda: self._sort(groups) if groups else {})
-
-    def _sort(self, groups: Sequence[NodeGroup]) -> dict[str, _Members]:
         names = tuple(it.name for it in groups)
         if names != self._names.all:
             self._names, self._known = _GroupNames(names), {}

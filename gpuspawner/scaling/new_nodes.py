@@ -272,11 +272,9 @@ def _affinity(affinity: Affinity | None) -> Affinity | None:
     )
 
 
-def _pods(affinity: PodAffinity | None) -> PodAffinity | None:
-    if affinity is None or affinity.required is None:
-        return affinity
-    kept = [it for it in affinity.required if not it.topology_key.endswith(_PLACES)]
-    return PodAffinity(kept)
+def _pods(affinity: PodAffinity | None) -> PodAffinity:
+    terms = (affinity.required if affinity else None) or ()
+    return PodAffinity([it for it in terms if not it.topology_key.endswith(_PLACES)])
 
 
 def _required(required: NodeSelector | None) -> NodeSelector | None:

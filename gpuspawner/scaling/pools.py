@@ -73,8 +73,7 @@ _Said = dict[Source | None, tuple[float, Obstacle]]
 class AutoscalerRefusals:
     """What autoscalers have refused, by the shape of the pod, until nodes or pools change."""
 
-    def __init__(self, seconds: float = REMEMBERED_SECONDS) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._version = 0
         self._about: Hashable = None
         self._said = Recent[Hashable, _Said](_MOST_SHAPES)
@@ -93,8 +92,7 @@ class AutoscalerRefusals:
         The *source* is the autoscaler that said no; None if none did, and still no node came.
         """
         self._forget_if_changed(about)
-        said = self._said.get(shape, {})
-        self._said[shape] = {**said, source: (time.monotonic(), obstacle)}
+        self._said.of(shape, dict)[source] = time.monotonic(), obstacle
         self._version += 1
 
     def obstacles(self, shape: Hashable, about: Hashable) -> dict[Source | None, Obstacle]:
@@ -111,7 +109,7 @@ class AutoscalerRefusals:
             self._version += 1
 
     def _forget_old(self) -> None:
-        oldest = time.monotonic() - self._seconds
+        oldest = time.monotonic() - REMEMBERED_SECONDS
         for shape, said in list(self._said.items()):
             valid = {source: it for source, it in said.items() if it[0] >= oldest}
             if len(valid) < len(said):

@@ -32,9 +32,7 @@ class UsualTimes(Generic[_Key]):
         """Note that it took so many seconds. Clocks that disagree make a time that is ignored."""
         if not math.isfinite(seconds) or seconds < 0:
             return
-        taken = self._taken.get(key) or deque(maxlen=_LAST)
-        taken.append(seconds)
-        self._taken[key] = taken
+        self._taken.of(key, lambda: deque(maxlen=_LAST)).append(seconds)
 
     def seconds(self, key: _Key) -> float | None:
         """Return the usual time in seconds; None if it has never been measured."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from gpuspawner.scaling.outlook import Obstacle, Source, WhyNoNode
-from gpuspawner.scaling.pools import AutoscalerRefusals
+from gpuspawner.scaling.pools import REMEMBERED_SECONDS, AutoscalerRefusals
 
 FULL = Obstacle(WhyNoNode.AT_MAXIMUM)
 VAIN = Obstacle(WhyNoNode.IN_VAIN)
@@ -54,11 +54,11 @@ def test_a_no_ends_with_time_which_is_a_change_for_those_who_keep_what_they_saw(
 ) -> None:
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("gpuspawner.scaling.pools.time", clock)
-    refusals = AutoscalerRefusals(seconds=60)
+    refusals = AutoscalerRefusals()
     refusals.refused("shape", None, VAIN, "now")
     before = refusals.version
 
-    clock.now += 60
+    clock.now += REMEMBERED_SECONDS
     assert refusals.version == before
     clock.now += 1
 
