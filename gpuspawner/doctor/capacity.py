@@ -9,7 +9,7 @@ from traitlets import Int, List, Unicode
 
 from gpuspawner.cluster.background import Turn
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import UsageError
+from gpuspawner.doctor.application import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.hub_command import PROFILE_HELP, FromFiles
 from gpuspawner.doctor.nodes import away, free_on_each, groups, names, used
@@ -20,7 +20,6 @@ from gpuspawner.messages.capacity import outcomes, remarks
 from gpuspawner.messages.words import figure
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.policies.owner import Owner
-from gpuspawner.preflight.capacity import Headroom
 from gpuspawner.preflight.counts import NodeCounts, room
 from gpuspawner.preflight.decision import Refuse, Start, Wait
 from gpuspawner.scheduling import NodeInfo
@@ -98,7 +97,7 @@ class Capacity(FromFiles):
     async def _of_servers(self, hub: Hub) -> int:
         told = await capacity.capacity(hub, self.profile, self.servers, Turn(_TURN_SECONDS))
         self.answer(_of_many(told), lambda: self._tell_of_many(hub, told))
-        return _status(told.found)
+        return 1 if told.found.lacking else 2 if told.found.perhaps else 0
 
     def _tell_of_many(self, hub: Hub, told: capacity.ManyServers) -> None:
         number = told.found.servers
@@ -115,11 +114,6 @@ def _of_many(told: capacity.ManyServers) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(found)
     more = {"queue": told.queue, "unjudged_quotas": told.unjudged_quotas}
     return {**plain, "on_new_nodes": found.on_new_nodes, "lacking": found.lacking, **more}
-
-
-def _status(found: Headroom) -> int:
-    """Return 0 if all can start, 1 if some can't, 2 if that is unknown."""
-    return 1 if found.lacking else 2 if found.perhaps else 0
 
 
 def _row(hub: Hub, tried: Tried) -> Row:

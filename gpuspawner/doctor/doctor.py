@@ -15,8 +15,8 @@ from traitlets.config import Config
 
 from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor import terminal
+from gpuspawner.doctor.application import UsageError
 from gpuspawner.doctor.checks import examine
-from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub_api import HubApi
 from gpuspawner.doctor.hub_command import HubCommand
 from gpuspawner.doctor.trial import try_start

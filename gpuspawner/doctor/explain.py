@@ -8,8 +8,8 @@ from traitlets import List, Unicode
 
 from gpuspawner import messages
 from gpuspawner.doctor import judged, terminal
+from gpuspawner.doctor.application import UsageError
 from gpuspawner.doctor.checks.labels import Label, of_every_server, wanted, written
-from gpuspawner.doctor.command import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.hub_command import FromFiles
 from gpuspawner.doctor.judged import JudgedByPolicies, judge

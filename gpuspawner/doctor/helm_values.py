@@ -9,7 +9,7 @@ from typing import NamedTuple
 from traitlets import Unicode
 
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import Command, UsageError
+from gpuspawner.doctor.application import Command, UsageError
 from gpuspawner.kube.quoting import did_you_mean, listing, quote
 
 WAYS = ("install-image", "install-from-index", "install-from-configmap")

@@ -12,7 +12,7 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.health_log import explain_health
 from gpuspawner.configuration import ConfigurationError, load
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import Command, UsageError
+from gpuspawner.doctor.application import Command, UsageError
 from gpuspawner.doctor.hub import Hub, of_files, watching
 from gpuspawner.gates.what_if import NOBODY, UnusableError
 from gpuspawner.kube.files import FileError

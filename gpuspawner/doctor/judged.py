@@ -3,7 +3,7 @@
 import msgspec
 
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import UsageError
+from gpuspawner.doctor.application import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.messages.policies import policy_figure
 from gpuspawner.messages.words import duration

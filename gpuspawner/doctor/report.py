@@ -12,7 +12,7 @@ from traitlets import Int, Unicode
 
 from gpuspawner.configuration import check, load, spawner_class
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import UsageError
+from gpuspawner.doctor.application import UsageError
 from gpuspawner.doctor.hub_command import HubCommand
 from gpuspawner.messages import words
 from gpuspawner.use.gpu_use_config import UseRules, read_use

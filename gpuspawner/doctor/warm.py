@@ -8,7 +8,7 @@ from kubespawner.slugs import is_valid_label, safe_slug
 from traitlets import Int, Unicode
 
 from gpuspawner.doctor import terminal
-from gpuspawner.doctor.command import UsageError
+from gpuspawner.doctor.application import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.doctor.hub_command import PROFILE_HELP, FromFiles
 from gpuspawner.gates.what_if import proposed
