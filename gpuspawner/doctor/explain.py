@@ -105,7 +105,7 @@ class Explain(FromFiles):
         if self.output == "text":
             _tell_policies(hub, asked, tried.proposal.key)
         if asked.judged and asked.judged.refusal:
-            return self._denied(asked.judged, asked.judged.refusal)
+            return self._denied(asked, asked.judged.refusal)
         if tried.pod is None:
             raise UsageError("the pod can't be built from this configuration")
         if isinstance(tried.decision, Refuse) and tried.decision.rejection is not None:
@@ -125,14 +125,11 @@ class Explain(FromFiles):
             raise UsageError(f"there is no Pending pod {quote(key)}{did_you_mean(key, known)}")
         return self._tell(hub, Explained(key), pod, explain(hub.state, pod))
 
-    def _denied(self, found: JudgedByPolicies, refusal: Refusal) -> int:
+    def _denied(self, asked: "Explained", refusal: Refusal) -> int:
         is_unknown = refusal.slug == UNCOUNTED
         if self.output == "json":
             outcome = Outcome.UNKNOWN.value if is_unknown else "denied"
-            policies = judged.plain(found)
-            terminal.say_json(
-                {"outcome": outcome, "users_read": refusal.text, "policies": policies}
-            )
+            terminal.say_json({"outcome": outcome, **asked.plain, "users_read": refusal.text})
         return _STATUS[Outcome.UNKNOWN] if is_unknown else 1
 
     def _rejected(self, asked: "Explained", rejection: Rejection) -> int:

@@ -36,7 +36,7 @@ def outlook(
     if not certain and not possible:
         return CannotScaleUp(tuple(it.obstacle for it in futures if it.obstacle))
     if len(waiting) <= MOST_WAITING:
-        others = _judged(waiting, pod, verdicts)
+        others = _alike(waiting, pod, verdicts)
         if certain and _is_left(pod, others, futures):
             best = certain[0]
             return CanScaleUp(best.nodes, best.max_nodes, best.minutes, best.source, best.pool)
@@ -48,16 +48,18 @@ def outlook(
     return MayScaleUp(best.source, best.minutes, is_on_its_way, is_listed)
 
 
-def _judged(waiting: Iterable[Subject], pod: Judged, verdicts: Verdicts) -> list[Judged]:
+_Others = Sequence[tuple[Judged, int]]
+"""How many pods wait that need the same of a new node, each kind once."""
+
+
+def _alike(waiting: Iterable[Subject], pod: Judged, verdicts: Verdicts) -> _Others:
     """Prepare the others; the servers of a class differ only in their claims."""
-    alike: dict[object, Judged] = {}
-    judged = []
+    kinds: dict[object, tuple[Judged, int]] = {}
     for subject in waiting:
         shape = verdicts.shape_on_new_nodes(subject)
-        if shape not in alike:
-            alike[shape] = Judged.of(pod.exact.state, subject)
-        judged.append(alike[shape])
-    return judged
+        judged, number = kinds.get(shape) or (Judged.of(pod.exact.state, subject), 0)
+        kinds[shape] = judged, number + 1
+    return [*kinds.values()]
 
 
 def after(refused: Mapping[Source | None, Obstacle], growth: Growth) -> Growth:
@@ -79,7 +81,7 @@ def leaves_open(seen: MayScaleUp | CannotScaleUp) -> bool:
     )
 
 
-def _is_left(pod: Judged, others: Sequence[Judged], futures: Sequence[Future]) -> bool:
+def _is_left(pod: Judged, others: _Others, futures: Sequence[Future]) -> bool:
     """Whether a node is left for the pod, wherever the others land, and still for each of them."""
     slots = {
         f"{number}/{place}": slot
@@ -88,11 +90,11 @@ def _is_left(pod: Judged, others: Sequence[Judged], futures: Sequence[Future]) -
     }
     nodes = {name: slot.node for name, slot in slots.items()}
     mine = pod.demand(slots)
-    alike = {id(it): _demand(it, slots, futures) for it in others}
-    demands = [alike[id(it)] for it in others]
+    different = [(_demand(it, slots, futures), number) for it, number in others]
+    demands = [it for it, number in different for _ in range(number)]
     if any(map(mine.excludes, demands)) or not is_certain(mine, demands, nodes):
         return False
-    for one in alike.values():
+    for one, _ in different:
         if one.nodes and one.touches(mine):
             rest = all_but(one, demands)
             if is_certain(one, rest, nodes) and not is_certain(one, [*rest, mine], nodes):
@@ -128,9 +130,7 @@ def _demand(other: Judged, slots: Mapping[str, Machine], futures: Sequence[Futur
     return Demand(whole, theirs | (demand.nodes or frozenset()), demand.simple, demand.alone)
 
 
-def _is_full(
-    pod: Judged, others: Sequence[Judged], futures: Sequence[Future], verdicts: Verdicts
-) -> bool:
+def _is_full(pod: Judged, others: _Others, futures: Sequence[Future], verdicts: Verdicts) -> bool:
     """Whether the pools can't bring enough for the pod and those that wait for the same nodes.
 
     Some pods wait for ever: for more than any machine has, for example. So of the others only
@@ -138,18 +138,16 @@ def _is_full(
     """
     mine = [it.growth for it in futures if it.serves(pod)]
     elsewhere = [it.growth for it in futures if not it.serves(pod)]
-    different = {id(it): it for it in others}
-    rivals = {
-        key
-        for key, it in different.items()
+    rivals = [
+        (dict(it.exact.asked), number)
+        for it, number in others
         if pod.competes_with(it)
         and is_simple(it.exact.pod)
         and not any(could_serve(growth, it) for growth in elsewhere)
         and (any(is_served(growth, it) for growth in mine) or it.is_no_larger(pod, verdicts))
-    }
-    asked = [dict(it.exact.asked) for it in others if id(it) in rivals]
+    ]
     return any(
-        amount + sum(theirs.get(resource, 0) for theirs in asked)
+        amount + sum(number * asked.get(resource, 0) for asked, number in rivals)
         > sum(growth.most(resource) for growth in mine)
         for resource, amount in pod.exact.asked
         if not may_serve(pod.exact.state, resource)
