@@ -72,15 +72,13 @@ class NodesToCome:
             if isinstance(found, MayScaleUp):
                 return found
             seen = found
-        others = None if None in refused else self.pools.others(refused, filters)
-        if others is None and None not in refused and self._is_getting_ready(subject, filters):
-            return MayScaleUp(Source.NODES, on_its_way=True)
-        if others is None:
-            return CannotScaleUp(tuple(dict.fromkeys((*refused.values(), *seen.obstacles))))
-        minutes = self.pools.usual.minutes("")
-        return MayScaleUp(
-            others, minutes, any(is_starting(it, filters) for it in self._state.nodes.values())
-        )
+        if None not in refused:
+            if (others := self.pools.others(refused, filters)) is not None:
+                comes = any(is_starting(it, filters) for it in self._state.nodes.values())
+                return MayScaleUp(others, self.pools.usual.minutes(""), comes)
+            if self._is_getting_ready(subject, filters):
+                return MayScaleUp(Source.NODES, on_its_way=True)
+        return CannotScaleUp(tuple(dict.fromkeys((*refused.values(), *seen.obstacles))))
 
     def futures(
         self, subject: Subject, declared: DeclaredPool | None, most: int

@@ -61,16 +61,16 @@ class Cause:
     detail: str = field(default="", compare=False)
     worst: Severity = Severity.ERROR
 
-    def finding(self, servers: Sequence[OfferedServer], details: Sequence[str]) -> Finding:
-        """Make the finding; it is only a warning if all smallest servers can start."""
-        is_all = any(server.smallest for server in servers)
-        named = [
-            f"{server.name} ({detail})" if detail else server.name
-            for server, detail in zip(servers, details, strict=True)
-        ]
+    def finding(self, servers: Sequence[tuple[OfferedServer, str]]) -> Finding:
+        """Make the finding about these servers, each with its detail.
+
+        It is only a warning if all smallest servers can start.
+        """
+        is_all = any(it.smallest for it, _ in servers)
+        named = [f"{it.name} ({detail})" if detail else it.name for it, detail in servers]
         # The names come from the configuration and the cluster, and may contain braces.
         text = self.text.replace("{servers}", listing(named))
-        places = list(dict.fromkeys(server.place for server in servers))
+        places = list(dict.fromkeys(it.place for it, _ in servers))
         advice = self.advice.replace("{place}", " and ".join(places))
         # An error of a larger server is a warning.
         severity = self.worst if is_all or self.worst is not Severity.ERROR else Severity.WARNING

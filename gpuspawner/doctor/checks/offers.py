@@ -39,7 +39,7 @@ def check(hub: Hub, tried: list[Tried], ill: Ill) -> Iterator[Finding]:
         if it.server.smallest:
             broken.add(offer)
     for because, servers in found.items():
-        yield because.finding(*zip(*servers, strict=True))
+        yield because.finding(servers)
     for offer in dict.fromkeys(it.server.offer for it in sound):
         its = [it for it in sound if it.server.offer == offer]
         yield _untold(its) if queues.are_unseen(hub) else _fine(its)
