@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import astuple
+
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.gates.what_if import Tried
 from gpuspawner.kube.objects import UNDECODABLE, strict_convert
@@ -55,10 +57,9 @@ def check_offers(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     """Check what the policies say about the offers."""
     if not isinstance(hub.policies, Policies):
         return
-    found: list[Finding] = []
     for policy in hub.policies.policies:
-        found += [*_unknown(hub, policy, tried), *_too_small(hub, policy, tried)]
-    yield from found
+        yield from _unknown(hub, policy, tried)
+        yield from _too_small(hub, policy, tried)
     if hub.policies:
         number = count(len(hub.policies.policies), "policy", "policies")
         yield fine("policies", f"The hub has {number}.")
@@ -73,15 +74,8 @@ def _applies_to_nothing(policy: Policy) -> bool:
         return True
     if policy.servers is not None and _is_within(policy.servers, policy.excepted_servers):
         return True
-    people, excepted = policy.people, policy.excepted
-    return bool(people) and all(
-        _is_within(*each)
-        for each in (
-            (people.users, excepted.users),
-            (people.groups, excepted.groups),
-            (people.roles, excepted.roles),
-        )
-    )
+    within = map(_is_within, astuple(policy.people), astuple(policy.excepted))
+    return bool(policy.people) and all(within)  # of users, groups and roles
 
 
 def _is_within(names: Names, others: Names) -> bool:
