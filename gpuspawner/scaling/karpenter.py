@@ -10,7 +10,7 @@ second.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -74,55 +74,6 @@ class PoolNodes(msgspec.Struct):
     claims: int = 0
     made: dict[str, SeenNode] = msgspec.field(default_factory=dict)
     open: list[tuple[str, SeenNode]] = msgspec.field(default_factory=list)
-
-
-class KarpenterNodes:
-    """All pools' nodes, until a node or a NodeClaim changes."""
-
-    def __init__(self, state: ClusterState, objects: AutoscalerObjects) -> None:
-        self._state = state
-        self._objects = objects
-        self._pools = UntilChanged[Mapping[str, PoolNodes]]()
-        self._made: dict[str, tuple[NodeClaim, SeenNode | None]] = {}
-
-    def by_pool(self) -> Mapping[str, PoolNodes]:
-        """Return the nodes by the names of their pools; a pool without nodes may be missing."""
-        version = self._state.version, self._objects.version
-        return self._pools.of(version, (), self._sorted)
-
-    def _sorted(self) -> Mapping[str, PoolNodes]:
-        pools: defaultdict[str, PoolNodes] = defaultdict(PoolNodes)
-        young = set()
-        for node in self._state.nodes.values():
-            if (name := node.labels.get(POOL)) is None:
-                continue
-            if is_young(node):
-                pools[name].young.append(node)
-                young.add(node.name)
-                continue
-            kinds, its_type = pools[name].settled, node.labels.get(INSTANCE_TYPE, "")
-            known = kinds.get(its_type)
-            # A node whose device plugin has failed says nothing of its type.
-            if known is None or devices(node.allocatable) >= devices(known.allocatable):
-                kinds[its_type] = node
-        claims = self._objects.every(NodeClaim)
-        self._made = {it.metadata.name: (it, self._read(it)) for it in claims}
-        for claim, made in self._made.values():
-            if claim.metadata.deletion_timestamp is not None:
-                continue
-            pool = pools[(claim.metadata.labels or {}).get(POOL, "")]
-            pool.claims += 1
-            if made is None:
-                continue
-            pool.made[made.type] = made
-            on = claim.status.node_name
-            if on not in self._state.nodes or on in young:
-                pool.open.append((on, made))
-        return pools
-
-    def _read(self, claim: NodeClaim) -> SeenNode | None:
-        known = self._made.get(claim.metadata.name)
-        return known[1] if known and known[0] is claim else _made(claim)
 
 
 def _made(claim: NodeClaim) -> SeenNode | None:
@@ -195,12 +146,14 @@ class Karpenter:
     def __init__(self, state: ClusterState, objects: AutoscalerObjects) -> None:
         self._state = state
         self._objects = objects
-        self._nodes = KarpenterNodes(state, objects)
+        self._sorted = UntilChanged[defaultdict[str, PoolNodes]]()
+        self._made: dict[str, tuple[NodeClaim, SeenNode | None]] = {}
         self._shown = defaultdict[str, _Shown](_Shown)
 
     def growths(self, filters: Filters) -> list[Growth]:
         """Return how each NodePool can grow for the pod of *filters*."""
-        pools, nodes = self._objects.node_pools, self._nodes.by_pool()
+        pools, version = self._objects.node_pools, (self._state.version, self._objects.version)
+        nodes = self._sorted.of(version, (), self._sort)
         if self._objects.known("NodePool"):
             # A pool that comes back may have other machines.
             for gone in self._shown.keys() - {it.name for it in pools}:
@@ -208,7 +161,7 @@ class Karpenter:
         return [
             Growth(Source.KARPENTER, pool.name, nodes=0)
             if isinstance(pool, Undecodable)
-            else self._growth(pool, nodes.get(pool.name, PoolNodes()), filters)
+            else self._growth(pool, nodes[pool.name], filters)
             for pool in pools
         ]
 
@@ -228,9 +181,7 @@ class Karpenter:
         asked = dict(filters.asked)
         counted = [(it, _affordable(left, it.capacity)) for it in seen]
         # Karpenter adds none for a pod that asks for more than it knows of; a pod shows if it does.
-        known = [
-            Machine(it.node, more) for it, more in counted if more == 0 or not _beyond(it, asked)
-        ]
+        known = [Machine(it.node, n) for it, n in counted if n == 0 or not _beyond(it, asked)]
         return Growth(
             source=Source.KARPENTER,
             pool=name,
@@ -253,6 +204,41 @@ class Karpenter:
                 yield node
             elif name in starting:
                 yield arriving(present, node)
+
+    def _sort(self) -> defaultdict[str, PoolNodes]:
+        """Return the nodes by the names of their pools."""
+        pools: defaultdict[str, PoolNodes] = defaultdict(PoolNodes)
+        young = set()
+        for node in self._state.nodes.values():
+            if (name := node.labels.get(POOL)) is None:
+                continue
+            if is_young(node):
+                pools[name].young.append(node)
+                young.add(node.name)
+                continue
+            kinds, its_type = pools[name].settled, node.labels.get(INSTANCE_TYPE, "")
+            known = kinds.get(its_type)
+            # A node whose device plugin has failed says nothing of its type.
+            if known is None or devices(node.allocatable) >= devices(known.allocatable):
+                kinds[its_type] = node
+        claims = self._objects.every(NodeClaim)
+        self._made = {it.metadata.name: (it, self._read(it)) for it in claims}
+        for claim, made in self._made.values():
+            if claim.metadata.deletion_timestamp is not None:
+                continue
+            pool = pools[(claim.metadata.labels or {}).get(POOL, "")]
+            pool.claims += 1
+            if made is None:
+                continue
+            pool.made[made.type] = made
+            on = claim.status.node_name
+            if on not in self._state.nodes or on in young:
+                pool.open.append((on, made))
+        return pools
+
+    def _read(self, claim: NodeClaim) -> SeenNode | None:
+        known = self._made.get(claim.metadata.name)
+        return known[1] if known and known[0] is claim else _made(claim)
 
 
 def _with(node: NodeInfo, room: Amounts) -> NodeInfo:
