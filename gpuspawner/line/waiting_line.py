@@ -31,6 +31,7 @@ from gpuspawner.line.tickets import Line, Ticket
 from gpuspawner.line.usual_waits import UsualWait, WaitedFor, Waits
 from gpuspawner.offers.vendors import HOSTNAME
 from gpuspawner.preflight.decision import Decision, Wait
+from gpuspawner.preflight.nobody_waits import WhoWaits
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
@@ -69,7 +70,7 @@ class PlaceInLine(msgspec.Struct, frozen=True):
     lost_in: float | None = None
 
 
-class WaitingLine:
+class WaitingLine(WhoWaits):
     """One for the whole hub.
 
     Attributes:
