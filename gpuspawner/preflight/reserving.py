@@ -1,8 +1,7 @@
 """Takes the reservation of a start in the tick of its decision, or waits until there can be one."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import msgspec
 from msgspec import structs
@@ -20,6 +19,16 @@ from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 # Some promises end with time alone, so a start that waits looks again although nothing changed.
 _LOOK_AGAIN_SECONDS = 1.0
+
+
+class Waiter(msgspec.Struct, eq=False):
+    """One start in the wait queue.
+
+    Attributes:
+        demand: The room that it waits for; None if that isn't known, or if it waits for a claim.
+    """
+
+    demand: Demand | None = None
 
 
 class Reserving:
@@ -45,7 +54,8 @@ class Reserving:
         self._decider = decider
         self._patience = patience
         self._lag = lag
-        self._queue = WaitQueue(view.wake)
+        self._waiters: list[Waiter] = []
+        """The wait queue: starts that wait until other pods are bound, in order of arrival."""
 
     async def take(self, proposal: Proposal) -> Decision:
         """Decide and, for a start, take a reservation; wait if other pods may take the room.
@@ -57,8 +67,14 @@ class Reserving:
         """
         await self._view.first_list(self._patience)
         await self._catch_up(proposal)
-        with self._queue.join() as waiter:
+        waiter = Waiter()
+        self._waiters.append(waiter)
+        try:
             return await self._settle(proposal, lambda: self._try_to_take(proposal, waiter))
+        finally:
+            self._waiters.remove(waiter)
+            if self._waiters:  # the next one can try
+                self._view.wake()
 
     async def move(self, proposal: Proposal) -> Decision:
         """Decide about the pod that admission makes, and move the start's reservation to this pod.
@@ -110,9 +126,17 @@ class Reserving:
             return self._decider.try_again(proposal)
         return decision
 
-    def _try_to_take(self, proposal: Proposal, waiter: "Waiter") -> Decision | None:
+    def _is_held_up(self, waiter: Waiter) -> bool:
+        """Whether a start ahead in the queue waits for room that this one needs too.
+
+        If small starts could pass, large ones would starve.
+        """
+        demand, ahead = waiter.demand, self._waiters[: self._waiters.index(waiter)]
+        return demand is not None and any(it.demand and it.demand.touches(demand) for it in ahead)
+
+    def _try_to_take(self, proposal: Proposal, waiter: Waiter) -> Decision | None:
         """Decide, and take the reservation in the same tick; None if the start must wait."""
-        if self._queue.holds_up(waiter):
+        if self._is_held_up(waiter):
             return None
         decision, subject = self._look(proposal), self._decider.subject(proposal)
         if decision is None or not _needs_reservation(decision) or isinstance(subject, Undecodable):
@@ -123,7 +147,7 @@ class Reserving:
             return None
         waiter.demand = demand
         if demand and (
-            self._queue.holds_up(waiter) or not self._reservations.has_room(proposal.key, demand)
+            self._is_held_up(waiter) or not self._reservations.has_room(proposal.key, demand)
         ):
             return None
         self._reservations.take(proposal.key, subject)
@@ -161,47 +185,3 @@ def _needs_reservation(decision: Decision) -> bool:
     return isinstance(decision, Start) and not any(
         isinstance(note, ViewNotLive | InQueue) for note in decision.notes
     )
-
-
-# The wait queue of starts that wait until other pods are bound: first in, first out.
-
-
-class Waiter(msgspec.Struct, eq=False):
-    """One start in the queue.
-
-    Attributes:
-        demand: The room that it waits for; None if that isn't known, or if it waits for a claim.
-    """
-
-    demand: Demand | None = None
-
-
-class WaitQueue:
-    """Starts that wait, in their order of arrival.
-
-    When one leaves, the queue calls *notify*, so that the next one can try.
-    """
-
-    def __init__(self, notify: Callable[[], None]) -> None:
-        self._notify = notify
-        self._waiters: list[Waiter] = []
-
-    @contextmanager
-    def join(self) -> Iterator[Waiter]:
-        """Join the end of the queue; leaving the context leaves the queue."""
-        waiter = Waiter()
-        self._waiters.append(waiter)
-        try:
-            yield waiter
-        finally:
-            self._waiters.remove(waiter)
-            if self._waiters:
-                self._notify()
-
-    def holds_up(self, waiter: Waiter) -> bool:
-        """Whether a start ahead waits for room that this one needs too.
-
-        If small starts could pass, large ones would starve.
-        """
-        demand, ahead = waiter.demand, self._waiters[: self._waiters.index(waiter)]
-        return demand is not None and any(it.demand and it.demand.touches(demand) for it in ahead)
