@@ -151,9 +151,14 @@ class Client:
             RequestError: There was no contact or a status other than 2xx, or the connection broke
                 or fell silent while the caller read.
         """
+        timeout = aiohttp.ClientTimeout(
+            connect=_CONNECT_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=silence
+        )
+        headers = {"Accept-Encoding": encoding}
         has_answered = False
         try:
-            response = await self._get(path, query, silence, encoding)
+            api = await self._connected()
+            response = await _asked(api, "GET", path, query, headers, _request_timeout=timeout)
             has_answered = True
             try:
                 if response.status >= 300:
@@ -161,6 +166,8 @@ class Client:
                 yield response
             finally:
                 response.close()
+        except ConfigException as error:  # the token's file has become unreadable
+            raise RequestError(str(error), is_away=True) from error
         except TimeoutError as error:
             text = f"no answer within {silence:.0f} s"
             raise RequestError(text, is_away=not has_answered) from error
@@ -228,19 +235,6 @@ class Client:
                     configuration.connection_pool_maxsize = self._connections
                 self._api = _api_client(configuration)
             return self._api
-
-    async def _get(
-        self, path: str, query: Mapping[str, str], silence: float, encoding: str
-    ) -> aiohttp.ClientResponse:
-        api = await self._connected()
-        timeout = aiohttp.ClientTimeout(
-            connect=_CONNECT_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=silence
-        )
-        headers = {"Accept-Encoding": encoding}
-        try:
-            return await _asked(api, "GET", path, query, headers, _request_timeout=timeout)
-        except ConfigException as error:  # the token's file has become unreadable
-            raise RequestError(str(error), is_away=True) from error
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> RequestError:
         body = await response.content.read(_ERROR_BYTES)
