@@ -7,10 +7,8 @@ v1beta1, where a few fields of a ClusterQueue differ.
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from gpuspawner.kube.pods import Pod
-
 from .meta import BareMeta, Condition, KubeStruct, Quantity, moment
-from .pods import Named, Toleration
+from .pods import Named, Pod, Toleration
 
 
 class QueueMeta(BareMeta, frozen=True):

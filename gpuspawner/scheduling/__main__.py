@@ -8,8 +8,7 @@ import sys
 from inspect import signature
 from pathlib import Path
 
-from gpuspawner.kube.files import FileError, read_objects
-from gpuspawner.kube.objects import KINDS
+from gpuspawner.kube.objects import KINDS, FileError, read_objects
 
 from .evaluate import explain
 from .rules import Rules
