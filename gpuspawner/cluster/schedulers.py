@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from gpuspawner.kube.objects import mapping
+from gpuspawner.kube.objects import mapping, mappings
 from gpuspawner.scheduling.rules import DEFAULT_SCHEDULER, minor_version
 
 CHART_PLACE = "scheduling.userScheduler"
@@ -92,23 +92,19 @@ def _plugin_changes(plugins: object) -> Iterator[str]:
 
 def _names(plugin_set: object) -> set[object]:
     listed = mapping(plugin_set)
-    entries = [entry for key in ("enabled", "disabled") for entry in _list(listed.get(key))]
-    return {mapping(entry).get("name") for entry in entries}
+    entries = (*mappings(listed.get("enabled")), *mappings(listed.get("disabled")))
+    return {entry.get("name") for entry in entries}
 
 
 def _argument_changes(plugin_config: object) -> Iterator[str]:
     if plugin_config and not isinstance(plugin_config, list):
         yield "pluginConfig"
-    for entry in _list(plugin_config):
-        plugin = mapping(entry).get("name")
+    for entry in mappings(plugin_config):
+        plugin = entry.get("name")
         harmless = _SCORING_ARGUMENTS.get(str(plugin), frozenset()) | _OF_EVERY_ARGUMENTS
-        for argument, value in mapping(mapping(entry).get("args")).items():
+        for argument, value in mapping(entry.get("args")).items():
             if value and argument not in harmless:
                 yield f"pluginConfig.{plugin}.{argument}"
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 ONLY_SCORING: Mapping[str, str] = {

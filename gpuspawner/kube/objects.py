@@ -201,6 +201,11 @@ def mapping(value: object) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def mappings(value: object) -> list[Mapping[Any, Any]]:
+    """Return the items of a value that ought to be a list of mappings, as `mapping` does."""
+    return [mapping(item) for item in value] if isinstance(value, list) else []
+
+
 class FileError(ValueError):
     """A file that doesn't contain what `kubectl get -o json` prints."""
 

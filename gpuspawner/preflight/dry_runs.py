@@ -21,7 +21,7 @@ import msgspec
 
 from gpuspawner.cluster.client import Client, RequestError
 from gpuspawner.compat.kubespawner import NO_RIGHT
-from gpuspawner.kube.objects import Manifest, mapping
+from gpuspawner.kube.objects import Manifest, mapping, mappings
 from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.preflight.rejection import Missing, Of, Rejection, WebhookFailed, message, read
@@ -145,8 +145,8 @@ def added_tolerations(sent: object, admitted: object) -> tuple[Manifest, ...]:
 
 
 def _tolerations(pod: object) -> list[Mapping[str, object]]:
-    tolerations = _list(mapping(mapping(pod).get("spec")), "tolerations")
-    return [its for its in tolerations if not _is_of_every_pod(its)]
+    tolerations = mapping(mapping(pod).get("spec")).get("tolerations")
+    return [its for its in mappings(tolerations) if not _is_of_every_pod(its)]
 
 
 def _deciding(pod: object) -> tuple[object, ...]:
@@ -156,8 +156,8 @@ def _deciding(pod: object) -> tuple[object, ...]:
         spec.get("schedulerName") or "default-scheduler",
         spec.get("topologySpreadConstraints") or [],
         _tolerations(pod),
-        [_requests(container) for container in _list(spec, "initContainers")],
-        [_requests(container) for container in _list(spec, "containers")],
+        [_requests(container) for container in mappings(spec.get("initContainers"))],
+        [_requests(container) for container in mappings(spec.get("containers"))],
     )
 
 
@@ -170,11 +170,6 @@ def _requests(container: Mapping[str, object]) -> dict[str, Fraction]:
     resources = mapping(container.get("resources"))
     stated = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
     return {str(name): parse_quantity(str(quantity)) for name, quantity in stated.items()}
-
-
-def _list(spec: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    items = spec.get(name)
-    return [mapping(item) for item in items] if isinstance(items, list) else []
 
 
 # With these, a class that starts together gets slots in time even if each webhook takes 0.1 s; a
