@@ -273,32 +273,33 @@ class Preflight:
     async def _admitted_alternatives(
         self, proposal: Proposal, variants: Variants, admission: Admission
     ) -> tuple[Alternative, ...]:
-        async def is_accepted(grant: Grant) -> bool:
-            made = variants.variant(request_for(grant, variants.offers))
-            if made is None:
-                return False
-            _, pod = made
-            return await self._is_accepted(replace(proposal, grant=grant, pod=pod), admission)
-
         refused: list[Grant] = []
         accepted: list[Alternative] = []
         for _ in range(_ROUNDS):
             found = self.decider.alternatives(proposal, variants, besides=refused)
-            answers = await asyncio.gather(*(is_accepted(it.grant) for it in found))
+            answers = await asyncio.gather(
+                *(self._is_accepted(proposal, variants, it.grant, admission) for it in found)
+            )
             accepted = [it for it, yes in zip(found, answers, strict=True) if yes]
             if len(accepted) == len(found):
                 break
             refused += [it.grant for it in found if it not in accepted]
         return tuple(accepted)
 
-    async def _is_accepted(self, proposal: Proposal, admission: Admission) -> bool:
+    async def _is_accepted(
+        self, proposal: Proposal, variants: Variants, grant: Grant, admission: Admission
+    ) -> bool:
+        made = variants.variant(request_for(grant, variants.offers))
+        if made is None:
+            return False
+        _, pod = made
         try:
-            admitted = await admission.admit(proposal.namespace, proposal.pod)
+            admitted = await admission.admit(proposal.namespace, pod)
         except TooManyDryRunsError:
             admitted = None
         if isinstance(admitted, Rejection):
             return False
-        return self.decider.fits(replace(proposal, pod=admitted or proposal.pod))
+        return self.decider.fits(replace(proposal, grant=grant, pod=admitted or pod))
 
 
 def _is_left_alone(proposal: Proposal, admitted: Proposal | Rejection | None) -> bool:
