@@ -72,10 +72,13 @@ class HealthLog:
 
     def _tell_health(self, health: Health) -> None:
         """Log the health if it has changed and no answer is missing for the line."""
-        what = (type(health), getattr(health, "kinds", ()), self._is_expired(health))
-        if what == self._said or self._is_half_known(health) or self._is_partly_back(health):
+        kinds = health.kinds if isinstance(health, Forbidden) else ()
+        what = (type(health), kinds, self._is_expired(health))
+        # The last line has already named all kinds that are missing now.
+        is_partly_back = bool(kinds) and self._forbidden.issuperset(kinds)
+        if what == self._said or is_partly_back or self._is_half_known(health):
             return
-        self._said, self._forbidden = what, frozenset(getattr(health, "kinds", ()))
+        self._said, self._forbidden = what, frozenset(kinds)
         self._has_been_live |= isinstance(health, Live)
         level = logging.INFO if isinstance(health, Live | Reading) else logging.WARNING
         log.log(level, "%s", explain_health(health))
@@ -113,11 +116,6 @@ class HealthLog:
                 ", ".join(map(_name, lost)),
                 effect,
             )
-
-    def _is_partly_back(self, health: Health) -> bool:
-        """Whether the last line has already named all kinds that are missing now."""
-        kinds = set(getattr(health, "kinds", ()))
-        return bool(kinds) and kinds <= self._forbidden
 
     def _is_half_known(self, health: Health) -> bool:
         """Whether the same line could say more a moment later."""

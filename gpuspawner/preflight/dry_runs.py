@@ -216,9 +216,7 @@ class Slots:
         Raises:
             TooManyDryRunsError: No slot became free in time.
         """
-        theirs = self._persons.get(person)
-        if theirs is None:
-            theirs = self._persons[person] = asyncio.Semaphore(self._of_one)
+        theirs = self._persons.setdefault(person, asyncio.Semaphore(self._of_one))
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(self._seconds):
