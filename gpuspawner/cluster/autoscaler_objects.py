@@ -1,11 +1,6 @@
 """Karpenter's objects and those for Cluster Autoscaler, as the live view has read them."""
 
-from gpuspawner.kube.autoscaling import (
-    ClusterAutoscaler,
-    ConfigMap,
-    NodeClaim,
-    NodePool,
-)
+from gpuspawner.kube.autoscaling import ClusterAutoscaler, ConfigMap, NodeClaim, NodePool
 from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import Undecodable
 from gpuspawner.kube.store import ObjectStore

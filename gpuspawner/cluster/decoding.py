@@ -15,14 +15,7 @@ import msgspec
 
 from gpuspawner.cluster.background import Background
 from gpuspawner.cluster.client import GONE, RequestError, Status
-from gpuspawner.kube.objects import (
-    READ,
-    UNDECODABLE,
-    AnyObject,
-    Undecodable,
-    decode,
-    decode_deep,
-)
+from gpuspawner.kube.objects import READ, UNDECODABLE, AnyObject, Undecodable, decode, decode_deep
 
 # Bytes. Decoding such a piece takes 0.2 ms.
 _PIECE = 256 * 1024

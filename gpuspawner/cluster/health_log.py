@@ -55,10 +55,7 @@ class HealthLog:
         """Log the health if it has changed, and rights that are lost or back."""
         self._tell_health(health)
         reflectors = (*self._optional, *self._others())
-        seen = [
-            self._said,
-            *((it.error, it.gap, it.listed, is_broken(it)) for it in reflectors),
-        ]
+        seen = [self._said, *((it.error, it.gap, it.listed, is_broken(it)) for it in reflectors)]
         if seen == self._seen:  # none of the many changes of the state is one of rights
             return
         self._seen = seen

@@ -11,14 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from .autoscaling import (
-    ClusterAutoscaler,
-    ConfigMap,
-    Event,
-    MachineAutoscaler,
-    NodeClaim,
-    NodePool,
-)
+from .autoscaling import ClusterAutoscaler, ConfigMap, Event, MachineAutoscaler, NodeClaim, NodePool
 from .kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from .nodes import DeviceClass, Namespace, Node, PriorityClass
 from .pods import Pod
