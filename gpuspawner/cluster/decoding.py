@@ -206,9 +206,7 @@ def _beheaded(kind: str, head: Head) -> Change:
     found = _HEAD.match(head)
     if found is None:
         raise _unreadable("a line of the watch is longer than any object can be")
-    said = {
-        name: (value or b"").decode(errors="replace") for name, value in found.groupdict().items()
-    }
+    said = {name: value.decode(errors="replace") for name, value in found.groupdict(b"").items()}
     undecodable = Undecodable(
         kind, said["namespace"], said["name"], None, "it is longer than any object can be"
     )

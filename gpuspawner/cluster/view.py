@@ -109,13 +109,10 @@ class ClusterView:
         loop = asyncio.get_running_loop()
         self._started = time.monotonic()
         ruled = loop.create_task(self._learn_rules())
-        following = [
-            loop.create_task(self._follow(reflector, ruled))
-            for reflector in (*self._reflectors, *self._scaling)
-        ]
-        following += [loop.create_task(it.follow()) for it in self._groups]
-        upkeep = self._tell_health(), self._renew_rules(ruled)
-        self._tasks = [ruled, *following, *map(loop.create_task, upkeep)]
+        work = [self._follow(it, ruled) for it in (*self._reflectors, *self._scaling)]
+        work += [it.follow() for it in self._groups]
+        work += [self._tell_health(), self._renew_rules(ruled)]
+        self._tasks = [ruled, *map(loop.create_task, work)]
 
     async def stop(self) -> None:
         """Stop reading and close the connections; the state stays as it was."""

@@ -59,10 +59,7 @@ _N = TypeVar("_N", bound=AnyObject)
 KINDS: dict[str, type[KubeObject]] = {type_.__name__: type_ for type_ in get_args(KubeObject)}
 """The kinds that decide where a pod can run, by their names in the API."""
 
-READ: dict[str, type[AnyObject]] = KINDS | {
-    type_.__name__: type_
-    for type_ in (*get_args(AutoscalerObject), *get_args(QueueObject), ServerPod)
-}
+READ: dict[str, type[AnyObject]] = {type_.__name__: type_ for type_ in get_args(AnyObject)}
 """All kinds that can be decoded."""
 
 CLUSTER_SCOPED = frozenset(KINDS) - {"Pod", "PersistentVolumeClaim", "CSIStorageCapacity"}
