@@ -24,10 +24,9 @@ from gpuspawner.use.census import Census
 from gpuspawner.use.gpus_view import ForAdministrators, ForAll
 from gpuspawner.use.holders import Query, holders
 from gpuspawner.use.live_census import TURN_SECONDS
-from gpuspawner.web.handlers import StopHandler
+from gpuspawner.web.handlers import StopHandler, StreamHandler
+from gpuspawner.web.open_form import OpenForm, Shown
 from gpuspawner.web.rate_limits import Questions, counted
-from gpuspawner.web.stream.handler import StreamHandler
-from gpuspawner.web.stream.open_form import OpenForm, Shown
 
 if TYPE_CHECKING:
     from gpuspawner.use.hub_use import HubUse

@@ -5,9 +5,13 @@ Those that answer questions about a server require the scope ``servers`` for its
 nothing; `StopHandler` requires ``delete:servers``.
 """
 
+import asyncio
+import math
 import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
+from weakref import WeakKeyDictionary
 
 from jupyterhub.handlers import BaseHandler
 from jupyterhub.scopes import needs_scope
@@ -16,6 +20,7 @@ from tornado import web
 
 from gpuspawner import runtime
 from gpuspawner.compat.pages import add_handlers
+from gpuspawner.compat.rights import Rights
 from gpuspawner.form.addresses import (
     DECISION,
     FILES,
@@ -39,8 +44,10 @@ from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.answers import decision, states
 from gpuspawner.web.base_handler import AboutAServer, Answering
-from gpuspawner.web.rate_limits import Questions, counted
-from gpuspawner.web.stream.handler import StreamHandler
+from gpuspawner.web.broadcast import Broadcast
+from gpuspawner.web.open_form import OpenForm, opened
+from gpuspawner.web.open_streams import Crowd, Stream, TooManyStreamsError
+from gpuspawner.web.rate_limits import Questions, TooManyQuestions, counted
 
 if TYPE_CHECKING:
     from gpuspawner.profiles.profiles import Profiles
@@ -160,6 +167,86 @@ class SchemaHandler(AboutAServer):
             offered = await self.accelerators(user_name, server_name)
             entitlement = await offered.of(server_name).policing.entitlement()
             self.answer(in_schema(options.schema(entitlement.offers), offered.runtime.line))
+
+
+# The streams that keep open forms current.
+
+_STREAM_SCOPE = "servers"
+_broadcasts: WeakKeyDictionary[Runtime, Broadcast] = WeakKeyDictionary()
+
+
+def broadcast() -> Broadcast:
+    """Return this hub's streams."""
+    running = runtime.running()
+    if running not in _broadcasts:
+        _broadcasts[running] = Broadcast(running)
+    return _broadcasts[running]
+
+
+class StreamHandler(AboutAServer):
+    """Sends the availability of each accelerator or profile whenever it changes."""
+
+    _questions = Questions()
+    _crowd = Crowd()
+    _stream: Stream | None = None
+
+    def get_content_type(self) -> str:
+        """As the hub has it."""
+        return "text/event-stream"
+
+    @needs_scope(_STREAM_SCOPE)  # type: ignore[untyped-decorator, unused-ignore]
+    async def get(self, user_name: str, server_name: str) -> None:
+        """Send events until the client goes, or its time is over."""
+        async with counted(self._questions, user_name):
+            form = await self._form(user_name, server_name)
+        rights = Rights(self, _STREAM_SCOPE, user_name, server_name)
+        self._stream = stream = Stream(form, self._send, self._until(), rights.hold)
+        try:
+            with self._crowd.place(self._client(), stream.leave):
+                self.set_header("Cache-Control", "no-store")
+                self.set_header("X-Accel-Buffering", "no")
+                last = await broadcast().follow(stream)
+        except TooManyStreamsError:
+            raise TooManyQuestions from None
+        except asyncio.CancelledError:
+            self.finish()  # the hub ends
+            raise
+        if last is None:
+            self.detach().close()  # whatever the client hasn't read is dropped
+        else:
+            self.finish(last)
+
+    def on_connection_close(self) -> None:
+        """Note that the client is gone."""
+        if self._stream is not None:
+            self._stream.lose()
+
+    async def _form(self, user_name: str, server_name: str) -> OpenForm:
+        try:
+            form = await opened(self.sources(user_name, server_name), server_name)
+        except Refusal as refusal:
+            raise web.HTTPError(409, "%s", refusal.text) from None
+        if form is None:
+            raise web.HTTPError(404, "This hub offers no choices")
+        return form
+
+    def _send(self, event: bytes) -> "asyncio.Future[None]":
+        self.write(event)
+        sent: asyncio.Future[None] = self.flush()
+        return sent
+
+    def _client(self) -> object:
+        """Return who asks: a user, or a service."""
+        return type(self.current_user), self.current_user.name
+
+    def _until(self) -> float:
+        """Return until when a token of the client's is valid, by the monotonic clock."""
+        token = self.get_token()
+        expires = token.expires_at if token is not None else None
+        if expires is None:
+            return math.inf
+        left: timedelta = expires.replace(tzinfo=UTC) - datetime.now(UTC)
+        return time.monotonic() + left.total_seconds()
 
 
 class WaitingHandler(Answering):

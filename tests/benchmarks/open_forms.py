@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gpuspawner.web.stream.open_streams import LIFE_SECONDS
+from gpuspawner.web.open_streams import LIFE_SECONDS
 from localcluster import LocalCluster
 from tests.benchmarks.changing_pods import ChangingPods
 from tests.benchmarks.clusters import MODELS
@@ -62,8 +62,8 @@ c.GPUSpawner.images = {{f"image-{{n}}": {{"image": f"i:{{n}}"}} for n in range(4
 c.GPUSpawner.memory_choices = ["8G", "16G", "32G"]
 c.GPUSpawner.cpu_choices = [1, 2, 4]
 # One client opens all streams here, in place of as many users.
-from gpuspawner.web.stream import handler
-handler.StreamHandler._crowd = handler.Crowd(most_of_one=100_000)
+from gpuspawner.web import handlers
+handlers.StreamHandler._crowd = handlers.Crowd(most_of_one=100_000)
 gpuspawner.configure(c)
 """
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.each_hub
 
 # Often, so that the tests needn't take minutes; a stream's time isn't over before.
 CONFIGURATION = """
-from gpuspawner.web.stream import broadcast, open_streams
+from gpuspawner.web import broadcast, open_streams
 broadcast._TEND_SECONDS, open_streams.CHECK_SECONDS = 0.2, 0.2
 c.GPUSpawner.accelerators = {"t4": {"display_name": "Tesla T4", "node_selector": {"gpu": "t4"}}}
 c.JupyterHub.load_groups = {"teachers": ["teacher"]}

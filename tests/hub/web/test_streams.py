@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 import requests
 
-from gpuspawner.web.stream.open_streams import MOST_OF_ONE
+from gpuspawner.web.open_streams import MOST_OF_ONE
 from localcluster import Fleet, NodeGroup
 from tests.hub.streams import following, following_at, state_of
 from tests.waiting import wait_for

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from gpuspawner.policies.usage import Usage
-from gpuspawner.web.stream.broadcast import Broadcast
-from gpuspawner.web.stream.open_form import Shown
-from gpuspawner.web.stream.open_streams import KEEP_ALIVE, Stream
+from gpuspawner.web.broadcast import Broadcast
+from gpuspawner.web.open_form import Shown
+from gpuspawner.web.open_streams import KEEP_ALIVE, Stream
 from tests.unit.makers.worlds import StillView
 
 

@@ -19,8 +19,8 @@ from gpuspawner.cluster.background import Turn
 from gpuspawner.preflight.token_bucket import Clock
 from gpuspawner.runtime import Runtime
 from gpuspawner.start.refusal import Refusal
-from gpuspawner.web.stream.open_form import OpenForm
-from gpuspawner.web.stream.open_streams import Stream
+from gpuspawner.web.open_form import OpenForm
+from gpuspawner.web.open_streams import Stream
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gpuspawner import language
-from gpuspawner.web.stream.open_form import Allowed, opened
+from gpuspawner.web.open_form import opened
 from tests.unit.makers.courses import NODES, Course
 from tests.unit.makers.hubs import A100, StillHub, named
 from tests.unit.makers.policy_pods import GPU
@@ -260,13 +260,13 @@ async def test_other_policies_are_found_out_when_the_form_is_renewed(course):
 
 async def test_nothing_of_policies_is_read_again_as_long_as_nothing_changes(course):
     spawner = course.spawner({"two": {"gpus_per_user": {GPU: 2}}})
-    allowed = await Allowed.of(spawner.gpuspawner_gates.sources.accelerators.policing)
-    token, entitlement = allowed.token(), allowed.entitlement
+    form = await form_of(spawner)
+    token, entitlement = form._token(), form._entitlement
 
     course.hub.view.put("Node", node("c", 1))
 
-    assert allowed.token() is token
-    assert allowed.entitlement is entitlement
+    assert form._token() is token
+    assert form._entitlement is entitlement
 
 
 async def test_lists_of_functions_are_never_taken_for_each_other(hub):

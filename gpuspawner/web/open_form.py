@@ -41,56 +41,7 @@ NOTHING = Token()
 """For owners without policies."""
 
 
-class Allowed:
-    """What policies leave to one owner at each moment.
-
-    Which policies apply is read by `renew`: they may depend on the time of day, on groups, or on an
-    administrator's function. What counts toward their limits is read whenever servers have changed.
-    """
-
-    def __init__(self, policing: Policing, entitlement: Entitlement) -> None:
-        self._policing = policing
-        self._version: object = None
-        self._token = NOTHING
-        self.entitlement = entitlement
-
-    @classmethod
-    async def of(cls, policing: Policing) -> "Allowed":
-        """Return what is left to the owner.
-
-        Raises:
-            Refusal: The administrator's function fails.
-        """
-        return cls(policing, await policing.entitlement())
-
-    @property
-    def may_change(self) -> bool:
-        """Whether other policies may apply at another time."""
-        return self._policing.has_policies
-
-    async def renew(self) -> None:
-        """Find out anew which policies apply.
-
-        Raises:
-            Refusal: As `of`.
-        """
-        if self.may_change:
-            self.entitlement = await self._policing.entitlement()
-            self._version = None
-
-    def token(self) -> Token:
-        """Return the same for owners to whom the same is left at this moment."""
-        if not self.entitlement.is_limited:
-            return NOTHING
-        version = self.entitlement.version
-        if version != self._version:
-            self._version = version
-            self.entitlement = self.entitlement.renewed()
-            self._token = _token(self.entitlement.used)
-        return self._token
-
-
-def _token(used: Hashable) -> Token:
+def _token_of(used: Hashable) -> Token:
     if len(_tokens) > _MOST_KEPT:
         _tokens.clear()  # then some who could share an answer don't, until they are read again
     return _tokens.setdefault(used, Token())
@@ -140,7 +91,9 @@ async def opened(sources: Sources, server: str) -> OpenForm | None:
     """
     match await sources.offered():
         case Accelerators() as accelerators:
-            return await AcceleratorsForm.opened(accelerators.of(server))
+            source = accelerators.of(server)
+            stock = await source.stock_pod()
+            return AcceleratorsForm(source, stock, await source.policing.entitlement())
         case None:
             return None
         case profiles:
@@ -148,47 +101,60 @@ async def opened(sources: Sources, server: str) -> OpenForm | None:
 
 
 class _OfAnOwner:
-    """What policies leave to the owner of a form, and the language in which it was opened."""
+    """What policies leave to the owner of a form, and the language in which it was opened.
 
-    def __init__(self, allowed: Allowed) -> None:
-        self._allowed = allowed
+    Which policies apply is read by `renew`: they may depend on the time of day, on groups, or on an
+    administrator's function. What counts toward their limits is read whenever servers have changed.
+    """
+
+    def __init__(self, policing: Policing, entitlement: Entitlement) -> None:
+        self._policing = policing
+        self._entitlement = entitlement
+        self._version: object = None
+        self._left = NOTHING
         self._language = language.language_tag()
 
     @property
     def may_change(self) -> bool:
-        return self._allowed.may_change
+        return self._policing.has_policies
 
     async def renew(self) -> None:
-        await self._allowed.renew()
+        if self._policing.has_policies:
+            self._entitlement = await self._policing.entitlement()
+            self._version = None
+
+    def _token(self) -> Token:
+        """Return the same for owners to whom the same is left at this moment."""
+        if not self._entitlement.is_limited:
+            return NOTHING
+        version = self._entitlement.version
+        if version != self._version:
+            self._version = version
+            self._entitlement = self._entitlement.renewed()
+            self._left = _token_of(self._entitlement.used)
+        return self._left
 
 
 class AcceleratorsForm(_OfAnOwner):
     """As `OpenForm`. KubeSpawner's pod for the owner is made once: its configuration is fixed."""
 
-    def __init__(self, source: Accelerators, stock: Manifest | None, allowed: Allowed) -> None:
-        super().__init__(allowed)
+    def __init__(
+        self, source: Accelerators, stock: Manifest | None, entitlement: Entitlement
+    ) -> None:
+        super().__init__(source.policing, entitlement)
         self._source = source
         self._stock = what_decides(stock) if stock else None
         self._pod = convert("Pod", self._stock) if self._stock else None
         self._likeness: object = self._like(source.runtime.offers)
 
-    @classmethod
-    async def opened(cls, source: Accelerators) -> "AcceleratorsForm":
-        """Open the form.
-
-        Raises:
-            Refusal: The administrator's function of policies fails.
-        """
-        return cls(source, await source.stock_pod(), await Allowed.of(source.policing))
-
     def question(self) -> Hashable:
         """As `OpenForm.question`."""
-        return self._language, self._likeness, self._labels(), self._allowed.token()
+        return self._language, self._likeness, self._labels(), self._token()
 
     async def answer(self) -> Shown:
         """As `OpenForm.answer`."""
         language.set_locale(self._language)
-        return Shown(states_of(self._source, self._allowed.entitlement, self._stock))
+        return Shown(states_of(self._source, self._entitlement, self._stock))
 
     def _like(self, offers: Offers) -> object:
         """Return what decides of the pod, but for labels; the same for users with pods alike.
@@ -241,8 +207,8 @@ class ProfilesForm(_OfAnOwner):
     the same places.
     """
 
-    def __init__(self, source: "Profiles", allowed: Allowed, listed: "Listed") -> None:
-        super().__init__(allowed)
+    def __init__(self, source: "Profiles", entitlement: Entitlement, listed: "Listed") -> None:
+        super().__init__(source.policing, entitlement)
         self._source = source
         self._listed = listed
         self._base: Proposal | None = None
@@ -257,7 +223,7 @@ class ProfilesForm(_OfAnOwner):
         Raises:
             HTTPError, Refusal: The profiles can't be read, or a function of policies fails.
         """
-        form = cls(source, await Allowed.of(source.policing), await source.listed())
+        form = cls(source, await source.policing.entitlement(), await source.listed())
         await form._sample()
         return form
 
@@ -283,12 +249,12 @@ class ProfilesForm(_OfAnOwner):
         find = partial(runtime.preflight.verdicts.places, base.subject)
         places = self._places.of(runtime.view.state.lasting_version, (), find)
         alike = self._settings, self._spec, places, base.queue
-        return self._language, self._listed, alike, self._allowed.token()
+        return self._language, self._listed, alike, self._token()
 
     async def answer(self) -> Shown:
         """As `OpenForm.answer`."""
         language.set_locale(self._language)
-        looking = self._source.look_at(self._listed, self._allowed.entitlement)
+        looking = self._source.look_at(self._listed, self._entitlement)
         found: JSON = {"profiles": await self._source.states_of(self._listed, looking)}
         # A start may have loaded a profile into the spawner since the question.
         is_asked = await looking.base() == self._base and looking.settings == self._settings
@@ -296,7 +262,7 @@ class ProfilesForm(_OfAnOwner):
 
     async def _sample(self) -> None:
         """Find out what the owner's pod of the default profile has of its own."""
-        looking = self._source.look_at(self._listed, self._allowed.entitlement)
+        looking = self._source.look_at(self._listed, self._entitlement)
         self._base, self._settings = await looking.base(), looking.settings
         self._places = UntilChanged[bytes]()
         self._spec = _unnamed(self._base) if self._base else b""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from gpuspawner.preflight.token_bucket import Clock
-from gpuspawner.web.stream.open_form import OpenForm
+from gpuspawner.web.open_form import OpenForm
 
 # Sends one client the latest of what changes; a client that reads slowly skips what is between.
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from gpuspawner.web.stream.open_streams import KEEP_ALIVE, Crowd, Outlet, TooManyStreamsError
+from gpuspawner.web.open_streams import KEEP_ALIVE, Crowd, Outlet, TooManyStreamsError
 from tests.unit.makers.clocks import Clock
 
 

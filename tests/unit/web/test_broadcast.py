@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from gpuspawner.start.refusal import misconfigured
-from gpuspawner.web.stream import broadcast
-from gpuspawner.web.stream.broadcast import AT_LEAST_EVERY, LEAST_REST, MOST_REST, SHARE, Rhythm
-from gpuspawner.web.stream.open_streams import AGAIN, CHECK_SECONDS, FULL, Stream
+from gpuspawner.web import broadcast
+from gpuspawner.web.broadcast import AT_LEAST_EVERY, LEAST_REST, MOST_REST, SHARE, Rhythm
+from gpuspawner.web.open_streams import AGAIN, CHECK_SECONDS, FULL, Stream
 from tests.unit.makers.clocks import Clock
 from tests.unit.makers.following import Client, Form, Hub, always
 
@@ -285,7 +285,7 @@ async def test_a_client_that_loses_its_rights_has_to_open_another_stream_and_oth
 async def test_if_rights_cannot_be_read_the_streams_end_and_the_log_says_it_once(
     caplog, monkeypatch
 ):
-    monkeypatch.setattr("gpuspawner.web.stream.open_streams.CHECK_SECONDS", 0.0)  # all at once
+    monkeypatch.setattr("gpuspawner.web.open_streams.CHECK_SECONDS", 0.0)  # all at once
 
     def fails():
         raise OSError("the database is away")

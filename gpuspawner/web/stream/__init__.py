@@ -1,1 +1,0 @@
-"""Streams that keep open forms current: the hub sends what they show whenever it changes."""
