@@ -8,8 +8,14 @@ from markupsafe import Markup
 from msgspec.structs import replace
 
 from gpuspawner.form.alternative_button import INSTEAD, profile_value
-from gpuspawner.form.questions import never, not_free, over_limit
-from gpuspawner.form.view_builder import ViewBuilder, buttons, notice
+from gpuspawner.form.view_builder import (
+    ViewBuilder,
+    buttons,
+    never,
+    not_free,
+    notice,
+    over_limit,
+)
 from gpuspawner.form.view_model import (
     MOST_LAMPS,
     AboveTheForm,
@@ -115,18 +121,9 @@ def _drawn(view: View) -> tuple[Markup, Markup]:
 @lru_cache(64)
 def _words(_language: str) -> Markup:
     """Render what the script may have to say in the language of the current request."""
-    words = (
-        environment()
-        .get_template("words.html")
-        .render(
-            not_free=not_free,
-            never=never,
-            no_download=no_download,
-            over_limit=over_limit,
-            stale=stale,
-            login_ended=login_ended,
-        )
-    )
+    texts = not_free, never, no_download, over_limit, stale, login_ended
+    template = environment().get_template("words.html")
+    words = template.render({it.__name__: it for it in texts})
     return Markup(words)  # noqa: S704, they are escaped
 
 

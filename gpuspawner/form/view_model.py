@@ -5,6 +5,8 @@ from pathlib import Path
 import msgspec
 from markupsafe import Markup
 
+from gpuspawner.offers.types import Accelerator
+
 STATIC = Path(__file__).parent / "static"
 """The folder of the style sheet and the script."""
 
@@ -115,18 +117,6 @@ class OwnServer(msgspec.Struct, frozen=True):
     stop: str
 
 
-class WithheldCard(msgspec.Struct, frozen=True):
-    """An accelerator that policies withhold from the user.
-
-    Attributes:
-        reason: The administrator's words; may be empty.
-    """
-
-    name: str
-    description: str
-    reason: str
-
-
 class AboveTheForm(msgspec.Struct, frozen=True):
     """What became of the user's last server, and what policies leave to the user.
 
@@ -134,13 +124,14 @@ class AboveTheForm(msgspec.Struct, frozen=True):
         before: A sentence for each thing that became of it.
         lines: A sentence for each limit.
         servers: The user's servers that take part of a limit.
-        withheld: What isn't offered to the user, and yet shown.
+        withheld: The accelerators that aren't offered to the user and yet shown, and why, in the
+            administrator's words, which may be empty.
     """
 
     before: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     servers: tuple[OwnServer, ...] = ()
-    withheld: tuple[WithheldCard, ...] = ()
+    withheld: tuple[tuple[Accelerator, str], ...] = ()
 
 
 class LiveAddresses(msgspec.Struct, frozen=True):

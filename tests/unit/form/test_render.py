@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpuspawner import form as form_package
-from gpuspawner.form.questions import STARTS
 from gpuspawner.form.render import render
-from gpuspawner.form.view_model import AboveTheForm, LiveAddresses, WithheldCard
+from gpuspawner.form.view_builder import STARTS
+from gpuspawner.form.view_model import AboveTheForm, LiveAddresses
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
+from gpuspawner.offers.types import Accelerator
 from gpuspawner.offers.user_options import GPURequest, fall_back, from_form, parse
 from gpuspawner.policies.entitlement import within
 from gpuspawner.policies.remaining import Remaining
@@ -229,8 +230,8 @@ def test_what_became_of_the_last_server_is_not_among_the_limits():
 
 
 def test_what_is_withheld_is_below_the_accelerators_and_above_the_sizes():
-    usage = AboveTheForm(withheld=(WithheldCard("NVIDIA H100", "80 GB", "For <b>research</b>."),))
-    page = drawn(usage=usage)
+    h100 = Accelerator("h100", "NVIDIA H100", "nvidia.com/gpu", "80 GB")
+    page = drawn(usage=AboveTheForm(withheld=((h100, "For <b>research</b>."),)))
     shown = page.one("ul", **{"aria-label": "Not offered to you"})
 
     assert "For <b>research</b>." in shown.text
