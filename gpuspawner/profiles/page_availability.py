@@ -15,7 +15,7 @@ from gpuspawner.cluster.health import Live
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.class_traits import renewing
 from gpuspawner.compat.likeness import likeness
-from gpuspawner.kube.caches import KeptFor
+from gpuspawner.kube.caches import KeptFor, UntilChanged
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
@@ -33,7 +33,7 @@ from gpuspawner.profiles.profile_availability import (
 )
 from gpuspawner.profiles.profile_list import Listed, ListedChoice, Lists, Profile, ProfileOption
 from gpuspawner.profiles.profile_options import Chosen, of_profile
-from gpuspawner.profiles.sharing import ChoiceKey, Pattern, Patterns, Samples, SharedRows, sample
+from gpuspawner.profiles.sharing import ChoiceKey, Pattern, Patterns, Rows, Samples, sample
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling.evaluate import fitting_nodes
 from gpuspawner.scheduling.verdicts import PodShape, Subject
@@ -67,6 +67,9 @@ class Drawn:
 _SECONDS, _MOST_KEPT = 300.0, 4096
 """How long pages use what admission did to a pod, and for how many pods."""
 
+_MOST_ROWS = 256
+"""Owners who differ, and lists."""
+
 PAGE_TURN_SECONDS = 0.001
 """The longest that a page may hold the hub's event loop; a whole class may open theirs at once."""
 
@@ -85,6 +88,7 @@ class Known(msgspec.Struct, frozen=True):
     Attributes:
         admitted: What admission made of a server's pods, without what the scheduler doesn't read,
             so that an open form asks seldom. A start asks again.
+        rows: The availability of lists, each for all owners whose pods are alike.
     """
 
     admitted: KeptFor[object, Proposal] = msgspec.field(
@@ -93,7 +97,7 @@ class Known(msgspec.Struct, frozen=True):
     lists: Lists = msgspec.field(default_factory=Lists)
     drawn: Drawn = msgspec.field(default_factory=Drawn)
     samples: Samples = msgspec.field(default_factory=Samples)
-    rows: SharedRows = msgspec.field(default_factory=SharedRows)
+    rows: UntilChanged[Rows] = msgspec.field(default_factory=lambda: UntilChanged(_MOST_ROWS))
 
 
 _known: WeakKeyDictionary[Runtime, Known] = WeakKeyDictionary()
@@ -119,6 +123,7 @@ class Looking:
         turn: How long it may hold the hub's event loop.
 
     Attributes:
+        listed: The list.
         is_general: Whether what it has found holds for all servers whose pods are alike.
         depends_on_labels: Whether it does only if their labels and names are, too.
         settings: What the server's pods are made of, once its `base` is; None if its owner may be
@@ -129,7 +134,7 @@ class Looking:
         self, spawner: Host, listed: Listed, runtime: Runtime, entitlement: Entitlement, turn: Turn
     ) -> None:
         self._spawner = spawner
-        self._listed = listed
+        self.listed = listed
         self._entitlement = entitlement
         self._later = hooks.later(spawner, runtime.preflight.learned.placements)
         self._view = runtime.view
@@ -149,7 +154,7 @@ class Looking:
 
     async def base(self) -> Proposal | None:
         """Return a sample of the default profile's pod; None if nobody can make or read it."""
-        if self._patterns is None and self._listed.profiles:
+        if self._patterns is None and self.listed.profiles:
             await self._begin()
         return self._base
 
@@ -283,7 +288,7 @@ class Looking:
         if any(option.write_in and option.write_in.may_move for option in chosen.open):
             return unknown(renewed)
         try:
-            return await try_out(renewed, self._listed.complete, chosen, self._view.state.rules)
+            return await try_out(renewed, self.listed.complete, chosen, self._view.state.rules)
         except web.HTTPError:
             return unknown(renewed)
 
@@ -304,18 +309,18 @@ class Looking:
 
     async def _begin(self) -> None:
         """Make the pod of the default profile, and find the patterns of users like this one."""
-        default = next(it for it in self._listed.profiles if it.default)
+        default = next(it for it in self.listed.profiles if it.default)
         whole = await self.whole(of_profile(default))
         self._base = sample(whole)
         if self._base is None:
             return
         makes_them = kubespawner.makes_its_pods(self._spawner)
-        if makes_them and not (self._listed.has_functions or self._listed.has_names):
+        if makes_them and not (self.listed.has_functions or self.listed.has_names):
             started = hooks.as_started(self._spawner)
             alike = likeness(started)
-            if alike and not (alike.has_names and self._listed.hides_names(started)):
+            if alike and not (alike.has_names and self.listed.hides_names(started)):
                 self.settings = alike.settings
-        self._patterns = self._known.samples.patterns(self._listed, self._base, self.settings)
+        self._patterns = self._known.samples.patterns(self.listed, self._base, self.settings)
         self._patterns.images[_key(of_profile(default))] = settled_images(whole.pod)
         # Not in the place of an equal one, with which other choices share it.
         self._patterns.setdefault(_key(of_profile(default)), Pattern.of(self._base, self._base))
@@ -325,7 +330,7 @@ class Looking:
     ) -> tuple[Decision, Proposal]:
         """Decide about a refused pod as admission changes it."""
         self._asked_admission = True
-        key = (proposal.key, self._listed, _key(chosen), placement_of(proposal.pod))
+        key = (proposal.key, self.listed, _key(chosen), placement_of(proposal.pod))
         kept = self._known.admitted.find(key)
         if kept is None:
             not_asked = Start(proposal.grant, (UnknownRules(_NOT_ASKED),))

@@ -161,11 +161,9 @@ class Profiles(ServerSource):
         turn = Turn(REFUSAL_TURN_SECONDS)
         return Looking(self._spawner, listed, self.runtime, entitlement, turn)
 
-    async def rows(
-        self, looking: Looking, listed: Listed, admission: Admission
-    ) -> tuple[Listed, Rows]:
+    async def _rows(self, looking: Looking, admission: Admission) -> tuple[Listed, Rows]:
         """Return the profiles that are shown to the owner, and the availability of each."""
-        spawner = self._shown
+        spawner, listed = self._shown, looking.listed
         asked = GivingUp(IfConnected(spawner, admission), PATIENCE)
         rows = tuple([await looking.look_at(it, asked) for it in listed.profiles])
         kept = [number for number, row in enumerate(rows) if not row.is_hidden]
@@ -177,18 +175,19 @@ class Profiles(ServerSource):
     async def _shared_rows(
         self, listed: Listed, entitlement: Entitlement, admission: Admission
     ) -> tuple[Listed, Rows]:
-        """As `rows`, from what a page of an owner whose pods are alike has found out, if any."""
-        shared = known(self.runtime).rows
+        """As `_rows`, from what a page of an owner whose pods are alike has found out, if any."""
+        kept = known(self.runtime).rows
         asking = Page(self._shown, listed, self.runtime, entitlement)
         version = asking.version()
-        if (found := shared.find(asking, version)) is not None:
+        found = kept.find(version, asking.alone, asking.shared) if asking.is_general() else None
+        if found is not None:
             return listed, found
         looking = self.look_at(listed, entitlement)
-        shown, rows = await self.rows(looking, listed, admission)
+        shown, rows = await self._rows(looking, admission)
         now = Page(self._shown, listed, self.runtime, entitlement)
-        if looking.is_general and shown is listed and now.alone == asking.alone:
-            key = asking.alone if looking.depends_on_labels else asking.shared
-            shared.keep(asking, key, version, rows)
+        is_same = now.alone == asking.alone and asking.version() == version
+        if is_same and shown is listed and looking.is_general and asking.is_general():
+            kept.keep(version, asking.alone if looking.depends_on_labels else asking.shared, rows)
         return shown, rows
 
     @property
@@ -220,10 +219,10 @@ class Profiles(ServerSource):
         turn = Turn(PAGE_TURN_SECONDS)
         return Looking(self._shown, listed, self.runtime, entitlement, turn)
 
-    async def states_of(self, listed: Listed, looking: Looking) -> list[dict[str, Any]]:
+    async def states_of(self, looking: Looking) -> list[dict[str, Any]]:
         """Return the same as `states`, for profiles that `listed` has returned."""
         admission = self.runtime.dry_runs.for_form(self._shown.user.name)
-        shown, rows = await self.rows(looking, listed, admission)
+        shown, rows = await self._rows(looking, admission)
         return page.states(shown.complete, rows)
 
     async def form(self, before: Sequence[str] = ()) -> str:
@@ -317,20 +316,17 @@ class Profiles(ServerSource):
     def _choose(self, raw: object, offered: Listed, listed: Listed) -> Chosen | Errors:
         """Read options by the profiles on offer; then by all, of which policies deny the others."""
         try:
-            has_any = offered.profiles or offered is listed
-            chosen = choose(raw, offered.profiles) if has_any else None
-            if isinstance(chosen, Chosen) and offered is listed:
-                return chosen
-            if isinstance(chosen, Chosen) and chosen.profile:
+            if offered is listed:
+                return choose(raw, listed.profiles)
+            chosen = choose(raw, offered.profiles) if offered.profiles else ()
+            if isinstance(chosen, Chosen):
                 # KubeSpawner's own default may be a profile that isn't on offer.
-                return Chosen(chosen.profile, {**chosen.options, PROFILE: chosen.profile.slug})
+                return Chosen(chosen.profile, {**chosen.options, PROFILE: chosen.slug})
             others = choose(raw, listed.profiles)
         except re.error as error:
             why = f"a validation_regex in KubeSpawner.profile_list: {error}"
             raise misconfigured(why) from error
-        if isinstance(others, Chosen):
-            return others
-        return others if chosen is None or isinstance(chosen, Chosen) else chosen
+        return others if isinstance(others, Chosen) else chosen or others
 
 
 def _at_rest(spawner: Host) -> Host:

@@ -12,7 +12,7 @@ depend on, the next page needs only to know that its owner's pods would be the s
 """
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -133,30 +133,7 @@ class Samples:
 
 
 Rows = tuple[ProfileAvailability, ...]
-
-_MOST_KEPT = 256
-"""Owners who differ, and lists."""
-
-
-class SharedRows:
-    """The availability of lists, each for all owners whose pods are alike. One for the hub."""
-
-    def __init__(self) -> None:
-        self._kept = UntilChanged[Rows](_MOST_KEPT)
-
-    def find(self, page: "Page", version: object) -> Rows | None:
-        """Return what another page of this version has found out; None for nothing."""
-        if not page.is_general():
-            return None
-        return self._kept.find(version, page.alone, page.shared)
-
-    def keep(self, page: "Page", key: Hashable, version: object, rows: Rows) -> None:
-        """Keep what a page has found out, if nothing has changed since it began.
-
-        *key* is one of the page's, *version* that of its beginning.
-        """
-        if page.is_general() and page.version() == version:
-            self._kept.keep(version, key, rows)
+"""The availability of each profile of a list."""
 
 
 class Page:

@@ -255,7 +255,7 @@ class ProfilesForm(_OfAnOwner):
         """As `OpenForm.answer`."""
         language.set_locale(self._language)
         looking = self._source.look_at(self._listed, self._entitlement)
-        found: JSON = {"profiles": await self._source.states_of(self._listed, looking)}
+        found: JSON = {"profiles": await self._source.states_of(looking)}
         # A start may have loaded a profile into the spawner since the question.
         is_asked = await looking.base() == self._base and looking.settings == self._settings
         return Shown(found, looking.holds_for_others and is_asked)

@@ -158,12 +158,12 @@ async def test_a_reservation_counts_only_for_its_owner(hub_with, tried, monkeypa
 
 
 async def test_only_so_many_pages_are_kept(hub_with, monkeypatch) -> None:
-    monkeypatch.setattr(sharing, "_MOST_KEPT", 4)
+    monkeypatch.setattr(page_availability, "_MOST_ROWS", 4)
     hub = hub_with(TWO_GPUS)
     for number in range(6):
         await form(hub, "ann", priority_class_name=f"p-{number}")
 
-    kept = page_availability.known(hub.runtime(of(hub, "ann"))).rows._kept
+    kept = page_availability.known(hub.runtime(of(hub, "ann"))).rows
     assert len(kept._kept) <= 4
 
 
