@@ -312,9 +312,6 @@ def _mounts_at(spec: Mapping[str, Any], path: str) -> list[Any]:
 #
 # The hub's role in Zero-to-JupyterHub 4.4 doesn't let it read logs.
 
-_MESSAGE_POLICY = "terminationMessagePolicy"
-_CONTAINERS = ("initContainers", "containers")
-
 
 def with_last_words(pod: Mapping[str, Any]) -> dict[str, Any]:
     """Return a pod whose containers end with their log's last lines as their message.
@@ -323,9 +320,10 @@ def with_last_words(pod: Mapping[str, Any]) -> dict[str, Any]:
     documentation, Pod API, ``terminationMessagePolicy``). What the administrator has set stays.
     """
     spec = dict(pod["spec"])
-    for kind in _CONTAINERS:
+    policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    for kind in ("initContainers", "containers"):
         if spec.get(kind):
-            spec[kind] = [{_MESSAGE_POLICY: "FallbackToLogsOnError", **it} for it in spec[kind]]
+            spec[kind] = [{**policy, **it} for it in spec[kind]]
     return {**pod, "spec": spec}
 
 

@@ -107,16 +107,10 @@ def _shortest(terms: Iterable[Term]) -> Terms:
 
     This keeps products small, and makes `both` give the same list when applied twice.
     """
-    found = list(dict.fromkeys(terms))
-    sets = [frozenset(term) for term in found]
-    distinct = dict.fromkeys(sets)
-    kept = {one for one in distinct if not any(other < one for other in distinct)}
-    shortest: list[Term] = []
-    for term, as_set in zip(found, sets, strict=True):
-        if as_set in kept:
-            kept.remove(as_set)
-            shortest.append(term)
-    return tuple(shortest)
+    found: dict[frozenset[TermRequirement], Term] = {}
+    for term in terms:
+        found.setdefault(frozenset(term), term)
+    return tuple(term for one, term in found.items() if not any(other < one for other in found))
 
 
 def _line(requirement: TermRequirement) -> dict[str, Any]:

@@ -204,10 +204,8 @@ def _unlisted_memory(value: object) -> UnlistedMemory | None:
     if written.min is None or written.max is None:
         missing = "'min'" if written.min is None else "'max'"
         raise OfferError(place, f"{missing} is missing; write it as Kubernetes does, such as 4Gi")
-    least, most = (
-        read_memory(written.min, f"{place}.min"),
-        read_memory(written.max, f"{place}.max"),
-    )
+    least = read_memory(written.min, f"{place}.min")
+    most = read_memory(written.max, f"{place}.max")
     step = _GIB if written.step is None else read_memory(written.step, f"{place}.step").bytes
     if most.bytes < least.bytes:
         reason = f"{quote(most.text)} is less than the min, {least.text}"

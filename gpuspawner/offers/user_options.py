@@ -132,12 +132,13 @@ def _accelerator(raw: Mapping[object, object], offers: Offers) -> Accelerator | 
     given = raw[ACCELERATOR]
     if given is None:
         return None
-    found = offers.accelerator(given) if isinstance(given, str) else None
-    if found is not None:
-        return found
     keys = offers.accelerators
-    is_text = isinstance(given, str)
-    problem = wording.not_offered(given, keys) if is_text else wording.not_text(given)
+    if not isinstance(given, str):
+        problem = wording.not_text(given)
+    elif found := offers.accelerator(given):
+        return found
+    else:
+        problem = wording.not_offered(given, keys)
     return FieldError(ACCELERATOR, sentences(problem, wording.choose_accelerator(keys)))
 
 

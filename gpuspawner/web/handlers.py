@@ -21,18 +21,7 @@ from tornado import web
 from gpuspawner import runtime
 from gpuspawner.compat.pages import add_handlers
 from gpuspawner.compat.rights import Rights
-from gpuspawner.form.addresses import (
-    DECISION,
-    FILES,
-    SCHEMA,
-    STATES,
-    STOP,
-    STREAM,
-    USAGE,
-    WAITING,
-    is_served,
-    version,
-)
+from gpuspawner.form import addresses
 from gpuspawner.form.alternative_button import KEPT, value_of
 from gpuspawner.form.view_model import STATIC
 from gpuspawner.gates.accelerators import Accelerators
@@ -87,7 +76,7 @@ class StopHandler(BaseHandler):  # type: ignore[misc]
         chosen = value_of(fields)
         query = "?" + urlencode({f"opt-{KEPT}": chosen}) if chosen else ""
         # The fragment moves the focus to the figures, which have changed.
-        return f"{self.hub.base_url}spawn/{path}{query}#{USAGE}"
+        return f"{self.hub.base_url}spawn/{path}{query}#{addresses.USAGE}"
 
 
 async def _until_not_counted(running: Runtime, spawner: Host) -> None:
@@ -267,24 +256,24 @@ class StaticHandler(web.StaticFileHandler):
 
     def set_extra_headers(self, path: str) -> None:
         """Let browsers keep a file whose URL names the current version; they revalidate others."""
-        is_named = self.request.arguments.get("v") == [version(path).encode()]
+        is_named = self.request.arguments.get("v") == [addresses.version(path).encode()]
         kept = "public, max-age=31536000, immutable" if is_named else "no-cache"
         self.set_header("Cache-Control", kept)
         self.set_header("X-Content-Type-Options", "nosniff")
 
 
 _HANDLERS = (
-    (STATES, StatesHandler),
-    (STREAM, StreamHandler),
-    (DECISION, DecisionHandler),
-    (SCHEMA, SchemaHandler),
-    (STOP, StopHandler),
-    (WAITING, WaitingHandler),
-    (FILES, StaticHandler, {"path": str(STATIC)}),
+    (addresses.STATES, StatesHandler),
+    (addresses.STREAM, StreamHandler),
+    (addresses.DECISION, DecisionHandler),
+    (addresses.SCHEMA, SchemaHandler),
+    (addresses.STOP, StopHandler),
+    (addresses.WAITING, WaitingHandler),
+    (addresses.FILES, StaticHandler, {"path": str(STATIC)}),
 )
 
 
 def serve(hub: Any) -> None:
     """Add our handlers to those of a `JupyterHub`, once."""
-    if not is_served(hub):
+    if not addresses.is_served(hub):
         add_handlers(hub, _HANDLERS)
