@@ -7,23 +7,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec.structs import replace
 
-from gpuspawner.form.alternative_button import INSTEAD, profile_value
-from gpuspawner.form.view_builder import (
-    ViewBuilder,
-    buttons,
-    never,
-    not_free,
-    notice,
-    over_limit,
-)
-from gpuspawner.form.view_model import (
-    MOST_LAMPS,
-    AboveTheForm,
-    Button,
-    LineView,
-    LiveAddresses,
-    View,
-)
+from gpuspawner.form.alternative_button import profile_value
+from gpuspawner.form.view_builder import REMARKS, ViewBuilder, notice, profile_buttons
+from gpuspawner.form.view_model import MOST_LAMPS, AboveTheForm, LineView, LiveAddresses, View
 from gpuspawner.language import direction, gettext, language_tag, ngettext
 from gpuspawner.messages import OnForm, login_ended, no_download, stale
 from gpuspawner.messages.on_form import replaced
@@ -73,7 +59,7 @@ def render_refusal(
     view = View(
         message=told.message.html,
         is_wrong=any(it.label for it in told.errors),
-        alternatives=_of_profiles(told),
+        alternatives=profile_buttons(told),
         wait=told.wait,
         wait_for=profile_value(chosen or {}),
     )
@@ -84,16 +70,6 @@ def render_line(view: LineView) -> str:
     """Render the page of somebody who waits in line."""
     template = environment().get_template("line.html")
     return template.render(view=view, style=_style(view.live))
-
-
-def buttons_instead(told: OnForm, offers: Offers) -> tuple[Button, ...]:
-    """Return a button for each alternative, of either kind of form."""
-    return *buttons(told.alternatives, offers), *_of_profiles(told)
-
-
-def _of_profiles(told: OnForm) -> tuple[Button, ...]:
-    """Return a button for each alternative to a profile."""
-    return tuple(Button(INSTEAD, profile_value(it.options), it.label, "") for it in told.profiles)
 
 
 def render_usage(usage: AboveTheForm, live: LiveAddresses | None) -> str:
@@ -121,7 +97,7 @@ def _drawn(view: View) -> tuple[Markup, Markup]:
 @lru_cache(64)
 def _words(_language: str) -> Markup:
     """Render what the script may have to say in the language of the current request."""
-    texts = not_free, never, no_download, over_limit, stale, login_ended
+    texts = *REMARKS, no_download, stale, login_ended
     template = environment().get_template("words.html")
     words = template.render({it.__name__: it for it in texts})
     return Markup(words)  # noqa: S704, they are escaped

@@ -133,6 +133,10 @@ def never(choice: str) -> str:
     return _("{choice} (no machine has it)").format(choice=choice)
 
 
+REMARKS = not_free, over_limit, never
+"""What the script may have to say of a choice, too."""
+
+
 # The view.
 
 
@@ -142,9 +146,21 @@ def buttons(alternatives: Iterable[Alternative], offers: Offers) -> tuple[Button
     def of(alternative: Alternative) -> Button:
         words = button(alternative)
         sent = alternative_button.value(request_for(alternative.grant, offers))
-        return Button(alternative_button.INSTEAD, sent, words.label, " · ".join(words.details))
+        return Button(sent, words.label, " · ".join(words.details))
 
     return tuple(map(of, alternatives))
+
+
+def buttons_instead(told: OnForm, offers: Offers) -> tuple[Button, ...]:
+    """Return a button for each alternative, of either kind of form."""
+    return *buttons(told.alternatives, offers), *profile_buttons(told)
+
+
+def profile_buttons(told: OnForm) -> tuple[Button, ...]:
+    """Return a button for each alternative to a profile."""
+    return tuple(
+        Button(alternative_button.profile_value(it.options), it.label) for it in told.profiles
+    )
 
 
 def above_the_form(

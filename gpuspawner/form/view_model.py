@@ -96,14 +96,14 @@ class Button(msgspec.Struct, frozen=True):
     """A button that starts an alternative to the choices in the fields.
 
     Attributes:
+        value: What it sends, by the name `alternative_button.INSTEAD`.
         label: The server that it starts.
         details: The other choices that come with it; may be empty.
     """
 
-    name: str
     value: str
     label: str
-    details: str
+    details: str = ""
 
 
 class OwnServer(msgspec.Struct, frozen=True):

@@ -70,12 +70,6 @@ _SECONDS, _MOST_KEPT = 300.0, 4096
 _MOST_ROWS = 256
 """Owners who differ, and lists."""
 
-PAGE_TURN_SECONDS = 0.001
-"""The longest that a page may hold the hub's event loop; a whole class may open theirs at once."""
-
-REFUSAL_TURN_SECONDS = 0.02
-"""The same for a refusal, whose alternatives are looked for before the hub answers 202."""
-
 _NOT_ASKED = ("admission could not be asked in time",)
 
 _silent = logging.getLogger("gpuspawner.profiles.tried")

@@ -98,15 +98,13 @@ class Profile(msgspec.Struct, frozen=True):
 def read(complete: Complete) -> tuple[Profile, ...]:
     """Read profiles that KubeSpawner has given their slugs and defaults.
 
+    They get names that messages can use: no two are equal.
+
     Raises:
         AttributeError, KeyError, TypeError: A profile isn't as KubeSpawner documents it.
         OfferError: Its ``scale_up`` isn't usable.
     """
-    return told_apart([_profile(profile, number) for number, profile in enumerate(complete)])
-
-
-def told_apart(profiles: Sequence[Profile]) -> tuple[Profile, ...]:
-    """Return the profiles with names that messages can use: no two are equal."""
+    profiles = [_profile(profile, number) for number, profile in enumerate(complete)]
     used = Counter(profile.name for profile in profiles)
     return tuple(
         replace(

@@ -21,12 +21,7 @@ from gpuspawner.language import language_tag
 from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.learned_hooks import Later
 from gpuspawner.profiles import page
-from gpuspawner.profiles.page_availability import (
-    PAGE_TURN_SECONDS,
-    REFUSAL_TURN_SECONDS,
-    Looking,
-    known,
-)
+from gpuspawner.profiles.page_availability import Looking, known
 from gpuspawner.profiles.pod_of_choice import try_out
 from gpuspawner.profiles.profile_alternatives import GivingUp, ProfileChoice
 from gpuspawner.profiles.profile_list import Listed
@@ -44,6 +39,12 @@ from gpuspawner.traits.trait_types import setting
 
 # How long a page waits for dry runs, in seconds. States that are unknown then come by refresh.
 PATIENCE = 1.0
+
+_PAGE_TURN_SECONDS = 0.001
+"""The longest that a page may hold the hub's event loop; a whole class may open theirs at once."""
+
+_REFUSAL_TURN_SECONDS = 0.02
+"""The same for a refusal, whose alternatives are looked for before the hub answers 202."""
 
 
 class Profiles(ServerSource):
@@ -158,7 +159,7 @@ class Profiles(ServerSource):
     async def looking(self, listed: Listed) -> Looking:
         """Find out what other choices would get, for a refusal."""
         entitlement = await self.policing.entitlement()
-        turn = Turn(REFUSAL_TURN_SECONDS)
+        turn = Turn(_REFUSAL_TURN_SECONDS)
         return Looking(self._spawner, listed, self.runtime, entitlement, turn)
 
     async def _rows(self, looking: Looking, admission: Admission) -> tuple[Listed, Rows]:
@@ -216,7 +217,7 @@ class Profiles(ServerSource):
 
     def look_at(self, listed: Listed, entitlement: Entitlement) -> Looking:
         """Begin to find out what choices would get, for a page."""
-        turn = Turn(PAGE_TURN_SECONDS)
+        turn = Turn(_PAGE_TURN_SECONDS)
         return Looking(self._shown, listed, self.runtime, entitlement, turn)
 
     async def states_of(self, looking: Looking) -> list[dict[str, Any]]:

@@ -17,7 +17,8 @@ from gpuspawner import runtime
 from gpuspawner.compat.pages import add_handlers, has_handler
 from gpuspawner.form.addresses import LINE, line, live, pending, spawn
 from gpuspawner.form.alternative_button import INSTEAD
-from gpuspawner.form.render import buttons_instead, render_line
+from gpuspawner.form.render import render_line
+from gpuspawner.form.view_builder import buttons_instead
 from gpuspawner.form.view_model import Button, LineView
 from gpuspawner.start.host import set_locale
 from gpuspawner.web.rate_limits import Questions, counted

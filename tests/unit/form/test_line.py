@@ -3,7 +3,8 @@
 from typing import Any
 
 from gpuspawner.form.alternative_button import pressed
-from gpuspawner.form.render import buttons_instead, render_line, render_refusal
+from gpuspawner.form.render import render_line, render_refusal
+from gpuspawner.form.view_builder import buttons_instead
 from gpuspawner.form.view_model import LineView, LiveAddresses
 from gpuspawner.gates import wait_option
 from gpuspawner.messages import Message, OnForm, ProfileButton
