@@ -140,20 +140,15 @@ REMARKS = not_free, over_limit, never
 # The view.
 
 
-def buttons(alternatives: Iterable[Alternative], offers: Offers) -> tuple[Button, ...]:
-    """Return a button for each alternative."""
+def buttons(told: OnForm, offers: Offers) -> tuple[Button, ...]:
+    """Return a button for each alternative to a choice of accelerators."""
 
     def of(alternative: Alternative) -> Button:
         words = button(alternative)
         sent = alternative_button.value(request_for(alternative.grant, offers))
         return Button(sent, words.label, " · ".join(words.details))
 
-    return tuple(map(of, alternatives))
-
-
-def buttons_instead(told: OnForm, offers: Offers) -> tuple[Button, ...]:
-    """Return a button for each alternative, of either kind of form."""
-    return *buttons(told.alternatives, offers), *profile_buttons(told)
+    return tuple(map(of, told.alternatives))
 
 
 def profile_buttons(told: OnForm) -> tuple[Button, ...]:
@@ -225,7 +220,7 @@ class ViewBuilder:
             message=told.message.html if told else Markup(),
             is_refusal=told is not None and told.is_refusal,
             is_foretold=told is not None and told.is_foretold,
-            alternatives=buttons(told.alternatives, self._offers) if told else (),
+            alternatives=buttons(told, self._offers) if told else (),
             wait=told.wait if told else "",
             wait_for=alternative_button.value(self._kept),
             error="" if self._understood else self._error(ACCELERATOR),

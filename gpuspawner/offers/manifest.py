@@ -36,8 +36,6 @@ class ManifestError(ValueError):
 
     def __init__(self, accelerator: str, reason: str) -> None:
         super().__init__(f"GPUSpawner.accelerators[{accelerator!r}]: {reason}")
-        self.accelerator = accelerator
-        self.reason = reason
 
 
 _GPUS = "GPUSPAWNER_GPUS"

@@ -19,7 +19,7 @@ from gpuspawner.use.gpu_use_config import READ_USE
 from gpuspawner.use.record import Record
 from gpuspawner.use.refusal_report import report
 from gpuspawner.use.watching import UseWatch, Watched, key_of
-from gpuspawner.web.base_handler import Answering
+from gpuspawner.web.handlers import Answering
 from gpuspawner.web.rate_limits import Questions, counted
 
 _PAGE = """{% extends "page.html" %}

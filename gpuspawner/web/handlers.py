@@ -6,6 +6,7 @@ nothing; `StopHandler` requires ``delete:servers``.
 """
 
 import asyncio
+import json
 import math
 import time
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 from weakref import WeakKeyDictionary
 
+from jupyterhub.apihandlers import APIHandler
 from jupyterhub.handlers import BaseHandler
 from jupyterhub.scopes import needs_scope
 from jupyterhub.user import User
@@ -26,13 +28,13 @@ from gpuspawner.form.alternative_button import KEPT, value_of
 from gpuspawner.form.view_model import STATIC
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.preview import preview
+from gpuspawner.gates.sources import Sources
 from gpuspawner.gates.wait_option import in_schema
 from gpuspawner.offers import options
 from gpuspawner.runtime import Runtime
-from gpuspawner.start.host import Host
+from gpuspawner.start.host import Host, set_locale
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.web.answers import decision, states
-from gpuspawner.web.base_handler import AboutAServer, Answering
 from gpuspawner.web.broadcast import Broadcast
 from gpuspawner.web.open_form import OpenForm, opened
 from gpuspawner.web.open_streams import Crowd, Stream, TooManyStreamsError
@@ -40,6 +42,58 @@ from gpuspawner.web.rate_limits import Questions, TooManyQuestions, counted
 
 if TYPE_CHECKING:
     from gpuspawner.profiles.profiles import Profiles
+
+# The base of the handlers that answer questions about one server.
+
+
+class Answering(APIHandler):  # type: ignore[misc]
+    """Sends data, which is only valid now, and never a page or a script."""
+
+    def set_default_headers(self) -> None:
+        """Let no browser guess another type than the answer's own, also not of an error."""
+        super().set_default_headers()
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+    def answer(self, found: dict[str, object]) -> None:
+        """Send an answer."""
+        self.set_header("Cache-Control", "no-store")
+        self.finish(json.dumps(found))
+
+
+class AboutAServer(Answering):
+    """Finds the server."""
+
+    def sources(self, user_name: str, server_name: str) -> Sources:
+        """Return a server's sources, or those of the default server if it doesn't exist yet.
+
+        Raises:
+            HTTPError: 404: there is no such user.
+        """
+        user = self._owner(user_name)
+        if user is None:
+            raise web.HTTPError(404, "No such user")
+        spawner = user.spawners.get(server_name) or user.spawner
+        set_locale(spawner, self)
+        sources: Sources = spawner.gpuspawner_gates.sources
+        return sources
+
+    async def accelerators(self, user_name: str, server_name: str) -> Accelerators:
+        """Return the accelerators that are on offer to a server's owner.
+
+        Raises:
+            HTTPError: 404: there is no such user, or the hub offers no accelerators.
+        """
+        offered = await self.sources(user_name, server_name).offered()
+        if not isinstance(offered, Accelerators):
+            raise web.HTTPError(404, "This hub offers profiles, not accelerators")
+        return offered
+
+    def _owner(self, user_name: str) -> User | None:
+        """Find a user; most ask about their own servers, and are already loaded."""
+        asks = self.current_user
+        is_owner = isinstance(asks, User) and asks.name == user_name
+        return asks if is_owner else self.find_user(user_name)
+
 
 # Stops one's own server from the spawn form, and comes back to the form.
 

@@ -18,7 +18,7 @@ from gpuspawner.compat.pages import add_handlers, has_handler
 from gpuspawner.form.addresses import LINE, line, live, pending, spawn
 from gpuspawner.form.alternative_button import INSTEAD
 from gpuspawner.form.render import render_line
-from gpuspawner.form.view_builder import buttons_instead
+from gpuspawner.form.view_builder import buttons, profile_buttons
 from gpuspawner.form.view_model import Button, LineView
 from gpuspawner.start.host import set_locale
 from gpuspawner.web.rate_limits import Questions, counted
@@ -119,7 +119,8 @@ def _wait(spawner: Any) -> "InLine | None":
 
 
 async def _others(place: "InLine", spawner: Any) -> tuple[Button, ...]:
-    return buttons_instead(await place.instead(), runtime.current(spawner).offers)
+    told = await place.instead()
+    return *buttons(told, runtime.current(spawner).offers), *profile_buttons(told)
 
 
 async def _until_ended(spawner: Any) -> None:

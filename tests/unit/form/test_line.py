@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuspawner.form.alternative_button import pressed
 from gpuspawner.form.render import render_line, render_refusal
-from gpuspawner.form.view_builder import buttons_instead
+from gpuspawner.form.view_builder import buttons, profile_buttons
 from gpuspawner.form.view_model import LineView, LiveAddresses
 from gpuspawner.gates import wait_option
 from gpuspawner.messages import Message, OnForm, ProfileButton
@@ -70,7 +70,7 @@ def test_a_button_that_knows_no_choice_waits_for_what_is_chosen() -> None:
 def test_the_page_of_the_line_has_a_button_for_each_server_instead() -> None:
     profile = ProfileButton.of("“T4”", {"profile": "t4"})
     told = OnForm(BUSY, alternatives=alternatives_of(OFFERS), profiles=(profile,))
-    shown = page(alternatives=buttons_instead(told, OFFERS))
+    shown = page(alternatives=(*buttons(told, OFFERS), *profile_buttons(told)))
 
     assert [it["value"] for it in shown.all("button", name="gpuspawner-instead")] == [
         "accelerator=t4&gpus=1&image=pytorch&memory=8Gi&cpu=0.5",

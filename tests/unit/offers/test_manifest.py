@@ -379,10 +379,9 @@ def test_many_models_make_few_terms(shared, terms):
 
 
 def test_too_many_terms_are_an_error_that_names_the_accelerator():
-    with pytest.raises(ManifestError, match="one label alone") as raised:
+    named = rf"\['m{MOST_TERMS.bit_length() - 1}'\]: .* one label alone"
+    with pytest.raises(ManifestError, match=named):
         avoiding(*({f"a{number}": "x", f"b{number}": "y"} for number in range(60)))
-
-    assert raised.value.accelerator == f"m{MOST_TERMS.bit_length() - 1}"
 
 
 selectors = st.lists(

@@ -8,7 +8,7 @@ import pytest
 
 from gpuspawner.use import gpus_page
 from gpuspawner.web import handlers, line
-from gpuspawner.web.base_handler import AboutAServer
+from gpuspawner.web.handlers import AboutAServer
 from gpuspawner.web.rate_limits import Questions
 
 SERVED = (*handlers._HANDLERS, *line.HANDLERS, *gpus_page.HANDLERS)
