@@ -142,13 +142,13 @@ class Looking:
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
         self._judged: dict[tuple[int, str], JudgedChoice] = {}
-        self._patterns: Patterns | None = None
+        self._patterns = Patterns()
         self._asked_admission = False
         self.settings: bytes | None = None
 
     async def base(self) -> Proposal | None:
         """Return a sample of the default profile's pod; None if nobody can make or read it."""
-        if self._patterns is None and self.listed.profiles:
+        if self._base is None and self.listed.profiles:
             await self._begin()
         return self._base
 
@@ -158,9 +158,8 @@ class Looking:
 
         Not if a choice has a claim that the default hasn't, or if admission was asked about a pod.
         """
-        if self.settings is None or self._asked_admission or self._patterns is None:
-            return False
-        return None not in self._patterns.values()
+        is_of_all = self.settings is not None and not self._asked_admission
+        return is_of_all and None not in self._patterns.values()
 
     async def look_at(self, profile: Profile, admission: Admission) -> ProfileAvailability:
         """Find out the availability of a profile, and of its choices that make a difference."""
@@ -195,7 +194,7 @@ class Looking:
         proposal = await self.proposal(chosen)
         if denied := self._entitlement.denied(proposal, chosen.slug):
             return self._shape(proposal), denied
-        pattern = self._pattern(chosen)
+        pattern = self._patterns.get(_key(chosen))
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
         key = id(pattern), chosen.slug if self._later.has_own_code else ""
@@ -206,8 +205,6 @@ class Looking:
     def _at_hand(self, chosen: Mapping[object, Chosen]) -> Mapping[object, bool]:
         """Say which choices need no download, by any keys, if their pods differ only in images."""
         patterns, state = self._patterns, self._view.state
-        if patterns is None:
-            return {}
         keys = tuple(map(_key, chosen.values()))
         wanted = {key: patterns.images.get(_key(it), ()) for key, it in chosen.items()}
         if len(set(wanted.values())) < 2:
@@ -222,7 +219,7 @@ class Looking:
         self, one: ChoiceKey, wanted: Mapping[object, tuple[str, ...]]
     ) -> frozenset[object]:
         """Return the choices whose images are on all nodes on which the pod of one of them fits."""
-        pattern = self._patterns.get(one) if self._patterns is not None else None
+        pattern = self._patterns.get(one)
         if pattern is None or self._base is None:
             return frozenset()
         pod, state = _without_claims(pattern.applied(self._base).pod), self._view.state
@@ -255,22 +252,19 @@ class Looking:
     async def proposal(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a profile with at most one choice, with what decides about it."""
         await self._turn.end_if_long()  # there may be many profiles
-        if self._patterns is None:
+        if self._base is None:
             await self._begin()
-        pattern = self._pattern(chosen)
+        pattern = self._patterns.get(_key(chosen))
         if pattern is not None and self._base is not None:
             return pattern.applied(self._base)
         made = await self.whole(chosen)
         read = sample(made)
-        if read is not None and self._base is not None and self._patterns is not None:
+        if read is not None and self._base is not None:
             self._patterns.images[_key(chosen)] = settled_images(made.pod)
             made_like = Pattern.of(read, self._base)
             alike = (it for it in self._patterns.values() if it == made_like)
             self._patterns[_key(chosen)] = next(alike, made_like)
         return read or made
-
-    def _pattern(self, chosen: Chosen) -> Pattern | None:
-        return self._patterns.get(_key(chosen)) if self._patterns is not None else None
 
     async def whole(self, chosen: Chosen) -> Proposal:
         """Return the proposal of a choice, without logging the errors of making its pod."""
@@ -305,8 +299,8 @@ class Looking:
         """Make the pod of the default profile, and find the patterns of users like this one."""
         default = next(it for it in self.listed.profiles if it.default)
         whole = await self.whole(of_profile(default))
-        self._base = sample(whole)
-        if self._base is None:
+        base = sample(whole)
+        if base is None:
             return
         makes_them = kubespawner.makes_its_pods(self._spawner)
         if makes_them and not (self.listed.has_functions or self.listed.has_names):
@@ -314,10 +308,11 @@ class Looking:
             alike = likeness(started)
             if alike and not (alike.has_names and self.listed.hides_names(started)):
                 self.settings = alike.settings
-        self._patterns = self._known.samples.patterns(self.listed, self._base, self.settings)
-        self._patterns.images[_key(of_profile(default))] = settled_images(whole.pod)
+        patterns = self._known.samples.patterns(self.listed, base, self.settings)
+        patterns.images[_key(of_profile(default))] = settled_images(whole.pod)
         # Not in the place of an equal one, with which other choices share it.
-        self._patterns.setdefault(_key(of_profile(default)), Pattern.of(self._base, self._base))
+        patterns.setdefault(_key(of_profile(default)), Pattern.of(base, base))
+        self._base, self._patterns = base, patterns
 
     async def _admitted(
         self, chosen: Chosen, proposal: Proposal, decision: Decision, admission: Admission

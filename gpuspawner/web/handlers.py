@@ -11,7 +11,7 @@ import math
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
 from jupyterhub.apihandlers import APIHandler
@@ -124,8 +124,7 @@ class StopHandler(BaseHandler):  # type: ignore[misc]
     def back(self, user: User) -> str:
         """Return the address of the page whose button this is, with what was chosen there."""
         form = self.get_query_argument("form", "")
-        names = [user.name, form] if form else [user.name]
-        path = "/".join(quote(name, safe="") for name in names)
+        path = addresses.path_of(user.name, form).rstrip("/")
         fields = {name: self.get_body_arguments(name) for name in self.request.body_arguments}
         chosen = value_of(fields)
         query = "?" + urlencode({f"opt-{KEPT}": chosen}) if chosen else ""
