@@ -35,7 +35,7 @@ def render(
     """
     notices = tuple(no_gpus or filter(None, [notice(rows)]))
     if told is None:
-        kept, gone = fall_back({} if chosen is None else chosen, offers)
+        kept, gone = fall_back(chosen, offers)
         view, cards, sizes = _untried(offers, tuple(rows), kept, language_tag())
         notices = (*map(replaced, gone), *notices)
     else:

@@ -201,7 +201,7 @@ class ViewBuilder:
         self._offers = offers
         self._rows = rows
         self._told = told
-        self._kept, _gone = fall_back({} if chosen is None else chosen, offers)
+        self._kept, _gone = fall_back(chosen, offers)
         self._chosen = user_options(self._kept)
         self._understood = isinstance(parse(chosen, offers), GPURequest)
         everything = [offers.choices(row.accelerator) for row in rows]

@@ -116,7 +116,7 @@ def others(
     by_slug = {other.slug: other for other in reversed(profiles)}
     for other in dict.fromkeys(by_slug[it.slug] for it in profiles):
         usual = of_profile(other)
-        if (profile is None or other.slug != profile.slug) and not usual.open:
+        if other.slug != chosen.slug and not usual.open:
             yield Other(usual, profile_named(other.name))
 
 
