@@ -305,13 +305,14 @@ def schema(offers: Offers) -> Schema:
         ACCELERATOR: {"type": ["string", "null"], "description": _ABOUT_ACCELERATOR},
         **{it.name: {"type": [it.type, "null"], "description": it.help} for it in OPTIONS},
     }
+    unnamed = ({**case, "not": {"required": [ACCELERATOR]}} for case in _unnamed(offers))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Options of a server",
         "type": "object",
         "properties": about,
         "additionalProperties": False,
-        "anyOf": [*_named(offers), *_unnamed(offers)],
+        "anyOf": [*_named(offers), *unnamed],
     }
 
 
@@ -328,18 +329,14 @@ def _unnamed(offers: Offers) -> Iterator[Schema]:
     """Yield the cases in which the accelerator is left out."""
     chosen = offers.accelerators.get(offers.default_accelerator or "")
     if chosen is not None:
-        yield _without_word(_case(offers, chosen, {}))
-        yield _without_word(_case(offers, None, {GPUS.name: {"const": 0}}, required=[GPUS.name]))
+        yield _case(offers, chosen, {})
+        yield _case(offers, None, {GPUS.name: {"const": 0}}, required=[GPUS.name])
         return
-    yield _without_word(_case(offers, None, {}))
+    yield _case(offers, None, {})
     if len(offers.accelerators) == 1:
         (only,) = offers.accelerators.values()
         count = {"type": GPUS.type, **GPUS.schema(offers.choices(only))}
-        yield _without_word(_case(offers, only, {GPUS.name: count}, required=[GPUS.name]))
-
-
-def _without_word(case: Schema) -> Schema:
-    return {**case, "not": {"required": [ACCELERATOR]}}
+        yield _case(offers, only, {GPUS.name: count}, required=[GPUS.name])
 
 
 def _case(

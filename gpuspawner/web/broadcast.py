@@ -115,7 +115,7 @@ class Broadcast:
         self._streams[stream] = None
         self._newcomers.append(stream)
         self._woken.set()
-        if not any(not it.done() for it in self._tasks):
+        if all(it.done() for it in self._tasks):
             self._begin()
         try:
             return await stream.ended

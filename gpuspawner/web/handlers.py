@@ -9,8 +9,10 @@ import asyncio
 import json
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
@@ -39,9 +41,6 @@ from gpuspawner.web.broadcast import Broadcast
 from gpuspawner.web.open_form import OpenForm, opened
 from gpuspawner.web.open_streams import Crowd, Stream, TooManyStreamsError
 from gpuspawner.web.rate_limits import Questions, TooManyQuestions, counted
-
-if TYPE_CHECKING:
-    from gpuspawner.profiles.profiles import Profiles
 
 # The base of the handlers that answer questions about one server.
 
@@ -93,6 +92,15 @@ class AboutAServer(Answering):
         asks = self.current_user
         is_owner = isinstance(asks, User) and asks.name == user_name
         return asks if is_owner else self.find_user(user_name)
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    """Answer HTTP 409 with a refusal's text if what is on offer to an owner can't be read."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise web.HTTPError(409, "%s", refusal.text) from None
 
 
 # Stops one's own server from the spawn form, and comes back to the form.
@@ -160,19 +168,8 @@ class StatesHandler(AboutAServer):
                 case None:
                     raise web.HTTPError(404, "This hub offers no choices")
                 case profiles:
-                    self.answer(await _of_profiles(profiles.of(server_name)))
-
-
-async def _of_profiles(profiles: "Profiles") -> dict[str, object]:
-    """Return the availability of each profile, and of its choices that make a difference.
-
-    Raises:
-        HTTPError: 409: they can't be read; or as an administrator's function raises it.
-    """
-    try:
-        return {"profiles": await profiles.states()}
-    except Refusal as refusal:
-        raise web.HTTPError(409, "%s", refusal.text) from None
+                    with _conflicts():
+                        self.answer({"profiles": await profiles.of(server_name).states()})
 
 
 class DecisionHandler(AboutAServer):
@@ -264,10 +261,8 @@ class StreamHandler(AboutAServer):
             self._stream.lose()
 
     async def _form(self, user_name: str, server_name: str) -> OpenForm:
-        try:
+        with _conflicts():
             form = await opened(self.sources(user_name, server_name), server_name)
-        except Refusal as refusal:
-            raise web.HTTPError(409, "%s", refusal.text) from None
         if form is None:
             raise web.HTTPError(404, "This hub offers no choices")
         return form
