@@ -1,7 +1,8 @@
-"""Whether a server's GPUs are used, by what DCGM exporter says of each device. Pure.
+"""Whether a server's GPUs are used, and when a server is given back if they aren't. Pure.
 
-A device is a GPU or a MIG slice. Exporters that know of time slices name each of a GPU's pods, and
-older ones name only one of them, so the use of a share can't be told apart.
+DCGM exporter says of each device how much it is used. A device is a GPU or a MIG slice. Exporters
+that know of time slices name each of a GPU's pods, and older ones name only one of them, so the use
+of a share can't be told apart.
 """
 
 from collections import Counter
@@ -12,8 +13,11 @@ from functools import cached_property
 from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.kube.meta import Key
+from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.troubles.facts import Happened
 
 USED = 0.01
 """The least use that counts, as a part of a GPU: an open notebook has 0, and a counter may have
@@ -108,3 +112,64 @@ class UseState(StrEnum):
         if use is None:
             return cls.UNKNOWN
         return cls.USED if use.is_used else cls.UNUSED
+
+
+# Idle servers: the owner of one is warned, may keep it a few times, and then it ends.
+#
+# Times are in seconds of a clock that never goes back. What isn't known starts no warning, and ends
+# one: then the culler's own rule holds again.
+
+
+class IdleStanding(msgspec.Struct, frozen=True):
+    """How a server stands.
+
+    Attributes:
+        stops_at: Until when its owner may answer; None if there is no warning.
+        kept_until: Until when its owner keeps it.
+        kept: How often its owner has kept it since it was used.
+    """
+
+    state: UseState = UseState.UNKNOWN
+    stops_at: float | None = None
+    kept_until: float = 0.0
+    kept: int = 0
+
+    def after(
+        self, use: GPUUse | None, lately: GPUUse | None, rule: WhenIdle, now: float
+    ) -> tuple["IdleStanding", tuple[Happened, ...]]:
+        """Return how it stands now, and what has happened to it.
+
+        *use* is that of the rule's time; None if it isn't known. *lately* is that of its shorter
+        time, which counts while others wait. Before its owner kept it, the server was unused for at
+        least that long, so any use in that time came later. The longer time may still show an older
+        use.
+        """
+        state = UseState.of(use)
+        if state is UseState.UNKNOWN:
+            return replace(self, state=state, stops_at=None), ()
+        if state is UseState.USED:
+            # The time that it was kept for stays promised.
+            still = replace(self, state=state, stops_at=None)
+            if self.kept and UseState.of(lately) is UseState.USED:
+                return replace(still, kept=0), (Happened.USED,)
+            return still, ()
+        if now < self.kept_until or self.stops_at is not None:
+            return replace(self, state=state), ()
+        warned = replace(self, state=state, stops_at=now + rule.warning)
+        return warned, (Happened.IDLE, Happened.WARNED)
+
+    def may_keep(self, rule: WhenIdle) -> bool:
+        """Whether the owner of a server that will be stopped may keep it."""
+        return self.stops_at is not None and self.kept < rule.keeps
+
+    def may_stop(self, looked_at: float) -> bool:
+        """Whether a server may be stopped; *looked_at* is when the last look began.
+
+        A look reads what was before it. So only one that began when the owner's time was over says
+        that nothing was used until then.
+        """
+        return self.stops_at is not None and looked_at >= self.stops_at
+
+    def keep(self, rule: WhenIdle, now: float) -> "IdleStanding":
+        """Keep a server for a while; its owner is warned again after that, if it isn't used."""
+        return replace(self, stops_at=None, kept_until=now + rule.kept, kept=self.kept + 1)

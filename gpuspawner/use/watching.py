@@ -17,9 +17,8 @@ from gpuspawner.kube.servers import ServerAnnotations
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact, Happened
-from gpuspawner.use.gpu_use import GPUUse, UseState, Window, use_of
+from gpuspawner.use.gpu_use import GPUUse, IdleStanding, UseState, Window, use_of
 from gpuspawner.use.gpu_use_config import Notify
-from gpuspawner.use.idle_servers import IdleStanding, after, keep, may_keep, may_stop
 from gpuspawner.use.notices import Notices
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
 from gpuspawner.use.record import ServerName
@@ -257,7 +256,7 @@ class UseWatch:
         if self._is_late():  # since then nobody could keep it, nor read that it will be stopped
             earlier = replace(earlier, stops_at=None)
         lately = _use(it, windows.get(it.rule.after_if_others_wait))
-        standing, happened = after(earlier, use, lately, it.rule, self._clock())
+        standing, happened = earlier.after(use, lately, it.rule, self._clock())
         made = replace(it, standing=standing, told_at=before.told_at)
         for each in happened:
             self._note(made, each, it.rule)
@@ -300,7 +299,7 @@ class UseWatch:
         it = self.find(key)
         if it is None or it.rule is None or not self.may_keep(it):
             return False
-        standing = keep(it.standing, it.rule, self._clock())
+        standing = it.standing.keep(it.rule, self._clock())
         self._servers[key] = replace(it, standing=standing, told_at=None)
         self._note(it, Happened.KEPT, it.rule)
         return True
@@ -332,11 +331,11 @@ class UseWatch:
     def may_keep(self, it: Watched) -> bool:
         """Whether its owner may keep a server: not once the culler may have been told to stop."""
         is_over = self.may_stop(it)
-        return it.rule is not None and not is_over and may_keep(it.standing, it.rule)
+        return it.rule is not None and not is_over and it.standing.may_keep(it.rule)
 
     def may_stop(self, it: Watched) -> bool:
         """Whether a server may be stopped, by the last look."""
-        return may_stop(it.standing, self._looked_at)
+        return it.standing.may_stop(self._looked_at)
 
     def stops_in(self, it: Watched) -> float | None:
         """Return for how many seconds its owner may still answer; None if there is no warning."""

@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.troubles.facts import Happened
-from gpuspawner.use.gpu_use import DeviceUse, Window, use_of
-from gpuspawner.use.idle_servers import IdleStanding, after, keep, may_keep, may_stop
+from gpuspawner.use.gpu_use import DeviceUse, IdleStanding, Window, use_of
 from tests.simulation.replay import Visit
 from tests.simulation.workloads import university
 
@@ -105,14 +104,14 @@ def play(server: PlayedServer, minutes: int, dice: random.Random, found: GivenBa
         device = DeviceUse(("GPU", ""), max(known, default=0.0), len(known) / minutes)
         window = Window(rule.after, now, {_POD: [device]} if known else {})
         use = use_of(window, _POD, 1, began)
-        standing, happened = after(standing, use, use, rule, now)
+        standing, happened = standing.after(use, use, rule, now)
         if Happened.WARNED in happened:
             found.warnings, warned_at = found.warnings + 1, now
             is_there = minute < server.ends and not server.is_job
-            if is_there and may_keep(standing, rule) and dice.random() < _AT_THE_PAGE:
-                standing = keep(standing, rule, now)
+            if is_there and standing.may_keep(rule) and dice.random() < _AT_THE_PAGE:
+                standing = standing.keep(rule, now)
                 found.kept += 1
-        if may_stop(standing, now):
+        if standing.may_stop(now):
             stopped = minute
             found.warned = min(found.warned, (now - warned_at) / MINUTE)
             break

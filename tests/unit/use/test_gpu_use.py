@@ -1,11 +1,16 @@
-"""Whether the GPUs of a server are used: what isn't certain isn't known."""
+"""Whether the GPUs of a server are used: what isn't certain isn't known. When it is stopped."""
 
 from datetime import UTC, datetime
 from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gpuspawner.use.gpu_use import DeviceUse, GPUUse, Window, use_of
+from gpuspawner.reservations.granted import WhenIdle
+from gpuspawner.troubles.facts import Happened
+from gpuspawner.use.gpu_use import DeviceUse, GPUUse, IdleStanding, UseState, Window, use_of
 
 ANN, BOB = ("hub", "jupyter-ann"), ("hub", "jupyter-bob")
 NOW, HOUR = 1_800_000_000.0, 3600.0
@@ -75,3 +80,83 @@ def test_a_shared_gpu_that_nobody_uses_is_unused_for_each():
     shared = window(ann=[device()], bob=[device()])
 
     assert use_of(shared, ANN, 1, LONG_AGO) == GPUUse(HOUR, 0.0)
+
+
+RULE = WhenIdle(after=3600, after_if_others_wait=1200, warning=600, keeps=2, kept=1800)
+IDLE, BUSY = GPUUse(3600, 0.0), GPUUse(3600, 0.5)
+
+
+def looks(*uses):
+    standing, happened = IdleStanding(), []
+    for now, use in uses:
+        standing, more = standing.after(use, use, RULE, now)
+        happened += more
+    return standing, happened
+
+
+def test_an_owner_is_warned_once_and_the_time_runs_from_then():
+    standing, happened = looks((0, IDLE), (60, IDLE), (599, IDLE))
+
+    assert happened == [Happened.IDLE, Happened.WARNED]
+    assert (standing.state, standing.stops_at) == (UseState.UNUSED, 600)
+
+
+def test_what_is_not_known_any_more_ends_the_warning():
+    standing, happened = looks((0, IDLE), (60, None), (120, IDLE))
+
+    assert standing.stops_at == 120 + 600
+    assert happened.count(Happened.WARNED) == 2
+
+
+def test_a_kept_server_stays_for_its_time_whatever_window_counts_meanwhile():
+    """Nobody waits in line for a while, so the longer time counts, in which it was used."""
+    kept = looks((0, IDLE))[0].keep(RULE, 100)
+
+    used, _ = kept.after(BUSY, IDLE, RULE, 400)
+    during, nothing = used.after(IDLE, IDLE, RULE, 1899)
+
+    assert (during.stops_at, nothing) == (None, ())
+    later, happened = during.after(IDLE, IDLE, RULE, 1900)
+    assert (later.stops_at, happened) == (2500, (Happened.IDLE, Happened.WARNED))
+
+
+def test_it_can_be_kept_so_many_times_until_it_is_used_again():
+    standing, _ = looks((0, IDLE))
+    for moment in (10_000, 20_000):
+        assert standing.may_keep(RULE)
+        standing, _ = standing.keep(RULE, moment).after(IDLE, IDLE, RULE, moment + 1800)
+
+    assert not standing.may_keep(RULE)
+    used, _ = standing.after(BUSY, BUSY, RULE, 30_000)
+    again, _ = used.after(IDLE, IDLE, RULE, 40_000)
+    assert again.may_keep(RULE)
+
+
+def test_a_use_from_before_it_was_kept_which_a_longer_time_shows_does_not_count_as_use_again():
+    """Else, owners could keep servers without end when others wait now and then."""
+    kept = looks((0, IDLE))[0].keep(RULE, 100)
+
+    for lately in IDLE, None:
+        assert kept.after(BUSY, lately, RULE, 400) == (replace(kept, state=UseState.USED), ())
+    again, happened = kept.after(BUSY, BUSY, RULE, 400)
+    assert (again.kept, happened) == (0, (Happened.USED,))
+
+
+@given(st.lists(st.tuples(st.floats(0, 500), st.sampled_from([IDLE, BUSY, None, "keep"]))))
+def test_a_stop_always_has_a_warning_before_it_that_lasted(steps):
+    standing, now, unused_since = IdleStanding(), 0.0, None
+    for pause, seen in steps:
+        now += pause
+        if seen == "keep":
+            if standing.may_keep(RULE):
+                standing, unused_since = standing.keep(RULE, now), None
+            continue
+        assert seen is None or isinstance(seen, GPUUse)
+        standing, happened = standing.after(seen, seen, RULE, now)
+        if Happened.WARNED in happened:
+            unused_since = now
+        if seen is not IDLE:
+            unused_since = None
+        if standing.may_stop(now):
+            assert unused_since is not None
+            assert now - unused_since >= RULE.warning
