@@ -16,8 +16,8 @@ from gpuspawner.doctor.application import UsageError
 from gpuspawner.doctor.hub_command import HubCommand
 from gpuspawner.messages import words
 from gpuspawner.use.gpu_use_config import UseRules, read_use
+from gpuspawner.use.record import RefusalReport, report
 from gpuspawner.use.record_files import FactFiles
-from gpuspawner.use.refusal_report import RefusalReport, report
 
 _PATIENCE = 30.0
 

@@ -124,7 +124,7 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
         query, now = Query.read(self.get_query_argument), datetime.now(UTC)
         servers = gpus_view.servers(found, query, page, now, stops=stops)
         await turn.end_if_long()
-        refusals = self.use.record.refusals.by_reason(time.time())
+        refusals = self.use.record.refusals(time.time())
         return ForAdministrators(refusals, tuple(nodes), tuple(shares), servers)
 
 

@@ -16,8 +16,7 @@ from gpuspawner.messages import idle, in_language
 from gpuspawner.start.host import set_locale
 from gpuspawner.use.gpu_use import UseState
 from gpuspawner.use.gpu_use_config import READ_USE
-from gpuspawner.use.record import Record
-from gpuspawner.use.refusal_report import report
+from gpuspawner.use.record import Record, report
 from gpuspawner.use.watching import UseWatch, Watched, key_of
 from gpuspawner.web.handlers import Answering
 from gpuspawner.web.rate_limits import Questions, counted

@@ -1,4 +1,4 @@
-"""The one record of what has happened to servers, and who is told of each fact."""
+"""The one record of what has happened to servers, who is told of it, and what it sums up to."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from itertools import chain
 
+import msgspec
 from msgspec.structs import replace
 
 from gpuspawner.troubles.facts import Fact, Happened
@@ -21,39 +22,18 @@ ServerName = tuple[str, str]
 """The names of its owner and of a server."""
 
 
-class Refusals:
-    """How many starts were refused in the last day, by reason."""
-
-    def __init__(self) -> None:
-        self._refused = deque[Fact](maxlen=MOST_FACTS)
-
-    def count(self, fact: Fact) -> None:
-        """Count a refusal."""
-        self._refused.append(fact)
-
-    def by_reason(self, now: float) -> tuple[tuple[str, int], ...]:
-        """Return each reason with how many it refused, the most frequent first."""
-        first = now - _DAY
-        while self._refused and self._refused[0].at < first:
-            self._refused.popleft()
-        # A clock that was wrong for a while may have left others between them.
-        lately = (it.reason for it in self._refused if first <= it.at <= now)
-        return tuple(Counter(lately).most_common())
-
-
 class Record:
     """What has happened, and to which servers something may still happen.
 
     Attributes:
         facts: What has happened, the oldest first.
         open: The first fact since its start of each server that starts or runs.
-        refusals: How many starts were refused lately.
     """
 
     def __init__(self, readers: Iterable[Callable[[Fact], None]] = ()) -> None:
         self.facts = deque[Fact](maxlen=MOST_FACTS)
         self.open: dict[ServerName, Fact] = {}
-        self.refusals = Refusals()
+        self._refused = deque[Fact](maxlen=MOST_FACTS)
         self._started: set[ServerName] = set()
         self._readers = list(readers)
         # What is noted until the files are read, in order, and whether the readers know it.
@@ -72,9 +52,8 @@ class Record:
         What has been noted since follows in that order, and not by time: clocks may be set back.
         """
         early, self._early = self._early or (), None
-        for known in (self.facts, self.open, self._started):
+        for known in (self.facts, self.open, self._started, self._refused):
             known.clear()
-        self.refusals = Refusals()
         untold: list[Fact] = []
         for fact, is_told in chain(((it, True) for it in earlier), early):
             if (taken := self._take(fact)) is not None:
@@ -82,6 +61,15 @@ class Record:
                 if not is_told:
                     untold.append(taken)
         return untold
+
+    def refusals(self, now: float) -> tuple[tuple[str, int], ...]:
+        """Return each reason for which starts were refused in the last day, and how many were."""
+        first = now - _DAY
+        while self._refused and self._refused[0].at < first:
+            self._refused.popleft()
+        # A clock that was wrong for a while may have left others between them.
+        lately = (it.reason for it in self._refused if first <= it.at <= now)
+        return tuple(Counter(lately).most_common())
 
     @property
     def unproven_ends(self) -> list[Fact]:
@@ -159,7 +147,7 @@ class Record:
                 lasted = max(0.0, fact.at - begun_or_none.at)  # clocks may be set back
                 return replace(_as_granted(fact, begun_or_none), seconds=lasted)
             case Happened.REFUSED:
-                self.refusals.count(fact)
+                self._refused.append(fact)
             case _:
                 pass
         return fact
@@ -170,3 +158,76 @@ def _as_granted(fact: Fact, begun: Fact) -> Fact:
     if fact.accelerator:
         return fact
     return replace(fact, accelerator=begun.accelerator, gpus=begun.gpus)
+
+
+# Which starts would have been refused with ``preflight: warn``, and what became of them.
+
+
+class RefusalReport(msgspec.Struct, frozen=True):
+    """What became of the starts that would have been refused.
+
+    Attributes:
+        since, until: The times of the first and last fact, in seconds since 1970; 0 without any.
+        starts: How many starts there were, refused ones included.
+        refused: How many were refused.
+        overruled: How many would have been.
+        by_reason: The same by reason, the most frequent first.
+        failed: How many of these never became a server.
+        waited: For how many seconds their owners waited, all together.
+        started: How many became a server after all.
+    """
+
+    since: float = 0.0
+    until: float = 0.0
+    starts: int = 0
+    refused: int = 0
+    overruled: int = 0
+    by_reason: tuple[tuple[str, int], ...] = ()
+    failed: int = 0
+    waited: float = 0.0
+    started: int = 0
+
+
+def report(facts: Iterable[Fact]) -> RefusalReport:
+    """Count; the facts are in the order in which they happened.
+
+    A start that goes on still is neither failed nor started.
+    """
+    counts = Counter[Happened]()
+    reasons = Counter[str]()
+    since = until = waited = 0.0
+    failed = started = 0
+    begins: set[tuple[str, str]] = set()
+    followed: set[tuple[str, str]] = set()
+    for fact in facts:
+        since, until = since or fact.at, fact.at
+        server = fact.user, fact.server
+        counts[fact.happened] += 1
+        match fact.happened:
+            case Happened.OVERRULED:
+                reasons[fact.reason] += 1
+                begins.add(server)
+            case Happened.GRANTED if server in begins:
+                begins.remove(server)
+                followed.add(server)
+            case Happened.GRANTED:  # no earlier start goes on, even if its end isn't known
+                followed.discard(server)
+            case Happened.STARTED if server in followed:
+                started += 1
+                followed.remove(server)
+            case Happened.ENDED if server in followed:
+                failed, waited = failed + 1, waited + fact.seconds
+                followed.remove(server)
+            case _:
+                pass
+    return RefusalReport(
+        since,
+        until,
+        starts=counts[Happened.GRANTED] + counts[Happened.REFUSED],
+        refused=counts[Happened.REFUSED],
+        overruled=counts[Happened.OVERRULED],
+        by_reason=tuple(reasons.most_common()),
+        failed=failed,
+        waited=waited,
+        started=started,
+    )

@@ -8,8 +8,8 @@ import pytest
 
 from gpuspawner.doctor import report
 from gpuspawner.doctor.application import main
+from gpuspawner.use.record import RefusalReport
 from gpuspawner.use.record_files import FactFiles
-from gpuspawner.use.refusal_report import RefusalReport
 from tests.unit.use.facts import fact
 
 

@@ -573,7 +573,7 @@ async def test_who_leaves_is_noted_as_such_and_not_as_refused(hub_with):
     await alice.refused()
 
     assert [it.happened.value for it in record.facts] == ["joined", "left"]
-    assert not record.refusals.by_reason(time.time())
+    assert not record.refusals(time.time())
 
 
 async def test_who_starts_without_the_wish_to_wait_is_not_put_in_line_by_the_next_hub(hub_with):

@@ -1,10 +1,10 @@
-"""The record notes each fact once, whatever the hub repeats."""
+"""The record notes each fact once, and sums up what `preflight: warn` would have spared people."""
 
 import asyncio
 from time import process_time
 
 from gpuspawner.use import record as record_module
-from gpuspawner.use.record import Record
+from gpuspawner.use.record import Record, RefusalReport, report
 from tests.unit.use.facts import fact
 
 
@@ -157,16 +157,16 @@ def test_refusals_of_the_last_day_are_counted_by_reason():
     record = noted(*(fact("refused", last - ago, reason=it) for ago, it in refused))
     record.note(fact("granted", last))
 
-    assert record.refusals.by_reason(last) == (("busy", 2), ("limit", 1))
-    assert record.refusals.by_reason(last + 86_399) == (("busy", 1),)
+    assert record.refusals(last) == (("busy", 2), ("limit", 1))
+    assert record.refusals(last + 86_399) == (("busy", 1),)
 
 
 def test_refusals_of_the_last_day_are_counted_also_after_a_clock_was_ahead():
     times = 1_000_000.0, 9_000_000.0, 1_000_001.0
     record = noted(*(fact("refused", it, reason="busy") for it in times))
 
-    assert record.refusals.by_reason(1_000_002.0) == (("busy", 2),)
-    assert record.refusals.by_reason(1_200_000.0) == ()
+    assert record.refusals(1_000_002.0) == (("busy", 2),)
+    assert record.refusals(1_200_000.0) == ()
 
 
 def test_refusals_that_an_earlier_hub_has_kept_count_once():
@@ -174,7 +174,7 @@ def test_refusals_that_an_earlier_hub_has_kept_count_once():
 
     record.restore([fact("refused", 900.0, reason="limit")])
 
-    assert record.refusals.by_reason(1_000.0) == (("limit", 1), ("busy", 1))
+    assert record.refusals(1_000.0) == (("limit", 1), ("busy", 1))
 
 
 def test_no_more_refusals_are_counted_than_facts_are_kept(monkeypatch):
@@ -182,4 +182,56 @@ def test_no_more_refusals_are_counted_than_facts_are_kept(monkeypatch):
 
     record = noted(*(fact("refused", reason=it) for it in ("busy", "limit", "limit")))
 
-    assert record.refusals.by_reason(1_000_000.0) == (("limit", 2),)
+    assert record.refusals(1_000_000.0) == (("limit", 2),)
+
+
+def test_a_start_that_would_have_been_refused_and_failed_cost_its_owner_that_time():
+    record = Record()
+    for it in (
+        fact("overruled", 100.0, reason="impossible"),
+        fact("granted", 100.0),
+        fact("ended", 400.0, reason="not-scheduled"),
+        fact("refused", 500.0, "bob", reason="limit"),
+        fact("granted", 600.0, "eve"),
+    ):
+        record.note(it)
+
+    found = report(record.facts)
+
+    assert found == RefusalReport(
+        since=100.0,
+        until=600.0,
+        starts=3,
+        refused=1,
+        overruled=1,
+        by_reason=(("impossible", 1),),
+        failed=1,
+        waited=300.0,
+    )
+
+
+def test_one_that_became_a_server_is_no_failure_when_it_ends():
+    record = Record()
+    for happened in ("overruled", "granted", "started", "ended"):
+        record.note(fact(happened))
+
+    found = report(record.facts)
+
+    assert (found.overruled, found.failed, found.started) == (1, 0, 1)
+
+
+def test_what_becomes_of_a_later_start_says_nothing_of_one_whose_end_is_not_known():
+    cut = fact("overruled", reason="busy"), fact("granted")  # then the hub was killed
+
+    for later in (
+        [],
+        [fact("granted"), fact("started")],
+        [fact("granted"), fact("ended", seconds=60)],
+    ):
+        found = report([*cut, *later])
+
+        assert (found.overruled, found.failed, found.started, found.waited) == (1, 0, 0, 0)
+
+
+def test_without_facts_everything_is_zero():
+    assert report([]) == RefusalReport()
