@@ -9,8 +9,14 @@ from gpuspawner.language import all_of, ngettext, sentence, sentences
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
-from gpuspawner.policies.denial import OfferKind, OverLimit, PolicyDenial, Uncounted, Withheld
-from gpuspawner.policies.limits import Standing
+from gpuspawner.policies.denial import (
+    OfferKind,
+    OverLimit,
+    PolicyDenial,
+    Standing,
+    Uncounted,
+    Withheld,
+)
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policies, Policy, What
 from gpuspawner.policies.remaining import Allowance
 

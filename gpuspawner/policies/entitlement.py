@@ -11,9 +11,15 @@ from gpuspawner.messages.policies import allowance_lines, no_gpu_lines
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.allowed_offers import common, leaves_no_gpu, narrow, shown_withheld
-from gpuspawner.policies.applying import Applying
-from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted, Withheld
-from gpuspawner.policies.limits import Counts, Standing
+from gpuspawner.policies.denial import (
+    Counts,
+    OverLimit,
+    PolicyDenial,
+    Standing,
+    Uncounted,
+    Withheld,
+)
+from gpuspawner.policies.hub_policies import Applying
 from gpuspawner.policies.policies import Policy
 from gpuspawner.policies.remaining import (
     Allowance,

@@ -10,11 +10,10 @@ from gpuspawner.compat import people
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import policy_denied
-from gpuspawner.policies.applying import Applying
 from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted
 from gpuspawner.policies.entitlement import EntitlementByPolicies
-from gpuspawner.policies.hub_policies import HubPolicies
+from gpuspawner.policies.hub_policies import Applying, HubPolicies
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policies
 from gpuspawner.preflight.preflight import START_PATIENCE

@@ -13,7 +13,7 @@ from gpuspawner.messages.starts import preview
 from gpuspawner.messages.words import duration
 from gpuspawner.offers.user_options import GPURequest, parse
 from gpuspawner.policies import denial as policy_denial
-from gpuspawner.policies.limits import Standing
+from gpuspawner.policies.denial import Standing
 from gpuspawner.policies.policies import Limit, Per, Policy
 from gpuspawner.preflight.availability import Availability, State
 from tests.unit.makers.translating import speaking

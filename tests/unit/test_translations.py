@@ -15,8 +15,8 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import NAMES
 from gpuspawner.offers.user_options import Gone, GPURequest, parse
 from gpuspawner.policies import denial as policy_denial
+from gpuspawner.policies.denial import Standing
 from gpuspawner.policies.entitlement import denied
-from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import (
