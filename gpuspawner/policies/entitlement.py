@@ -1,6 +1,6 @@
 """What policies leave to a server's owner, as pages and answers show it."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Self
 
@@ -44,47 +44,46 @@ class EntitlementByPolicies(Entitlement):
     def __init__(self, runtime: Runtime, applying: Applying, key: Key) -> None:
         super().__init__(runtime)
         self._applying = applying
+        self._hub = applying.hub
+        self._policies = applying.policies
         self._key = key
         self.is_limited = bool(applying.policies)
 
     @cached_property
     def offers(self) -> Offers:
         """As `Entitlement.offers`."""
-        hub = self._applying.hub
-        return narrow(hub.offers, self._applying.policies, hub.sizes)
+        return self._narrow(self._policies)
 
     @cached_property
     def offers_left(self) -> Offers:
         """As `Entitlement.offers_left`."""
-        applying, hub = self._applying, self._applying.hub
-        left = policies_left(applying.policies, self._counts.standings())
-        return narrow(hub.offers, left, hub.sizes)
+        return self._narrow(policies_left(self._policies, self._counts.standings()))
+
+    def _narrow(self, policies: Iterable[Policy]) -> Offers:
+        return narrow(self._hub.offers, policies, self._hub.sizes)
 
     @cached_property
     def no_gpus(self) -> Sequence[str]:
         """As `Entitlement.no_gpus`."""
-        policies = self._applying.policies
-        if not self._leave_no_gpu(policies):
+        if not self._leave_no_gpu(self._policies):
             return ()
-        return no_gpu_lines(it for it in policies if self._leave_no_gpu((it,)))
+        return no_gpu_lines(it for it in self._policies if self._leave_no_gpu((it,)))
 
     def _leave_no_gpu(self, policies: Sequence[Policy]) -> bool:
-        hub = self._applying.hub
         if not self._runtime.discovers:
-            return not narrow(hub.offers, policies, hub.sizes).accelerators
-        return leaves_no_gpu(hub.offers, policies, hub.sizes)
+            return not self._narrow(policies).accelerators
+        return leaves_no_gpu(self._hub.offers, policies, self._hub.sizes)
 
     @property
     def withheld(self) -> Sequence[tuple[Accelerator, str]]:
         """As `Entitlement.withheld`."""
-        hub = self._applying.hub
-        found = shown_withheld(hub.offers, self._applying.policies, hub.sizes)
+        found = shown_withheld(self._hub.offers, self._policies, self._hub.sizes)
         return [(accelerator, policy.explanation) for accelerator, policy in found]
 
     @property
     def profiles(self) -> frozenset[str] | None:
         """As `Entitlement.profiles`."""
-        return common(it.profiles for it in self._applying.policies)
+        return common(it.profiles for it in self._policies)
 
     @property
     def lines(self) -> Sequence[str]:
@@ -112,23 +111,22 @@ class EntitlementByPolicies(Entitlement):
     def _is_offered(self, standing: Standing) -> bool:
         """Whether the owner can have any of what a limit counts."""
         measure = standing.limit.measure
-        if measure.of in self._applying.hub.offers.accelerators:
+        if measure.of in self._hub.offers.accelerators:
             return measure.of in self.offers.accelerators
         return standing.limit.most > 0 and not (measure.counts_gpus and self.no_gpus)
 
     @property
     def version(self) -> object:
         """As `Entitlement.version`."""
-        hub = self._applying.hub
+        hub = self._hub
         return hub.accounts.usage.version, bool(self._applying.trouble()), hub.offers
 
     @property
     def used(self) -> Hashable:
         """As `Entitlement.used`."""
-        applying = self._applying
-        if applying.trouble():
-            return applying.policies, None
-        return applying.policies, tuple(applying.counts(self._key).standings())
+        if self._applying.trouble():
+            return self._policies, None
+        return self._policies, tuple(self._applying.counts(self._key).standings())
 
     def renewed(self) -> Self:
         """As `Entitlement.renewed`; this one keeps what it has counted."""
@@ -142,11 +140,11 @@ class EntitlementByPolicies(Entitlement):
 
     def _remaining(self, row: Availability) -> Remaining:
         """Return how much is left of an accelerator, or of servers without one."""
-        applying, sizes = self._applying, self._applying.hub.sizes
+        sizes = self._hub.sizes
         one = OneMore(self.offers, row.accelerator, self._counts, sizes, row.requests)
         if denial := one.never():
             return Remaining(0, denial)
-        if not applying.counts_others or applying.trouble():
+        if not self._applying.counts_others or self._applying.trouble():
             return Remaining()
         return one.remaining()
 

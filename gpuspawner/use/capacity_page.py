@@ -138,9 +138,8 @@ async def _offered(asking: Asking) -> AsyncIterator[tuple[str, str]]:
         UnusableError: The profiles can't be listed.
     """
     if asking.spawner.gpuspawner_gates.sources.accelerators is None:
-        from gpuspawner.profiles.profile_alternatives import (
-            ProfileChoice,  # only hubs with profiles load it
-        )
+        # Only hubs with profiles load it.
+        from gpuspawner.profiles.profile_alternatives import ProfileChoice
 
         choice = await resolved(asking, {})
         for profile in choice.listed.profiles if isinstance(choice, ProfileChoice) else ():
