@@ -1,7 +1,7 @@
 """The tickets of those in line, in their order, by what they wait for; what they ask of nodes."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -109,15 +109,12 @@ class Lane:
 
     Attributes:
         present: Those that may be called, in order.
-        held_back: Those that aren't called now, in order; they keep their places.
+        held_back: The keys of those that aren't called now; they keep their places.
     """
 
     def __init__(self) -> None:
         self.present: list[Ticket] = []
-        self.held_back: list[Ticket] = []
-
-    def __len__(self) -> int:
-        return len(self.present) + len(self.held_back)
+        self.held_back: set[Key] = set()
 
 
 class Line:
@@ -126,7 +123,6 @@ class Line:
     def __init__(self) -> None:
         self.lanes: dict[LaneKey, Lane] = {}
         self._tickets: dict[Key, Ticket] = {}
-        self._held_back: set[Key] = set()
         self._of: defaultdict[Hashable, dict[Key, Ticket]] = defaultdict(dict)
         self._arrivals: defaultdict[_Group, list[Arrival]] = defaultdict(list)
         """Of all tickets, in order, by needs and weight: there can be as many lanes as tickets."""
@@ -166,9 +162,11 @@ class Line:
         if not self._of[ticket.person]:
             del self._of[ticket.person]
         lane = self.lanes[ticket.lane]
-        _remove(lane.held_back if key in self._held_back else lane.present, ticket)
-        self._held_back.discard(key)
-        if not len(lane):
+        if key in lane.held_back:
+            lane.held_back.remove(key)
+        else:
+            _remove(lane.present, ticket)
+        if not lane.present and not lane.held_back:
             del self.lanes[ticket.lane]
         arrivals = self._arrivals[ticket.needs, ticket.weight]
         del arrivals[bisect_left(arrivals, ticket.arrival)]
@@ -177,25 +175,24 @@ class Line:
 
     def is_held_back(self, key: Key) -> bool:
         """Whether a ticket isn't called now."""
-        return key in self._held_back
+        ticket = self._tickets.get(key)
+        return ticket is not None and key in self.lanes[ticket.lane].held_back
 
     def hold_back(self, key: Key) -> None:
         """Call a ticket no more; it keeps its place. Its owner is away, or has reached a limit."""
         ticket = self._tickets.get(key)
-        if ticket is not None and key not in self._held_back:
+        if ticket is not None and not self.is_held_back(key):
             lane = self.lanes[ticket.lane]
             _remove(lane.present, ticket)
-            insort(lane.held_back, ticket, key=_ARRIVAL)
-            self._held_back.add(key)
+            lane.held_back.add(key)
 
     def let_back(self, key: Key) -> None:
         """Let a ticket be called again."""
-        ticket = self._tickets.get(key)
-        if ticket is not None and key in self._held_back:
+        if self.is_held_back(key):
+            ticket = self._tickets[key]
             lane = self.lanes[ticket.lane]
-            _remove(lane.held_back, ticket)
+            lane.held_back.remove(key)
             insort(lane.present, ticket, key=_ARRIVAL)
-            self._held_back.discard(key)
 
     def ahead_of(
         self,
@@ -210,21 +207,36 @@ class Line:
         asks this all the time, and the needs of all may differ; so this costs a search for each
         weight and set of nodes. *possible* is as `Room.possible`, and changes with *version*.
         """
-        last, same = ticket.precedence(now), self.find(ticket.key) or ticket
+        last, mine = ticket.precedence(now), possible(ticket)
+
+        def is_counted(it: Ticket) -> bool:
+            nodes = self._nodes((it.needs, it.weight), possible)
+            return it.needs == ticket.needs or not nodes.isdisjoint(mine)
+
+        ahead = sum(
+            bisect_left(arrivals, last, key=partial(_precedence, now, weight))
+            for weight, arrivals in self._beside(ticket.needs, mine, possible, version)
+        )
+        same = self.find(ticket.key) or ticket
         own = {**self._of.get(ticket.person, {}), ticket.key: same}.values()
-        before = Counter((it.needs, it.weight) for it in own if it.precedence(now) < last)
-        mine, merge = possible(ticket), partial(self._merged, possible)
-        merged = self._by_nodes.of((self._changes, version), (), merge)
+        return ahead - sum(1 for it in own if it.precedence(now) < last and is_counted(it))
 
-        def is_beside(group: _Group) -> bool:
-            return not self._nodes(group, possible).isdisjoint(mine)
-
-        groups = {(ticket.needs, weight) for _, weight in merged} & self._arrivals.keys()
-        counted = [(it[1], self._arrivals[it]) for it in groups if not is_beside(it)]
-        counted += [(it[1], merged[it]) for it in merged if not it[0].isdisjoint(mine)]
-        own_ahead = (it for it in before if it[0] == ticket.needs or is_beside(it))
-        ahead = (bisect_left(its, last, key=partial(_precedence, now, w)) for w, its in counted)
-        return sum(ahead) - sum(map(before.__getitem__, own_ahead))
+    def _beside(
+        self,
+        needs: Hashable,
+        nodes: frozenset[str],
+        possible: Callable[[Ticket], frozenset[str]],
+        version: Hashable,
+    ) -> Iterator[tuple[float, list[Arrival]]]:
+        """Yield the arrivals of those with these needs or on these nodes, in order, by weight."""
+        merged = self._by_nodes.of((self._changes, version), (), partial(self._merged, possible))
+        for (others, weight), arrivals in merged.items():
+            if not others.isdisjoint(nodes):
+                yield weight, arrivals
+        for weight in {weight for _, weight in merged}:
+            group = needs, weight
+            if group in self._arrivals and self._nodes(group, possible).isdisjoint(nodes):
+                yield weight, self._arrivals[group]
 
     def _merged(
         self, possible: Callable[[Ticket], frozenset[str]]
