@@ -15,16 +15,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import Charge, Meter, Who
-from gpuspawner.policies.denial import (
-    Counts,
-    Members,
-    PolicyDenial,
-    Uncounted,
-    Wanted,
-    left_to_members,
-    over_limits,
-    withheld,
-)
+from gpuspawner.policies.denial import Counts, Members, PolicyDenial, Uncounted, Wanted, withheld
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Per, Policies, Policy, lifetime, when_idle
 from gpuspawner.policies.policies_config import read_policies, read_weights
@@ -174,7 +165,7 @@ class Applying(msgspec.Struct, frozen=True):
         counts_others = any(it.counts_others and charge.of(it.measure) > 0 for it in limits)
         if counts_others and (why := self.hub.accounts.trouble()):
             return Uncounted(why)
-        return next(over_limits(counts, charge), None)
+        return next(counts.over_limits(charge), None)
 
     def left_to_members(
         self, proposal: Proposal, profile: str, servers: int
@@ -190,7 +181,7 @@ class Applying(msgspec.Struct, frozen=True):
         charge, counts = nobody.charge(proposal), nobody.counts(("", ""))
         if denial := self.denial(proposal, profile, charge, counts):
             return 0, denial
-        return left_to_members(counts, charge, servers)
+        return counts.left_to_members(charge, servers)
 
     def granted(self, proposal: Proposal, charge: Charge | None) -> Granted:
         """Return what the pod says of its grant."""

@@ -11,15 +11,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import REQUESTED, Charge
-from gpuspawner.policies.denial import (
-    Counts,
-    OverLimit,
-    Standing,
-    Wanted,
-    Withheld,
-    over_limits,
-    withheld,
-)
+from gpuspawner.policies.denial import Counts, OverLimit, Standing, Wanted, Withheld, withheld
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
 from gpuspawner.scheduling.requests import CPU, MEMORY
 
@@ -93,7 +85,7 @@ class OneMore(msgspec.Struct, frozen=True):
         choices = sorted(self.offers.choices(self.accelerator).counts)
         kept = 0
         for count in choices:
-            over = [it for it in over_limits(self.counts, self._charge(count)) if it.may_pass]
+            over = [it for it in self.counts.over_limits(self._charge(count)) if it.may_pass]
             if over and count == choices[0]:
                 return Remaining(0, over[0])
             if over:
@@ -113,7 +105,7 @@ class OneMore(msgspec.Struct, frozen=True):
         denials = [next(withheld(policies, Wanted(image=it.key)), None) for it in images]
         if denials and all(denials):
             return denials[0]
-        over = over_limits(self.counts, self._charge(min(choices.counts)))
+        over = self.counts.over_limits(self._charge(min(choices.counts)))
         return next((it for it in over if not it.may_pass), None)
 
     def _charge(self, count: int) -> Charge:

@@ -21,8 +21,6 @@ from gpuspawner.policies.denial import (
     Standing,
     Wanted,
     Withheld,
-    left_to_members,
-    over_limits,
     withheld,
 )
 from gpuspawner.policies.owner import Names, Owner, People
@@ -103,7 +101,7 @@ def test_each_policy_that_withholds_something_says_so() -> None:
 
 def over(policy: Policy, asked: int | Fraction, running: int = 0) -> list[OverLimit]:
     usage = usage_of([(replace(ANN, server="other"), {GPUS: running})])
-    return list(over_limits(counts(usage, ANN, [policy]), charge(ANN, {GPUS: asked})))
+    return list(counts(usage, ANN, [policy]).over_limits(charge(ANN, {GPUS: asked})))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +152,7 @@ def test_what_never_passes_comes_first() -> None:
 
 def denied(known: list[Policy], owner: Owner, usage: Usage, taken: dict) -> set:
     """Return which limits a server would break."""
-    found = over_limits(counts(usage, owner, known), charge(owner, taken))
+    found = counts(usage, owner, known).over_limits(charge(owner, taken))
     return {(it.policy.name, it.standing.limit, it.standing.group) for it in found}
 
 
@@ -162,7 +160,7 @@ def denied(known: list[Policy], owner: Owner, usage: Usage, taken: dict) -> set:
 def test_every_denial_is_more_than_is_left_of_its_limit(known, running, owner, taken):
     usage = usage_of(running)
 
-    for denial in over_limits(counts(usage, owner, known), charge(owner, taken)):
+    for denial in counts(usage, owner, known).over_limits(charge(owner, taken)):
         standing = denial.standing
         assert denial.asked > standing.left >= 0
         assert standing.left == max(0, standing.limit.most - standing.used)
@@ -200,7 +198,7 @@ def test_a_named_server_of_the_owner_is_told_only_if_it_takes_part_of_the_limit(
         limits=(Limit(Per.USER, GPUS, 1), Limit(Per.GROUP, GPUS, 2)),
     )
 
-    found = over_limits(counts(usage, ANN, [policy]), charge(ANN, {GPUS: 1}))
+    found = counts(usage, ANN, [policy]).over_limits(charge(ANN, {GPUS: 1}))
 
     assert [it.standing.servers for it in found] == [("gpu",), ("gpu",)]
 
@@ -215,11 +213,11 @@ def test_so_many_members_can_have_one_each_as_would_get_one_after_another(
         owner = Owner(f"new-{number}", groups)
         theirs = tuple(it for it in every if it.applies(owner, NOW))
         new = charge(owner, taken)
-        return owner, theirs, next(over_limits(counts(usage, owner, theirs), new), None)
+        return owner, theirs, next(counts(usage, owner, theirs).over_limits(new), None)
 
     owner, theirs, denied = ask(0)
     assume(denied is None)
-    left, told = left_to_members(counts(usage, owner, theirs), charge(owner, taken), 5)
+    left, told = counts(usage, owner, theirs).left_to_members(charge(owner, taken), 5)
 
     for number in range(left):
         owner, theirs, denied = ask(number)
@@ -234,7 +232,7 @@ def test_so_many_members_can_have_one_each_as_would_get_one_after_another(
 
 def judged(known: list[Policy], owner: Owner, usage: Usage, asked: Charge) -> list[Standing]:
     applying = Policies(tuple(known)).applying(owner, NOW)
-    return [it.standing for it in over_limits(counts(usage, owner, applying), asked)]
+    return [it.standing for it in counts(usage, owner, applying).over_limits(asked)]
 
 
 def used(one: Policy, limit: Limit, usage: Usage) -> Iterator[Amount]:

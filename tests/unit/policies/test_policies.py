@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.denial import over_limits
 from gpuspawner.policies.owner import Names, Owner
 from gpuspawner.policies.policies import (
     Hours,
@@ -168,7 +167,7 @@ def test_each_group_has_a_share_of_its_own_and_a_member_of_two_needs_room_in_bot
     usage.put(key(Owner("ann")), Charge(frozenset({"ann"}), "", {GPUS: 2}))  # of course only
     asked = Charge(frozenset({"bob"}), "", {GPUS: 1})
 
-    [denial] = over_limits(counts(usage, bob, [policy]), asked)
+    [denial] = counts(usage, bob, [policy]).over_limits(asked)
 
     assert (denial.standing.group, denial.standing.used) == ("course", 2)
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.allowed_offers import Sizes, narrow
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.denial import over_limits
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policies.remaining import OneMore, Remaining
@@ -141,5 +140,5 @@ def test_each_choice_up_to_what_is_left_keeps_all_limits_and_no_larger_one_does(
         for count in accelerator.counts:
             amounts = {GPUS: count, Measure(What.GPUS, accelerator.key): count, SERVERS: 1}
             asked = Charge(frozenset({"ann"}), amounts=amounts)
-            denied = [*over_limits(counted, asked)]
+            denied = [*counted.over_limits(asked)]
             assert bool(denied) == (found.gpus is not None and count > found.gpus)
