@@ -5,6 +5,6 @@ runs; `tickets.Room` is what it asks about nodes. Looking at the line takes at m
 hub's time. Who isn't in it takes no room that somebody in it collects.
 
 `Line` is those who wait, in their order; `WaitingLine` calls them when the nodes that `LineRoom`
-shows have room; `InLine` is the wait of one start. Begin with `order` for the rule, `kept_nodes`
-for who collects where, and `in_line` for one person's way.
+shows have room; `InLine` is the wait of one start. Begin with `order` for the rule, and `in_line`
+for one person's way.
 """

@@ -8,7 +8,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from gpuspawner.kube.quoting import did_you_mean, quote
-from gpuspawner.line.kept_nodes import PART
+from gpuspawner.line.order import PART
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError, Shape, Some, Text, offered_key, read
 

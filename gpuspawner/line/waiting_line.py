@@ -23,9 +23,8 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line.front_of_line import Fronts
 from gpuspawner.line.held_back import Allows, HeldBack
-from gpuspawner.line.kept_nodes import PART
 from gpuspawner.line.line_room import LineRoom
-from gpuspawner.line.order import Serving
+from gpuspawner.line.order import PART, Serving
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.tickets import Line, Ticket
 from gpuspawner.line.usual_waits import UsualWait, WaitedFor, Waits
@@ -79,7 +78,7 @@ class WaitingLine(WhoWaits):
     Args:
         decide: Decides about a proposal at this moment, leaving the line aside.
         stored_places: The places of those who haven't come back yet since the hub started.
-        part: On which part of the nodes servers collect, as `kept_nodes.PART`.
+        part: On which part of the nodes servers collect, as `order.PART`.
         pods, unused: As `LineRoom`.
     """
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpuspawner.line.kept_nodes import PART
+from gpuspawner.line.order import PART
 from tests.simulation.results import Results, quantile, results
 from tests.simulation.told import Told, told, weeks
 from tests.simulation.workloads import trace, university

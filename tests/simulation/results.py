@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import mean
 
-from gpuspawner.line.kept_nodes import PART
+from gpuspawner.line.order import PART
 from tests.simulation.cluster import Cluster
 from tests.simulation.replay import Outcome, play
 from tests.simulation.ways import RELOAD_SECONDS, InLine, Way, ways

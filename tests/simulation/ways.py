@@ -8,8 +8,7 @@ from math import inf
 from typing import Protocol
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.line.kept_nodes import PART
-from gpuspawner.line.order import Serving
+from gpuspawner.line.order import PART, Serving
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import Cluster
 

@@ -12,8 +12,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gpuspawner.line.kept_nodes import PASSED_SECONDS
-from gpuspawner.line.order import Serving
+from gpuspawner.line.order import PASSED_SECONDS, Serving
 from gpuspawner.line.tickets import Line
 from tests.simulation.cluster import Cluster, ticket
 from tests.unit.makers.machines import Machines, asks

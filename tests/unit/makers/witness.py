@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import inf
 
-from gpuspawner.line.kept_nodes import MARGIN_SECONDS, PART, PASSED_SECONDS
-from gpuspawner.line.order import Serving
+from gpuspawner.line.order import MARGIN_SECONDS, PART, PASSED_SECONDS, Serving
 from gpuspawner.line.tickets import Line, Ticket
 from tests.simulation.cluster import GPU, Cluster
 
