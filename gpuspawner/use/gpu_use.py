@@ -8,7 +8,6 @@ of a share can't be told apart.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from functools import cached_property
 from itertools import chain
 
@@ -99,21 +98,6 @@ def use_of(window: Window, pod: Key, gpus: int, began: datetime | None) -> GPUUs
     return found if is_known and has_run else None
 
 
-class UseState(StrEnum):
-    """Whether the GPUs of a server are used."""
-
-    USED = "used"
-    UNUSED = "unused"
-    UNKNOWN = "unknown"
-
-    @classmethod
-    def of(cls, use: GPUUse | None) -> "UseState":
-        """Return what a use says; None isn't known."""
-        if use is None:
-            return cls.UNKNOWN
-        return cls.USED if use.is_used else cls.UNUSED
-
-
 # Idle servers: the owner of one is warned, may keep it a few times, and then it ends.
 #
 # Times are in seconds of a clock that never goes back. What isn't known starts no warning, and ends
@@ -129,7 +113,6 @@ class IdleStanding(msgspec.Struct, frozen=True):
         kept: How often its owner has kept it since it was used.
     """
 
-    state: UseState = UseState.UNKNOWN
     stops_at: float | None = None
     kept_until: float = 0.0
     kept: int = 0
@@ -144,19 +127,16 @@ class IdleStanding(msgspec.Struct, frozen=True):
         least that long, so any use in that time came later. The longer time may still show an older
         use.
         """
-        state = UseState.of(use)
-        if state is UseState.UNKNOWN:
-            return replace(self, state=state, stops_at=None), ()
-        if state is UseState.USED:
-            # The time that it was kept for stays promised.
-            still = replace(self, state=state, stops_at=None)
-            if self.kept and UseState.of(lately) is UseState.USED:
+        if use is None:
+            return replace(self, stops_at=None), ()
+        if use.is_used:
+            still = replace(self, stops_at=None)  # the time that it was kept for stays promised
+            if self.kept and lately is not None and lately.is_used:
                 return replace(still, kept=0), (Happened.USED,)
             return still, ()
         if now < self.kept_until or self.stops_at is not None:
-            return replace(self, state=state), ()
-        warned = replace(self, state=state, stops_at=now + rule.warning)
-        return warned, (Happened.IDLE, Happened.WARNED)
+            return self, ()
+        return replace(self, stops_at=now + rule.warning), (Happened.IDLE, Happened.WARNED)
 
     def may_keep(self, rule: WhenIdle) -> bool:
         """Whether the owner of a server that will be stopped may keep it."""

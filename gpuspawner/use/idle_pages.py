@@ -14,7 +14,6 @@ from gpuspawner.compat.pages import add_handlers
 from gpuspawner.form.addresses import KEEP, REPORT, USED, keep
 from gpuspawner.messages import idle, in_language
 from gpuspawner.start.host import set_locale
-from gpuspawner.use.gpu_use import UseState
 from gpuspawner.use.gpu_use_config import READ_USE
 from gpuspawner.use.record import Record, report
 from gpuspawner.use.watching import UseWatch, Watched, key_of
@@ -87,7 +86,7 @@ class UsedHandler(Answering):
 
     def _of(self, it: Watched) -> dict[str, object]:
         return {
-            "use": it.standing.state.value,
+            "use": it.state,
             "stays": it.stays,
             # Only a policy gives a server back; without one, the culler's own rule holds.
             "stop": self._watch.may_stop(it) if it.rule else None,
@@ -179,7 +178,7 @@ def told(watch: UseWatch, user: Any) -> Markup:
 
 def _told(watch: UseWatch, it: Watched) -> Markup:
     name, left = it.server[1], watch.stops_in(it)
-    if it.use is None or it.standing.state is not UseState.UNUSED:
+    if it.use is None or it.use.is_used:
         return Markup()
     if left is None:  # with a rule, its owner keeps it and knows
         return Markup() if it.rule else idle.unused(name, it.gpus, it.use.seconds)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gpuspawner.cluster.background import Turn
@@ -70,7 +70,8 @@ class LiveCensus:
             for node in list(running.view.state.nodes.values()):
                 await turn.end_if_long()
                 found += self._of(node)
-            self._drop_old(running.view.state.nodes)
+            for gone in self._counted.keys() - running.view.state.nodes.keys():
+                del self._counted[gone]
             await turn.end_if_long()
             line, promised = running.preflight.line, running.preflight.reservations.promised()
             taken = census(found, promised, line.kept())
@@ -102,10 +103,6 @@ class LiveCensus:
         if offered != self._offered:
             self._offered, self._selectors = offered, selectors(offered, self._tolerations)
             self._counted.clear()
-
-    def _drop_old(self, nodes: Iterable[str]) -> None:
-        for name in self._counted.keys() - set(nodes):
-            del self._counted[name]
 
     def _forget(self, key: Key) -> None:
         """Count a node again: the hub has learnt whose one of its pods is."""

@@ -17,7 +17,7 @@ from gpuspawner.kube.servers import ServerAnnotations
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact, Happened
-from gpuspawner.use.gpu_use import GPUUse, IdleStanding, UseState, Window, use_of
+from gpuspawner.use.gpu_use import GPUUse, IdleStanding, Window, use_of
 from gpuspawner.use.gpu_use_config import Notify
 from gpuspawner.use.notices import Notices
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
@@ -72,6 +72,13 @@ class Watched(msgspec.Struct, frozen=True):
     def server(self) -> ServerName:
         """The names of its owner and of the server."""
         return self.spawner.user.name, self.spawner.name
+
+    @property
+    def state(self) -> str:
+        """Whether its GPUs are ``used`` or ``unused``; ``unknown`` if nobody knows."""
+        if self.use is None:
+            return "unknown"
+        return "used" if self.use.is_used else "unused"
 
     def seconds(self, awaited: Iterable[str]) -> int:
         """Return over how long its use counts, if *awaited* is what people in line wait for."""
@@ -198,7 +205,7 @@ class UseWatch:
         if self._is_late():
             return
         for it in self._servers.values():
-            if it.standing.state is UseState.UNUSED:
+            if it.use is not None and not it.use.is_used:
                 accelerator = self._counted_as(it.key, it.accelerator)
                 self.idle_gpu_seconds[accelerator] += round(it.gpus * seconds)
 
@@ -251,7 +258,7 @@ class UseWatch:
         used_at = self._clock() if use is not None and use.is_used else before.used_at
         it = replace(it, use=use, used_at=used_at)
         if it.rule is None:
-            return replace(it, standing=IdleStanding(UseState.of(use)))
+            return it
         earlier = before.standing if before is last else self._earlier_of(it)
         if self._is_late():  # since then nobody could keep it, nor read that it will be stopped
             earlier = replace(earlier, stops_at=None)
@@ -357,7 +364,7 @@ class UseWatch:
         unused = {
             it.key
             for it in known
-            if it.standing.state is UseState.UNUSED and it.use and it.use.seconds >= seconds
+            if it.use is not None and not it.use.is_used and it.use.seconds >= seconds
         }
         return (unused_for(seconds) - used) | unused
 

@@ -6,11 +6,10 @@ from time import process_time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.troubles.facts import Happened
-from gpuspawner.use.gpu_use import DeviceUse, GPUUse, IdleStanding, UseState, Window, use_of
+from gpuspawner.use.gpu_use import DeviceUse, GPUUse, IdleStanding, Window, use_of
 
 ANN, BOB = ("hub", "jupyter-ann"), ("hub", "jupyter-bob")
 NOW, HOUR = 1_800_000_000.0, 3600.0
@@ -98,7 +97,7 @@ def test_an_owner_is_warned_once_and_the_time_runs_from_then():
     standing, happened = looks((0, IDLE), (60, IDLE), (599, IDLE))
 
     assert happened == [Happened.IDLE, Happened.WARNED]
-    assert (standing.state, standing.stops_at) == (UseState.UNUSED, 600)
+    assert standing.stops_at == 600
 
 
 def test_what_is_not_known_any_more_ends_the_warning():
@@ -137,7 +136,7 @@ def test_a_use_from_before_it_was_kept_which_a_longer_time_shows_does_not_count_
     kept = looks((0, IDLE))[0].keep(RULE, 100)
 
     for lately in IDLE, None:
-        assert kept.after(BUSY, lately, RULE, 400) == (replace(kept, state=UseState.USED), ())
+        assert kept.after(BUSY, lately, RULE, 400) == (kept, ())
     again, happened = kept.after(BUSY, BUSY, RULE, 400)
     assert (again.kept, happened) == (0, (Happened.USED,))
 

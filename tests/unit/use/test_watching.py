@@ -138,9 +138,7 @@ def known(stage):
 
 def stands(stage):
     watch = stage.watch
-    return {
-        it.server[0]: (it.standing.state.value, watch.stops_in(it)) for it in known(stage).values()
-    }
+    return {it.server[0]: (it.state, watch.stops_in(it)) for it in known(stage).values()}
 
 
 def may_stop(stage):
