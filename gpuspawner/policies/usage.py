@@ -141,8 +141,7 @@ class Share:
         self._policy = policy
         self._group = group
         limits = (it for it in policy.limits if it.per is Per.GROUP)
-        self._measures = tuple(dict.fromkeys(it.measure for it in limits))
-        self._totals: dict[Measure, Amount] = dict.fromkeys(self._measures, 0)
+        self._totals: dict[Measure, Amount] = dict.fromkeys((it.measure for it in limits), 0)
         self._parts: dict[Key, dict[Measure, Amount]] = {}
         for key, charges in usage.of_group(group, members).items():
             self.see(key, charges)
@@ -154,13 +153,11 @@ class Share:
 
     def see(self, key: Key, charges: Charges) -> None:
         """Count what a server takes now, instead of what it took before."""
-        before = self._parts.pop(key, None)
-        if before is not None:
-            for measure, amount in before.items():
-                self._totals[measure] -= amount
+        for measure, amount in self._parts.pop(key, {}).items():
+            self._totals[measure] -= amount
         counted = [it for it in charges if self._counts(it)]
         if counted:
-            after = self._parts[key] = {it: most(counted, it) for it in self._measures}
+            after = self._parts[key] = {it: most(counted, it) for it in self._totals}
             for measure, amount in after.items():
                 self._totals[measure] += amount
 
