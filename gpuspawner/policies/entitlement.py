@@ -21,13 +21,7 @@ from gpuspawner.policies.denial import (
 )
 from gpuspawner.policies.hub_policies import Applying
 from gpuspawner.policies.policies import Policy
-from gpuspawner.policies.remaining import (
-    Allowance,
-    OneMore,
-    Remaining,
-    policies_left,
-    tightest,
-)
+from gpuspawner.policies.remaining import Allowance, OneMore, Remaining, policies_left, tightest
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime

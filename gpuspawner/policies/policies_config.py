@@ -15,16 +15,7 @@ from gpuspawner.kube.quantity import QuantityError, parse_quantity
 from gpuspawner.kube.quoting import quote
 from gpuspawner.offers import texts
 from gpuspawner.offers.offers import Offers
-from gpuspawner.offers.shapes import (
-    MOST,
-    OfferError,
-    Shape,
-    Some,
-    Text,
-    keyed,
-    offered_key,
-    read,
-)
+from gpuspawner.offers.shapes import MOST, OfferError, Shape, Some, Text, keyed, offered_key, read
 from gpuspawner.policies.charges import counts_as_gpu
 from gpuspawner.policies.owner import Names, People
 from gpuspawner.policies.policies import (
