@@ -102,6 +102,9 @@ def _precedence(now: float, weight: float, arrival: Arrival) -> Precedence:
 
 
 _ARRIVAL = attrgetter("arrival")
+Possible = Callable[[Ticket], frozenset[str]]
+"""As `Room.possible`."""
+_ByNodes = dict[tuple[frozenset[str], float], list[Arrival]]
 
 
 class Lane:
@@ -126,7 +129,7 @@ class Line:
         self._of: defaultdict[Hashable, dict[Key, Ticket]] = defaultdict(dict)
         self._arrivals: defaultdict[_Group, list[Arrival]] = defaultdict(list)
         """Of all tickets, in order, by needs and weight: there can be as many lanes as tickets."""
-        self._by_nodes = UntilChanged[dict[tuple[frozenset[str], float], list[Arrival]]]()
+        self._by_nodes = UntilChanged[_ByNodes]()
         self._changes = 0
 
     def __len__(self) -> int:
@@ -194,24 +197,19 @@ class Line:
             lane.held_back.remove(key)
             insort(lane.present, ticket, key=_ARRIVAL)
 
-    def ahead_of(
-        self,
-        ticket: Ticket,
-        now: float,
-        possible: Callable[[Ticket], frozenset[str]],
-        version: Hashable,
-    ) -> int:
+    def ahead_of(self, ticket: Ticket, now: float, possible: Possible, version: Hashable) -> int:
         """Return how many are ahead of those who wait for any of the same nodes.
 
         A ticket's own needs always count, and its owner's other servers never do. Each who waits
         asks this all the time, and the needs of all may differ; so this costs a search for each
-        weight and set of nodes. *possible* is as `Room.possible`, and changes with *version*.
+        weight and set of nodes. *possible* may say something else for another *version*.
         """
         last, mine = ticket.precedence(now), possible(ticket)
 
         def is_counted(it: Ticket) -> bool:
-            nodes = self._nodes((it.needs, it.weight), possible)
-            return it.needs == ticket.needs or not nodes.isdisjoint(mine)
+            if it.needs == ticket.needs:
+                return True
+            return not self._nodes((it.needs, it.weight), possible).isdisjoint(mine)
 
         ahead = sum(
             bisect_left(arrivals, last, key=partial(_precedence, now, weight))
@@ -222,34 +220,28 @@ class Line:
         return ahead - sum(1 for it in own if it.precedence(now) < last and is_counted(it))
 
     def _beside(
-        self,
-        needs: Hashable,
-        nodes: frozenset[str],
-        possible: Callable[[Ticket], frozenset[str]],
-        version: Hashable,
+        self, needs: Hashable, mine: frozenset[str], possible: Possible, version: Hashable
     ) -> Iterator[tuple[float, list[Arrival]]]:
-        """Yield the arrivals of those with these needs or on these nodes, in order, by weight."""
+        """Yield, by weight, the arrivals of those who need the same, or any of the same nodes."""
         merged = self._by_nodes.of((self._changes, version), (), partial(self._merged, possible))
-        for (others, weight), arrivals in merged.items():
-            if not others.isdisjoint(nodes):
+        for (nodes, weight), arrivals in merged.items():
+            if not nodes.isdisjoint(mine):
                 yield weight, arrivals
         for weight in {weight for _, weight in merged}:
             group = needs, weight
-            if group in self._arrivals and self._nodes(group, possible).isdisjoint(nodes):
+            if group in self._arrivals and self._nodes(group, possible).isdisjoint(mine):
                 yield weight, self._arrivals[group]
 
-    def _merged(
-        self, possible: Callable[[Ticket], frozenset[str]]
-    ) -> dict[tuple[frozenset[str], float], list[Arrival]]:
+    def _merged(self, possible: Possible) -> _ByNodes:
         """Return all arrivals, in order, by the nodes that are possible and by weight."""
-        merged: defaultdict[tuple[frozenset[str], float], list[Arrival]] = defaultdict(list)
+        merged: _ByNodes = defaultdict(list)
         for group, arrivals in self._arrivals.items():
             merged[self._nodes(group, possible), group[1]] += arrivals
         for them in merged.values():
             them.sort()
         return merged
 
-    def _nodes(self, group: _Group, possible: Callable[[Ticket], frozenset[str]]) -> frozenset[str]:
+    def _nodes(self, group: _Group, possible: Possible) -> frozenset[str]:
         return possible(self._tickets[self._arrivals[group][0][1]])
 
 
