@@ -90,10 +90,10 @@ def _plugin_changes(plugins: object) -> Iterator[str]:
         yield f"plugins.{point}"
 
 
-def _names(plugin_set: object) -> set[object]:
+def _names(plugin_set: object) -> set[str]:
     listed = mapping(plugin_set)
     entries = (*mappings(listed.get("enabled")), *mappings(listed.get("disabled")))
-    return {entry.get("name") for entry in entries}
+    return {str(entry.get("name")) for entry in entries}
 
 
 def _argument_changes(plugin_config: object) -> Iterator[str]:

@@ -136,6 +136,7 @@ class Fronts:
             log.exception("No decision about %s in line", "/".join(ticket.key))
             # If others fare well, the fault is its own: its start shows what is wrong.
             return not self._failed.setdefault(ticket.key, False), None
+        self._failed.pop(ticket.key, None)
         self._failed = dict.fromkeys(self._failed, True)
         now = time.monotonic()
         for since, seconds, is_so in (

@@ -171,6 +171,7 @@ def test_another_container_may_not_run_in_its_place(key) -> None:
     [
         ({"plugins": ["score"]}, ("plugins",)),
         ({"pluginConfig": {"NodeResourcesFit": {}}}, ("pluginConfig",)),
+        ({"plugins": {"multiPoint": {"enabled": [{"name": {}}]}}}, ("plugins.multiPoint",)),
     ],
 )
 def test_what_is_not_of_the_expected_shape_is_not_trusted(values, change) -> None:

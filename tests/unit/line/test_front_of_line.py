@@ -196,6 +196,14 @@ def test_if_nothing_can_be_decided_about_anybody_all_keep_their_places():
     assert [persons(them) for _ in range(5)] == [[]] * 5
 
 
+def test_it_is_no_fault_of_ones_own_that_deciding_fails_now_and_then_also_about_oneself():
+    decide = Odd()
+    them = Fronts(line_of("one"), decide)
+    for odd in ((), ("one",)) * 3:
+        decide.odd = odd
+        assert persons(them) == []
+
+
 def test_if_there_are_many_they_take_turns_whoever_comes_and_goes(clock):
     asked = []
 
