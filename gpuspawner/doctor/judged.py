@@ -7,7 +7,7 @@ from gpuspawner.doctor.application import UsageError
 from gpuspawner.doctor.hub import Hub
 from gpuspawner.messages.policies import policy_figure
 from gpuspawner.messages.words import duration
-from gpuspawner.policies.denial import Standing
+from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Amount, Per
 from gpuspawner.policies.policy_gates import ByPolicies

@@ -10,7 +10,7 @@ from gpuspawner.kube.objects import UNDECODABLE, Manifest
 from gpuspawner.kube.quantity import parse_quantity
 from gpuspawner.language import gettext as _
 from gpuspawner.messages.policies import denied_to_many
-from gpuspawner.policies.denial import Uncounted
+from gpuspawner.policies.limits import Uncounted
 from gpuspawner.policies.policy_gates import ByPolicies
 from gpuspawner.preflight.capacity import Headroom, ServerLimit, headroom
 from gpuspawner.preflight.preflight import START_PATIENCE

@@ -9,7 +9,7 @@ from gpuspawner.language import all_of, ngettext, sentence, sentences
 from gpuspawner.language import gettext as _
 from gpuspawner.messages import words
 from gpuspawner.messages.words import Message
-from gpuspawner.policies.denial import (
+from gpuspawner.policies.limits import (
     OfferKind,
     OverLimit,
     PolicyDenial,

@@ -11,7 +11,8 @@ from gpuspawner.messages.policies import allowance_lines, no_gpu_lines
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.allowed_offers import common, leaves_no_gpu, narrow, shown_withheld
-from gpuspawner.policies.denial import (
+from gpuspawner.policies.hub_policies import Applying
+from gpuspawner.policies.limits import (
     Counts,
     OverLimit,
     PolicyDenial,
@@ -19,7 +20,6 @@ from gpuspawner.policies.denial import (
     Uncounted,
     Withheld,
 )
-from gpuspawner.policies.hub_policies import Applying
 from gpuspawner.policies.policies import Policy
 from gpuspawner.policies.remaining import Allowance, OneMore, Remaining, policies_left, tightest
 from gpuspawner.preflight.availability import Availability, State

@@ -15,7 +15,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import Charge, Meter, Who
-from gpuspawner.policies.denial import Counts, Members, PolicyDenial, Uncounted, Wanted, withheld
+from gpuspawner.policies.limits import Counts, Members, PolicyDenial, Uncounted, Wanted, withheld
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Per, Policies, Policy, lifetime, when_idle
 from gpuspawner.policies.policies_config import read_policies, read_weights

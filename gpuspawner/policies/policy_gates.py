@@ -11,9 +11,9 @@ from gpuspawner.kube.meta import Key
 from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages.policies import policy_denied
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.denial import OverLimit, PolicyDenial, Uncounted
 from gpuspawner.policies.entitlement import EntitlementByPolicies
 from gpuspawner.policies.hub_policies import Applying, HubPolicies
+from gpuspawner.policies.limits import OverLimit, PolicyDenial, Uncounted
 from gpuspawner.policies.owner import Owner
 from gpuspawner.policies.policies import Policies
 from gpuspawner.preflight.preflight import START_PATIENCE

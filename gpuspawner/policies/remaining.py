@@ -11,7 +11,7 @@ from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.policies.allowed_offers import Sizes
 from gpuspawner.policies.charges import REQUESTED, Charge
-from gpuspawner.policies.denial import Counts, OverLimit, Standing, Wanted, Withheld, withheld
+from gpuspawner.policies.limits import Counts, OverLimit, Standing, Wanted, Withheld, withheld
 from gpuspawner.policies.policies import Amount, Limit, Measure, Per, Policy, What
 from gpuspawner.scheduling.requests import CPU, MEMORY
 

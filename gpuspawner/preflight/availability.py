@@ -68,7 +68,7 @@ class State(StrEnum):
 
 
 class DeniedByPolicy(Protocol):
-    """What a policy denies: `gpuspawner.policies.denial` has the counts."""
+    """What a policy denies: `gpuspawner.policies.limits` has the counts."""
 
     @property
     def is_shown(self) -> bool:

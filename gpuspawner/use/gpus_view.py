@@ -15,8 +15,8 @@ from gpuspawner.messages.policies import amount_of, policy_figure
 from gpuspawner.policies.accounts import Accounts
 from gpuspawner.policies.policies import Per, Policies, names_resource
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
-from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.holders import ORDERS, PAGE, Holder, Query
+from gpuspawner.use.idle_servers import GPUUse
 
 _NO_SERVER = ("", "")
 

@@ -12,7 +12,7 @@ from gpuspawner.compat.stored_servers import RunningServer, running_servers
 from gpuspawner.kube.kueue import is_gated
 from gpuspawner.kube.meta import Key
 from gpuspawner.runtime import Runtime
-from gpuspawner.use.gpu_use import GPUUse
+from gpuspawner.use.idle_servers import GPUUse
 from gpuspawner.use.live_census import LiveCensus
 
 _NEVER = datetime.max.replace(tzinfo=UTC)

@@ -16,8 +16,8 @@ from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.use import capacity_page, gpus_page, idle_pages
 from gpuspawner.use.daemon_threads import aside
-from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.gpu_use_config import UseRules
+from gpuspawner.use.idle_servers import GPUUse
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.metrics import Gauges, Metrics
 from gpuspawner.use.prometheus import Prometheus

@@ -17,7 +17,7 @@ import msgspec
 from tornado.httpclient import AsyncHTTPClient, HTTPError
 
 from gpuspawner.kube.meta import Key
-from gpuspawner.use.gpu_use import DeviceUse, Window
+from gpuspawner.use.idle_servers import DeviceUse, Window
 
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 """The part of the time in which a GPU, or a slice, has computed: from 0 to 1."""

@@ -17,8 +17,8 @@ from gpuspawner.kube.servers import ServerAnnotations
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.runtime import Runtime
 from gpuspawner.troubles.facts import Fact, Happened
-from gpuspawner.use.gpu_use import GPUUse, IdleStanding, Window, use_of
 from gpuspawner.use.gpu_use_config import Notify
+from gpuspawner.use.idle_servers import GPUUse, IdleStanding, Window, use_of
 from gpuspawner.use.notices import Notices
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
 from gpuspawner.use.record import ServerName

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.troubles.facts import Happened
-from gpuspawner.use.gpu_use import DeviceUse, IdleStanding, Window, use_of
+from gpuspawner.use.idle_servers import DeviceUse, IdleStanding, Window, use_of
 from tests.simulation.replay import Visit
 from tests.simulation.workloads import university
 

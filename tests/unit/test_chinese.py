@@ -12,8 +12,8 @@ from gpuspawner.messages.policies import policy_denied
 from gpuspawner.messages.starts import preview
 from gpuspawner.messages.words import duration
 from gpuspawner.offers.user_options import GPURequest, parse
-from gpuspawner.policies import denial as policy_denial
-from gpuspawner.policies.denial import Standing
+from gpuspawner.policies import limits as policy_limits
+from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.policies import Limit, Per, Policy
 from gpuspawner.preflight.availability import Availability, State
 from tests.unit.makers.translating import speaking
@@ -83,7 +83,7 @@ def test_every_error_in_options_is_by_the_rules(raw, offers):
 def test_every_limit_is_by_the_rules(measure, per, servers):
     standing = Standing(Policy("1"), Limit(per, measure, 1), "1", 1, servers)
     with speaking(*CHINESE):
-        told = policy_denied(policy_denial.OverLimit(standing, 2), {"1": "2"})
+        told = policy_denied(policy_limits.OverLimit(standing, 2), {"1": "2"})
     assert slips(told.text) == []
 
 

@@ -14,9 +14,9 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import NAMES
 from gpuspawner.offers.user_options import Gone, GPURequest, parse
-from gpuspawner.policies import denial as policy_denial
-from gpuspawner.policies.denial import Standing
+from gpuspawner.policies import limits as policy_limits
 from gpuspawner.policies.entitlement import denied
+from gpuspawner.policies.limits import Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import (
@@ -299,10 +299,10 @@ POLICY = Policy("1", explanation="3")
 MEASURES = (*map(Measure, What), Measure(What.GPUS, "1"), Measure(What.GPUS, "nvidia.com/gpu"))
 
 
-@pytest.mark.parametrize("choice", list(policy_denial.OfferKind))
+@pytest.mark.parametrize("choice", list(policy_limits.OfferKind))
 def test_what_a_policy_withholds_is_translated(choice):
     with speaking("x", Pseudo()):
-        told = policy_denied(policy_denial.Withheld(POLICY, choice, "1"), {"1": "2"})
+        told = policy_denied(policy_limits.Withheld(POLICY, choice, "1"), {"1": "2"})
     assert untranslated(told.text) == []
 
 
@@ -313,10 +313,10 @@ def test_what_a_policy_withholds_is_translated(choice):
 def test_every_limit_that_a_server_breaks_is_translated(measure, per, servers, asked):
     standing = Standing(POLICY, Limit(per, measure, 1 if asked < GIB else 8 * GIB), "1", 1, servers)
     with speaking("x", Pseudo()):
-        denial = policy_denial.OverLimit(standing, asked)
+        denial = policy_limits.OverLimit(standing, asked)
         told = policy_denied(denial, {"1": "2"})
         state = messages.state_text(denied(None, denial))
-        uncounted = policy_denied(policy_denial.Uncounted("no word of this"), {})
+        uncounted = policy_denied(policy_limits.Uncounted("no word of this"), {})
     assert untranslated(told.text) == []
     assert untranslated(uncounted.text) == []
     assert untranslated(f"{state.word} {state.detail}") == []

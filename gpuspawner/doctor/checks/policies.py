@@ -12,7 +12,7 @@ from gpuspawner.kube.servers import ServerPod
 from gpuspawner.messages.administrators import Finding, fine, warning
 from gpuspawner.messages.policies import policy_figure
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.denial import Wanted, names, withheld
+from gpuspawner.policies.limits import Wanted, names, withheld
 from gpuspawner.policies.owner import Names
 from gpuspawner.policies.policies import Amount, Limit, Per, Policies, Policy, names_resource
 from gpuspawner.start.request_options import PROFILE

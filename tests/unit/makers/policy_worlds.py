@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.denial import Counts
+from gpuspawner.policies.limits import Counts
 from gpuspawner.policies.owner import Names, Owner, People
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policies.usage import Usage

@@ -4,7 +4,7 @@ import pytest
 
 from gpuspawner.messages.availability import StateText, state_text
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.policies.denial import OfferKind, OverLimit, Standing, Withheld
+from gpuspawner.policies.limits import OfferKind, OverLimit, Standing, Withheld
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.preflight.availability import Availability, State
 from gpuspawner.preflight.decision import CanScaleUp, ResourceRoom

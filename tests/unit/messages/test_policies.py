@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuspawner.messages.policies import policy_denied
-from gpuspawner.policies.denial import OfferKind, OverLimit, Standing, Uncounted, Withheld
+from gpuspawner.policies.limits import OfferKind, OverLimit, Standing, Uncounted, Withheld
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 
 GIB = 2**30

@@ -8,8 +8,8 @@ import pytest
 from gpuspawner.cluster.health import Live, Stale
 from gpuspawner.gates.preview import preview
 from gpuspawner.messages import state_text
-from gpuspawner.policies.denial import OverLimit, Standing
 from gpuspawner.policies.entitlement import within
+from gpuspawner.policies.limits import OverLimit, Standing
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy, What
 from gpuspawner.policies.remaining import Remaining
 from gpuspawner.preflight.availability import Availability, State

@@ -8,9 +8,9 @@ from gpuspawner.cluster.health import Live, Stale, Unreachable
 from gpuspawner.form.render import environment
 from gpuspawner.use import gpus_view
 from gpuspawner.use.census import AcceleratorGpus, Held, NodeGpus
-from gpuspawner.use.gpu_use import GPUUse
 from gpuspawner.use.gpus_view import ForAdministrators, ForAll, GpuRow, ServerRow
 from gpuspawner.use.holders import PAGE, Holder, Query
+from gpuspawner.use.idle_servers import GPUUse
 from tests.unit.makers.pages import Page
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ from gpuspawner.policies.charges import Charge
 from gpuspawner.policies.policies import Measure, What
 from gpuspawner.reservations.granted import Granted, WhenIdle
 from gpuspawner.use import watching
-from gpuspawner.use.gpu_use import DeviceUse, Window
+from gpuspawner.use.idle_servers import DeviceUse, Window
 from gpuspawner.use.prometheus import UseUnknownError
 from gpuspawner.use.watching import UseWatch
 from tests.unit.makers.policy_pods import read, started

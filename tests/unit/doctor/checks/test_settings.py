@@ -16,7 +16,7 @@ from gpuspawner.doctor.offered_servers import listed
 from gpuspawner.gates.what_if import NOBODY, UnusableError, try_out
 from gpuspawner.policies.owner import Owner
 from gpuspawner.start.refusal import misconfigured
-from gpuspawner.use.gpu_use import DeviceUse, Window
+from gpuspawner.use.idle_servers import DeviceUse, Window
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
 from tests.unit.makers.files import Files
 from tests.unit.makers.profile_lists import CPU

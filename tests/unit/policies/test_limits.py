@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gpuspawner.offers.offers import Offers
 from gpuspawner.policies.charges import Charge
-from gpuspawner.policies.denial import (
+from gpuspawner.policies.limits import (
     Counts,
     OfferKind,
     OverLimit,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.reservations.granted import WhenIdle
 from gpuspawner.troubles.facts import Happened
-from gpuspawner.use.gpu_use import DeviceUse, GPUUse, IdleStanding, Window, use_of
+from gpuspawner.use.idle_servers import DeviceUse, GPUUse, IdleStanding, Window, use_of
 
 ANN, BOB = ("hub", "jupyter-ann"), ("hub", "jupyter-bob")
 NOW, HOUR = 1_800_000_000.0, 3600.0
