@@ -5,15 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
-from gpuspawner.kube.kueue import (
-    ClusterQueue,
-    LocalQueue,
-    Order,
-    Workload,
-    condition,
-    holds,
-    order,
-)
+from gpuspawner.kube.kueue import ClusterQueue, LocalQueue, Order, Workload, condition, holds, order
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kueue.queue_capacity import amount, quotas
 from gpuspawner.preflight.kueue import PlaceInQueue

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from gpuspawner.scheduling.node_info import NodeInfo
-from gpuspawner.scheduling.requests import PODS, Amounts
+from .node_info import NodeInfo
+from .requests import PODS, Amounts
 
 
 class Demand(msgspec.Struct, frozen=True):

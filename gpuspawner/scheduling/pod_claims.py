@@ -10,12 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from gpuspawner.kube.pods import Pod, Volume
-from gpuspawner.kube.storage import (
-    ClaimMeta,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-)
+from gpuspawner.kube.storage import ClaimMeta, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 from .failures import Rejected
 from .node_info import pod_key

@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping
 
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import parse_quantity
-from gpuspawner.scheduling.node_info import NodeInfo
+
+from .node_info import NodeInfo
 
 _NVIDIA = "{}.sharing-strategy"
 _GKE = "cloud.google.com/gke-gpu-sharing-strategy"

@@ -15,33 +15,22 @@ from gpuspawner.kube.objects import UNDECODABLE, Manifest, strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
-from gpuspawner.scheduling.certainty import uncertain
-from gpuspawner.scheduling.contention import Demand, requests_with_pod
-from gpuspawner.scheduling.evaluate import (
-    evaluate,
-    fits_somewhere,
-    fitting_nodes,
-    lacks_node,
-    preempting_nodes,
-)
-from gpuspawner.scheduling.node_info import NodeInfo, pod_key
-from gpuspawner.scheduling.node_ports import host_ports
-from gpuspawner.scheduling.node_resources_fit import Asked, fits
-from gpuspawner.scheduling.node_volume_limits import VolumeLimits
-from gpuspawner.scheduling.pod_claims import (
-    ONE_POD,
-    PodClaims,
-    claim_name,
-    pod_claims,
-    with_default_class,
-)
-from gpuspawner.scheduling.priority import priority_of
-from gpuspawner.scheduling.requests import Amounts, pod_requests
-from gpuspawner.scheduling.rules import DEFAULT_RULES
-from gpuspawner.scheduling.state import ClusterState
-from gpuspawner.scheduling.storage_index import class_of_claim
-from gpuspawner.scheduling.verdict import Outcome, Verdict
-from gpuspawner.scheduling.volume_candidates import candidates
+
+from .certainty import uncertain
+from .contention import Demand, requests_with_pod
+from .evaluate import evaluate, fits_somewhere, fitting_nodes, lacks_node, preempting_nodes
+from .node_info import NodeInfo, pod_key
+from .node_ports import host_ports
+from .node_resources_fit import Asked, fits
+from .node_volume_limits import VolumeLimits
+from .pod_claims import ONE_POD, PodClaims, claim_name, pod_claims, with_default_class
+from .priority import priority_of
+from .requests import Amounts, pod_requests
+from .rules import DEFAULT_RULES
+from .state import ClusterState
+from .storage_index import class_of_claim
+from .verdict import Outcome, Verdict
+from .volume_candidates import candidates
 
 _encode = msgpack.Encoder().encode
 

@@ -17,15 +17,7 @@ from gpuspawner.kube.storage import (
 
 from .by_label import ByLabel
 from .csi_migration import plugin_of, translated, translates
-from .failures import (
-    Failure,
-    Failures,
-    NoStorage,
-    NoVolume,
-    OtherZone,
-    VolumeElsewhere,
-    VolumeGone,
-)
+from .failures import Failure, Failures, NoStorage, NoVolume, OtherZone, VolumeElsewhere, VolumeGone
 from .labels import Labels, Selector
 from .node_info import NodeInfo
 from .pod_claims import NO_PROVISIONER, PodClaims, selected_node
