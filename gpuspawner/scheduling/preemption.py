@@ -11,9 +11,8 @@ import msgspec
 from .certainty import uncertain
 from .failures import resolvable
 from .filters import Filters
-from .fit_error import NO_VICTIMS, NOT_HELPFUL, histogram
 from .node_info import NodeInfo
-from .verdict import Unknown, Why
+from .verdict import NO_VICTIMS, NOT_HELPFUL, Unknown, Why, histogram
 
 HIGHEST = 1_000_000_000
 """The highest value of a PriorityClass that a user can create (`HighestUserDefinablePriority`)."""

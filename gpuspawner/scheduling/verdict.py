@@ -1,4 +1,9 @@
-"""The verdict of an evaluation: the outcome, and the reasons on each node."""
+"""The verdict of an evaluation: the outcome, and the reasons on each node.
+
+Its messages are the scheduler's, word for word (v1.36). Sources: `FitError.Error` in
+framework/types.go, `RunPostFilterPlugins`, and the PostFilter parts of DynamicResources and
+DefaultPreemption. The PodScheduled condition of a pending pod shows all of it.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,8 +11,12 @@ from functools import cached_property
 
 import msgspec
 
-from . import fit_error
 from .failures import Excluded, Failures, Rejected
+
+NO_NODES = "no nodes available to schedule pods"
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NO_CLAIMS = "no new claims to deallocate"
 
 
 class Why(StrEnum):
@@ -112,9 +121,25 @@ class Verdict(msgspec.Struct, frozen=True, dict=True):
         """The scheduler's fit error without the part about preemption; "" if a node fits."""
         if self.feasible or (self.nodes and not self.failures):
             return ""
-        return fit_error.message(self.nodes, self.rejected, self.reason_counts)
+        if not self.nodes:
+            return NO_NODES
+        if self.rejected is not None:
+            return f"0/{self.nodes} nodes are available: {self.rejected.reason}."
+        return histogram(self.nodes, self.reason_counts)
 
     @cached_property
     def condition_message(self) -> str:
         """The whole message of the pod's PodScheduled condition; "" if a node fits."""
-        return fit_error.condition_message(self.message, self.rejected, self.preemption)
+        error = self.message
+        if not error or error == NO_NODES:
+            return error
+        if self.rejected is not None:
+            # After a rejection, DynamicResources didn't run its PreFilter, so its PostFilter fails.
+            return f"{error} not found"
+        return f"{error} {NO_CLAIMS}, preemption: {self.preemption}" if self.preemption else error
+
+
+def histogram(nodes: int, reasons: Mapping[str, int]) -> str:
+    """Return the text that counts the nodes for each reason, sorted as text."""
+    parts = sorted(f"{number} {reason}" for reason, number in reasons.items() if number)
+    return f"0/{nodes} nodes are available:" + (f" {', '.join(parts)}." if parts else "")

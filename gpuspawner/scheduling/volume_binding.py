@@ -15,7 +15,6 @@ from gpuspawner.kube.storage import (
     TopologySelectorTerm,
 )
 
-from .by_label import ByLabel
 from .csi_migration import plugin_of, translated, translates
 from .failures import Failure, Failures, NoStorage, NoVolume, OtherZone, VolumeElsewhere, VolumeGone
 from .labels import Labels, Selector
@@ -24,6 +23,7 @@ from .pod_claims import NO_PROVISIONER, PodClaims, selected_node
 from .static_filters import Screening
 from .storage_index import StorageIndex, class_of_claim
 from .volume_candidates import (
+    ByLabel,
     Candidates,
     Reach,
     candidates,

@@ -1,7 +1,7 @@
 import pytest
 
-from gpuspawner.kube.objects import convert
-from gpuspawner.scheduling.state import ClusterState
+from gpuspawner.kube.objects import Undecodable, convert
+from gpuspawner.scheduling.state import ClusterState, UndecodableObjects
 from tests.unit.makers import objects
 
 NODE = {
@@ -180,3 +180,30 @@ def test_a_copy_takes_the_same_taints_for_temporary():
     [*_, copy] = state.copies()
 
     assert copy.nodes["gpu-1"].lasting_taints == ()
+
+
+ODD_POD = Undecodable("Pod", "hub", "a", "n1", "no containers")
+
+
+@pytest.mark.each_python
+def test_an_undecodable_pod_is_found_on_its_last_node_only() -> None:
+    objects = UndecodableObjects()
+
+    objects.put(ODD_POD)
+    objects.put(Undecodable("Pod", "hub", "a", "n2", "no containers"))
+
+    assert list(objects.pods_on("n1")) == []
+    assert [it.node for it in objects.pods_on("n2")] == ["n2"]
+    assert list(objects.keys("Pod")) == ["hub/a"]
+    assert list(objects.keys("Node")) == []
+
+
+@pytest.mark.each_python
+def test_a_discarded_undecodable_object_is_gone() -> None:
+    objects = UndecodableObjects()
+    objects.put(ODD_POD)
+
+    assert objects.discard("Pod", "hub/a")
+    assert not objects.discard("Pod", "hub/a")
+    assert not objects
+    assert list(objects.pods_on("n1")) == []

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuspawner.scheduling import failures, fit_error
+from gpuspawner.scheduling import failures
+from gpuspawner.scheduling.verdict import histogram
 from gpuspawner.troubles.scheduler_message import ReasonKind, reasons
 
 pytestmark = pytest.mark.each_python
@@ -106,9 +107,7 @@ def test_our_own_evaluators_texts_are_read():
         for it in vars(failures).values()
         if isinstance(it, type) and isinstance(getattr(it, "reason", None), str)
     ]
-    of_disks = {
-        it for it in told if read(fit_error.histogram(5, {it: 3})) == [(ReasonKind.DISK, "")]
-    }
+    of_disks = {it for it in told if read(histogram(5, {it: 3})) == [(ReasonKind.DISK, "")]}
 
     words = ("volume", "disk", "storage", "PersistentVolume", "pvc")
     assert of_disks == {it for it in told if any(word in it for word in words)} != set()
