@@ -14,9 +14,9 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.servers import ServerPod
 from gpuspawner.line.tickets import KnownEnd, Ticket
 from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.scheduling.could_hold import reach
 from gpuspawner.scheduling.node_info import pod_key
 from gpuspawner.scheduling.node_resources_fit import fits, wanted
-from gpuspawner.scheduling.reach import reach
 from gpuspawner.scheduling.requests import Amounts
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdicts import Subject, Verdicts

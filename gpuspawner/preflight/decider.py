@@ -39,8 +39,8 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CannotScaleUp
+from gpuspawner.scheduling.could_hold import reaching_volumes
 from gpuspawner.scheduling.pod_claims import claim_name, made_by_hand, without_volumes
-from gpuspawner.scheduling.reach import reaching_volumes
 from gpuspawner.scheduling.shared_gpus import refuses, several
 from gpuspawner.scheduling.verdict import Outcome, Verdict
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, new_claims

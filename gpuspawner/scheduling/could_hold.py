@@ -1,15 +1,24 @@
-"""Finds the nodes that could hold a refused pod after a change: busy or away nodes."""
+"""Finds the nodes that could hold a pod after a change: busy or away nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from gpuspawner.kube.objects import UNDECODABLE, Manifest, strict_convert
+from gpuspawner.kube.pods import Pod
+from gpuspawner.kube.quantity import QuantityError
+from gpuspawner.kube.storage import PersistentVolumeClaim
+
 from . import node_ports, volume_restrictions
+from .certainty import unknown_storage
 from .device_claims import by_claim
 from .failures import Cordoned, Failure, NoStorage, NoVolume, Untolerated
 from .filters import Filters
+from .labels import SelectorError
 from .node_info import NodeInfo, PodInfo
+from .pod_claims import without_volumes
 from .requests import PODS, Amounts, is_device
+from .state import ClusterState
 from .static_filters import Screened
 from .taint_toleration import untolerated
 
@@ -35,6 +44,43 @@ def could_hold(filters: Filters) -> CouldHold:
         back = [*screened.weak, *away(it, screened)]
         gone += [*unready, *(n.name for n in back if would_hold(it, n, healthy(n)))]
     return CouldHold(tuple(sorted(busy)), tuple(sorted(set(gone).difference(busy))))
+
+
+def reach(state: ClusterState, pod: Pod, new_claims: Iterable[Manifest] = ()) -> frozenset[str]:
+    """Return the nodes that could hold a pod once other pods end; none if it can't be understood.
+
+    A verdict names these only if the pod fits nowhere now (`Verdict.busy`). They change only with
+    `ClusterState.lasting_version`.
+    """
+    filters = _lasting_filters(state, pod, new_claims)
+    return frozenset(could_hold(filters).busy) if filters else frozenset()
+
+
+def reaching_volumes(
+    state: ClusterState, pod: Pod, new_claims: Iterable[Manifest] = ()
+) -> frozenset[str]:
+    """Return the nodes that can use a pod's volumes, whatever else keeps it off; as `reach`."""
+    filters = _lasting_filters(state, pod, new_claims)
+    nodes = state.nodes.values() if filters else ()
+    return frozenset(it.name for it in nodes if filters and not filters.binding.failures(it))
+
+
+def _lasting_filters(
+    state: ClusterState, pod: Pod, new_claims: Iterable[Manifest]
+) -> Filters | None:
+    """Return what excludes nodes; None if it excludes all, or if the pod can't be understood."""
+    try:
+        claims = [strict_convert(it, PersistentVolumeClaim) for it in new_claims]
+    except UNDECODABLE:
+        return None
+    try:
+        filters = Filters(state, pod, claims)
+        if filters.rejected is not None or unknown_storage(state, pod, claims):
+            # A claim may soon be made or bound. Whom it refuses for good doesn't wait in line.
+            filters = Filters(state, without_volumes(pod))
+    except (QuantityError, SelectorError):
+        return None
+    return filters if filters.rejected is None else None
 
 
 def away(filters: Filters, screened: Screened) -> list[NodeInfo]:

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
+from gpuspawner.kube.objects import UNDECODABLE, strict_convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kube.storage import PersistentVolumeClaim
@@ -17,7 +19,6 @@ from .filters import Filters
 from .labels import SelectorError
 from .node_info import NodeInfo
 from .node_resources_fit import fits
-from .parsed_input import PlainOrClaim, PlainOrPod, parsed, parsed_claims
 from .pod_claims import without_volumes
 from .preemption import Preemption, helped, may_help, preempt
 from .readings import readings
@@ -28,6 +29,11 @@ from .verdict import Outcome, Unknown, Verdict, Why
 
 _FEW = 0.25
 """For which part of the nodes it costs less to find each than to go through all."""
+
+PlainOrPod = Mapping[str, object] | Pod
+PlainOrClaim = Mapping[str, object] | PersistentVolumeClaim
+
+_T = TypeVar("_T", Pod, PersistentVolumeClaim)
 
 
 def evaluate(
@@ -67,9 +73,10 @@ def fitting_nodes(
     new_claims: Iterable[PlainOrClaim] = (),
 ) -> Iterator[str]:
     """Find the nodes on which a pod fits, one by one; not those *besides*."""
-    wanted = parsed(pod, Pod)
-    claims = parsed_claims(new_claims)
-    if isinstance(wanted, str) or isinstance(claims, str):
+    try:
+        wanted = _decoded(pod, Pod)
+        claims = [_decoded(it, PersistentVolumeClaim) for it in new_claims]
+    except UNDECODABLE:
         return
     if unknown_storage(state, wanted, claims):
         return
@@ -125,18 +132,26 @@ def preempting_nodes(
     return list(helped(filters, filters.priority.value))
 
 
+def _decoded(thing: Mapping[str, object] | _T, type_: type[_T]) -> _T:
+    """Return a pod or a claim, which needs no name.
+
+    Raises:
+        UNDECODABLE: it can't be decoded.
+    """
+    return thing if isinstance(thing, type_) else strict_convert(thing, type_)
+
+
 def _judged(
     state: ClusterState,
     pod: PlainOrPod,
     new_claims: Iterable[PlainOrClaim],
     failures_of: Callable[[Filters], Mapping[str, Failures]],
 ) -> Verdict:
-    wanted = parsed(pod, Pod)
-    if isinstance(wanted, str):
-        return _not_understood(state, wanted)
-    claims = parsed_claims(new_claims)
-    if isinstance(claims, str):
-        return _not_understood(state, claims)
+    try:
+        wanted = _decoded(pod, Pod)
+        claims = [_decoded(it, PersistentVolumeClaim) for it in new_claims]
+    except UNDECODABLE as error:
+        return _not_understood(state, str(error))
     (_, first), *others = readings(wanted, state.rules)
     verdict = _verdict(state, first, claims, failures_of)
     for field, reading in others:

@@ -16,8 +16,8 @@ import pytest
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import ClusterState, Outcome, Verdict, evaluate, explain
+from gpuspawner.scheduling.could_hold import reach
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes, lacks_node
-from gpuspawner.scheduling.reach import reach
 
 VECTORS = sorted((Path(__file__).parent / "vectors").glob("*.jsonl.gz"))
 EACH_FILE = pytest.mark.parametrize(

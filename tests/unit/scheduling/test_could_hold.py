@@ -1,11 +1,16 @@
+from typing import Any
+
 import pytest
 
 from gpuspawner.kube.objects import convert
-from gpuspawner.scheduling import Outcome, Unknown, Why
+from gpuspawner.kube.pods import Pod
+from gpuspawner.scheduling import ClusterState, Outcome, Rules, Unknown, Why, evaluate
+from gpuspawner.scheduling.could_hold import reach
 from gpuspawner.scheduling.evaluate import lacks_node
 from gpuspawner.scheduling.failures import NoStorage
+from tests.unit.makers import worlds
 from tests.unit.makers.objects import answer, cluster, node, pod
-from tests.unit.makers.storage import WAIT, claim, uses
+from tests.unit.makers.storage import NOW, WAIT, claim, uses
 
 ONE = {"gpu": "1"}
 DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "controller": True}]}
@@ -113,3 +118,88 @@ def test_storage_for_an_ephemeral_volume_may_come_back_and_for_a_lasting_one_may
     owner = {"kind": "Pod", "name": "new", "uid": "uid-new", "controller": True}
     full["persistentVolumeClaims"] = [claim("new-scratch", ownerReferences=[owner])]
     assert answer(pod(**scratch), node(), **full).outcome is Outcome.BUSY
+
+
+# Where a pod could run if others ended.
+
+HOME = [{"name": "home", "persistentVolumeClaim": {"claimName": "home"}}]
+STATE = ClusterState.from_objects(
+    nodes=[
+        worlds.node("free", 2),
+        worlds.node("full", 1),
+        worlds.node("away", 2, unschedulable=True),
+    ],
+    pods=[worlds.pod("x", 1, on="full")],
+)
+
+
+def nodes_for(state: ClusterState = STATE, claims: Any = (), **spec: Any) -> frozenset[str]:
+    wanted = convert("Pod", worlds.pod("new", spec.pop("gpus", 1), **spec))
+    assert isinstance(wanted, Pod)
+    return reach(state, wanted, claims)
+
+
+def test_all_nodes_count_that_have_enough_also_if_it_fits_on_one_now() -> None:
+    assert nodes_for() == {"free", "full"}
+    assert nodes_for(gpus=2) == {"free"}
+    assert nodes_for(gpus=3) == frozenset()
+
+
+def test_nodes_that_the_pod_may_not_use_dont_count() -> None:
+    assert nodes_for(nodeSelector={"gpu": "t4"}) == frozenset()
+    assert nodes_for(nodeSelector={"gpu": "a100"}) == {"free", "full"}
+
+
+def test_a_node_counts_whose_driver_may_serve_the_devices() -> None:
+    class_ = {"metadata": {"name": "g"}, "spec": {"extendedResourceName": worlds.GPU}}
+    state = ClusterState.from_objects(
+        nodes=[worlds.node("plugin", 1), worlds.node("claims", 0)], pods=[], deviceClasses=[class_]
+    )
+    assert nodes_for(state) == {"plugin", "claims"}
+    assert nodes_for(state, gpus=2) == {"claims"}
+
+
+def test_a_toleration_opens_no_node_to_a_version_that_does_not_compare() -> None:
+    taint = {"key": "sla", "value": "950", "effect": "NoSchedule"}
+    rules = Rules.of_version("v1.34.4")
+    state = ClusterState.from_objects(
+        nodes=[worlds.node("a", 1, taints=[taint])], pods=[], rules=rules
+    )
+    assert nodes_for(state, tolerations=[{"key": "sla", "operator": "Gt", "value": "9"}]) == set()
+
+
+def test_a_claim_that_the_hub_may_not_read_keeps_the_pod_off_no_node() -> None:
+    full = ClusterState.from_objects(
+        nodes=[worlds.node("full", 1)], pods=[worlds.pod("x", 1, on="full")]
+    )
+    wanted = worlds.pod("new", volumes=HOME)
+    assert evaluate(full, wanted).busy == ("full",)
+    assert nodes_for(full, volumes=HOME) == {"full"}
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        [claim(class_="now", namespace=worlds.NAMESPACE)],
+        [claim(class_="", namespace=worlds.NAMESPACE)],
+        [],
+    ],
+    ids=["by its class", "by hand", "once a hook has made it"],
+)
+def test_a_claim_that_may_soon_be_bound_keeps_the_pod_off_no_node(claims) -> None:
+    state = ClusterState.from_objects(
+        nodes=[worlds.node("free", 2)],
+        pods=[],
+        persistentVolumeClaims=claims,
+        persistentVolumes=[],
+        storageClasses=[NOW],
+    )
+    assert nodes_for(state, volumes=HOME) == {"free"}
+
+
+def test_a_pod_or_a_claim_that_nobody_understands_reaches_nothing() -> None:
+    assert nodes_for(claims=[{"spec": "none"}]) == frozenset()
+    odd = {"operator": "Near", "key": "gpu"}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [odd]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    assert nodes_for(affinity=affinity) == frozenset()
