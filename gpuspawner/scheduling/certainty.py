@@ -175,17 +175,14 @@ def _effect(undecodable: Undecodable, filters: Filters) -> tuple[bool, bool]:
             return related, undecodable.repels or not undecodable.node or related
         case "Namespace":
             return filters.by_namespace_label, filters.by_namespace_label
-        case "DeviceClass" | "PriorityClass":
-            return _may_help(undecodable, filters), False
+        case "DeviceClass":
+            return any(is_claimable(resource) for resource, _ in filters.asked), False
+        case "PriorityClass":
+            spec = filters.pod.spec
+            names = ("", undecodable.name)
+            return spec.priority is None and spec.priority_class_name in names, False
     concerned = _concerns(undecodable, filters)
     return concerned, concerned
-
-
-def _may_help(undecodable: Undecodable, filters: Filters) -> bool:
-    if undecodable.kind == "DeviceClass":
-        return any(is_claimable(resource) for resource, _ in filters.asked)
-    spec = filters.pod.spec
-    return spec.priority is None and spec.priority_class_name in ("", undecodable.name)
 
 
 def _concerns(undecodable: Undecodable, filters: Filters) -> bool:

@@ -99,7 +99,7 @@ def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
         claims=tuple(
             v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim
         ),
-        volumes=tuple(v for v in volumes if _decides(v)),
+        volumes=tuple(v for v in volumes if v != Volume(v.name, v.persistent_volume_claim)),
         anti_affinity=_anti_affinity(pod),
         preempted=_preempted(pod),
         problem=problem,
@@ -274,19 +274,6 @@ def _interned(labels: dict[str, str] | None) -> dict[str, str]:
         return {}
     intern = sys.intern
     return {intern(key): intern(value) for key, value in labels.items()}
-
-
-def _decides(volume: Volume) -> bool:
-    return bool(
-        volume.ephemeral
-        or volume.csi
-        or volume.gce_persistent_disk
-        or volume.aws_elastic_block_store
-        or volume.azure_disk
-        or volume.cinder
-        or volume.iscsi
-        or volume.rbd
-    )
 
 
 def _anti_affinity(pod: Pod) -> tuple[PodTerm, ...]:

@@ -4,7 +4,7 @@ The PreFilter parts of the plugins VolumeRestrictions, VolumeBinding and VolumeZ
 their order. A claim that is missing, lost, terminating or not bound yet excludes every node.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -82,21 +82,16 @@ def missing_kinds(
     pod: Pod, storage: StorageIndex, new: Iterable[PersistentVolumeClaim]
 ) -> set[str]:
     """Return the kinds of the objects that the pod's claims need and that don't exist."""
-    coming = {claim.metadata.name: claim for claim in new}
     kinds = set()
-    for volume in pod.spec.volumes or ():
-        found = _find(pod, volume, storage, coming)
+    for found in _find(pod, storage, new):
         if isinstance(found, Rejected):
             kinds.add("PersistentVolumeClaim")
-        elif found is not None:
-            spec = found.claim.spec
-            if spec.volume_name:
-                if storage.get(PersistentVolume, spec.volume_name) is None:
-                    kinds.add("PersistentVolume")
-            else:
-                kinds.add("PersistentVolume")
-                if storage.get(StorageClass, class_of_claim(found.claim)) is None:
-                    kinds.add("StorageClass")
+            continue
+        volume_name = found.claim.spec.volume_name
+        if not volume_name or storage.get(PersistentVolume, volume_name) is None:
+            kinds.add("PersistentVolume")
+        if not volume_name and storage.get(StorageClass, class_of_claim(found.claim)) is None:
+            kinds.add("StorageClass")
     return kinds
 
 
@@ -128,14 +123,11 @@ def pod_claims(
 
     `new` are claims that are created before the pod.
     """
-    coming = {claim.metadata.name: claim for claim in new}
     claims: list[_Found] = []
-    for volume in pod.spec.volumes or ():
-        found = _find(pod, volume, storage, coming)
+    for found in _find(pod, storage, new):
         if isinstance(found, Rejected):
             return found
-        if found is not None:
-            claims.append(found)
+        claims.append(found)
     # The scheduler reports a missing claim before a lost one, in any order.
     for found in claims:
         lost = _unusable(pod, found)
@@ -158,23 +150,27 @@ def made_by_hand(
 
 
 def _find(
-    pod: Pod, volume: Volume, storage: StorageIndex, coming: dict[str, PersistentVolumeClaim]
-) -> _Found | Rejected | None:
-    name = claim_name(pod, volume)
-    if name is None:
-        return None
-    claim = storage.get(PersistentVolumeClaim, name, pod.metadata.namespace)
-    ephemeral = volume.persistent_volume_claim is None
-    if claim is not None:
-        return _Found(claim, new=False, ephemeral=ephemeral)
-    if name in coming:
-        return _Found(with_default_class(coming[name], storage), new=True, ephemeral=ephemeral)
-    if volume.ephemeral is not None:
-        spec = volume.ephemeral.volume_claim_template.spec
-        meta = ClaimMeta(name=name, namespace=pod.metadata.namespace)
-        claim = PersistentVolumeClaim(metadata=meta, spec=spec)
-        return _Found(with_default_class(claim, storage), new=True, ephemeral=True)
-    return Rejected(f'persistentvolumeclaim "{name}" not found', claim=name)
+    pod: Pod, storage: StorageIndex, new: Iterable[PersistentVolumeClaim]
+) -> Iterator[_Found | Rejected]:
+    """Find the claim of each volume that has one, also if it doesn't exist yet."""
+    coming = {claim.metadata.name: claim for claim in new}
+    for volume in pod.spec.volumes or ():
+        name = claim_name(pod, volume)
+        if name is None:
+            continue
+        claim = storage.get(PersistentVolumeClaim, name, pod.metadata.namespace)
+        ephemeral = volume.persistent_volume_claim is None
+        if claim is not None:
+            yield _Found(claim, new=False, ephemeral=ephemeral)
+        elif name in coming:
+            yield _Found(with_default_class(coming[name], storage), new=True, ephemeral=ephemeral)
+        elif volume.ephemeral is not None:
+            spec = volume.ephemeral.volume_claim_template.spec
+            meta = ClaimMeta(name=name, namespace=pod.metadata.namespace)
+            claim = PersistentVolumeClaim(metadata=meta, spec=spec)
+            yield _Found(with_default_class(claim, storage), new=True, ephemeral=True)
+        else:
+            yield Rejected(f'persistentvolumeclaim "{name}" not found', claim=name)
 
 
 def _unusable(pod: Pod, found: _Found) -> Rejected | None:

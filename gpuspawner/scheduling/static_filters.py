@@ -96,7 +96,10 @@ class Screened:
     @cached_property
     def able(self) -> tuple[NodeInfo, ...]:
         """Passing nodes with enough of the requested devices, free or not, or with unknown ones."""
-        return _by_name(nodes for nodes in self._passing if self._is_able(nodes[0]))
+        enough = self._rules.enough
+        return _by_name(
+            nodes for nodes in self._passing if nodes[0].problem or enough(nodes[0].allocatable)
+        )
 
     @cached_property
     def weak(self) -> tuple[NodeInfo, ...]:
@@ -125,9 +128,6 @@ class Screened:
     @cached_property
     def _by_name(self) -> dict[str, NodeInfo]:
         return {node.name: node for nodes in self._passing for node in nodes}
-
-    def _is_able(self, node: NodeInfo) -> bool:
-        return bool(node.problem) or self._rules.enough(node.allocatable)
 
 
 class Screen:
