@@ -84,9 +84,7 @@ class PendingPods:
         found = (
             self._verdicts.following(Subject(pod))
             for pod, asked in self._asked.values()
-            if pod.spec.preemption_policy == "Never"
-            and asked is not None
-            and self._verdicts.may_fit(asked, self._priority(pod))
+            if pod.spec.preemption_policy == "Never" and self._may_fit(pod, asked)
         )
         return [it for it in found if it]
 
@@ -100,15 +98,14 @@ class PendingPods:
         return {
             (key, pod.metadata.uid): demand
             for key, (pod, asked) in self._asked.items()
-            if asked is not None
-            and self._verdicts.may_fit(asked, self._priority(pod))
-            and (demand := self._verdicts.demand(Subject(pod)))
+            if self._may_fit(pod, asked) and (demand := self._verdicts.demand(Subject(pod)))
         }
 
-    def _priority(self, pod: Pod) -> int | None:
-        """Return a pod's priority; None if nobody knows it."""
-        found = priority_of(pod, self._state)
-        return found.value if found.known else None
+    def _may_fit(self, pod: Pod, asked: Asked | None) -> bool:
+        if asked is None:
+            return False
+        priority = priority_of(pod, self._state)
+        return self._verdicts.may_fit(asked, priority.value if priority.known else None)
 
     def _asked_by(self, pod: Pod) -> tuple[Pod, Asked | None]:
         known = self._asked.get(pod.metadata.key)

@@ -55,7 +55,7 @@ def migrated_plugins(annotations: Mapping[str, str] | None) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _plugins(listed: str) -> frozenset[str]:
-    """Return plugins as one set for all nodes: Python's garbage collector tracks each set."""
+    """Return the plugins of a list, which is the same on nearly all nodes."""
     return frozenset(listed.split(",")) - {""}
 
 

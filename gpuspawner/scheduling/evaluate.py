@@ -213,12 +213,11 @@ def _search(filters: Filters) -> tuple[tuple[str, ...], tuple[Unknown, ...]]:
 def _candidates(filters: Filters, besides: Container[str] = ()) -> Iterator[NodeInfo]:
     """Find the nodes that fit, and those whose resources are unknown, one by one; not *besides*."""
     asked, names = filters.asked, filters.names
-    has_room_only = filters.simple and not filters.state.has_nominations
     for node in _with_spare_devices(filters):
         if (fits(asked, node.free) or node.problem) and node.name not in besides:
             if names is not None and node.name not in names:
                 continue
-            if has_room_only or node.problem or filters.admits(node):
+            if filters.simple or node.problem or filters.admits(node):
                 yield node
 
 
@@ -240,8 +239,7 @@ def _all_failures(filters: Filters) -> Mapping[str, Failures]:
 
 
 def _unfit(filters: Filters, screened: Screened) -> Unfit:
-    simple = filters.simple and not filters.state.has_nominations
-    if simple and filters.names is None:
+    if filters.simple and filters.names is None:
         return screened.lacking(filters.asked)
     unfit = Unfit()
     for node in screened.passing:

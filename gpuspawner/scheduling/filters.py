@@ -84,7 +84,8 @@ class Filters:
         self._volumes_decide = bool(self.disks or self.places_volumes)
         self.spread = self._spread()
         self.nearness = self._nearness()
-        self.simple = not (self.ports or self._volumes_decide or self.spread or self.nearness)
+        other_pods = self.spread or self.nearness or state.has_nominations
+        self.simple = not (self.ports or self._volumes_decide or other_pods)
         """Whether only resources decide on nodes that pass the static rules."""
 
     @property

@@ -79,27 +79,6 @@ class NodeKind:
             self._sorted = tuple(sorted(self.by_name.values(), key=_NAME))
         return self._sorted
 
-    def divided(
-        self, labels: Mapping[str, frozenset[str] | None], names: frozenset[str]
-    ) -> list[Alike]:
-        """Divide the nodes by their names, and by labels (as in `Reads`)."""
-        nodes = self.nodes
-        if len(nodes) == 1 or not (labels or names):
-            return [nodes]
-        groups: dict[tuple[object, ...], list[NodeInfo]] = {}
-        read = tuple(labels.items())
-        for node in nodes:
-            has = node.labels
-            seen = [
-                value
-                if (value := has.get(key)) is None or values is None or value in values
-                else _OTHER
-                for key, values in read
-            ]
-            name = node.name if node.name in names else _OTHER
-            groups.setdefault((name, *seen), []).append(node)
-        return [tuple(group) for group in groups.values()]
-
 
 class NodeKinds:
     """The kinds of the known nodes.
@@ -145,8 +124,22 @@ class NodeKinds:
 
         The groups stay the same until the kind's revision changes.
         """
-        labels = {key: it for key, it in reads.labels.items() if key in self._labels.individual}
-        return kind.divided(labels, reads.names)
+        nodes, individual = kind.nodes, self._labels.individual
+        read = [(key, values) for key, values in reads.labels.items() if key in individual]
+        if len(nodes) == 1 or not (read or reads.names):
+            return [nodes]
+        groups: dict[tuple[object, ...], list[NodeInfo]] = {}
+        for node in nodes:
+            has = node.labels
+            seen = [
+                value
+                if (value := has.get(key)) is None or values is None or value in values
+                else _OTHER
+                for key, values in read
+            ]
+            name = node.name if node.name in reads.names else _OTHER
+            groups.setdefault((name, *seen), []).append(node)
+        return [tuple(group) for group in groups.values()]
 
     def _move_some(self) -> None:
         for _ in range(min(_MOVED_AT_ONCE, len(self._to_move))):

@@ -65,8 +65,6 @@ class StorageIndex:
         """Attachments by node."""
         self._limits: dict[str, dict[str, int]] = {}
         """For each node, the maximum number of volumes of each driver."""
-        self._migrated: dict[str, frozenset[str]] = {}
-        """For each node, the in-tree plugins that it serves through CSI."""
 
     def get(self, type_: type[T], name: str, namespace: str = "") -> T | None:
         """Return an object by its type and name."""
@@ -100,7 +98,8 @@ class StorageIndex:
 
     def migrated_plugins(self, node: str) -> frozenset[str]:
         """Return the in-tree plugins that a node serves through CSI."""
-        return self._migrated.get(node, frozenset())
+        known = self.get(CSINode, node)
+        return migrated_plugins(known.metadata.annotations) if known else frozenset()
 
     @property
     def device_resources(self) -> frozenset[str]:
@@ -126,7 +125,6 @@ class StorageIndex:
                 for driver in thing.spec.drivers or ()
                 if driver.allocatable is not None and driver.allocatable.count is not None
             }
-            self._migrated[key] = migrated_plugins(thing.metadata.annotations)
 
     def discard(self, kind: str, key: str) -> bool:
         """Drop an object; return whether it existed."""
@@ -137,7 +135,6 @@ class StorageIndex:
             drop_from(self._attachments, thing.spec.node_name, key)
         elif isinstance(thing, CSINode):
             del self._limits[key]
-            del self._migrated[key]
         return thing is not None
 
     def _volumes_like(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:

@@ -111,7 +111,8 @@ class Binding:
 
     def _as_seen_by(self, node: NodeInfo, reach: Reach) -> Reach:
         plugin, csi_reach = self.migrating.get(reach.volume.metadata.name, ("", reach))
-        return csi_reach if plugin in self._storage.migrated_plugins(node.name) else reach
+        migrated = plugin and plugin in self._storage.migrated_plugins(node.name)
+        return csi_reach if migrated else reach
 
     @property
     def untranslatable(self) -> list[str]:
