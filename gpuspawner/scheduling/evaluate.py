@@ -21,7 +21,7 @@ from .node_info import NodeInfo
 from .node_resources_fit import fits
 from .pod_claims import without_volumes
 from .preemption import Preemption, helped, may_help, preempt
-from .readings import readings
+from .rules import readings
 from .state import ClusterState
 from .static_filters import Screened
 from .unfit_nodes import Unfit

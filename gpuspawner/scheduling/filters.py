@@ -31,9 +31,8 @@ from .node_volume_limits import VolumeLimits
 from .pod_claims import PodClaims, pod_claims
 from .pod_topology_spread import Spread, compile_constraints, domains
 from .priority import priority_of
-from .readings import as_version_reads
 from .requests import is_device, pod_requests
-from .rules import DEFAULT_SCHEDULER
+from .rules import DEFAULT_SCHEDULER, as_version_reads
 from .state import ClusterState
 from .static_filters import Screened, StaticRules
 from .taint_toleration import UNSCHEDULABLE, any_tolerates, untolerated

@@ -4,7 +4,7 @@ Since 1.37, it also looks for the drivers on the node (v1.37.2).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.storage import (
@@ -69,7 +69,7 @@ class VolumeLimits:
         return bool(self._new)
 
     def failure(
-        self, node: NodeInfo, added: Iterable[PodInfo] = (), removed: frozenset[str] = frozenset()
+        self, node: NodeInfo, added: Collection[PodInfo], removed: frozenset[str]
     ) -> TooManyVolumes | DriverMissing | None:
         """Return the limit or the driver that excludes a node; None if the pod's volumes fit.
 
@@ -78,14 +78,13 @@ class VolumeLimits:
         if driver := self.missing_driver(node):
             return DriverMissing(driver)
         limits = self._storage.volume_limits(node.name)
-        more = tuple(added)
         most = node.claims + len(self._storage.attachments(node.name)) + len(self._new)
-        most += sum(len(pod.claims) + len(pod.volumes) for pod in more)
+        most += sum(len(pod.claims) + len(pod.volumes) for pod in added)
         # Fast path: there is room even if all are different volumes of one driver.
         if all(limits.get(driver, most) >= most for driver in self.drivers):
             return None
         pods = [pod for key, pod in node.claimants.items() if key not in removed]
-        attached, counts = self.attached_to(node.name, (*pods, *more))
+        attached, counts = self.attached_to(node.name, (*pods, *added))
         for driver, number in sorted(_by_driver(self._new - attached).items()):
             if driver in limits and counts[driver] + number > limits[driver]:
                 return TooManyVolumes(driver, limits[driver])
@@ -109,7 +108,17 @@ class VolumeLimits:
 
     def attached_to(self, node: str, pods: Iterable[PodInfo]) -> tuple[_Attached, Counter[str]]:
         """Return the volumes of a node's pods, and how many of each driver it has attached."""
-        attached = self._attached(pods)
+        attached: _Attached = set()
+        for pod in pods:
+            namespace, name = pod.namespace, pod.name
+            names = list(pod.claims)
+            names += [f"{name}-{volume.name}" for volume in pod.volumes if volume.ephemeral]
+            for claim_name in names:
+                claim = self._storage.get(PersistentVolumeClaim, claim_name, namespace)
+                if claim is not None:
+                    self._count_claim(attached, claim, MIGRATED)
+            for volume in pod.volumes:
+                _count_inline(attached, volume)
         return attached, _by_driver(attached | self._attachments(node))
 
     def left(self, node: str, attached: _Attached, counts: Mapping[str, int]) -> dict[str, int]:
@@ -128,20 +137,6 @@ class VolumeLimits:
             for driver, number in self.asked.items()
             if driver in limits
         }
-
-    def _attached(self, pods: Iterable[PodInfo]) -> _Attached:
-        attached: _Attached = set()
-        for pod in pods:
-            namespace, name = pod.namespace, pod.name
-            names = list(pod.claims)
-            names += [f"{name}-{volume.name}" for volume in pod.volumes if volume.ephemeral]
-            for claim_name in names:
-                claim = self._storage.get(PersistentVolumeClaim, claim_name, namespace)
-                if claim is not None:
-                    self._count_claim(attached, claim, MIGRATED)
-            for volume in pod.volumes:
-                _count_inline(attached, volume)
-        return attached
 
     def _attachments(self, node: str) -> _Attached:
         attached: _Attached = set()

@@ -1,7 +1,7 @@
 """Cordons and taints: plugins NodeUnschedulable and TaintToleration.
 
 Source: `Toleration.ToleratesTaint` in k8s.io/api/core/v1 (v0.36.2). tolerationSeconds is ignored.
-`readings` knows when Lt and Gt don't match at all.
+`rules.readings` knows when Lt and Gt don't match at all.
 """
 
 from collections.abc import Iterable

@@ -80,7 +80,7 @@ class Lacking(Unfit):
     def __init__(self, asked: Asked) -> None:
         super().__init__()
         self._asked = asked
-        self._first, self._others = (asked or _NOTHING)[0], asked[1:]
+        self._first, self._others = (asked or _NOTHING)[0], (*asked[1:], (PODS, 1))
         self._generations: dict[str, int] = {}
         """The generation of each node when it was judged."""
         self._lacks_first: dict[tuple[int, int], _Shared] = {}
@@ -108,8 +108,6 @@ class Lacking(Unfit):
         for resource, amount in self._others:
             if free.get(resource, 0) < amount:
                 return self._share(lacking(self._asked, free, allocatable))
-        if free.get(PODS, 0) < 1:
-            return self._share(lacking(self._asked, free, allocatable))
         resource, amount = self._first
         has = free.get(resource, 0)
         if has >= amount:

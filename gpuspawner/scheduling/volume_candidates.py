@@ -249,8 +249,7 @@ def topology_terms(terms: Iterable[TopologySelectorTerm] | None) -> tuple[Select
         if not term.match_label_expressions:
             continue
         expressions = tuple(
-            type(expression)(key=expression.key, operator="In", values=expression.values)
-            for expression in term.match_label_expressions
+            msgspec.structs.replace(it, operator="In") for it in term.match_label_expressions
         )
         try:
             compiled.append(compile_selector(LabelSelector(match_expressions=expressions)))

@@ -10,8 +10,7 @@ import msgspec
 from gpuspawner.kube.objects import strict_convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.scheduling import ClusterState, Outcome, Verdict, Why, evaluate
-from gpuspawner.scheduling.readings import readings
-from gpuspawner.scheduling.rules import DEFAULT_RULES
+from gpuspawner.scheduling.rules import DEFAULT_RULES, readings
 from tests.scheduling.generators.case import Case
 from tests.scheduling.live.api import Plain
 from tests.scheduling.live.world import Answer, World
