@@ -44,6 +44,8 @@ def doubts(filters: Filters) -> tuple[Unknown, ...]:
 
 def uncertain(state: ClusterState, node: NodeInfo) -> Unknown | None:
     """Return why a node's resources or pods are unknown; None if they are known."""
+    if not (state.undecodable or node.doubtful):  # thousands of nodes may be asked about
+        return None
     if node.problem:
         return Unknown(Why.UNDECODABLE_OBJECT, f"Node {node.name}: {node.problem}", may_admit=True)
     for key, problem in node.unreadable.items():
@@ -105,7 +107,7 @@ def _missing_kinds(filters: Filters) -> Iterator[Unknown]:
 
 
 def _missing_storage(filters: Filters) -> Iterator[Unknown]:
-    state = filters.state
+    state, drivers = filters.state, filters.limits.drivers
     for claim in filters.binding.unplaced:
         yield Unknown(Why.NEW_VOLUME, claim)
     for name in filters.binding.untranslatable:
@@ -113,13 +115,13 @@ def _missing_storage(filters: Filters) -> Iterator[Unknown]:
     kinds: tuple[str, ...] = ()
     if filters.claims.waiting:
         kinds += ("CSIDriver", "CSIStorageCapacity")
-    elif filters.limits.drivers and not state.rules.missing_drivers_by_gate:
+    elif drivers and not state.rules.missing_drivers_by_gate:
         kinds += ("CSIDriver",)
-    if filters.limits.drivers:
+    if drivers:
         if not state.known("CSINode"):
             may_admit = bool(filters.binding.migrating or filters.limits.demanding)
             yield Unknown(Why.NOT_KNOWN, "CSINode", may_admit=may_admit)
-        elif _limited(filters):
+        elif any(not drivers.isdisjoint(state.storage.volume_limits(it)) for it in state.nodes):
             kinds += COUNTED_KINDS
     for kind in kinds:
         if not state.known(kind):
@@ -143,14 +145,6 @@ def volumes_being_made(filters: Filters, failures: Collection[Failures]) -> tupl
     """Return a doubt for each claim that keeps the pod off a node until its volume is made."""
     names = (it for it in filters.claims.being_made if (NoVolume(it),) in failures)
     return tuple(Unknown(Why.NEW_VOLUME, it, may_admit=True) for it in names)
-
-
-def _limited(filters: Filters) -> bool:
-    storage = filters.state.storage
-    return any(
-        not filters.limits.drivers.isdisjoint(storage.volume_limits(name))
-        for name in filters.state.nodes
-    )
 
 
 def _undecodable_objects(filters: Filters) -> Iterable[Unknown]:

@@ -26,6 +26,8 @@ ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+ZONE_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION, ZONE: ZONE, REGION: REGION}
+"""Zone and region labels, each with its current name."""
 
 _CSI_ZONES = {
     AWS_EBS: "topology.ebs.csi.aws.com/zone",

@@ -91,7 +91,7 @@ def fitting_nodes(
         node.name
         for node in _candidates(filters, besides)
         if all(it.admits(node) and it.fixed_failure(node) is None for it in others)
-        and not _doubt(state, node)
+        and not uncertain(state, node)
     )
 
 
@@ -203,7 +203,7 @@ def _search(filters: Filters) -> tuple[tuple[str, ...], tuple[Unknown, ...]]:
     feasible: list[str] = []
     doubtful: list[Unknown] = []
     for node in _candidates(filters) if filters.rejected is None else ():
-        if doubt := _doubt(filters.state, node):
+        if doubt := uncertain(filters.state, node):
             doubtful.append(doubt)
         else:
             feasible.append(node.name)
@@ -219,10 +219,6 @@ def _candidates(filters: Filters, besides: Container[str] = ()) -> Iterator[Node
                 continue
             if filters.simple or node.problem or filters.admits(node):
                 yield node
-
-
-def _doubt(state: ClusterState, node: NodeInfo) -> Unknown | None:
-    return uncertain(state, node) if state.undecodable or node.doubtful else None
 
 
 def _with_spare_devices(filters: Filters) -> Iterable[NodeInfo]:
@@ -261,9 +257,9 @@ def _joined(filters: Filters, screened: Screened, unfit: Unfit) -> Mapping[str, 
 
 
 def _refused(
-    filters: Filters, uncertain: tuple[Unknown, ...], unknown: tuple[Unknown, ...]
+    filters: Filters, doubtful: tuple[Unknown, ...], unknown: tuple[Unknown, ...]
 ) -> Verdict:
-    doubtful = uncertain + tuple(doubt for doubt in unknown if doubt.may_admit)
+    doubtful += tuple(doubt for doubt in unknown if doubt.may_admit)
     doubtful += by_claim_doubts(filters)
     state, rejected = filters.state, filters.rejected
     if rejected is not None:

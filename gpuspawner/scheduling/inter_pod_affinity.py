@@ -43,12 +43,9 @@ def pod_choice(pod: Pod, storage: StorageIndex) -> PodChoice:
     namespace, labels = pod.metadata.namespace, pod.metadata.labels or {}
     near = required_terms(affinity.pod_affinity, namespace, labels)
     away = required_terms(affinity.pod_anti_affinity, namespace, labels)
-    if not near and not away:
-        return PodChoice((), (), by_namespace_label=False)
-    known = storage.all(Namespace)
     return PodChoice(
-        near=tuple(_resolved(term, known) for term in near),
-        away=tuple(_resolved(term, known) for term in away),
+        near=tuple(_resolved(term, storage) for term in near),
+        away=tuple(_resolved(term, storage) for term in away),
         by_namespace_label=any(term.namespace_selector.requirements for term in near + away),
     )
 
@@ -170,9 +167,10 @@ def _update(counts: _Counts, node: NodeInfo, key: str, sign: int) -> None:
             counts.pop((key, value), None)
 
 
-def _resolved(term: PodTerm, namespaces: Iterable[Namespace]) -> PodTerm:
+def _resolved(term: PodTerm, storage: StorageIndex) -> PodTerm:
     selector = term.namespace_selector
-    if selector.empty:
+    if not selector.requirements:  # it selects all namespaces, or none
         return term
-    found = (n.metadata.name for n in namespaces if selector.matches(n.metadata.labels or {}))
+    known = storage.all(Namespace)
+    found = (n.metadata.name for n in known if selector.matches(n.metadata.labels or {}))
     return term._replace(namespaces=term.namespaces.union(found), namespace_selector=NOTHING)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from gpuspawner.kube.caches import Recent
 from gpuspawner.kube.images import canonical
 from gpuspawner.kube.nodes import NodeImage
 
@@ -45,7 +46,7 @@ class NodeImages:
         self._of_node: dict[str, tuple[str, ...]] = {}
         self._listed: dict[str, _Listed] = {}
         self._followed: dict[str, None] = {}
-        self._answers: dict[tuple[str, ...], frozenset[str]] = {}
+        self._answers = Recent[tuple[str, ...], frozenset[str]](_MOST_FOLLOWED)
 
     def put(self, node: str, images: Iterable[NodeImage]) -> None:
         """Store what a node lists now."""
@@ -70,8 +71,6 @@ class NodeImages:
         """Return the nodes that list an image, by any of its names, and all the others."""
         asked = (image, *others)
         if asked not in self._answers:
-            if len(self._answers) >= _MOST_FOLLOWED:
-                self._answers.clear()
             every = (self._nodes(canonical(it)) for it in asked)
             self._answers[asked] = frozenset(next(every)).intersection(*every)
         return self._answers[asked]

@@ -227,7 +227,9 @@ class ClusterState:
         if isinstance(thing, Pod):
             self._put_pod(thing)
         elif isinstance(thing, Node):
-            self._put_node(thing)
+            self._drop_undecodable("Node", thing.metadata.name)
+            if self._places.put(thing):
+                self._node_changed()
         elif isinstance(thing, Undecodable):
             self._drop_decoded(thing.kind, thing.namespace, thing.name)
             self.undecodable.put(thing)
@@ -249,7 +251,8 @@ class ClusterState:
         if kind == "Pod":
             self._drop_pod(key)
         elif kind == "Node":
-            self._drop_node(name)
+            if self._places.drop(name):
+                self._node_changed()
         elif self.storage.discard(kind, key):
             self.version += 1
 
@@ -307,15 +310,6 @@ class ClusterState:
         self.version += 1
         if pod is None or not pod.staying:
             self._passing += 1
-
-    def _put_node(self, node: Node) -> None:
-        self._drop_undecodable("Node", node.metadata.name)
-        if self._places.put(node):
-            self._node_changed()
-
-    def _drop_node(self, name: str) -> None:
-        if self._places.drop(name):
-            self._node_changed()
 
     def _node_changed(self) -> None:
         self.version += 1

@@ -15,7 +15,7 @@ from gpuspawner.kube.storage import (
     TopologySelectorTerm,
 )
 
-from .csi_migration import plugin_of, translated, translates
+from .csi_migration import ZONE_LABELS, plugin_of, translated, translates
 from .failures import Failure, Failures, NoStorage, NoVolume, OtherZone, VolumeElsewhere, VolumeGone
 from .labels import Labels, Selector
 from .node_info import NodeInfo
@@ -35,15 +35,6 @@ from .volume_candidates import (
     size_of,
     topology_terms,
 )
-
-ZONE_LABELS = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
-}
-"""Zone and region labels, each with its current name."""
-
 
 _Places = tuple[tuple[Selector, ...] | None, ByLabel[Selector] | None]
 """The topologies that a class allows, and those with enough space; None for any."""
