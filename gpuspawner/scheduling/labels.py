@@ -6,6 +6,7 @@ Sources: apimachinery `labels/selector.go` and `LabelSelectorAsSelector`, compon
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from gpuspawner.kube.meta import (
@@ -132,10 +133,8 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     for term in selector.node_selector_terms or ():
         if not term.match_expressions and not term.match_fields:
             continue
-        try:
+        with suppress(SelectorError):
             terms.append(_node_term(term))
-        except SelectorError:
-            continue
     return tuple(terms)
 
 

@@ -31,7 +31,7 @@ class NodeIndex:
         self.images.put(name, node.status.images or ())
         info = self.nodes.get(name)
         if info is None:
-            info = self._homeless.pop(name) if name in self._homeless else NodeInfo(name)
+            info = self._homeless.pop(name, None) or NodeInfo(name)
             self.nodes[name] = info
         if not info.set_node(node.without_images(), self.startup_taints):
             return False

@@ -15,6 +15,7 @@ from gpuspawner.kube.caches import Recent
 from .labels import Labels, Selector
 from .node_info import PodInfo
 from .pod_affinity_terms import PodTerm
+from .storage_index import drop_from
 
 Repelling = dict[PodTerm, Counter[str]]
 """Each term of required anti-affinity, with the number of pods on each node that have it."""
@@ -81,8 +82,7 @@ class PodIndex(Mapping[str, PodInfo]):
 
     def find(self, key: str) -> PodInfo | None:
         """Return a pod; None if it isn't indexed."""
-        pods = self._namespaces.get(key.partition("/")[0])
-        return pods.get(key) if pods is not None else None
+        return self._namespaces.get(key.partition("/")[0], {}).get(key)
 
     def add(self, pod: PodInfo) -> None:
         """Index a pod that isn't indexed yet."""
@@ -98,18 +98,15 @@ class PodIndex(Mapping[str, PodInfo]):
 
     def discard(self, key: str) -> PodInfo | None:
         """Drop a pod and return it, if it is indexed."""
-        namespace = key.partition("/")[0]
-        pods = self._namespaces.get(namespace)
-        pod = pods.pop(key, None) if pods is not None else None
-        if pods is None or pod is None:
+        pod = self.find(key)
+        if pod is None:
             return None
+        drop_from(self._namespaces, pod.namespace, key)
         for tally, counts in self._counts.items():
             if tally.includes(pod):
                 counts[pod.node] -= 1
                 if not counts[pod.node]:
                     del counts[pod.node]
-        if not pods:
-            del self._namespaces[namespace]
         for term in pod.anti_affinity:
             for name in term.namespaces:
                 _discard(self._repelling[name], term, pod.node)

@@ -166,8 +166,6 @@ def _resize_infeasible(pod: Pod) -> bool:
 def _max_per_container(pod: Pod) -> _Nanos:
     """Apply the rule of 1.33 to 1.36: `determineEffectiveRequests` for each container."""
     statuses = _statuses(pod)
-    if not any(status.resources for status in statuses.values()):
-        return _aggregate(pod, _spec_of)
     infeasible = _resize_infeasible(pod)
     uncounted = {id(c) for c in pod.spec.init_containers or () if not restarts(c)}
 

@@ -300,10 +300,9 @@ class ClusterState:
             self._count_change(None)
             drop_from(self._nominated, unbound.status.nominated_node_name, key)
         info = self.pods.discard(key)
-        if info is None:
-            return
-        self._count_change(info)
-        self._places.discard(info)
+        if info is not None:
+            self._count_change(info)
+            self._places.discard(info)
 
     def _count_change(self, pod: PodInfo | None) -> None:
         """Count the change of a pod; None if it has no node."""

@@ -7,6 +7,7 @@ pkg/apis/core/v1/helper (v1.36.2).
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -203,10 +204,8 @@ def capacities(
             continue
         if capacity.node_topology is None or _bytes(_storage_of({"storage": limit})) < size:
             continue
-        try:
+        with suppress(SelectorError):
             selectors.append(compile_selector(capacity.node_topology))
-        except SelectorError:
-            continue
     return ByLabel((it, it) for it in selectors)
 
 
@@ -251,10 +250,8 @@ def topology_terms(terms: Iterable[TopologySelectorTerm] | None) -> tuple[Select
         expressions = tuple(
             msgspec.structs.replace(it, operator="In") for it in term.match_label_expressions
         )
-        try:
+        with suppress(SelectorError):
             compiled.append(compile_selector(LabelSelector(match_expressions=expressions)))
-        except SelectorError:
-            continue
     return tuple(compiled)
 
 
