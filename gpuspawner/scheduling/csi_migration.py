@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-import msgspec
+from msgspec.structs import replace
 
 from gpuspawner.kube.meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from gpuspawner.kube.pods import Volume
@@ -82,11 +82,8 @@ def translated(volume: PersistentVolume) -> PersistentVolume:
         terms = _renamed(terms, region, REGION)
     if not terms:
         return volume
-    spec = msgspec.structs.replace(
-        volume.spec,
-        node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=tuple(terms))),
-    )
-    return msgspec.structs.replace(volume, spec=spec)
+    changed = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=tuple(terms)))
+    return replace(volume, spec=replace(volume.spec, node_affinity=changed))
 
 
 def translates(volume: PersistentVolume) -> bool:
@@ -121,18 +118,15 @@ def _has_values(terms: Iterable[NodeSelectorTerm], key: str) -> bool:
 
 
 def _renamed(terms: Iterable[NodeSelectorTerm], old: str, new: str) -> list[NodeSelectorTerm]:
+    def renamed(it: LabelSelectorRequirement) -> LabelSelectorRequirement:
+        return replace(it, key=new) if it.key == old else it
+
     return [
-        msgspec.structs.replace(
-            term,
-            match_expressions=tuple(
-                msgspec.structs.replace(e, key=new) if e.key == old else e
-                for e in term.match_expressions or ()
-            ),
-        )
+        replace(term, match_expressions=tuple(map(renamed, term.match_expressions or ())))
         for term in terms
     ]
 
 
 def _with(term: NodeSelectorTerm, more: LabelSelectorRequirement) -> NodeSelectorTerm:
     expressions = (*(term.match_expressions or ()), more)
-    return msgspec.structs.replace(term, match_expressions=expressions)
+    return replace(term, match_expressions=expressions)

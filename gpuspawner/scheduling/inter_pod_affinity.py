@@ -11,9 +11,8 @@ from gpuspawner.kube.nodes import Namespace
 from gpuspawner.kube.pods import Affinity, Pod
 
 from .failures import Failure, NotNear, Repelled, TooNear
-from .labels import NOTHING, Labels
+from .labels import NO_LABELS, NOTHING, Labels, PodTerm, required_terms
 from .node_info import NodeInfo, PodInfo
-from .pod_affinity_terms import NO_LABELS, PodTerm, required_terms
 from .pod_index import Meant, PodIndex, Tally
 from .storage_index import StorageIndex
 

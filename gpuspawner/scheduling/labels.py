@@ -1,7 +1,8 @@
-"""Label selectors and node selectors, compiled once and matched often.
+"""Selectors of labels, of nodes and of pods (affinity terms), compiled once and matched often.
 
 Sources: apimachinery `labels/selector.go` and `LabelSelectorAsSelector`, component-helpers
-`nodeaffinity/nodeaffinity.go` (v0.36.2).
+`nodeaffinity/nodeaffinity.go` (v0.36.2), and `newAffinityTerm` in kube-scheduler's
+`framework/types.go` (v1.36.2).
 """
 
 import re
@@ -15,8 +16,11 @@ from gpuspawner.kube.meta import (
     NodeSelector,
     NodeSelectorTerm,
 )
+from gpuspawner.kube.pods import PodAffinity, PodAffinityTerm
 
 Labels = Mapping[str, str]
+
+NO_LABELS: Labels = {}
 
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _KEY = re.compile(
@@ -138,6 +142,43 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     return tuple(terms)
 
 
+class PodTerm(NamedTuple):
+    """One required term: which pods it matches, in which namespaces, over which topology key."""
+
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    topology_key: str
+
+    def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        """Return whether the term matches a pod with these labels in this namespace."""
+        if namespace not in self.namespaces and not self.namespace_selector.matches(
+            namespace_labels
+        ):
+            return False
+        return self.selector.matches(labels)
+
+
+def required_terms(
+    affinity: PodAffinity | None, namespace: str, labels: Labels = NO_LABELS
+) -> tuple[PodTerm, ...]:
+    """Compile the required terms of a pod's affinity or anti-affinity.
+
+    Args:
+        affinity: `spec.affinity.podAffinity` or `.podAntiAffinity`.
+        namespace: the pod's namespace.
+        labels: the labels of a pod that doesn't exist yet. The API server will add those of its
+            `matchLabelKeys` and `mismatchLabelKeys` to the selectors (`mutatePodAffinity` in
+            pkg/registry/core/pod/strategy.go). Adding them twice does no harm.
+
+    Raises:
+        SelectorError: a selector that the scheduler can't use.
+    """
+    if affinity is None or not affinity.required:
+        return ()
+    return tuple(_pod_term(term, namespace, labels) for term in affinity.required)
+
+
 def int64(text: str) -> int | None:
     """Parse a 64-bit number like Go's `strconv.ParseInt`; None if the text isn't one."""
     if not _INT.fullmatch(text):
@@ -155,6 +196,18 @@ def _node_term(term: NodeSelectorTerm) -> NodeTerm:
             raise SelectorError("matchFields takes In or NotIn with one value")
         fields.append((field.key, field.operator == "In", values[0]))
     return NodeTerm(Selector(requirements), tuple(fields))
+
+
+def _pod_term(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodTerm:
+    if term.namespaces or term.namespace_selector is not None:
+        namespaces = frozenset(term.namespaces or ())
+    else:
+        namespaces = frozenset((namespace,))
+    selector = compile_selector(term.label_selector)
+    selector = with_label_keys(selector, term.match_label_keys, "In", labels)
+    selector = with_label_keys(selector, term.mismatch_label_keys, "NotIn", labels)
+    namespace_selector = compile_selector(term.namespace_selector)
+    return PodTerm(selector, namespaces, namespace_selector, term.topology_key)
 
 
 def _compiled(

@@ -12,9 +12,8 @@ from gpuspawner.kube.nodes import Node, Taint
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
 
-from .labels import SelectorError
+from .labels import PodTerm, SelectorError, required_terms
 from .node_ports import HostPort, host_ports
-from .pod_affinity_terms import PodTerm, required_terms
 from .requests import PODS, Amounts, allocatable, held
 from .rules import Rules
 from .temporary_taints import is_temporary

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from gpuspawner.kube.caches import Recent
 
-from .labels import Labels, Selector
+from .labels import Labels, PodTerm, Selector
 from .node_info import PodInfo
-from .pod_affinity_terms import PodTerm
 from .storage_index import drop_from
 
 Repelling = dict[PodTerm, Counter[str]]
