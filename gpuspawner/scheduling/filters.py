@@ -26,12 +26,12 @@ from .failures import (
 )
 from .inter_pod_affinity import Nearness, pod_choice
 from .node_affinity import CONFLICT, named_nodes, node_choice
-from .node_info import Leaving, NodeInfo, PodInfo, pod_key
+from .node_info import Leaving, NodeInfo, PodInfo, free_after, pod_key, pods_after
 from .node_volume_limits import VolumeLimits
 from .pod_claims import PodClaims, pod_claims
 from .pod_topology_spread import Spread, compile_constraints, domains
 from .priority import priority_of
-from .requests import is_device, pod_requests
+from .requests import Amounts, is_device, pod_requests
 from .rules import DEFAULT_SCHEDULER, as_version_reads
 from .state import ClusterState
 from .static_filters import Screened, StaticRules
@@ -115,7 +115,7 @@ class Filters:
         """Return whether the pod fits on a node that the static rules pass and that has room."""
         if self.ports or self.state.has_nominations:
             return not self.failures(node)
-        return not self._later_failures(node, (), None)
+        return not self._later_failures(node, (), ())
 
     def failures(self, node: NodeInfo, removed: Leaving | None = None) -> Failures:
         """Return why the pod doesn't fit on a node that passes the static rules; empty if it fits.
@@ -123,55 +123,54 @@ class Filters:
         It must fit with and without the pods nominated to the node
         (`RunFilterPluginsWithNominatedPods`). *removed* are pods of the node to leave out.
         """
+        gone, free = removed or Leaving((), node.free)
         nominated = self._nominated(node) if self.state.has_nominations else ()
         if nominated:
-            failures = self._failures(node, nominated, removed)
+            failures = self._failures(node, nominated, gone, free_after(free, nominated, -1))
             if failures:
                 return failures
-        return self._failures(node, (), removed)
+        return self._failures(node, (), gone, free)
 
-    def _failures(self, node: NodeInfo, added: Pods, removed: Leaving | None) -> Failures:
+    def _failures(self, node: NodeInfo, added: Pods, gone: Pods, free: Amounts) -> Failures:
         if self.ports:
-            there = _pods(node.ported, added, removed)
+            there = pods_after(node.ported, added, gone)
             if node_ports.are_taken(self.ports, (port for pod in there for port in pod.ports)):
                 return (PortTaken(),)
-        free = node.free_if(added, removed)
         if not node_resources_fit.fits(self.asked, free):
             return node_resources_fit.lacking(self.asked, free, node.allocatable)
-        return self._later_failures(node, added, removed)
+        return self._later_failures(node, added, gone)
 
-    def _later_failures(self, node: NodeInfo, added: Pods, removed: Leaving | None) -> Failures:
+    def _later_failures(self, node: NodeInfo, added: Pods, gone: Pods) -> Failures:
         if self._volumes_decide:
-            failures = self._volume_failures(node, added, removed)
+            failures = self._volume_failures(node, added, gone)
             if failures:
                 return failures
-        failure, gone = None, removed.pods if removed else ()
+        failure = None
         if self.spread is not None:
             failure = self.spread.failure(node, added, gone)
         if failure is None and self.nearness is not None:
             failure = self.nearness.failure(node, added, gone)
         return () if failure is None else (failure,)
 
-    def _volume_failures(self, node: NodeInfo, added: Pods, removed: Leaving | None) -> Failures:
-        others = _pods(node.claimants, added, removed) if self.disks else ()
+    def _volume_failures(self, node: NodeInfo, added: Pods, gone: Pods) -> Failures:
+        others = pods_after(node.claimants, added, gone) if self.disks else ()
         if volume_restrictions.in_use(self.disks, others):
             return (DiskInUse(),)
         # If no claim is in use and the pod has no disks, the scheduler skips the plugin even if
         # pods are nominated.
-        if (self.in_use or self.disks) and self._one_pod_conflict(added, removed):
+        if (self.in_use or self.disks) and self._one_pod_conflict(added, gone):
             return (ClaimInUse(),)
         if self.limits.needed:
-            gone = frozenset(pod.key for pod in removed.pods) if removed else frozenset[str]()
             limit = self.limits.failure(node, added, gone)
             if limit is not None:
                 return (limit,)
         return self.binding.failures(node)
 
-    def _one_pod_conflict(self, added: Pods, removed: Leaving | None) -> bool:
+    def _one_pod_conflict(self, added: Pods, gone: Pods) -> bool:
         """Return whether a claim is in use: in any namespace, like the plugin."""
         one_pod = self.claims.one_pod
         uses = len(self.in_use)
-        for pods, sign in ((added, 1), (removed.pods if removed else (), -1)):
+        for pods, sign in ((added, 1), (gone, -1)):
             uses += sign * sum(claim in one_pod for pod in pods for claim in pod.claims)
         return uses > 0
 
@@ -253,8 +252,3 @@ class Filters:
         labels = (mine.metadata.labels or {}) if mine else {}
         nearness = Nearness(self.pod, self.pods, labels, state.nodes, state.pods)
         return nearness if nearness.needed else None
-
-
-def _pods(index: dict[str, PodInfo], added: Pods, removed: Leaving | None) -> Iterable[PodInfo]:
-    gone = {pod.key for pod in removed.pods} if removed else ()
-    return [*(pod for key, pod in index.items() if key not in gone), *added]

@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -206,13 +206,8 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         """
         if priority not in self.lower:
             pods = tuple(pod for pod in self.pods.values() if pod.priority < priority)
-            self.lower[priority] = Leaving(pods, _changed(self.free, pods, 1))
+            self.lower[priority] = Leaving(pods, free_after(self.free, pods, 1))
         return self.lower[priority]
-
-    def free_if(self, added: tuple[PodInfo, ...], removed: Leaving | None) -> Amounts:
-        """Return what would be free with pods that aren't there, and without pods that are."""
-        free = self.free if removed is None else removed.free
-        return _changed(free, added, -1) if added else free
 
     def add(self, pod: PodInfo) -> None:
         """Count a pod that isn't counted yet."""
@@ -254,13 +249,21 @@ class NodeInfo(msgspec.Struct, gc=False, eq=False):
         self.lower.clear()
 
 
-def _changed(free: Amounts, pods: tuple[PodInfo, ...], sign: int) -> Amounts:
+def free_after(free: Amounts, pods: tuple[PodInfo, ...], sign: int) -> Amounts:
     """Return what is free with pods more (-1), or without pods (1)."""
     changed = dict(free)
     for pod in pods:
         changed[PODS] = changed.get(PODS, 0) + sign
         _add(changed, pod.requested, sign)
     return changed
+
+
+def pods_after(
+    index: Mapping[str, PodInfo], added: Iterable[PodInfo], gone: Iterable[PodInfo]
+) -> list[PodInfo]:
+    """Return the pods of a node by an index, with pods that were added, and without some."""
+    keys = {pod.key for pod in gone}
+    return [*(pod for key, pod in index.items() if key not in keys), *added]
 
 
 def _add(sums: dict[str, int], amounts: Amounts, sign: int) -> None:

@@ -18,7 +18,7 @@ from gpuspawner.kube.storage import (
 
 from .csi_migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, plugin_of
 from .failures import DriverMissing, TooManyVolumes
-from .node_info import NodeInfo, PodInfo
+from .node_info import NodeInfo, PodInfo, pods_after
 from .pod_claims import PodClaims
 from .rules import Rules
 from .storage_index import StorageIndex, class_of_claim
@@ -69,11 +69,11 @@ class VolumeLimits:
         return bool(self._new)
 
     def failure(
-        self, node: NodeInfo, added: Collection[PodInfo], removed: frozenset[str]
+        self, node: NodeInfo, added: Collection[PodInfo], removed: Collection[PodInfo]
     ) -> TooManyVolumes | DriverMissing | None:
         """Return the limit or the driver that excludes a node; None if the pod's volumes fit.
 
-        `added` are pods to count as if they ran there, `removed` the keys of pods to leave out.
+        `added` are pods to count as if they ran there, `removed` are pods to leave out.
         """
         if driver := self.missing_driver(node):
             return DriverMissing(driver)
@@ -83,8 +83,8 @@ class VolumeLimits:
         # Fast path: there is room even if all are different volumes of one driver.
         if all(limits.get(driver, most) >= most for driver in self.drivers):
             return None
-        pods = [pod for key, pod in node.claimants.items() if key not in removed]
-        attached, counts = self.attached_to(node.name, (*pods, *added))
+        pods = pods_after(node.claimants, added, removed)
+        attached, counts = self.attached_to(node.name, pods)
         for driver, number in sorted(_by_driver(self._new - attached).items()):
             if driver in limits and counts[driver] + number > limits[driver]:
                 return TooManyVolumes(driver, limits[driver])

@@ -1,6 +1,6 @@
 """A node and its pods."""
 
-from gpuspawner.scheduling.node_info import NodeInfo, PodInfo
+from gpuspawner.scheduling.node_info import NodeInfo, PodInfo, free_after
 from tests.unit.makers.objects import judge, node, pod
 
 GPU = "nvidia.com/gpu"
@@ -28,7 +28,7 @@ def test_what_is_free_without_the_pods_of_lower_priority_is_summed_up_once_until
     node.discard("x/a")
     assert [it.key for it in node.below(0).pods] == ["x/b"]
     assert node.below(0).free[GPU] == 8
-    assert node.free_if((low("d", 3),), node.below(0))[GPU] == 5
+    assert free_after(node.below(0).free, (low("d", 3),), -1)[GPU] == 5
 
 
 def test_with_host_network_every_port_is_a_host_port():
