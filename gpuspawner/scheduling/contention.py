@@ -5,6 +5,7 @@ known here. So a promise is made only if a node is left after the worst placemen
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import accumulate
 
 import msgspec
 
@@ -172,10 +173,4 @@ def all_but(one: Demand, demands: list[Demand]) -> list[Demand]:
 
 def _most_filled(prices: list[int], budget: int) -> int:
     """The largest number of nodes that a budget can fill, each at its price."""
-    filled = 0
-    for price in sorted(prices):
-        budget -= price
-        if budget < 0:
-            break
-        filled += 1
-    return filled
+    return sum(spent <= budget for spent in accumulate(sorted(prices)))

@@ -89,7 +89,7 @@ def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
     return PodInfo(
         key=pod_key(meta.namespace, meta.name),
         node=sys.intern(node or spec.node_name),
-        labels=_interned(meta.labels),
+        labels={sys.intern(key): sys.intern(it) for key, it in (meta.labels or {}).items()},
         priority=spec.priority or 0,
         requested=requested,
         terminating=meta.deletion_timestamp is not None,
@@ -269,13 +269,6 @@ def pods_after(
 def _add(sums: dict[str, int], amounts: Amounts, sign: int) -> None:
     for resource, amount in amounts.items():
         sums[resource] = sums.get(resource, 0) + sign * amount
-
-
-def _interned(labels: dict[str, str] | None) -> dict[str, str]:
-    if not labels:
-        return {}
-    intern = sys.intern
-    return {intern(key): intern(value) for key, value in labels.items()}
 
 
 def _anti_affinity(pod: Pod) -> tuple[PodTerm, ...]:
