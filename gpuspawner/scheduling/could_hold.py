@@ -1,4 +1,7 @@
-"""Finds the nodes that could hold a pod after a change: busy or away nodes."""
+"""Finds the nodes that could hold a pod after a change: busy or away nodes.
+
+It also tells from which nodes the pod's volumes can be reached.
+"""
 
 from collections.abc import Iterable, Iterator
 

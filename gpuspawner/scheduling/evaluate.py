@@ -32,6 +32,7 @@ _FEW = 0.25
 
 PlainOrPod = Mapping[str, object] | Pod
 PlainOrClaim = Mapping[str, object] | PersistentVolumeClaim
+"""What isn't in the state, as callers give it: a plain API dict, or decoded."""
 
 _T = TypeVar("_T", Pod, PersistentVolumeClaim)
 

@@ -34,7 +34,7 @@ ENDED = ("Succeeded", "Failed")
 
 
 class UndecodableObjects:
-    """Undecodable objects by kind and key, and pods also by node."""
+    """Objects that can't be decoded, pods also by node; verdicts that depend on one are unknown."""
 
     def __init__(self) -> None:
         self._all: dict[tuple[str, str], Undecodable] = {}
