@@ -253,7 +253,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
 def _take_charge(spawner: GPUSpawner) -> None:
     """Put the gates in front of a spawner's KubeSpawner methods."""
     spawner.gpuspawner_stock = Stock(super(GPUSpawner, spawner), spawner)
-    spawner.gpuspawner_gates = Gates(spawner, spawner.gpuspawner_stock)
+    spawner.gpuspawner_gates = Gates(spawner)
 
 
 _OURS = frozenset(dir(GPUSpawner)) - frozenset(dir(KubeSpawner))

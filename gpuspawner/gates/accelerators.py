@@ -10,7 +10,7 @@ from msgspec import structs
 from gpuspawner import messages
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import pods
-from gpuspawner.compat.kubespawner import MAKING, Stock
+from gpuspawner.compat.kubespawner import MAKING
 from gpuspawner.compat.likeness import likeness
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render
@@ -98,15 +98,14 @@ class AcceleratorChoice(Choice):
 class Accelerators(ServerSource):
     """The accelerators on offer to one server's owner."""
 
-    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
+    def __init__(self, spawner: Host, runtime: Runtime, policing: Policing) -> None:
         self.spawner = spawner
-        self._stock = stock
         self.runtime = runtime
         self.policing = policing
 
     def of(self, server: str) -> "Accelerators":
         """Return the same for another server of the owner, which needn't exist yet."""
-        return Accelerators(self.spawner, self._stock, self.runtime, self.policing.of(server))
+        return Accelerators(self.spawner, self.runtime, self.policing.of(server))
 
     async def ready(self, patience: float) -> None:
         """As `ServerSource.ready`."""

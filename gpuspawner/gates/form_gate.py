@@ -11,7 +11,6 @@ from markupsafe import Markup
 from msgspec.structs import replace
 
 from gpuspawner import messages
-from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.alternative_button import INSTEAD, KEPT, pressed
 from gpuspawner.gates import administrators_form, wait_option
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
@@ -40,15 +39,10 @@ class FormGate:
     """Refuses options that can't start. It takes nothing: the second gate decides anew."""
 
     def __init__(
-        self,
-        spawner: Host,
-        stock: Stock,
-        runtime: Runtime,
-        policing: Policing,
-        sources: Sources,
+        self, spawner: Host, runtime: Runtime, policing: Policing, sources: Sources
     ) -> None:
         self._spawner = spawner
-        self._stock = stock
+        self._stock = spawner.gpuspawner_stock
         self._runtime = runtime
         self._policing = policing
         self._sources = sources

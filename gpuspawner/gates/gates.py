@@ -22,7 +22,6 @@ from tornado import web
 from gpuspawner import messages, runtime
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.database import database_of
-from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.pods import changed as changed_pod
 from gpuspawner.compat.pods import plain as plain_pod
 from gpuspawner.gates import administrators_form, wait_option
@@ -73,19 +72,19 @@ class Gates:
         attempt: The current start; None before its second gate and after its end.
     """
 
-    def __init__(self, spawner: Host, stock: Stock) -> None:
+    def __init__(self, spawner: Host) -> None:
         self._spawner = spawner
-        self._stock = stock
+        self._stock = spawner.gpuspawner_stock
         self._runtime = runtime.current(spawner)
         database_of(spawner.orm_spawner)  # from now on, no failed commit harms others
         self._policing = policing(spawner, self._runtime)
-        self.sources = Sources(spawner, stock, self._runtime, self._policing)
-        self.form = FormGate(spawner, stock, self._runtime, self._policing, self.sources)
+        self.sources = Sources(spawner, self._runtime, self._policing)
+        self.form = FormGate(spawner, self._runtime, self._policing, self.sources)
         self._reservations = self._runtime.preflight.reservations
-        self._sending = Sending(spawner, stock, self._reservations)
+        self._sending = Sending(spawner, self._reservations)
         self._begun = asyncio.Event()
         self._progress = Progress()
-        self.server_state = ServerState(spawner, stock, self._runtime)
+        self.server_state = ServerState(spawner, self._runtime)
         self.attempt: Attempt | None = None
         self.turn = self._new_turn()
         self._run = self._new_run()
@@ -333,7 +332,7 @@ class Gates:
 
     def _new_run(self) -> Run:
         told = self._runtime, self._progress
-        return Run(self._spawner, self._stock, *told, lambda: self.attempt, self._decide)
+        return Run(self._spawner, *told, lambda: self.attempt, self._decide)
 
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""
@@ -344,7 +343,7 @@ class Gates:
     async def poll(self) -> int | None:
         """Poll as KubeSpawner does, and note why a server has ended."""
         before = self._stock.known_pod()
-        return self.server_state.polled(await connection.poll(self._spawner, self._stock), before)
+        return self.server_state.polled(await connection.poll(self._spawner), before)
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Yield how far this start is, unless the administrator's class does."""

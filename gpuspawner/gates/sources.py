@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub
-from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.accelerators import Accelerators
 from gpuspawner.gates.administrators_form import PATIENCE, PLACE
@@ -39,12 +38,11 @@ class Sources:
 
     knows_auth_state = False
 
-    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
+    def __init__(self, spawner: Host, runtime: Runtime, policing: Policing) -> None:
         self._spawner = spawner
-        self._stock = stock
         self._runtime = runtime
         self._policing = policing
-        self._accelerators = Accelerators(spawner, stock, runtime, policing)
+        self._accelerators = Accelerators(spawner, runtime, policing)
         self._learning = asyncio.Lock()  # a hook may not stand to run twice at once
 
     @property
@@ -56,7 +54,7 @@ class Sources:
     def _profiles(self) -> "Profiles":
         from gpuspawner.profiles.profiles import Profiles  # hubs with accelerators don't load it
 
-        return Profiles(self._spawner, self._stock, self._runtime, self._policing)
+        return Profiles(self._spawner, self._runtime, self._policing)
 
     @property
     def accelerators(self) -> Accelerators | None:
@@ -118,7 +116,8 @@ class Sources:
 
     def default_form(self) -> Any:
         """Return the default form, which an administrator's function may return too."""
-        return self._stock.options_form(PLACE) or (PLACE if self.accelerators else "")
+        form = self._spawner.gpuspawner_stock.options_form(PLACE)
+        return form or (PLACE if self.accelerators else "")
 
     async def fill(self, drawn: Any) -> Any:
         """Put our fields into their place in the form, if it has one and they aren't empty."""

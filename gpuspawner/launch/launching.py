@@ -15,7 +15,6 @@ from gpuspawner.cluster.health import ContactClock
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
 from gpuspawner.compat.hub_limits import preparing_seconds
-from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.launch.observed_pod import AGAIN_SECONDS, InView, Seen, SeenPod, SeenWorkload
 from gpuspawner.launch.progress import Progress, Teller
@@ -78,7 +77,6 @@ class Launching:
     def __init__(
         self,
         spawner: Host,
-        stock: Stock,
         runtime: Runtime,
         progress: Progress,
         attempt: Attempt,
@@ -98,7 +96,9 @@ class Launching:
         self._had_longer = False
         key = self._proposal.key
         in_view = InView(runtime.view, "/".join(key))
-        self._pod = SeenPod(stock, in_view.is_lost, lambda: runtime.farewells.of(key))
+        self._pod = SeenPod(
+            spawner.gpuspawner_stock, in_view.is_lost, lambda: runtime.farewells.of(key)
+        )
         rules = runtime.view.state.rules
         self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
         self._uncounted = ExitStack()

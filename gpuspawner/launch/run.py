@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from jupyterhub.utils import AnyTimeoutError
 
-from gpuspawner.compat.kubespawner import Stock, is_of_others, others_have
+from gpuspawner.compat.kubespawner import is_of_others, others_have
 from gpuspawner.launch.launching import (
     Decide,
     Launching,
@@ -47,7 +47,6 @@ class Run:
     def __init__(
         self,
         spawner: Host,
-        stock: Stock,
         runtime: Runtime,
         progress: Progress,
         attempt: Callable[[], Attempt | None],
@@ -55,7 +54,6 @@ class Run:
     ) -> None:
         self.sent, self.created = asyncio.Event(), asyncio.Event()
         self._spawner = spawner
-        self._stock = stock
         self._runtime = runtime
         self._progress = progress
         self._attempt = attempt
@@ -71,7 +69,7 @@ class Run:
         """
         _running.set(self)
         try:
-            url = await self._stock.run_start()
+            url = await self._spawner.gpuspawner_stock.run_start()
         except AnyTimeoutError as error:  # in KubeSpawner's words, with the names of pods
             if self._has_failed or is_of_others(error):  # the hub logs no traceback of time-outs
                 name = log_name(self._spawner)
@@ -128,7 +126,7 @@ class Run:
                 return
             with going_on_untold(self._spawner):
                 asked = question(self._spawner, self._runtime, sent, answers)
-                start = self._spawner, self._stock, self._runtime, self._progress, sent
+                start = self._spawner, self._runtime, self._progress, sent
                 self._launch = Launching(*start, asked, self._decide)
                 await self._launch.until_failed(heard)
 

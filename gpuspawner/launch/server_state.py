@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.compat import jupyterhub
-from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod, read_pod
 from gpuspawner.reservations import granted
@@ -45,9 +44,9 @@ _BEGAN = "began"
 class ServerState:
     """What the hub stores of one spawner's servers: a start that has begun, its grant, its end."""
 
-    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime) -> None:
+    def __init__(self, spawner: Host, runtime: Runtime) -> None:
         self._spawner = spawner
-        self._stock = stock
+        self._stock = spawner.gpuspawner_stock
         self._runtime = runtime
         self._last: Ending | None = None
         self._began: datetime | None = None

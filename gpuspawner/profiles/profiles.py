@@ -13,7 +13,6 @@ from tornado import web
 from gpuspawner import messages
 from gpuspawner.cluster.background import Turn
 from gpuspawner.compat import jupyterhub, kubespawner
-from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.form.addresses import live
 from gpuspawner.form.render import render_refusal, render_usage
 from gpuspawner.form.view_builder import above_the_form
@@ -54,9 +53,8 @@ class Profiles(ServerSource):
     it shows the spawner as it was before, and so do forms that were open when the start began.
     """
 
-    def __init__(self, spawner: Host, stock: Stock, runtime: Runtime, policing: Policing) -> None:
+    def __init__(self, spawner: Host, runtime: Runtime, policing: Policing) -> None:
         self._spawner = spawner
-        self._stock = stock
         self.runtime = runtime
         self.policing = policing
         self._unloaded: Host | None = None
@@ -65,7 +63,7 @@ class Profiles(ServerSource):
     def of(self, server: str) -> "Profiles":
         """Return the same for another server of the owner, which needn't exist yet."""
         policing = self.policing.of(server)
-        other = Profiles(self._spawner, self._stock, self.runtime, policing)
+        other = Profiles(self._spawner, self.runtime, policing)
         other._unloaded = self._unloaded
         if server != self._spawner.name:
             other._unloaded = shown = _at_rest(self._shown)
@@ -109,7 +107,7 @@ class Profiles(ServerSource):
     @property
     def reads_form(self) -> Callable[..., Any]:
         """As `ServerSource.reads_form`."""
-        reads: Callable[..., Any] = self._stock.options_from_form()
+        reads: Callable[..., Any] = self._spawner.gpuspawner_stock.options_from_form()
         return reads
 
     @property

@@ -23,11 +23,11 @@ def make(spawner: Host, init: Callable[[], None]) -> None:
         spawner.api = None
 
 
-async def poll(spawner: Host, stock: Stock) -> int | None:
+async def poll(spawner: Host) -> int | None:
     """Poll as KubeSpawner does; without a connection, report that nothing runs."""
     if not kubespawner.connect(spawner):
         return 1
-    status: int | None = await stock.kubespawner.poll()
+    status: int | None = await spawner.gpuspawner_stock.kubespawner.poll()
     return status
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from kubernetes_asyncio.client import V1DeleteOptions
 
-from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.reservations.reservations import Reservations
@@ -21,9 +20,9 @@ class Sending:
         may_exist: Whether the pod has been sent, and not been deleted again.
     """
 
-    def __init__(self, spawner: Host, stock: Stock, reservations: Reservations) -> None:
+    def __init__(self, spawner: Host, reservations: Reservations) -> None:
         self._spawner = spawner
-        self._stock = stock
+        self._stock = spawner.gpuspawner_stock
         self._reservations = reservations
         self._key: Key = ("", "")
         self.may_exist = False

@@ -90,9 +90,9 @@ def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None, los
         preparing_timeout=3600,
         http_timeout=30,
         preflight="enforce",
+        gpuspawner_stock=SimpleNamespace(known_pod=lambda: pod, knows_pods=lambda: True),
     )
-    stock = SimpleNamespace(known_pod=lambda: pod, knows_pods=lambda: True)
-    return Launching(spawner, stock, runtime, Progress(), attempt, question, decide)
+    return Launching(spawner, runtime, Progress(), attempt, question, decide)
 
 
 async def seconds_until_failed(start, *events):

@@ -26,9 +26,14 @@ async def lose(session: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture)
         async with session.delete("http://127.0.0.1:9/") as answer:
             return answer.ok
 
-    spawner = SimpleNamespace(namespace=NAMESPACE, pod_name=KEY[1], log=logging.getLogger("hub"))
-    promises = no_promises()
-    sending = Sending(spawner, SimpleNamespace(create_pod=sent, delete_pod=delete), promises)
+    stock = SimpleNamespace(create_pod=sent, delete_pod=delete)
+    spawner = SimpleNamespace(
+        namespace=NAMESPACE,
+        pod_name=KEY[1],
+        log=logging.getLogger("hub"),
+        gpuspawner_stock=stock,
+    )
+    sending = Sending(spawner, no_promises())
 
     async def start() -> None:
         await sending.send(KEY, None, 3)
