@@ -123,10 +123,7 @@ class Accelerators(ServerSource):
             # The hub has read them, and an administrator's code may have changed them. A handler of
             # the administrator's may have passed others than its request has.
             return Stored(self.spawner.user_options)
-        try:
-            sent = request_options.requested_options(self.spawner)
-        except request_options.UnreadableError:
-            raise invalid((messages.unreadable_body(),)) from None
+        sent = request_options.requested_options(self.spawner)
         return await self.stored() if sent is None else Stored(sent)
 
     async def stored(self) -> Stored:

@@ -132,18 +132,17 @@ class Gates:
                 resolve = partial(self.sources.resolve, options)
                 choice = await jupyterhub.surviving(self._spawner, resolve)
                 admitted = await self.turn.through(choice, wish)
-        choice, decision = admitted.choice, admitted.decision
-        self.attempt = Attempt(choice, decision, requested.gone, admitted.granted)
-        self._note_granted(self.attempt)
-        if isinstance(decision, Start):
-            for unknown in explain_unknown(decision):
+        self.attempt = attempt = replace(admitted, gone=requested.gone)
+        self._note_granted(attempt)
+        if isinstance(attempt.decision, Start):
+            for unknown in explain_unknown(attempt.decision):
                 self._spawner.log.info(
                     "Starting %s unchecked: %s", log_name(self._spawner), unknown
                 )
-        self._spawner.user_options = dict(choice.options)
+        self._spawner.user_options = dict(attempt.choice.options)
         self.server_state.forget()
         failed_starts.forget(self._spawner, self._runtime.failed_starts)
-        for message in self.attempt.news():
+        for message in attempt.news():
             self._progress.tell(message, 5)
         self._begun.set()
 

@@ -30,8 +30,9 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, stored_options
-from gpuspawner.start.admitting import Admitted, TurnToStart
+from gpuspawner.start.admitting import TurnToStart
 from gpuspawner.start.asking_preflight import LOST_ROOM, may_wait
+from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
 from gpuspawner.start.refusal import LEFT, UNREACHABLE, Refusal
@@ -138,7 +139,7 @@ class InLine(TurnToStart):
         self._stored_places.pop(self._server)
         self._called = None  # nobody can leave any more
 
-    async def through(self, asked: Choice, wish: Wish) -> Admitted:
+    async def through(self, asked: Choice, wish: Wish) -> Attempt:
         """As `TurnToStart.through`."""
         kept = self._stored_places.find(self._server)
         self._has_place = kept is not None
@@ -150,7 +151,7 @@ class InLine(TurnToStart):
                 asked = replace(asked, proposal=replace(asked.proposal, may_rise=False))
         return await jupyterhub.surviving(self._spawner, partial(self._admitted, asked))
 
-    async def _admitted(self, asked: Choice) -> Admitted:
+    async def _admitted(self, asked: Choice) -> Attempt:
         choice = asked
         while True:
             try:

@@ -3,27 +3,16 @@
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-import msgspec
-
 from gpuspawner.compat import jupyterhub
-from gpuspawner.preflight.decision import Start, Wait
-from gpuspawner.reservations.granted import Granted
 from gpuspawner.reservations.place_in_line import Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection
 from gpuspawner.start.asking_preflight import decide
+from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host
 from gpuspawner.start.policing import Policing
 from gpuspawner.start.refusal import about
 from gpuspawner.start.source import Choice
-
-
-class Admitted(msgspec.Struct, frozen=True):
-    """A start that has its reservation, and its part of its owner's limits."""
-
-    choice: Choice
-    decision: Start | Wait
-    granted: Granted | None
 
 
 class TurnToStart:
@@ -43,7 +32,7 @@ class TurnToStart:
         self._runtime = runtime
         self._policing = policing
 
-    async def admit(self, choice: Choice) -> Admitted:
+    async def admit(self, choice: Choice) -> Attempt:
         """Take both the part of the limits and the reservation, or neither.
 
         Raises:
@@ -59,13 +48,13 @@ class TurnToStart:
         except BaseException:
             preflight.reservations.end(choice.proposal.key)
             raise
-        return Admitted(choice, decision, granted)
+        return Attempt(choice, decision, granted=granted)
 
     def giving_up_kept_place(self) -> AbstractContextManager[None]:
         """Give up the place that was kept for this start, unless it may be admitted in a moment."""
         return nullcontext()
 
-    async def through(self, asked: Choice, wish: Wish) -> Admitted:  # noqa: ARG002, nobody waits
+    async def through(self, asked: Choice, wish: Wish) -> Attempt:  # noqa: ARG002, nobody waits
         """Admit a start, when it is its turn if its owner wants to wait in line.
 
         Raises:

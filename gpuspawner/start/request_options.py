@@ -8,9 +8,11 @@ that it can't store, and counts that as its own failure.
 import json
 from collections.abc import Mapping
 
+from gpuspawner import messages
 from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS
 from gpuspawner.start import submitted_form
 from gpuspawner.start.host import Host
+from gpuspawner.start.refusal import invalid
 
 MOST_LEVELS = 100
 """How deep options may be nested; ours are one level deep."""
@@ -32,10 +34,6 @@ _OF_THE_HUB = {"display_name", "_xsrf"}
 
 _FIELDS = {"user_options", "display_name"}
 """The fields of a REST body in JupyterHub 6; a body with neither is the options themselves."""
-
-
-class UnreadableError(ValueError):
-    """A body isn't JSON in UTF-8, although the hub has accepted it."""
 
 
 class Sketch(dict[str, object]):
@@ -65,7 +63,7 @@ def requested_options(spawner: Host) -> object:
     """The options sent with this start, or None if it sends none.
 
     Raises:
-        UnreadableError: The body isn't JSON in UTF-8.
+        Refusal: The body isn't JSON in UTF-8, although the hub has accepted it.
     """
     if submitted_form.current() is not None:
         return spawner.user_options
@@ -82,7 +80,7 @@ def options_in(body: bytes) -> object:
     "display_name": ...}``; JupyterHub 5 treats every body as the options.
 
     Raises:
-        UnreadableError: As `requested_options`.
+        Refusal: As `requested_options`.
     """
     if not body:
         return None
@@ -90,8 +88,8 @@ def options_in(body: bytes) -> object:
         sent = json.loads(body.decode())
     except RecursionError:
         return TOO_MUCH
-    except ValueError as error:
-        raise UnreadableError("the request's body isn't JSON in UTF-8") from error
+    except ValueError:
+        raise invalid((messages.unreadable_body(),)) from None
     if not is_within_bounds(sent):
         return TOO_MUCH
     if not COUNTS_REFUSALS and isinstance(sent, dict) and _FIELDS & sent.keys():

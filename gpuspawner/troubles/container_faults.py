@@ -7,7 +7,7 @@ from gpuspawner.kube.startup import StartingContainerStatus, Terminated, Waiting
 from gpuspawner.offers.visible_gpus import CONTAINER, FEWER
 from gpuspawner.troubles.evidence import NOT_YET, PULL_FAILS, SeenContainer
 from gpuspawner.troubles.image_faults import of_pull
-from gpuspawner.troubles.phrases import beginning, first, reader
+from gpuspawner.troubles.phrases import beginning, fault_reader, reader
 from gpuspawner.troubles.trouble import About, Fault, Kind
 
 # Reads what a container's configuration lacks.
@@ -16,25 +16,17 @@ from gpuspawner.troubles.trouble import About, Fault, Kind
 # and ``pkg/volume/{secret,configmap}`` of 1.36.2. Secrets and ConfigMaps may be created after the
 # pod, as KubeSpawner does for its certificates, so a missing one isn't final.
 
-_MISSING = (
-    (re.compile(r'\bsecrets? "(?P<name>[^"]*)" not found'), Kind.SECRET_MISSING),
-    (re.compile(r'\bconfigmaps? "(?P<name>[^"]*)" not found'), Kind.CONFIG_MAP_MISSING),
-    (
-        re.compile(r"couldn't find key (?P<name>.{1,253}?) in (?:Secret|ConfigMap) "),
-        Kind.KEY_MISSING,
-    ),
-    (
-        re.compile(r"references? non-existent (?:secret|config) key: (?P<name>.+)"),
-        Kind.KEY_MISSING,
-    ),
-    (re.compile(r'environment variable key "(?P<name>[^"]*)" not found'), Kind.KEY_MISSING),
+missing = fault_reader(
+    {
+        r'\bsecrets? "(?P<name>[^"]*)" not found': Kind.SECRET_MISSING,
+        r'\bconfigmaps? "(?P<name>[^"]*)" not found': Kind.CONFIG_MAP_MISSING,
+        r"couldn't find key (?P<name>.{1,253}?) in (?:Secret|ConfigMap) ": Kind.KEY_MISSING,
+        r"references? non-existent (?:secret|config) key: (?P<name>.+)": Kind.KEY_MISSING,
+        r'environment variable key "(?P<name>[^"]*)" not found': Kind.KEY_MISSING,
+    }
 )
+"""Returns the Secret, ConfigMap or key that a text says is missing; None if it says neither."""
 _ROOT = re.compile(r"runAsNonRoot|breaks non-root policy")
-
-
-def missing(text: str) -> Fault | None:
-    """Return the Secret, ConfigMap or key that a text says is missing; None if it says neither."""
-    return first(text, _MISSING)
 
 
 def of_config(text: str) -> Fault | None:

@@ -6,85 +6,55 @@ PodGC, and the scheduler's preemption, all of 1.36.2. A pod with one of these re
 has failed. All of them leave the pod as it is on its node: no node is tried again.
 """
 
-import re
+from msgspec.structs import replace
 
-from gpuspawner.troubles.phrases import FaultPatterns, first
+from gpuspawner.troubles.phrases import fault_reader
 from gpuspawner.troubles.trouble import About, Fault, Kind
 
 _FULL = "OutOf"
 _REFUSED = {
-    "TopologyAffinityError": Kind.TOPOLOGY,
-    "SMTAlignmentError": Kind.TOPOLOGY,
-    "EmptyPodSharedPoolError": Kind.TOPOLOGY,
-    "NodeAffinity": Kind.NODE_CHANGED,
-    "NodeName": Kind.NODE_CHANGED,
-    "NodePorts": Kind.NODE_CHANGED,
-    "TaintToleration": Kind.NODE_CHANGED,
-    "MatchNodeSelector": Kind.NODE_CHANGED,
-    "PodFitsHostPorts": Kind.NODE_CHANGED,
-    "HostName": Kind.NODE_CHANGED,
-    "VolumeAttachmentLimitExceeded": Kind.VOLUME_LIMIT,
-    "NodeShutdown": Kind.NODE_SHUTDOWN,
-    "Shutdown": Kind.NODE_SHUTDOWN,
-    "Preempting": Kind.PREEMPTED,
-    "DeadlineExceeded": Kind.DEADLINE,
-    **dict.fromkeys(
-        (
-            "PodOSSelectorNodeLabelDoesNotMatch",
-            "PodOSNotSupported",
-            "InvalidNodeInfo",
-            "InitContainerRestartPolicyForbidden",
-            "SupplementalGroupsPolicyNotSupported",
-            "UnknownReason",
-            "UnexpectedPredicateFailureType",
-            "AppArmor",
-            "PodLevelResourcesNotSupported",
-            "PodFeatureUnsupported",
-            "SysctlForbidden",
+    Kind.TOPOLOGY: {"TopologyAffinityError", "SMTAlignmentError", "EmptyPodSharedPoolError"},
+    Kind.NODE_CHANGED: {
+        "NodeAffinity", "NodeName", "NodePorts", "TaintToleration", "MatchNodeSelector",
+        "PodFitsHostPorts", "HostName",
+    },
+    Kind.VOLUME_LIMIT: {"VolumeAttachmentLimitExceeded"},
+    Kind.NODE_SHUTDOWN: {"NodeShutdown", "Shutdown"},
+    Kind.PREEMPTED: {"Preempting"},
+    Kind.DEADLINE: {"DeadlineExceeded"},
+    Kind.NODE_REFUSED: {
+        "PodOSSelectorNodeLabelDoesNotMatch", "PodOSNotSupported", "InvalidNodeInfo",
+        "InitContainerRestartPolicyForbidden", "SupplementalGroupsPolicyNotSupported",
+        "UnknownReason", "UnexpectedPredicateFailureType", "AppArmor",
+        "PodLevelResourcesNotSupported", "PodFeatureUnsupported", "SysctlForbidden",
+    },
+}  # fmt: skip
+"""The reasons for which a node refuses a pod."""
+_unexpected = fault_reader(
+    {
+        # NVIDIA's plugin (k8s-device-plugin v0.12 to v0.20), and GKE's
+        # (container-engine-accelerators).
+        r"request size for shared resources is 1|at most 1 \S+ can be requested": Kind.ONE_SHARE,
+        r"number of devices unavailable for (?P<resource>\S+?)\. Requested: ?[0-9]": (
+            Kind.DEVICE_TAKEN
         ),
-        Kind.NODE_REFUSED,
-    ),
-}
-_UNEXPECTED = (
-    # NVIDIA's plugin (k8s-device-plugin v0.12 to v0.20), and GKE's (container-engine-accelerators).
-    (
-        re.compile(r"request size for shared resources is 1|at most 1 \S+ can be requested"),
-        Kind.ONE_SHARE,
-    ),
-    (
-        re.compile(r"number of devices unavailable for (?P<resource>\S+?)\. Requested: ?[0-9]"),
-        Kind.DEVICE_TAKEN,
-    ),
-    (
-        re.compile(
-            r"cannot allocate (?:unhealthy devices|unregistered device) "
-            r"(?P<resource>\S+?)[,.]?(?:\s|$)"
+        r"cannot allocate (?:unhealthy devices|unregistered device) "
+        r"(?P<resource>\S+?)[,.]?(?:\s|$)": Kind.DEVICE_BROKEN,
+        r"unexpectedly allocated less resources than required": Kind.DEVICE_TAKEN,
+        r"device plugin|endpoint not found in cache for a registered resource|[Aa]llocate"
+        r"|unknown Device Plugin|no devices found allocated|Update plugin resources": (
+            Kind.DEVICE_BROKEN
         ),
-        Kind.DEVICE_BROKEN,
-    ),
-    (re.compile(r"unexpectedly allocated less resources than required"), Kind.DEVICE_TAKEN),
-    (
-        re.compile(
-            r"device plugin|endpoint not found in cache for a registered resource|[Aa]llocate"
-            r"|unknown Device Plugin|no devices found allocated|Update plugin resources"
-        ),
-        Kind.DEVICE_BROKEN,
-    ),
+    }
 )
-_EVICTED = (
-    (re.compile(r'EmptyDir volume "(?P<volume>[^"]*)" exceeds'), Kind.OVER_LIMIT),
-    (
-        re.compile(r"Container (?P<container>\S+) exceeded its local ephemeral storage limit"),
-        Kind.OVER_LIMIT,
-    ),
-    (re.compile(r"exceeds the total limit of containers"), Kind.OVER_LIMIT),
-    (
-        re.compile(
-            r"The node (?:had condition|was low on resource): "
-            r"\[?(?P<resource>[A-Za-z.,/ -]+?)\]?\.(?: |$)"
-        ),
-        Kind.NODE_PRESSURE,
-    ),
+_evicted = fault_reader(
+    {
+        r'EmptyDir volume "(?P<volume>[^"]*)" exceeds': Kind.OVER_LIMIT,
+        r"Container (?P<container>\S+) exceeded its local ephemeral storage limit": Kind.OVER_LIMIT,
+        r"exceeds the total limit of containers": Kind.OVER_LIMIT,
+        r"The node (?:had condition|was low on resource): "
+        r"\[?(?P<resource>[A-Za-z.,/ -]+?)\]?\.(?: |$)": Kind.NODE_PRESSURE,
+    }
 )
 
 
@@ -95,12 +65,12 @@ def of_ended_pod(reason: str, text: str) -> Fault | None:
         The fault, which is final; None if the reason isn't one of the kubelet's.
     """
     if reason == "UnexpectedAdmissionError":
-        return _final(text, _UNEXPECTED, Kind.NODE_REFUSED)
+        return _final(_unexpected(text) or Fault(Kind.NODE_REFUSED))
     if reason == "Evicted":
-        return _final(text, _EVICTED, Kind.EVICTED)
+        return _final(_evicted(text) or Fault(Kind.EVICTED))
     if reason.startswith(_FULL) and len(reason) > len(_FULL):
         return Fault(Kind.NODE_FULL, About(resource=reason.removeprefix(_FULL)), is_final=True)
-    kind = _REFUSED.get(reason)
+    kind = next((kind for kind, reasons in _REFUSED.items() if reason in reasons), None)
     return Fault(kind, is_final=True) if kind else None
 
 
@@ -116,9 +86,8 @@ def of_failed_status(reason: str, text: str) -> Fault:
     return found or Fault(Kind.FAILED, is_final=True)
 
 
-def _final(text: str, patterns: FaultPatterns, otherwise: Kind) -> Fault:
-    found = first(text, patterns) or Fault(otherwise)
-    return Fault(found.kind, found.about, is_final=True)
+def _final(fault: Fault) -> Fault:
+    return replace(fault, is_final=True)
 
 
 _DISRUPTED = {
@@ -138,4 +107,4 @@ def of_disruption(reason: str, text: str) -> Fault:
         return Fault(Kind.PREEMPTED, is_final=True)
     if "shutdown" in text:
         return Fault(Kind.NODE_SHUTDOWN, is_final=True)
-    return _final(text, _EVICTED, Kind.EVICTED)
+    return _final(_evicted(text) or Fault(Kind.EVICTED))

@@ -10,8 +10,6 @@ from gpuspawner.troubles.trouble import About, Fault, Kind
 _LONGEST = 8192
 
 _Told = TypeVar("_Told")
-FaultPatterns = Iterable[tuple[re.Pattern[str], Kind]]
-"""What is wrong if a text has one of these; named groups say what that is about."""
 
 
 def beginning(text: str) -> str:
@@ -34,10 +32,18 @@ def reader(phrases: Mapping[_Told, Iterable[str]]) -> Callable[[str], _Told | No
     return read
 
 
-def first(text: str, patterns: FaultPatterns) -> Fault | None:
-    """Return the fault of the first pattern that a text has; None if it has none."""
-    for pattern, kind in patterns:
-        if found := pattern.search(text):
-            named: dict[str, Any] = found.groupdict()
-            return Fault(kind, About(**named))
-    return None
+def fault_reader(patterns: Mapping[str, Kind]) -> Callable[[str], Fault | None]:
+    """Return what reads by regular expressions what is wrong; None if a text has none of them.
+
+    The first one that the text has counts; its named groups say what is wrong.
+    """
+    compiled = [(re.compile(pattern), kind) for pattern, kind in patterns.items()]
+
+    def read(text: str) -> Fault | None:
+        for pattern, kind in compiled:
+            if found := pattern.search(text):
+                named: dict[str, Any] = found.groupdict()
+                return Fault(kind, About(**named))
+        return None
+
+    return read

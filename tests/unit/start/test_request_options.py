@@ -7,6 +7,7 @@ import pytest
 
 from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS
 from gpuspawner.start import request_options
+from gpuspawner.start.refusal import Refusal
 
 pytestmark = pytest.mark.each_python
 
@@ -59,8 +60,10 @@ def test_a_body_is_read_as_json_and_an_empty_one_has_no_options(body: bytes, opt
     ],
 )
 def test_a_body_that_is_not_json_in_utf_8_is_unreadable(body: bytes) -> None:
-    with pytest.raises(request_options.UnreadableError):
+    with pytest.raises(Refusal, match="isn't JSON in UTF-8") as unreadable:
         request_options.options_in(body)
+
+    assert unreadable.value.slug == "invalid-options"
 
 
 @pytest.mark.parametrize("depth", [101, 950, 10_000, 1_000_000])
