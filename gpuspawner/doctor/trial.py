@@ -26,7 +26,7 @@ from gpuspawner.kube.servers import SERVER, USER, ServerAnnotations
 from gpuspawner.kube.startup import StartingMeta, StartingPod
 from gpuspawner.messages.administrators import Finding, error, fine, warning
 from gpuspawner.policies.owner import Owner
-from gpuspawner.troubles.pulls import Pulled
+from gpuspawner.troubles.images import Pulled
 from gpuspawner.troubles.steps import stages
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from gpuspawner.messages.words import Message, so_far
 from gpuspawner.offers.grant import Grant
 from gpuspawner.scheduling.requests import is_device
 from gpuspawner.troubles.giving_up import GivenUp, StartPhase
-from gpuspawner.troubles.pulls import Pulled
+from gpuspawner.troubles.images import Pulled
 from gpuspawner.troubles.scheduler_message import ReasonKind, SchedulerReason, reasons
 from gpuspawner.troubles.steps import Stage, Step
 from gpuspawner.troubles.trouble import Kind, Trouble

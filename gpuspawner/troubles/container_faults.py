@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gpuspawner.kube.startup import StartingContainerStatus, Terminated, Waiting
 from gpuspawner.offers.visible_gpus import CONTAINER, FEWER
 from gpuspawner.troubles.evidence import NOT_YET, PULL_FAILS, SeenContainer
-from gpuspawner.troubles.image_faults import of_pull
+from gpuspawner.troubles.images import of_pull
 from gpuspawner.troubles.phrases import beginning, fault_reader, reader
 from gpuspawner.troubles.trouble import About, Fault, Kind
 

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.troubles.container_faults import missing, of_probe, of_sandbox, of_start
-from gpuspawner.troubles.image_faults import of_pull
+from gpuspawner.troubles.images import of_pull
 from gpuspawner.troubles.node_faults import of_ended_pod
 from gpuspawner.troubles.phrases import beginning
 from gpuspawner.troubles.trouble import About, Fault, Kind

@@ -30,7 +30,7 @@ from gpuspawner.troubles.evidence import (
     latest,
     own,
 )
-from gpuspawner.troubles.pulls import Pulled, Pulling, read
+from gpuspawner.troubles.images import Pulled, Pulling, read_pull
 
 
 class Step(StrEnum):
@@ -194,7 +194,7 @@ _STARTS = frozenset({"Created", "Started", "FailedPostStartHook", "Unhealthy"})
 
 def _of_container(container: SeenContainer, events: Iterable[Event]) -> Iterable[Stage]:
     for event in events:
-        image = read(event.text) if event.reason in _PULLS else None
+        image = read_pull(event.text) if event.reason in _PULLS else None
         if image is not None or event.text.startswith(_PULLS_FAIL):
             began = event.began if isinstance(image, Pulling) else None
             yield _pull(container, began, image)

@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from gpuspawner.troubles import pulls, scheduler_message
+from gpuspawner.troubles import images, scheduler_message
 from gpuspawner.troubles.pod_troubles import troubles
 from gpuspawner.troubles.steps import stages
 from tests.unit.makers.starts import NOTEBOOK, condition, ended, event, start, waiting, warning
@@ -60,7 +60,7 @@ def of_scheduler(text):
 
 
 def of_pulls(text):
-    pulls.read(text)
+    images.read_pull(text)
 
 
 def of_pod(text):

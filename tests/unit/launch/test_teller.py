@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Source
-from gpuspawner.troubles.pulls import Pulled, Pulling
+from gpuspawner.troubles.images import Pulled, Pulling
 from gpuspawner.troubles.steps import Stage, Step, UsualSteps
 from gpuspawner.troubles.trouble import About, Kind, Trouble
 from tests.unit.makers.launches import Launch

@@ -5,7 +5,7 @@ import pytest
 from gpuspawner.messages import failure, hitch, step, still
 from gpuspawner.messages.launching import why_unscheduled
 from gpuspawner.troubles.giving_up import GivenUp, StartPhase
-from gpuspawner.troubles.pulls import Pulled, Pulling
+from gpuspawner.troubles.images import Pulled, Pulling
 from gpuspawner.troubles.steps import Stage, Step
 from gpuspawner.troubles.trouble import About, Exit, Kind, Trouble
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpuspawner.kube.meta import moment
 from gpuspawner.kube.startup import StartingPod
-from gpuspawner.troubles.pulls import Pulled, Pulling
+from gpuspawner.troubles.images import Pulled, Pulling
 from gpuspawner.troubles.steps import Stage, Step, UsualSteps, merged, stages
 from tests.unit.makers.starts import (
     CLOUD_METADATA,
