@@ -95,22 +95,22 @@ def _put_in_front(change: Bunch) -> None:
 
 
 def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
+    hub = JupyterHub.instance() if JupyterHub.initialized() else None
     try:
-        if JupyterHub.initialized():
-            c, used = JupyterHub.instance().config, JupyterHub.instance().spawner_class
-            spawner = _spawner_class(used)
+        if hub is not None:
+            c, spawner = hub.config, _spawner_class(hub.spawner_class)
         settings = check(c, spawner)
         for place, name in shared_names(settings, spawner):
             get_logger().warning("%s", SAME_NAME.format(place, name))
         running = runtime.configured(settings)
-        if JupyterHub.initialized():
-            serve(JupyterHub.instance())
-            hub_pages.announce(JupyterHub.instance(), running, settings.language)
-            _keep_record(JupyterHub.instance(), running, settings)
+        if hub is not None:
+            serve(hub)
+            hub_pages.announce(hub, running, settings.language)
+            _keep_record(hub, running, settings)
             if running.line is not None:
                 from gpuspawner.web import line  # only hubs with a line load it
 
-                line.serve(JupyterHub.instance())
+                line.serve(hub)
                 running.run(running.line.resume(running.view))
         tornado_settings = c.JupyterHub.get("tornado_settings")
         startup_report.begin(running, settings, _schedulers(settings), tornado_settings)

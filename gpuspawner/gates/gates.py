@@ -46,9 +46,8 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Of
 from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.start import connection, hooks
-from gpuspawner.start.admitting import TurnToStart
 from gpuspawner.start.asking_preflight import LOST_ROOM, PreflightMethod, decide, refusing, warn
-from gpuspawner.start.attempt import Attempt
+from gpuspawner.start.attempt import Attempt, TurnToStart
 from gpuspawner.start.host import Host, log_name, set_locale
 from gpuspawner.start.kueue_queue import model_in_queue
 from gpuspawner.start.pod_builder import home_of

@@ -191,13 +191,9 @@ async def _forbidden(runtime: Runtime, settings: HubSettings) -> list[str]:
 
 def growth(runtime: Runtime) -> tuple[str, ...]:
     """Say which pools can grow, and how the hub knows."""
-    declared = (
-        (it.key, it.scale_up)
-        for it in runtime.offers.accelerators.values()
-        if it.scale_up is not None
-    )
+    offered = runtime.offers.accelerators.values()
     return (
-        *(explain_declared_pool(key, up.max_nodes) for key, up in declared),
+        *(explain_declared_pool(it.key, it.scale_up.max_nodes) for it in offered if it.scale_up),
         *(explain_seen_pools(*each) for each in runtime.pools.names),
         *explain_other_pools(runtime.pools.others()),
     )

@@ -289,7 +289,7 @@ class _WaitClock:
 
         It may have begun the first of these looks before the pod was there.
         """
-        return None not in (looks, self._looks) and self.was_unseen(looks)
+        return looks is not None and self.was_unseen(looks)
 
     def was_unseen(self, looks: int | None) -> bool:
         """Whether the autoscaler is known not to have looked while the pod was there."""

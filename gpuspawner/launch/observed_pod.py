@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -189,7 +190,9 @@ class SeenWorkload:
 
     def __init__(self, objects: KueueObjects, pod: Pod | None, rules: Rules) -> None:
         self._objects = objects
-        self._requests = _requests(pod, rules)
+        self._requests: Amounts = {}
+        with suppress(QuantityError):
+            self._requests = pod_requests(pod, rules) if pod else {}
 
     def look(self, seen: Seen) -> Seen:
         """Add to what is seen of a start what Kueue says of it, while it waits for quota."""
@@ -211,10 +214,3 @@ class SeenWorkload:
         if is_checked(workload):
             return seen
         return replace(seen, queue=place_in_queue(self._objects, workload, self._requests))
-
-
-def _requests(pod: Pod | None, rules: Rules) -> Amounts:
-    try:
-        return pod_requests(pod, rules) if pod else {}
-    except QuantityError:
-        return {}

@@ -42,7 +42,11 @@ _BEGAN = "began"
 
 
 class ServerState:
-    """What the hub stores of one spawner's servers: a start that has begun, its grant, its end."""
+    """What the hub stores of one spawner's servers: a start that has begun, its grant, its end.
+
+    Attributes:
+        granted: What the server's owner got.
+    """
 
     def __init__(self, spawner: Host, runtime: Runtime) -> None:
         self._spawner = spawner
@@ -51,7 +55,7 @@ class ServerState:
         self._last: Ending | None = None
         self._began: datetime | None = None
         self._place: KeptPlace | None = None
-        self._granted = Granted()
+        self.granted = Granted()
         self._is_up = False
         self._is_cut = False
 
@@ -66,14 +70,14 @@ class ServerState:
             ours[_BEGAN] = self._began.isoformat()
         if self._place is not None:
             ours[PLACE] = self._place.written()
-        if self._granted != Granted():
-            ours[granted.STORED] = self._granted.written()
+        if self.granted != Granted():
+            ours[granted.STORED] = self.granted.written()
         return {**state, _STATE: ours} if ours else dict(state)
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Read what was stored; this is all that a restarted hub knows."""
         ours = _ours(state)
-        self._last, self._granted = read(ours.get("ending")), granted.stored(ours)
+        self._last, self.granted = read(ours.get("ending")), granted.stored(ours)
         runs = jupyterhub.has_server(self._spawner)
         found, waited = ours.get(_BEGAN), KeptPlace.read(ours.get(PLACE))
         began = found if isinstance(found, str) else None
@@ -139,14 +143,9 @@ class ServerState:
         Usually, all of it is stored since it began, and a commit takes longer than a verdict. But a
         hook or a profile may have changed the names since, and policies may grant something else.
         """
-        self._granted = given
+        self.granted = given
         self._began = self._began or utc_now()
         await jupyterhub.until_state_is_stored(self._spawner)
-
-    @property
-    def granted(self) -> Granted:
-        """What the server's owner got."""
-        return self._granted
 
     @property
     def why(self) -> str:
@@ -211,11 +210,11 @@ class ServerState:
         known = read_pod(pod)
         accounts, spawner = self._runtime.accounts, self._spawner
         if known is not None and accounts is not None:
-            self._granted = replace(self._granted, pod=known.metadata.uid)
+            self.granted = replace(self.granted, pod=known.metadata.uid)
             # Before the server is up, it may be anybody's with that name. One that has ended counts
             # no more, and the watch that counts doesn't tell when it is gone.
             if self._is_up and known.status.phase not in ENDED:
-                accounts.know(self._key, spawner.user.id, spawner.name, self._granted)
+                accounts.know(self._key, spawner.user.id, spawner.name, self.granted)
 
     def _polled(self, status: int | None, before: object) -> int | None:
         """Note why a server has ended, if it has; return what the hub shall think of it.

@@ -30,9 +30,8 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, stored_options
-from gpuspawner.start.admitting import TurnToStart
 from gpuspawner.start.asking_preflight import LOST_ROOM, may_wait
-from gpuspawner.start.attempt import Attempt
+from gpuspawner.start.attempt import Attempt, TurnToStart
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
 from gpuspawner.start.refusal import LEFT, UNREACHABLE, Refusal

@@ -1,15 +1,17 @@
-"""One start, from the moment its second gate admits it."""
+"""One start: how it is admitted, when it is its turn, and what is known of it from then on."""
 
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from gpuspawner import messages
-from gpuspawner.compat import pods
+from gpuspawner.compat import jupyterhub, pods
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message
 from gpuspawner.offers.manifest import with_last_words
@@ -17,7 +19,14 @@ from gpuspawner.offers.node_affinity import off
 from gpuspawner.offers.user_options import Gone
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.reservations.granted import Granted, mark
+from gpuspawner.reservations.place_in_line import Wish
+from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.usual_times import longest_wait
+from gpuspawner.start import connection
+from gpuspawner.start.asking_preflight import decide
+from gpuspawner.start.host import Host
+from gpuspawner.start.policing import Policing
+from gpuspawner.start.refusal import about
 from gpuspawner.start.source import Choice
 
 # So that our refusal comes before the hub's own time-out.
@@ -97,3 +106,65 @@ class Attempt(msgspec.Struct, frozen=True):
         ends = self.granted.lifetime if self.granted else None
         told = (messages.ends_after(ends),) if ends else ()
         return (*notices, *told, *messages.progress(self.decision))
+
+
+class TurnToStart:
+    """When one start is admitted. In a hub without a line: at once, or never.
+
+    `gpuspawner.line.in_line` lets it wait.
+
+    Attributes:
+        is_on: Whether it waits right now.
+        has_waited: Whether it waits or has been called.
+    """
+
+    is_on = has_waited = False
+
+    def __init__(self, spawner: Host, runtime: Runtime, policing: Policing) -> None:
+        self._spawner = spawner
+        self._runtime = runtime
+        self._policing = policing
+
+    async def admit(self, choice: Choice) -> Attempt:
+        """Take both the part of the limits and the reservation, or neither.
+
+        Raises:
+            Refusal: The server may not have one of them.
+        """
+        preflight = self._runtime.preflight
+        try:
+            with about(choice.proposal.grant):
+                granted = await self._policing.take(choice)
+                admission = connection.admission(self._spawner, self._runtime.dry_runs)
+                begin = partial(preflight.begin, admission=admission)
+                decision = await decide(self._spawner, choice, begin, admission)
+        except BaseException:
+            preflight.reservations.end(choice.proposal.key)
+            raise
+        return Attempt(choice, decision, granted=granted)
+
+    def giving_up_kept_place(self) -> AbstractContextManager[None]:
+        """Give up the place that was kept for this start, unless it may be admitted in a moment."""
+        return nullcontext()
+
+    async def through(self, asked: Choice, wish: Wish) -> Attempt:  # noqa: ARG002, nobody waits
+        """Admit a start, when it is its turn if its owner wants to wait in line.
+
+        Raises:
+            Refusal: It isn't admitted, and nobody waits for it.
+        """
+        return await jupyterhub.surviving(self._spawner, partial(self.admit, asked))
+
+    def kept_if_taken(self) -> AbstractContextManager[None]:
+        """Let a start from which the room was taken after its turn wait on, at its old place.
+
+        Who was in line before also waits on if nobody can say whether policies still allow it.
+
+        Raises:
+            Refusal: The start has failed; its owner waits again.
+        """
+        return nullcontext()
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Note that a page is open that shows this wait."""
+        return nullcontext()

@@ -39,6 +39,7 @@ _FIRST = (
     Kind.OUT_OF_MEMORY,
 )
 _BY_ITSELF = (Kind.CRASHED, Kind.ENDED)
+_ORDER = (*_FIRST, *_BY_ITSELF, Kind.DELETED, Kind.FAILED)
 _OF_CONTAINERS = (Kind.OUT_OF_MEMORY, *_BY_ITSELF)
 _OVERDUE = timedelta(seconds=10)
 """How long after its grace period a pod's end is only late."""
@@ -100,15 +101,15 @@ def is_overdue(pod: StartingPod, now: datetime) -> bool:
 
 def _cause(pod: StartingPod) -> Trouble | None:
     present = [it for it in troubles(pod, ()) if not (it.is_over or _is_of_other(it, pod))]
-    found = {it.kind: it for it in reversed(present)}
-    for kind in _FIRST:
-        if kind in found:
-            return found[kind]
-    ends = [found[kind] for kind in _BY_ITSELF if kind in found]
-    asked = _asked(pod)
-    before = [it for it in ends if asked is None or (it.last is not None and it.last < asked)]
-    rest = [found[kind] for kind in (Kind.DELETED, Kind.FAILED) if kind in found]
-    return next(iter([*before, *rest]), None)
+    found, asked = {it.kind: it for it in reversed(present)}, _asked(pod)
+
+    def is_only_its_end(it: Trouble) -> bool:
+        """Whether it ended because somebody had asked for its deletion."""
+        is_before = asked is None or (it.last is not None and it.last < asked)
+        return it.kind in _BY_ITSELF and not is_before
+
+    ordered = (found[kind] for kind in _ORDER if kind in found)
+    return next((it for it in ordered if not is_only_its_end(it)), None)
 
 
 def _is_of_other(it: Trouble, pod: StartingPod) -> bool:

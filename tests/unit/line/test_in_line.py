@@ -28,8 +28,8 @@ from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import AfterPreemption, Reason, Refuse, Start
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.reservations.reservations import LIFETIME_SECONDS
-from gpuspawner.start.admitting import TurnToStart
 from gpuspawner.start.asking_preflight import offers_line
+from gpuspawner.start.attempt import TurnToStart
 from gpuspawner.start.policing import LIMIT, UNCOUNTED
 from gpuspawner.start.refusal import Refusal
 from gpuspawner.use.record import Record
