@@ -35,8 +35,7 @@ async def avoiding(
 
 def _has_devices(choice: Choice, runtime: Runtime) -> bool:
     """Whether a pod requests devices in any container: a hook may put another before the server."""
-    has = requested(choice.proposal.decoded, runtime.view.state.rules)
-    return has.accelerator is not None
+    return requested(choice.proposal.decoded, runtime.view.state.rules).accelerator is not None
 
 
 def _hostnames(spawner: Host, runtime: Runtime) -> list[str]:

@@ -123,9 +123,8 @@ class FormGate:
         Who wants to wait in line is only refused what there is no line for.
         """
         admission = connection.admission(self._spawner, self._runtime.dry_runs)
-        examine = partial(self._runtime.preflight.examine, admission=admission)
         try:
-            await decide(started, choice, examine, admission)
+            await decide(started, choice, self._runtime.preflight.examine, admission)
         except Refusal as refusal:
             can_wait = partial(may_wait, self._spawner, choice)
             goes_on = wish is not Wish.NOT and await offers_line(refusal, can_wait)

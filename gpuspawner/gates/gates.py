@@ -37,6 +37,7 @@ from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
 from gpuspawner.launch.server_state import ServerState
+from gpuspawner.launch.unscheduled import Check
 from gpuspawner.messages.administrators import explain_unknown
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Overruled, Start, Wait
@@ -46,7 +47,7 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Of
 from gpuspawner.reservations.granted import Granted, mark
 from gpuspawner.start import connection, hooks
-from gpuspawner.start.asking_preflight import LOST_ROOM, PreflightMethod, decide, refusing, warn
+from gpuspawner.start.asking_preflight import LOST_ROOM, decide, refusing, warn
 from gpuspawner.start.attempt import Attempt, TurnToStart
 from gpuspawner.start.host import Host, log_name, set_locale
 from gpuspawner.start.kueue_queue import model_in_queue
@@ -165,11 +166,10 @@ class Gates:
         before = self._spawner.start_timeout
         try:
             await self._stock.load_user_options()
-        except web.HTTPError:
-            raise
         except Exception as error:
+            is_theirs = isinstance(error, web.HTTPError) or kubespawner.is_of_others(error)
             # Without an attempt, it is a copy on which a profile is tried.
-            if self.attempt is None or kubespawner.is_of_others(error):
+            if self.attempt is None or is_theirs:
                 raise
             self._spawner.log.exception("Can't load the profile of %s", log_name(self._spawner))
             raise misconfigured(f"KubeSpawner.profile_list: {error!r}") from error
@@ -220,9 +220,9 @@ class Gates:
             marked = mark(choice.proposal.pod, granted)
             pod = changed_pod(pod, choice.proposal.pod, marked)
             choice = choice.sending(marked)
-        confirm = partial(self._runtime.preflight.confirm, admission=self._admission)
+        confirm = self._runtime.preflight.confirm
         try:
-            decision = await self._decide(choice, confirm)
+            decision = await decide(self._spawner, choice, confirm, self._admission)
         except Refusal as refusal:
             # An administrator's code may let a server on a node that it couldn't use before.
             if refusal.slug in LOST_ROOM:
@@ -269,8 +269,8 @@ class Gates:
     def _admission(self) -> Admission:
         return connection.admission(self._spawner, self._runtime.dry_runs)
 
-    async def _decide(self, choice: Choice, question: PreflightMethod) -> Start | Wait:
-        return await decide(self._spawner, choice, question, self._admission)
+    async def _decide_again(self, choice: Choice, check: Check) -> Start | Wait:
+        return await decide(self._spawner, choice, lambda it, _: check(it), self._admission)
 
     # The start and its end
 
@@ -330,7 +330,7 @@ class Gates:
 
     def _new_run(self) -> Run:
         told = self._runtime, self._progress
-        return Run(self._spawner, *told, lambda: self.attempt, self._decide)
+        return Run(self._spawner, *told, lambda: self.attempt, self._decide_again)
 
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""

@@ -1,7 +1,6 @@
 """Decide what a start would get now, without logging it or keeping a reservation."""
 
 from dataclasses import replace
-from functools import partial
 
 from gpuspawner.gates import wait_option
 from gpuspawner.gates.accelerators import Accelerators, AllowedVariants
@@ -66,8 +65,7 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
     if setting(spawner, "preflight") == OFF:
         return Start(grant, (UnknownRules(("GPUSpawner.preflight is off",)),))
     admission = runtime.dry_runs.for_form(spawner.user.name)
-    foretell = partial(runtime.preflight.foretell, admission=admission)
-    decision = await answer(spawner, choice, foretell)
+    decision = await answer(spawner, choice, runtime.preflight.foretell, admission)
     if not isinstance(decision, Refuse):
         return decision
     try:

@@ -18,13 +18,13 @@ from gpuspawner.compat.hub_limits import preparing_seconds
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.launch.observed_pod import AGAIN_SECONDS, InView, Seen, SeenPod, SeenWorkload
 from gpuspawner.launch.progress import Progress, Teller
-from gpuspawner.launch.unscheduled import WhyUnscheduled, bound
+from gpuspawner.launch.unscheduled import Check, WhyUnscheduled, bound
 from gpuspawner.messages.causes import NOTHING
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime
-from gpuspawner.start.asking_preflight import PreflightMethod, warn
+from gpuspawner.start.asking_preflight import warn
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.refusal import Refusal, is_to_pass
@@ -42,7 +42,7 @@ _LONGEST = 10.0**8
 _ADMITTED_SECONDS = 2.0
 """How long Kueue usually takes to admit a pod at most, if there is quota."""
 
-Decide = Callable[[Choice, PreflightMethod], Awaitable[Start | Wait]]
+Decide = Callable[[Choice, Check], Awaitable[Start | Wait]]
 """Asks the preflight about a choice, and raises its refusals."""
 
 
@@ -166,14 +166,14 @@ class Launching:
         decision = await self._decided(self._attempt.choice.created(), check)
         return decision is None or self._gets_longer(seen, decision)
 
-    async def _decided(self, choice: Choice, question: PreflightMethod) -> Start | Wait | None:
+    async def _decided(self, choice: Choice, check: Check) -> Start | Wait | None:
         """Ask the preflight; None if the pod gets its node meanwhile, whatever the answer is.
 
         Raises:
             Refusal: The pod gets no node.
         """
         try:
-            decision = await self._decide(choice, question)
+            decision = await self._decide(choice, check)
         except Refusal:
             if self._has_node():
                 return None

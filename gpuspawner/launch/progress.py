@@ -168,8 +168,7 @@ class Teller:
             if stage.step is Step.NODE_STARTING or isinstance(scale_up, CanScaleUp):
                 return messages.node_still_comes(scale_up, self._mark)
             return None  # whether one comes is what it waits to know
-        usual = self._usual.seconds(stage)
-        return messages.still(stage, self._mark, usual, self._size(stage))
+        return messages.still(stage, self._mark, self._usual.seconds(stage), self._size(stage))
 
     def _tell_hitch(self, trouble: Trouble) -> None:
         message = messages.hitch(trouble)

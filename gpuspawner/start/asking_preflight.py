@@ -33,7 +33,7 @@ from gpuspawner.start.source import Choice
 from gpuspawner.traits import OFF, WARN
 from gpuspawner.traits.trait_types import setting
 
-PreflightMethod = Callable[[Proposal], Decision | Awaitable[Decision]]
+PreflightMethod = Callable[[Proposal, Admission], Decision | Awaitable[Decision]]
 """One of the preflight's methods that decide about a proposal."""
 LOST_ROOM = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
 """Why a start fails that others were faster than."""
@@ -49,7 +49,7 @@ async def decide(
     """
     if preflight_of(spawner, choice) == OFF:
         return Start(choice.proposal.grant)
-    decision = await answer(spawner, choice, question)
+    decision = await answer(spawner, choice, question, admission)
     if not isinstance(decision, Refuse):
         return decision
     raise await refusal_of(spawner, choice, decision, admission)
@@ -61,7 +61,9 @@ def preflight_of(spawner: Host, choice: Choice) -> str:
     return found
 
 
-async def answer(spawner: Host, choice: Choice, question: PreflightMethod) -> Decision:
+async def answer(
+    spawner: Host, choice: Choice, question: PreflightMethod, admission: Admission
+) -> Decision:
     """Return the preflight's decision; with ``"warn"``, a refusal becomes a start with a note.
 
     Raises:
@@ -71,7 +73,7 @@ async def answer(spawner: Host, choice: Choice, question: PreflightMethod) -> De
     if not spawner.gpuspawner_stock.knows_no_pod():
         proposal = change(proposal, older_stays=True)
     try:
-        found = question(proposal)
+        found = question(proposal, admission)
         decision = await found if inspect.isawaitable(found) else found
     except (Refusal, TooManyDryRunsError):
         raise

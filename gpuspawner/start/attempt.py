@@ -136,8 +136,7 @@ class TurnToStart:
             with about(choice.proposal.grant):
                 granted = await self._policing.take(choice)
                 admission = connection.admission(self._spawner, self._runtime.dry_runs)
-                begin = partial(preflight.begin, admission=admission)
-                decision = await decide(self._spawner, choice, begin, admission)
+                decision = await decide(self._spawner, choice, preflight.begin, admission)
         except BaseException:
             preflight.reservations.end(choice.proposal.key)
             raise

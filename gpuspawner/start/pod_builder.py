@@ -42,8 +42,7 @@ class PodBuilder(msgspec.Struct, frozen=True):
         """
         if self.stock is None:
             return {"spec": None}
-        made = manifest.apply(self.stock, grant, self.rules)
-        return self.later.expected(kind_of(grant), made)
+        return self.later.expected(kind_of(grant), manifest.apply(self.stock, grant, self.rules))
 
 
 def home_of(spawner: Host) -> tuple[Manifest, ...]:

@@ -65,7 +65,7 @@ def spawner(hub_with) -> Any:
 def try_again(monkeypatch) -> None:
     """Nobody can tell in time."""
 
-    async def examine(_: Preflight, proposal: Proposal, **_more: object) -> Refuse:
+    async def examine(_: Preflight, proposal: Proposal, _admission: object) -> Refuse:
         return Refuse(proposal.grant, Reason.TRY_AGAIN)
 
     monkeypatch.setattr(Preflight, "examine", examine)

@@ -34,12 +34,12 @@ def spawner(hub_with) -> Any:
     return hub_with().spawner(preflight=ENFORCE)
 
 
-def _fails(proposal: Proposal) -> Decision:
+def _fails(proposal: Proposal, _: Admission) -> Decision:
     raise ZeroDivisionError(proposal)
 
 
-async def _fails_late(proposal: Proposal) -> Decision:
-    return _fails(proposal)
+async def _fails_late(proposal: Proposal, admission: Admission) -> Decision:
+    return _fails(proposal, admission)
 
 
 @pytest.mark.parametrize("question", [_fails, _fails_late])
@@ -58,14 +58,14 @@ async def test_only_a_pod_that_kubespawner_has_seen_go_may_have_left(spawner, is
     asked: list[Proposal] = []
     spawner.gpuspawner_stock.knows_no_pod = lambda: is_gone
 
-    await decide(spawner, CHOICE, lambda it: asked.append(it) or Start(it.grant), Script())
+    await decide(spawner, CHOICE, lambda it, _: asked.append(it) or Start(it.grant), Script())
 
     assert [it.older_stays for it in asked] == [not is_gone]
 
 
 async def test_a_refusal_says_why(spawner) -> None:
     with pytest.raises(Refusal, match=r"No machine can take your server right now") as raised:
-        await decide(spawner, CHOICE, lambda _: FULL, Script())
+        await decide(spawner, CHOICE, lambda *_: FULL, Script())
 
     assert raised.value.slug == "busy"
 
@@ -80,7 +80,7 @@ class _Speechless(Choice):
 
 async def test_a_refusal_stands_even_if_finding_alternatives_fails(spawner, caplog) -> None:
     with pytest.raises(Refusal, match=r"No machine can take your server right now") as raised:
-        await decide(spawner, _Speechless(CHOICE.proposal), lambda _: FULL, Script())
+        await decide(spawner, _Speechless(CHOICE.proposal), lambda *_: FULL, Script())
 
     assert raised.value.slug == "busy"
     assert "Finding alternatives for jupyter-alice failed" in caplog.text
@@ -94,7 +94,7 @@ NO_NODE_COMES = Refuse(Grant(), Reason.BUSY, obstacles=(Obstacle(WhyNoNode.NO_AN
 async def test_with_preflight_warn_a_refusal_is_a_note_on_the_start(spawner, refusal) -> None:
     spawner.preflight = WARN
 
-    decision = await decide(spawner, CHOICE, lambda _: refusal, Script())
+    decision = await decide(spawner, CHOICE, lambda *_: refusal, Script())
 
     assert decision == Start(Grant(), (Overruled(refusal),))
 
@@ -110,4 +110,4 @@ async def test_a_wait_stays_a_wait(mode, spawner) -> None:
     waiting = Wait(Grant(), MayScaleUp(Source.NODES))
     spawner.preflight = mode
 
-    assert await decide(spawner, CHOICE, lambda _: waiting, Script()) == waiting
+    assert await decide(spawner, CHOICE, lambda *_: waiting, Script()) == waiting
