@@ -31,7 +31,6 @@ from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.launch import hub_pages
 from gpuspawner.offers import manifest
 from gpuspawner.offers.grant import Grant
-from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.spawner import GPUSpawner, in_front_of
@@ -340,7 +339,7 @@ def _check_nodes(settings: Any, offers: Offers) -> None:
             manifest.apply(every, manifest.without_volumes(Grant(it, it.counts[0])))
         if settings.keep_cpu_servers_off_accelerators:
             manifest.off(offers.accelerators.values())
-    except ManifestError as error:
+    except manifest.ManifestError as error:
         raise ConfigurationError(str(error)) from error
 
 

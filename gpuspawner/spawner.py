@@ -31,7 +31,6 @@ from gpuspawner.compat.kubespawner import (
     others_have,
     until_looked_for,
 )
-from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.gates import administrators_form
 from gpuspawner.gates.administrators_form import NONE_YET, PLACE
 from gpuspawner.gates.gates import Gates
@@ -289,7 +288,7 @@ def _child(theirs: type[Any]) -> type[GPUSpawner]:
     try:
         child = new_class(theirs.__name__, (GPUSpawner, theirs), {}, lambda it: it.update(body))
     except TypeError as error:
-        raise SpawnerClassError(
+        raise spawner_class.SpawnerClassError(
             f"JupyterHub.spawner_class: {theirs.__name__} can't be combined with GPUSpawner "
             f"({error}); derive it from gpuspawner.GPUSpawner instead of KubeSpawner"
         ) from error

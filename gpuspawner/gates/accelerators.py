@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import msgspec
-from msgspec import structs
 
 from gpuspawner import messages
 from gpuspawner.cluster.health import Live
@@ -19,7 +18,6 @@ from gpuspawner.kube.objects import Manifest
 from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers import manifest, options
 from gpuspawner.offers.grant import Grant, grant_for
-from gpuspawner.offers.manifest import ManifestError
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.user_options import GPURequest, fall_back, from_form, parse, user_options
@@ -37,7 +35,6 @@ from gpuspawner.start.pod_builder import PodBuilder, home_of
 from gpuspawner.start.policing import Entitlement, Policing
 from gpuspawner.start.refusal import invalid, misconfigured, not_offered
 from gpuspawner.start.source import Choice, Options, ServerSource, Stored
-from gpuspawner.start.submitted_form import Draft
 
 
 class AllowedVariants(msgspec.Struct, frozen=True):
@@ -62,7 +59,7 @@ class AllowedVariants(msgspec.Struct, frozen=True):
             return None
         try:
             pod = self.builder.pod(grant)
-        except ManifestError:
+        except manifest.ManifestError:
             return None
         other = replace(self.proposal, grant=grant, pod=pod)
         return None if self.entitlement.denied(other, "") else (grant, pod)
@@ -247,7 +244,7 @@ class Accelerators(ServerSource):
         def to_owner(row: Availability) -> Availability:
             found = entitlement.limited(row)
             in_line = waiting[row.accelerator.key] if row.accelerator else 0
-            return structs.replace(found, in_line=in_line) if in_line else found
+            return msgspec.structs.replace(found, in_line=in_line) if in_line else found
 
         return tuple(map(to_owner, rows))
 
@@ -262,12 +259,12 @@ class Accelerators(ServerSource):
         shown = entitlement.offers, rows, draft.options, draft.refused, served, left
         return render(*shown, no_gpus=entitlement.no_gpus)
 
-    def _untouched(self, entitlement: Entitlement) -> Draft:
+    def _untouched(self, entitlement: Entitlement) -> submitted_form.Draft:
         gone = self._stored(entitlement.offers).gone
         # Without a live view, models that the hub discovers only look as if they were gone.
         known = isinstance(self.runtime.view.health(), Live)
         told = OnForm(messages.gone_from_form(gone), is_refusal=False) if gone and known else None
-        return Draft(self.spawner.user_options, told)
+        return submitted_form.Draft(self.spawner.user_options, told)
 
     async def stock_pod(self) -> Manifest | None:
         """Return KubeSpawner's pod; None if it can't be made yet.
@@ -291,5 +288,5 @@ class Accelerators(ServerSource):
 def _made(make: Callable[[], Manifest]) -> Manifest:
     try:
         return make()
-    except ManifestError as error:
+    except manifest.ManifestError as error:
         raise misconfigured(str(error)) from error

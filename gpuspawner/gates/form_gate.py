@@ -14,7 +14,6 @@ from gpuspawner import messages
 from gpuspawner.form.alternative_button import INSTEAD, KEPT, pressed
 from gpuspawner.gates import administrators_form, wait_option
 from gpuspawner.gates.sources import FORM_PATIENCE, Sources
-from gpuspawner.messages import Message
 from gpuspawner.offers.user_options import from_form
 from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.reservations.place_in_line import OPTION, Wish
@@ -140,7 +139,7 @@ class NoOptionsError(Refusal):
     """
 
     def __init__(self) -> None:
-        super().__init__(Message("", Markup()), reason="", status=200)
+        super().__init__(messages.Message("", Markup()), reason="", status=200)
         self.is_reported = True
 
 

@@ -9,7 +9,6 @@ different spawners.
 """
 
 import asyncio
-from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
 from functools import partial
@@ -20,10 +19,8 @@ from msgspec.structs import replace
 from tornado import web
 
 from gpuspawner import messages, runtime
-from gpuspawner.compat import jupyterhub, kubespawner
+from gpuspawner.compat import jupyterhub, kubespawner, pods
 from gpuspawner.compat.database import database_of
-from gpuspawner.compat.pods import changed as changed_pod
-from gpuspawner.compat.pods import plain as plain_pod
 from gpuspawner.gates import administrators_form, wait_option
 from gpuspawner.gates.avoiding import avoiding
 from gpuspawner.gates.eager_task import at_once
@@ -32,7 +29,6 @@ from gpuspawner.gates.sources import Sources
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.kube.servers import UNDISRUPTED
 from gpuspawner.launch import failed_starts
-from gpuspawner.launch.failed_starts import explaining, explaining_late
 from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
@@ -101,7 +97,7 @@ class Gates:
         return hook if hook is None else self._undone_if_cancelled(maybe_future(hook))
 
     async def _run_hook_after(self, admitted: Awaitable[None]) -> None:
-        with explaining_late(self._spawner, self._runtime.failed_starts):
+        with failed_starts.explaining_late(self._spawner, self._runtime.failed_starts):
             await admitted
         await maybe_future(self._stock.kubespawner.run_pre_spawn_hook())
 
@@ -204,7 +200,7 @@ class Gates:
             return created
 
     async def _create_judged(self, pod: Any, request_timeout: float) -> bool:
-        sent = plain_pod(pod)
+        sent = pods.plain(pod)
         names = {"namespace": self._spawner.namespace, "name": pod.metadata.name}
         choice = self._choice().sending(sent, **names, new_claims=home_of(self._spawner))
         self._sending.rename(choice.proposal.key)
@@ -213,12 +209,12 @@ class Gates:
             if self.attempt and not self.attempt.is_sent:
                 told = messages.elsewhere if is_sure else messages.perhaps_the_same
                 self._progress.tell(told(), 5)
-        pod = changed_pod(pod, sent, choice.proposal.pod)
+        pod = pods.changed(pod, sent, choice.proposal.pod)
         granted = await self._policing.take_sent(choice)
         if granted is not None:
             # An earlier gate may have known less of the pod, or judged by other policies.
             marked = mark(choice.proposal.pod, granted)
-            pod = changed_pod(pod, choice.proposal.pod, marked)
+            pod = pods.changed(pod, choice.proposal.pod, marked)
             choice = choice.sending(marked)
         confirm = self._runtime.preflight.confirm
         try:
@@ -274,12 +270,12 @@ class Gates:
 
     # The start and its end
 
-    def start(self) -> Future[Any]:
+    def start(self) -> asyncio.Future[Any]:
         """Start as KubeSpawner does, with a timeout for all phases of the start."""
         self._begun.set()  # other callers than the hub may skip the second gate
         configured, source = self._spawner.start_timeout, self.sources.current
         # An administrator's class may make it a coroutine, or set the timeout first.
-        started: Future[Any] = maybe_future(self._stock.kubespawner.start())
+        started: asyncio.Future[Any] = maybe_future(self._stock.kubespawner.start())
         # KubeSpawner loads the profile only after the hub has read the timeout.
         of_profile = self.attempt.choice.traits if self.attempt is not None else {}
         starting = of_profile.get("start_timeout", self._spawner.start_timeout)
@@ -315,7 +311,7 @@ class Gates:
 
     async def run_start(self) -> Any:
         """Run KubeSpawner's steps of a start, and always end its promise."""
-        explained = explaining(self._spawner, self._runtime.failed_starts)
+        explained = failed_starts.explaining(self._spawner, self._runtime.failed_starts)
         ended = reporting(self._spawner, Happened.ENDED)
         with ended, explained, self.turn.kept_if_taken():
             self._run = run = self._new_run()

@@ -12,7 +12,6 @@ from tornado import web
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.form.addresses import spawn
-from gpuspawner.messages import Message
 from gpuspawner.start import submitted_form
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import Refusal
@@ -30,7 +29,7 @@ def explaining(
     *worded* says how the next form tells why.
     """
 
-    def explain(error: Exception, message: Message, later: str) -> None:
+    def explain(error: Exception, message: messages.Message, later: str) -> None:
         if getattr(error, "gpuspawner_is_explained", False):  # as a wait in line, in its own words
             return
         vars(error).update(
@@ -43,7 +42,7 @@ def explaining(
     try:
         yield
     except Refusal as refusal:
-        message = Message(refusal.text, refusal.jupyterhub_html_message)
+        message = messages.Message(refusal.text, refusal.jupyterhub_html_message)
         explain(refusal, message, refusal.on_form.message.text)  # without what was free then
         raise
     except web.HTTPError:  # an administrator's hook, in its own words

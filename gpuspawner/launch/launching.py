@@ -66,7 +66,7 @@ class Launching:
 
     Attributes:
         course: For how long it has been in each phase.
-        node: Where the pod is, as far as it is known.
+        seen: What was seen at the last look.
         was_ready: Whether all containers have been ready at once, as KubeSpawner asks. From then
             on it looks at the server's only, and others may end.
 
@@ -102,11 +102,10 @@ class Launching:
         rules = runtime.view.state.rules
         self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
         self._uncounted = ExitStack()
-        self._is_queued = self._is_untold = False
+        self._is_untold = False
         self._contact = ContactClock(runtime.view.lost_contact)
         self.course = Course()
-        self._seen: Seen | None = None
-        self.node = ""
+        self.seen = Seen()
         self.was_ready = False
         usual, images = runtime.usual_steps, runtime.view.state.images
         self._teller = Teller(progress, attempt.decision, usual, images)
@@ -138,9 +137,9 @@ class Launching:
             self._is_untold = False
 
     async def _mind(self, seen: Seen) -> None:
-        self._seen, self.node = seen, seen.node
+        before, self.seen = self.seen, seen
         self.course.note(seen.stages, seen.troubles, self._contact.seconds)
-        self._mind_queue(seen)
+        self._mind_queue(before, seen)
         self._teller.tell(seen, self.course)
         if failure := self._failure(seen):
             self._note_broken(failure, seen.node)
@@ -151,10 +150,10 @@ class Launching:
     @property
     def troubles(self) -> tuple[Trouble, ...]:
         """What went wrong at the last look, and matters by now."""
-        if self._seen is None or not self.was_ready:
-            return self._seen.troubles if self._seen else ()
-        its = "", self._seen.server
-        return tuple(it for it in self._seen.troubles if it.about.container in its)
+        if not self.was_ready:
+            return self.seen.troubles
+        its = "", self.seen.server
+        return tuple(it for it in self.seen.troubles if it.about.container in its)
 
     async def _goes_on(self, seen: Seen) -> bool:
         """Judge a pod that has got no node in time, and return whether it may get one still.
@@ -199,16 +198,15 @@ class Launching:
             if decision := await self._decided(self._attempt.choice, lambda _: refusal):
                 warn(self._spawner, decision)
 
-    def _mind_queue(self, seen: Seen) -> None:
+    def _mind_queue(self, before: Seen, seen: Seen) -> None:
         """Let a pod that waits in a queue of Kueue take nothing from others.
 
         It has no room on a node, and isn't one of those that the hub starts at a time.
         """
-        if seen.is_queued and not self._is_queued:
+        if seen.is_queued and not before.is_queued:
             self._uncounted.enter_context(waiting.uncounted())
-        elif self._is_queued and not seen.is_queued:
+        elif before.is_queued and not seen.is_queued:
             self._uncounted.close()
-        self._is_queued = seen.is_queued
         if seen.is_queued and self.course.in_stage(seen.stages[-1]) > _ADMITTED_SECONDS:
             self._runtime.preflight.reservations.release(self._proposal.key)
 
@@ -233,7 +231,7 @@ class Launching:
         If only an event says that the node was lost, and nobody sees the node, it may be back.
         """
         view = self._runtime.view
-        is_seen = view.in_touch() or self.node in view.state.nodes
+        is_seen = view.in_touch() or self.seen.node in view.state.nodes
         return is_seen or it.is_final or it.kind is not Kind.NODE_LOST or it.about.container != ""
 
     def _failure(self, seen: Seen) -> GivenUp | None:

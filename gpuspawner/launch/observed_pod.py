@@ -35,11 +35,10 @@ UNSEEN_SECONDS = 2.0
 """How long a pod must be out of sight. The view may lag, and still have shown an older one."""
 NEVER_SEEN_SECONDS = 30.0
 """As that, of a pod that was never in view: it may have come and gone in one answer of a watch."""
-_NEVER_SHOWN = (Stage(Step.SCHEDULING, (-1, 0)),)
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """How far a start is, and what goes wrong.
+    """How far a start is, and what goes wrong; by default, nobody has shown its pod yet.
 
     Attributes:
         stages: All that it has reached, in order; at least one.
@@ -50,7 +49,7 @@ class Seen(msgspec.Struct, frozen=True):
         queue: The queue in which it waits for quota; None if it doesn't, or if nobody knows.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[Stage, ...] = (Stage(Step.SCHEDULING, (-1, 0)),)
     troubles: tuple[Trouble, ...] = ()
     texts: tuple[str, ...] = ()
     node: str = ""
@@ -146,7 +145,7 @@ class SeenPod:
         """
         is_changed, now = self._read(), time.monotonic()
         if self._pod is None:
-            return Seen(_NEVER_SHOWN, self._gone()) if self._is_lost() else None
+            return Seen(troubles=self._gone()) if self._is_lost() else None
         news = heard.take(self._pod.metadata.uid)
         if not (is_changed or news) and now - self._looked < AGAIN_SECONDS:
             return None

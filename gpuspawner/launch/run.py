@@ -92,7 +92,7 @@ class Run:
         if (attempt := self._attempt()) is None or self._launch is None:
             return
         phases = {**self._launch.course.seconds(), StartPhase.ANSWERED.value: answering}
-        given, node = attempt.choice.proposal.grant, self._launch.node
+        given, node = attempt.choice.proposal.grant, self._launch.seen.node
         self._runtime.note(Happened.STARTED, self._spawner, given, phases=phases, node=node)
 
     def deletes_its_pod(self) -> bool:
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def _node(self) -> str:
-        return self._launch.node if self._launch else ""
+        return self._launch.seen.node if self._launch else ""
 
     def _troubles(self) -> tuple[Trouble, ...]:
         return self._launch.troubles if self._launch else ()

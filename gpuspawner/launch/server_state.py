@@ -57,7 +57,6 @@ class ServerState:
         self._place: KeptPlace | None = None
         self.granted = Granted()
         self._is_up = False
-        self._is_cut = False
 
     # What the hub stores
 
@@ -89,7 +88,6 @@ class ServerState:
         was_starting = began is not None or waited is not None or not has_begun
         goes_on = place is not None and began is None
         if runs and was_starting and not goes_on:
-            self._is_cut = True
             at = moment(began) if began is not None and has_begun else None
             self._last = Ending(Kind.HUB_RESTARTED, at or utc_now())
         if line is not None and place is not None:
@@ -157,8 +155,8 @@ class ServerState:
     def answers(self) -> None:
         """Note that the hub takes the server as up: after its start, or after the hub's own."""
         self._runtime.note(Happened.STARTED, self._spawner)
-        was_noted = self._is_cut or self._place is not None or self._last is not None
-        self._last, self._began, self._is_up, self._is_cut = None, None, True, False
+        was_noted = self._place is not None or self._last is not None
+        self._last, self._began, self._is_up = None, None, True
         self._place = None
         self._know(self._stock.known_pod())
         if self._runtime.line is not None:
@@ -173,7 +171,7 @@ class ServerState:
 
     def clear(self) -> None:
         """Note that the server has stopped, or that a start is about to begin."""
-        self._began, self._is_up, self._is_cut = None, False, False
+        self._began, self._is_up = None, False
         # A server whose place is kept joins the line again, even if the hub had stopped it before
         # its second restart.
         line = self._runtime.line

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from gpuspawner import messages, runtime
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.messages import OnForm
 from gpuspawner.messages.administrators import explain_overruled, explain_refusal
 from gpuspawner.preflight.decision import (
     Decision,
@@ -123,7 +122,7 @@ async def refusal_of(
     except Exception:
         # The refusal is right even without alternatives.
         spawner.log.exception("Finding alternatives for %s failed", one_line(choice.proposal.name))
-        message, on_form = messages.refusal(refuse), OnForm.of_refusal(refuse)
+        message, on_form = messages.refusal(refuse), messages.OnForm.of_refusal(refuse)
     if refuse.reason is Reason.BUSY and await may_wait(spawner, choice):
         on_form = replace(on_form, place=refuse.in_line + 1)
     return Refusal(

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from gpuspawner import messages
 from gpuspawner.compat import jupyterhub, pods
 from gpuspawner.kube.objects import Manifest
-from gpuspawner.messages import Message
 from gpuspawner.offers.manifest import with_last_words
 from gpuspawner.offers.node_affinity import off
 from gpuspawner.offers.user_options import Gone
@@ -100,7 +99,7 @@ class Attempt(msgspec.Struct, frozen=True):
         """
         return replace(self, ends=min(self.ends, time.monotonic() + seconds))
 
-    def news(self) -> tuple[Message, ...]:
+    def news(self) -> tuple[messages.Message, ...]:
         """The messages that the progress page shows first."""
         notices = (messages.gone_at_start(self.gone, self.choice.options),) if self.gone else ()
         ends = self.granted.lifetime if self.granted else None

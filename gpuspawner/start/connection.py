@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuspawner.compat import kubespawner
-from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.compat.reflecting import OnGone, telling
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.dry_runs import Admission, Answer, DryRuns
@@ -54,7 +53,7 @@ def admission(spawner: Host, dry_runs: DryRuns) -> IfConnected:
 
 
 async def start_reflector(
-    stock: Stock, kind: str, gone: OnGone, reflector_class: Any, **kwargs: Any
+    stock: kubespawner.Stock, kind: str, gone: OnGone, reflector_class: Any, **kwargs: Any
 ) -> Any:
     """Start one of KubeSpawner's reflectors, and drop it if its first list fails.
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.code import mentions, uses_only
-from gpuspawner.compat.kubespawner import Stock
 from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import misconfigured
@@ -100,7 +99,7 @@ def as_started(spawner: Host) -> Host:
     return copied
 
 
-def apply_overrides(stock: Stock, overrides: Mapping[str, Any]) -> None:
+def apply_overrides(stock: kubespawner.Stock, overrides: Mapping[str, Any]) -> None:
     """Apply the overrides of a profile or group, except offers: these hold for the whole hub.
 
     Raises:

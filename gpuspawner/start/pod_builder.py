@@ -9,7 +9,6 @@ from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.messages import device
 from gpuspawner.offers import manifest
 from gpuspawner.offers.grant import Grant
-from gpuspawner.offers.manifest import PodRules
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.learned_hooks import Later, kind_of
@@ -28,7 +27,7 @@ class PodBuilder(msgspec.Struct, frozen=True):
     """
 
     offers: Offers
-    rules: PodRules
+    rules: manifest.PodRules
     stock: Manifest | None
     later: Later
 

@@ -12,7 +12,6 @@ from gpuspawner import messages, runtime
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.database import is_fault
 from gpuspawner.language import ENGLISH, language_tag
-from gpuspawner.messages import Message, OnForm
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
 from gpuspawner.offers.user_options import GPURequest
@@ -54,12 +53,12 @@ class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
 
     def __init__(
         self,
-        message: Message,
+        message: messages.Message,
         *,
         reason: str,
         status: int = 409,
         details: str = "",
-        on_form: OnForm | None = None,
+        on_form: messages.OnForm | None = None,
     ) -> None:
         given, named = jupyterhub.spawn_error_arguments(
             message.text, message.html, reason, status, _LoggedText(message.text)
@@ -68,7 +67,7 @@ class Refusal(jupyterhub.SpawnError):  # type: ignore[misc]
         self.text = message.text
         self.slug = reason
         self.details = details
-        self.on_form = on_form or OnForm(message)
+        self.on_form = on_form or messages.OnForm(message)
         self.headers: dict[str, str] = {}  # JupyterHub 5.4.0 to 5.4.2 read those of any HTTPError
         self.jupyterhub_message = message.text
         self.jupyterhub_html_message = message.html
@@ -93,7 +92,7 @@ def invalid(errors: tuple[FieldError, ...]) -> Refusal:
         messages.correction(errors),
         reason="invalid-options",
         status=400,
-        on_form=OnForm.of_errors(errors),
+        on_form=messages.OnForm.of_errors(errors),
     )
 
 
