@@ -127,8 +127,8 @@ class Gates:
                 options, wish = wait_option.split(requested.options, self._runtime.line)
                 resolve = partial(self.sources.resolve, options)
                 choice = await jupyterhub.surviving(self._spawner, resolve)
-                admitted = await self.turn.through(choice, wish)
-        self.attempt = attempt = replace(admitted, gone=requested.gone)
+                attempt = await self.turn.through(choice, wish)
+        self.attempt = attempt
         self._note_granted(attempt)
         if isinstance(attempt.decision, Start):
             for unknown in explain_unknown(attempt.decision):
@@ -138,7 +138,7 @@ class Gates:
         self._spawner.user_options = dict(attempt.choice.options)
         self.server_state.forget()
         failed_starts.forget(self._spawner, self._runtime.failed_starts)
-        for message in attempt.news():
+        for message in attempt.news(requested.gone):
             self._progress.tell(message, 5)
         self._begun.set()
 

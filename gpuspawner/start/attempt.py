@@ -38,7 +38,6 @@ class Attempt(msgspec.Struct, frozen=True):
 
     Attributes:
         decision: The preflight's last one.
-        gone: The stored options that are no longer on offer.
         granted: What policies have granted; None without policies.
         is_sent: Whether its pod is being sent, or has been; KubeSpawner may send it again.
         ends: When the hub or KubeSpawner gives it up, by ``time.monotonic``.
@@ -47,7 +46,6 @@ class Attempt(msgspec.Struct, frozen=True):
 
     choice: Choice
     decision: Start | Wait
-    gone: tuple[Gone, ...] = ()
     granted: Granted | None = None
     is_sent: bool = False
     ends: float = math.inf
@@ -99,9 +97,9 @@ class Attempt(msgspec.Struct, frozen=True):
         """
         return replace(self, ends=min(self.ends, time.monotonic() + seconds))
 
-    def news(self) -> tuple[messages.Message, ...]:
-        """The messages that the progress page shows first."""
-        notices = (messages.gone_at_start(self.gone, self.choice.options),) if self.gone else ()
+    def news(self, gone: tuple[Gone, ...] = ()) -> tuple[messages.Message, ...]:
+        """The messages that the progress page shows first; *gone* are options not on offer now."""
+        notices = (messages.gone_at_start(gone, self.choice.options),) if gone else ()
         ends = self.granted.lifetime if self.granted else None
         told = (messages.ends_after(ends),) if ends else ()
         return (*notices, *told, *messages.progress(self.decision))
@@ -139,7 +137,7 @@ class TurnToStart:
         except BaseException:
             preflight.reservations.end(choice.proposal.key)
             raise
-        return Attempt(choice, decision, granted=granted)
+        return Attempt(choice, decision, granted)
 
     def giving_up_kept_place(self) -> AbstractContextManager[None]:
         """Give up the place that was kept for this start, unless it may be admitted in a moment."""

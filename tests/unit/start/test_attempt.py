@@ -16,9 +16,8 @@ from gpuspawner.start.source import Choice
 from tests.unit.makers.worlds import A100
 
 
-def _attempt(decision: Start | Wait, gone: tuple[Gone, ...] = ()) -> Attempt:
-    choice = Choice(Proposal("jhub", "jupyter-alice", {}, decision.grant))
-    return Attempt(choice, decision, gone)
+def _attempt(decision: Start | Wait) -> Attempt:
+    return Attempt(Choice(Proposal("jhub", "jupyter-alice", {}, decision.grant)), decision)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_the_news_names_gone_options_before_the_wait() -> None:
     waiting = Wait(Grant(A100, 1), CanScaleUp(1, 2, 8))
 
     [new_node] = _attempt(waiting).news()
-    [gone, then] = _attempt(waiting, (Gone("image", "old"),)).news()
+    [gone, then] = _attempt(waiting).news((Gone("image", "old"),))
 
     assert "8 minutes" in new_node.text
     assert "Image: none instead of old" in gone.text
