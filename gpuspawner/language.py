@@ -28,8 +28,7 @@ _CHINESE = re.compile("[\u3001-\u9fff\uff01-\uff60]")
 _LEAST = 0.001
 
 _current: ContextVar[tuple[str, NullTranslations]] = ContextVar(
-    "gpuspawner_language",
-    default=(ENGLISH, NullTranslations()),
+    "gpuspawner_language", default=(ENGLISH, NullTranslations())
 )
 
 

@@ -185,11 +185,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         return await self.gpuspawner_gates.create_home(pvc, request_timeout)
 
     async def _make_delete_pod_request(
-        self,
-        pod_name: str,
-        delete_options: Any,
-        grace_seconds: int,
-        request_timeout: float,
+        self, pod_name: str, delete_options: Any, grace_seconds: int, request_timeout: float
     ) -> Any:
         if pod_name != self.pod_name:  # KubeSpawner deletes no other, but a class of others may
             return await super()._make_delete_pod_request(

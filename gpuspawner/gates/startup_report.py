@@ -61,10 +61,7 @@ class HubSettings(Settings, hub_limits.StartLimits, Protocol):
 
 
 def begin(
-    runtime: Runtime,
-    settings: HubSettings,
-    schedulers: Iterable[str],
-    tornado_settings: object,
+    runtime: Runtime, settings: HubSettings, schedulers: Iterable[str], tornado_settings: object
 ) -> asyncio.Task[None]:
     """Warn about unknown schedulers now, and log the block when the cluster has been read.
 
@@ -116,10 +113,7 @@ def _log(lines: Sequence[ReportLine]) -> None:
 
 
 def _configured(
-    runtime: Runtime,
-    settings: HubSettings,
-    judged: Sequence[Judgement],
-    tornado_settings: object,
+    runtime: Runtime, settings: HubSettings, judged: Sequence[Judgement], tornado_settings: object
 ) -> list[ReportLine]:
     """Report what the configuration says without a look at the cluster."""
     limits = hub_limits.Limits.of(settings, tornado_settings, DRY_RUN_PATIENCE)

@@ -145,10 +145,7 @@ _GROWTH = 1.5
 
 
 async def until_reachable(
-    url: object,
-    patience: float,
-    troubles: Callable[[], Iterable[Trouble]] = tuple,
-    node: str = "",
+    url: object, patience: float, troubles: Callable[[], Iterable[Trouble]] = tuple, node: str = ""
 ) -> None:
     """Wait until something accepts connections at a server's address.
 

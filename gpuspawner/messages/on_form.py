@@ -204,8 +204,7 @@ def gone_at_start(gone: Sequence[Gone], granted: Mapping[str, object]) -> Messag
 def no_longer_offered() -> Message:
     """Say that some choices of the last start among profiles are no longer offered."""
     return Message.of(
-        _("Some of your last choices are no longer offered."),
-        _("Please choose again."),
+        _("Some of your last choices are no longer offered."), _("Please choose again.")
     )
 
 
@@ -224,8 +223,6 @@ def would_be(place: int) -> str:
     if place == 1:
         return _("You would be the first in line.")
     text = ngettext(
-        "{count} person would be ahead of you.",
-        "{count} people would be ahead of you.",
-        place - 1,
+        "{count} person would be ahead of you.", "{count} people would be ahead of you.", place - 1
     )
     return text.format(count=place - 1)

@@ -5,15 +5,7 @@ from markupsafe import Markup
 
 from gpuspawner.kube.quantity import format_bytes
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.language import (
-    ENGLISH,
-    N_,
-    direction,
-    language_tag,
-    listed,
-    ngettext,
-    sentences,
-)
+from gpuspawner.language import ENGLISH, N_, direction, language_tag, listed, ngettext, sentences
 from gpuspawner.language import gettext as _
 from gpuspawner.offers.grant import Grant
 

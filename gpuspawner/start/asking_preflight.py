@@ -126,10 +126,7 @@ async def refusal_of(
     if refuse.reason is Reason.BUSY and await may_wait(spawner, choice):
         on_form = replace(on_form, place=refuse.in_line + 1)
     return Refusal(
-        message,
-        reason=refuse.reason.value,
-        details=explain_refusal(refuse),
-        on_form=on_form,
+        message, reason=refuse.reason.value, details=explain_refusal(refuse), on_form=on_form
     )
 
 

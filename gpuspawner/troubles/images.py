@@ -109,10 +109,7 @@ _kind = reader(
             r"pull QPS exceeded",
         ),
         Kind.DISK_FULL: (r"no space left on device", r"disk quota exceeded"),
-        Kind.IMAGE_SIGNATURE: (
-            r"signature ?validation ?failed",
-            r"Source image rejected",
-        ),
+        Kind.IMAGE_SIGNATURE: (r"signature ?validation ?failed", r"Source image rejected"),
         Kind.REGISTRY_UNREACHABLE: (
             r"dial tcp",
             r"i/o timeout",

@@ -144,13 +144,7 @@ class Kind(StrEnum):
 
 
 VAGUE = frozenset(
-    {
-        Kind.PULL_BACK_OFF,
-        Kind.CRASH_LOOP,
-        Kind.VOLUME_WAITS,
-        Kind.PULL_FAILED,
-        Kind.QUEUE_SILENT,
-    }
+    {Kind.PULL_BACK_OFF, Kind.CRASH_LOOP, Kind.VOLUME_WAITS, Kind.PULL_FAILED, Kind.QUEUE_SILENT}
 )
 """Kinds that say little beside another fact about the same, or at once."""
 
