@@ -118,6 +118,7 @@ class Runtime:
         placements = self.preflight.learned.placements
         self.surveys = Surveys(self.view.state, self.preflight.to_come, placements)
         self.record: Callable[[Fact], None] | None = None
+        self._tasks = set[asyncio.Task[None]]()
         self._closing: asyncio.Task[None] | None = None
         self._names: dict[tuple[int, str], str] = {}  # of owners, by their ids and their servers
         self.accounts: Accounts | None = None
@@ -172,15 +173,15 @@ class Runtime:
         is_read = self.policies is not None or self.line is not None or self._shows_use
         if self.accounts is not None and is_read:
             self.accounts.following.start()
-        loop = asyncio.get_running_loop()
-        self._closing = loop.create_task(self._close_at_the_end())
-        self._tasks = {loop.create_task(self._announce()), self._closing}
+        self._closing = self.run(self._close_at_the_end())
+        self.run(self._announce())
 
-    def run(self, beside: Coroutine[Any, Any, None]) -> None:
+    def run(self, beside: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something beside the hub, which never raises."""
         task = asyncio.get_running_loop().create_task(beside)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def note(
         self, happened: Happened, spawner: Any, grant: Grant | None = None, **what: Any

@@ -226,10 +226,8 @@ class Accelerators(ServerSource):
             return found
         builder = self._builder(entitlement, await self.stock_pod())
         found = self._surveyed(builder)
-        if builder.stock is None:
-            return found
-        if likeness(hooks.as_started(self.spawner)) != alike:
-            return found  # somebody has changed the settings meanwhile
+        if builder.stock is None or likeness(hooks.as_started(self.spawner)) != alike:
+            return found  # it can't be made yet, or somebody has changed the settings meanwhile
         pod = self.propose(Grant(), builder.stock, builder.later).decoded
         is_alone = pod is None or self.runtime.preflight.verdicts.depends_on_labels(pod)
         return surveys.kept.keep(surveys.version, alone if is_alone else shared, found)

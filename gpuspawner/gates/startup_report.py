@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from gpuspawner.cluster.health import Live
@@ -45,9 +46,6 @@ log = logging.getLogger(__name__)
 # Seconds until the block says that the cluster isn't read yet: as long as a start waits for it.
 PATIENCE = 30.0
 
-_tasks: set[asyncio.Task[None]] = set()
-
-
 ReportLine = str | Finding
 """A line of the block: what is so, or what an administrator may want to change."""
 
@@ -80,12 +78,8 @@ def begin(
     for unknown in find_unknown_schedulers(judged):
         log.warning("%s %s", unknown.text, unknown.advice)
     configured = _configured(runtime, settings, judged, tornado_settings)
-    task = asyncio.get_running_loop().create_task(
-        _tell(runtime.view, configured, lambda: _cluster(runtime, settings, judged))
-    )
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
-    return task
+    cluster = partial(_cluster, runtime, settings, judged)
+    return runtime.run(_tell(runtime.view, configured, cluster))
 
 
 async def _tell(
