@@ -9,6 +9,7 @@ from kubespawner import KubeSpawner
 
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import strict_convert
+from gpuspawner.launch.observed_pod import Seen
 from gpuspawner.launch.run import until_reachable
 from gpuspawner.preflight.decision import Wait
 from gpuspawner.spawner import in_front_of
@@ -142,7 +143,7 @@ async def test_a_start_that_kubespawner_gives_up_is_told_by_what_its_container_d
     spawner = hub_with().spawner(accelerators={"a100": A100})
     run = spawner.gpuspawner_gates._new_run()
     run.created.set()
-    run._launch = SimpleNamespace(troubles=(CRASHED,), node="gpu-7")
+    run._launch = SimpleNamespace(troubles=(CRASHED,), seen=Seen(node="gpu-7"))
     given_up = TimeoutError("pod jhub/jupyter-alice did not start in 60 seconds!")
     spawner.gpuspawner_stock.run_start = AsyncMock(side_effect=given_up)
 
@@ -154,7 +155,7 @@ async def test_a_start_that_kubespawner_gives_up_is_told_by_what_its_container_d
 async def test_the_log_names_the_node_of_a_server_that_never_listens(hub_with):
     spawner = hub_with().spawner(accelerators={"a100": A100}, http_timeout=0)
     run = spawner.gpuspawner_gates._new_run()
-    run._launch = SimpleNamespace(troubles=(), node="gpu-7")
+    run._launch = SimpleNamespace(troubles=(), seen=Seen(node="gpu-7"))
     spawner.gpuspawner_stock.run_start = AsyncMock(return_value="http://127.0.0.5:9")
 
     with pytest.raises(Refusal) as refused:
