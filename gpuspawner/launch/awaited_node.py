@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from gpuspawner.cluster.background import TurnsToLook
 from gpuspawner.cluster.health import ContactClock
 from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.cluster.view import ClusterView
@@ -14,9 +13,9 @@ from gpuspawner.launch.unscheduled import LOOK_EVERY, Check, WhyUnscheduled, bou
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.pending_pods import is_unschedulable
+from gpuspawner.runtime import Runtime
 from gpuspawner.scaling.autoscaler_events import Coming, Refused, answer
 from gpuspawner.scaling.cloud_errors import launch_failure
-from gpuspawner.scaling.nodes_to_come import NodesToCome
 from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting_nodes import age
 from gpuspawner.scaling.usual_times import TRIAL_SECONDS, longest_wait
@@ -76,7 +75,6 @@ class AwaitedNode:
     hasn't looked in the meantime.
 
     Args:
-        turns: Those of all pods that wait for a node.
         heard: The pod's events, in which autoscalers answer.
         trial: How many seconds the pod may be pending before an autoscaler has reacted to it.
         most: After so many seconds, the wait ends because of the hub's own timeout. This says
@@ -85,25 +83,22 @@ class AwaitedNode:
 
     def __init__(
         self,
-        view: ClusterView,
-        to_come: NodesToCome,
-        check: Check,
-        turns: TurnsToLook,
+        runtime: Runtime,
         heard: Heard,
         proposal: Proposal,
         wait: Wait,
         trial: float = TRIAL_SECONDS,
         most: float = math.inf,
     ) -> None:
-        self._view = view
-        self._to_come = to_come
-        self._check = check
-        self._turns = turns
+        self._view = runtime.view
+        self._to_come = runtime.preflight.to_come
+        self._check = runtime.preflight.decider.check_sent
+        self._turns = runtime.turns
         self._heard = heard
         self._proposal = proposal
         self._wait = wait
-        self._contact = ContactClock(view.lost_contact)
-        self._clock = _WaitClock(self._contact, wait, trial, most, to_come.pools.looks)
+        self._contact = ContactClock(self._view.lost_contact)
+        self._clock = _WaitClock(self._contact, wait, trial, most, self._to_come.pools.looks)
         self._since = time.monotonic()
         self._is_there = False
 

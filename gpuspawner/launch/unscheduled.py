@@ -45,9 +45,8 @@ def question(
     most, decision = attempt.seconds_left, attempt.decision
 
     def awaited(proposal: Proposal, wait: Wait) -> WhyUnscheduled:
-        cluster = runtime.view, runtime.preflight.to_come, check, runtime.turns
         trial = setting(spawner, "trial_timeout")
-        return AwaitedNode(*cluster, heard, proposal, wait, trial, most).look
+        return AwaitedNode(runtime, heard, proposal, wait, trial, most).look
 
     if setting(spawner, "preflight") == OFF:
         return None

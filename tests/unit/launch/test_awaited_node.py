@@ -45,7 +45,7 @@ def whys(decision):
 
 
 class World:
-    """A full node of a cloud, and a pod that waits for another one."""
+    """A full node, and a pod that waits for another one; a runtime for what waits."""
 
     def __init__(self, scale_up=UNKNOWN, provider="aws:///z/i-1"):
         full = ("Pod", pod("x", 1, on="n"))
@@ -53,7 +53,6 @@ class World:
         pools = Pools(self.view.state, self.view.autoscalers)
         self.preflight = Preflight(self.view, pools=pools)
         self.decide = self.preflight.decider.check
-        self.check = self.preflight.decider.check_sent
         self.turns = TurnsToLook(self.view.wake)
         self.asked = proposal("a")
         self.wait = Wait(self.asked.grant, scale_up)
@@ -77,8 +76,7 @@ class World:
             return await answered(self.view, node.look)
 
     def awaited(self, heard, asked, wait, trial=TRIAL_SECONDS, most=math.inf):
-        cluster = self.view, self.preflight.to_come, self.check, self.turns
-        return AwaitedNode(*cluster, heard, asked, wait, trial, most)
+        return AwaitedNode(self, heard, asked, wait, trial, most)
 
     def tell(self, pod, reason, message, uid=""):
         """Let an event about a pod be heard."""
@@ -500,7 +498,7 @@ async def test_long_looks_leave_the_hub_most_of_its_time(clock):
         spent += 0.02
         return world.wait
 
-    world.check = slowly
+    world.preflight.decider.check_sent = slowly
     others = [world.in_vain(name) for name in "bcd"]
     for name in "bcd":
         world.view.put("Pod", pod(name))
@@ -595,7 +593,7 @@ class Queued(World):
             def awaited(asked, wait):
                 return self.awaited(heard, asked, wait).look
 
-            node = NodeAfterQueue(self.view, self.check, self.asked, awaited)
+            node = NodeAfterQueue(self.view, self.preflight.decider.check_sent, self.asked, awaited)
             return await answered(self.view, node.look)
 
     async def is_admitted(self, on="", **spec):
@@ -669,13 +667,13 @@ async def test_a_pod_that_kueue_sends_to_a_node_with_room_waits_for_no_other():
 
 async def test_many_pods_hear_a_no_within_seconds_although_each_look_is_long(clock):
     world = World()
-    check, names = world.check, [f"p{number}" for number in range(30)]
+    check, names = world.preflight.decider.check_sent, [f"p{number}" for number in range(30)]
 
     def slow(asked):
         clock.now += 0.006
         return check(asked)
 
-    world.check = slow
+    world.preflight.decider.check_sent = slow
     waits = []
     for name in names:
         world.view.put("Pod", pod(name))
