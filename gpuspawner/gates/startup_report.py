@@ -46,6 +46,11 @@ log = logging.getLogger(__name__)
 # Seconds until the block says that the cluster isn't read yet: as long as a start waits for it.
 PATIENCE = 30.0
 
+_EVERYWHERE = (
+    "node_selector", "node_affinity_required", "extra_resource_limits", "extra_resource_guarantees",
+)  # fmt: skip
+"""KubeSpawner's traits that say for all servers which nodes and GPUs they need."""
+
 ReportLine = str | Finding
 """A line of the block: what is so, or what an administrator may want to change."""
 
@@ -135,15 +140,7 @@ async def _cluster(
     named = sorted(await try_all(runtime, settings))
     by_admission = [it for it in known_schedulers(settings).judge(named) if it not in judged]
     state = runtime.view.state
-    everywhere = {
-        name: getattr(settings, name)
-        for name in (
-            "node_selector",
-            "node_affinity_required",
-            "extra_resource_limits",
-            "extra_resource_guarantees",
-        )
-    }
+    everywhere = {name: getattr(settings, name) for name in _EVERYWHERE}
     selections = (
         inventory.of_profiles(settings.profile_list, everywhere)
         if settings.profile_list

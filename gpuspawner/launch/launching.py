@@ -95,10 +95,8 @@ class Launching:
         self._limits = {**phases, StartPhase.QUEUED: queued}
         self._had_longer = False
         key = self._proposal.key
-        in_view = InView(runtime.view, "/".join(key))
-        self._pod = SeenPod(
-            spawner.gpuspawner_stock, in_view.is_lost, lambda: runtime.farewells.of(key)
-        )
+        stock, in_view = spawner.gpuspawner_stock, InView(runtime.view, "/".join(key))
+        self._pod = SeenPod(stock, in_view.is_lost, lambda: runtime.farewells.of(key))
         rules = runtime.view.state.rules
         self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
         self._uncounted = ExitStack()
