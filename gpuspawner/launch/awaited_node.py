@@ -87,8 +87,8 @@ class AwaitedNode:
         heard: Heard,
         proposal: Proposal,
         wait: Wait,
-        trial: float = TRIAL_SECONDS,
-        most: float = math.inf,
+        trial: float,
+        most: float,
     ) -> None:
         self._view = runtime.view
         self._to_come = runtime.preflight.to_come
