@@ -33,10 +33,9 @@ from gpuspawner.launch.launching import limits, total
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.run import Run
 from gpuspawner.launch.server_state import ServerState
-from gpuspawner.launch.unscheduled import Check
 from gpuspawner.messages.administrators import explain_unknown
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import Overruled, Start, Wait
+from gpuspawner.preflight.decision import Overruled, Start
 from gpuspawner.preflight.dry_runs import Admission
 from gpuspawner.preflight.preflight import START_PATIENCE
 from gpuspawner.preflight.proposed_pod import Proposal
@@ -265,9 +264,6 @@ class Gates:
     def _admission(self) -> Admission:
         return connection.admission(self._spawner, self._runtime.dry_runs)
 
-    async def _decide_again(self, choice: Choice, check: Check) -> Start | Wait:
-        return await decide(self._spawner, choice, lambda it, _: check(it), self._admission)
-
     # The start and its end
 
     def start(self) -> asyncio.Future[Any]:
@@ -325,8 +321,7 @@ class Gates:
         return self._runtime.line.turn(*its, self.server_state, self._progress, self._begun)
 
     def _new_run(self) -> Run:
-        told = self._runtime, self._progress
-        return Run(self._spawner, *told, lambda: self.attempt, self._decide_again)
+        return Run(self._spawner, self._runtime, self._progress, lambda: self.attempt)
 
     async def stop(self, now: bool) -> None:
         """Stop as KubeSpawner does, which returns when the pod is gone."""

@@ -5,7 +5,7 @@ take too long, and will it get no node?
 """
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from msgspec.structs import replace
@@ -24,7 +24,8 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime
-from gpuspawner.start.asking_preflight import warn
+from gpuspawner.start import connection
+from gpuspawner.start.asking_preflight import decide, warn
 from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.refusal import Refusal, is_to_pass
@@ -41,9 +42,6 @@ _LONGEST = 10.0**8
 """In seconds, three years: administrators may set infinity, which the hub's timeout can't be."""
 _ADMITTED_SECONDS = 2.0
 """How long Kueue usually takes to admit a pod at most, if there is quota."""
-
-Decide = Callable[[Choice, Check], Awaitable[Start | Wait]]
-"""Asks the preflight about a choice, and raises its refusals."""
 
 
 @contextmanager
@@ -81,14 +79,12 @@ class Launching:
         progress: Progress,
         attempt: Attempt,
         question: WhyUnscheduled | None,
-        decide: Decide,
     ) -> None:
         self._spawner = spawner
         self._runtime = runtime
         self._proposal: Proposal = attempt.choice.proposal
         self._attempt = attempt
         self._question = question
-        self._decide = decide
         phases = limits(spawner, attempt)
         # If admission alone puts the pod into a queue, it waits for quota as long as the hub does.
         queued = max(phases[StartPhase.QUEUED], attempt.seconds_left)
@@ -169,8 +165,9 @@ class Launching:
         Raises:
             Refusal: The pod gets no node.
         """
+        admission = connection.admission(self._spawner, self._runtime.dry_runs)
         try:
-            decision = await self._decide(choice, check)
+            decision = await decide(self._spawner, choice, lambda it, _: check(it), admission)
         except Refusal:
             if self._has_node():
                 return None

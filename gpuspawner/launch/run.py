@@ -11,14 +11,7 @@ from urllib.parse import urlsplit
 from jupyterhub.utils import AnyTimeoutError
 
 from gpuspawner.compat.kubespawner import is_of_others, others_have
-from gpuspawner.launch.launching import (
-    Decide,
-    Launching,
-    going_on_untold,
-    not_sent,
-    not_started,
-    refused,
-)
+from gpuspawner.launch.launching import Launching, going_on_untold, not_sent, not_started, refused
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.unscheduled import question
 from gpuspawner.runtime import Runtime
@@ -41,7 +34,6 @@ class Run:
 
     Args:
         attempt: Returns the start as it is known by now; None if it was never admitted.
-        decide: Asks the preflight about the start, and raises its refusals.
     """
 
     def __init__(
@@ -50,14 +42,12 @@ class Run:
         runtime: Runtime,
         progress: Progress,
         attempt: Callable[[], Attempt | None],
-        decide: Decide,
     ) -> None:
         self.sent, self.created = asyncio.Event(), asyncio.Event()
         self._spawner = spawner
         self._runtime = runtime
         self._progress = progress
         self._attempt = attempt
-        self._decide = decide
         self._launch: Launching | None = None
         self._has_failed = False
 
@@ -126,8 +116,7 @@ class Run:
                 return
             with going_on_untold(self._spawner):
                 asked = question(self._spawner, self._runtime, sent, answers)
-                start = self._spawner, self._runtime, self._progress, sent
-                self._launch = Launching(*start, asked, self._decide)
+                self._launch = Launching(self._spawner, self._runtime, self._progress, sent, asked)
                 await self._launch.until_failed(heard)
 
 

@@ -37,12 +37,20 @@ SCHEDULING, STARTING, LEFT = 60, 300, 600
 """Seconds: the limit for a node, the time that containers may take, and what is left in all."""
 
 
-async def decide(choice, question):
-    """Ask as a start with ``preflight`` ``"enforce"`` does."""
-    decision = question(choice.proposal)
+async def decide(_spawner, choice, question, admission):
+    """Ask as a start with ``preflight`` ``"enforce"`` does, but word no refusal."""
+    decision = question(choice.proposal, admission)
     if isinstance(decision, Refuse):
         raise Refusal(Message.of(decision.reason.value), reason=decision.reason.value)
     return decision
+
+
+DECIDE = "gpuspawner.launch.launching.decide"
+
+
+@pytest.fixture(autouse=True)
+def _few_words(monkeypatch):
+    monkeypatch.setattr(DECIDE, decide)
 
 
 def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None, lost_contact=bool):
@@ -70,6 +78,7 @@ def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None, los
             decider=SimpleNamespace(check_sent=lambda _: judged),
         ),
         avoided=None,
+        dry_runs=SimpleNamespace(for_start=lambda _: None),
         farewells=Farewells(),
         usual_steps=UsualSteps(),
     )
@@ -92,7 +101,7 @@ def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None, los
         preflight="enforce",
         gpuspawner_stock=SimpleNamespace(known_pod=lambda: pod, knows_pods=lambda: True),
     )
-    return Launching(spawner, runtime, Progress(), attempt, question, decide)
+    return Launching(spawner, runtime, Progress(), attempt, question)
 
 
 async def seconds_until_failed(start, *events):
@@ -136,22 +145,24 @@ BOUND = {"spec": {"nodeName": "node-1"}}
 @pytest.mark.parametrize("judged", [FITS, Refuse(Grant(), Reason.BUSY)], ids=["fits", "busy"])
 @pytest.mark.parametrize("is_late", [True, False], ids=["late", "in time"])
 @pytest.mark.parametrize("first", ["the reflector", "the view"])
-async def test_a_pod_that_gets_its_node_while_it_is_judged_goes_on(judged, is_late, first):
+async def test_a_pod_that_gets_its_node_while_it_is_judged_goes_on(
+    judged, is_late, first, monkeypatch
+):
     """What is refused has to be worded, and that may take seconds."""
     pod = copy.deepcopy(NO_ROOM)
     question = None if is_late else lambda: judged if isinstance(judged, Refuse) else None
     start = launching(pod, judged=judged, question=question)
 
-    async def slowly(choice, asked):
+    async def slowly(*asked):
         if first == "the view":
             asyncio.get_running_loop().call_later(3, pod.update, BOUND)
             start._runtime.view.state.pods["jhub/jupyter-ann"] = SimpleNamespace(terminating=False)
         else:
             pod.update(BOUND)
         await asyncio.sleep(2)
-        return await decide(choice, asked)
+        return await decide(*asked)
 
-    start._decide = slowly
+    monkeypatch.setattr(DECIDE, slowly)
 
     assert await seconds_until_failed(start) == inf
 
