@@ -6,16 +6,14 @@ hub waiting.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Protocol
 
 from gpuspawner.cluster.health import Live
 from gpuspawner.cluster.health_log import explain_health
 from gpuspawner.cluster.kinds import SCALING_KINDS
 from gpuspawner.cluster.schedulers import Judgement
-from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat import hub_limits, kubespawner, pods, sample_pod
 from gpuspawner.kube.pods import Pod
 from gpuspawner.messages.administrators import (
@@ -83,24 +81,25 @@ def begin(
     for unknown in find_unknown_schedulers(judged):
         log.warning("%s %s", unknown.text, unknown.advice)
     configured = _configured(runtime, settings, judged, tornado_settings)
-    cluster = partial(_cluster, runtime, settings, judged)
-    return runtime.run(_tell(runtime.view, configured, cluster))
+    return runtime.run(_tell(runtime, settings, judged, configured))
 
 
 async def _tell(
-    view: ClusterView,
+    runtime: Runtime,
+    settings: HubSettings,
+    judged: Sequence[Judgement],
     configured: list[ReportLine],
-    cluster: Callable[[], Awaitable[list[ReportLine]]],
 ) -> None:
     """Log the block as soon as the cluster is known, or in two parts if that takes long."""
+    view = runtime.view
     if await view.first_list(PATIENCE):
-        _log([*configured, *await cluster()])
+        _log([*configured, *await _cluster(runtime, settings, judged)])
         return
     _log([*configured, f"cluster: {explain_health(view.health())}"])
     while not isinstance(view.health(), Live):
         await view.changed(PATIENCE)
     await view.first_list(PATIENCE)
-    _log(await cluster())
+    _log(await _cluster(runtime, settings, judged))
 
 
 def _log(lines: Sequence[ReportLine]) -> None:
