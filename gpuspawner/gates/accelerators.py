@@ -75,8 +75,7 @@ class AcceleratorChoice(Choice):
 
     def complete(self, pod: Manifest) -> Manifest:
         """As `Choice.complete`."""
-        grant = self.proposal.grant
-        return _made(lambda: manifest.apply(pod, grant, self.builder.rules))
+        return _made(lambda: manifest.apply(pod, self.proposal.grant, self.builder.rules))
 
     def sending(self, pod: Manifest, **its: Any) -> Self:
         """As `Choice.sending`; the administrator's own code may have given it a GPU."""

@@ -21,8 +21,7 @@ def in_queue(place: PlaceInQueue) -> Message:
 
 def waits_in_queue(server: str) -> Markup:
     """Say that a server waits."""
-    text = _("{server} waits in the cluster's queue.")
-    return escape(text).format(server=server_named(server))
+    return escape(_("{server} waits in the cluster's queue.")).format(server=server_named(server))
 
 
 def decides(place: PlaceInQueue) -> Message:

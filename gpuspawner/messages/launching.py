@@ -60,8 +60,7 @@ def _lead(stage: Stage, size: int | None) -> str:
         return _("Your server's software is on the machine.")
     if size is None:
         return _("Downloading your server's software.")
-    text = _("Downloading your server's software ({size}).")
-    return text.format(size=words.rough_size(size))
+    return _("Downloading your server's software ({size}).").format(size=words.rough_size(size))
 
 
 def _takes(seconds: float | None) -> str:

@@ -33,11 +33,9 @@ def policy_denied(denial: PolicyDenial, names: DisplayNames) -> Message:
         case Withheld():
             return _withheld(denial, names)
         case OverLimit():
-            figures = _over(denial, names)
-            return Message.of(*_explanation(denial.policy), figures, _way_out(denial))
+            return Message.of(*_explanation(denial.policy), _over(denial, names), _way_out(denial))
         case Uncounted():
-            lead = _("The hub can't count right now how much is in use.")
-            return Message.of(lead, words.retry())
+            return Message.of(_("The hub can't count right now how much is in use."), words.retry())
 
 
 def denied_to_many(denial: PolicyDenial, allowed: int, names: DisplayNames) -> str:
@@ -58,8 +56,7 @@ def denied_in_short(denial: object, names: DisplayNames) -> str:
         case Withheld() | OverLimit(Standing(limit=Limit(most=0))):
             return _("it isn't offered to you")
         case OverLimit(Standing(limit=limit)):
-            text = _("the limit is {most}")
-            return text.format(most=amount_of(limit.measure, limit.most, names))
+            return _("the limit is {most}").format(most=amount_of(limit.measure, limit.most, names))
         case _:
             return ""
 
