@@ -290,9 +290,10 @@ class Runtime:
         images = {key: it.display_name for key, it in offers.images.items()}
         return images | {key: it.display_name for key, it in offers.accelerators.items()}
 
-    def pod_rules(self, offers: Offers) -> PodRules:
-        """The rules for every pod while *offers* are on offer."""
-        accelerators = tuple(offers.accelerators.values())
+    @property
+    def pod_rules(self) -> PodRules:
+        """The rules for every pod while these offers are on offer."""
+        accelerators = tuple(self.offers.accelerators.values())
         avoided = accelerators if self._keep_off else ()
         return replace(self._rules, accelerators=accelerators, cpu_avoids=avoided)
 

@@ -182,8 +182,7 @@ class Accelerators(ServerSource):
         return self._builder(await self.policing.entitlement(), await self.stock_pod())
 
     def _builder(self, entitlement: Entitlement, stock: Manifest | None) -> PodBuilder:
-        rules = self.runtime.pod_rules(self.runtime.offers)
-        return PodBuilder(entitlement.offers, rules, stock, self.later)
+        return PodBuilder(entitlement.offers, self.runtime.pod_rules, stock, self.later)
 
     @property
     def later(self) -> Later:

@@ -218,8 +218,7 @@ async def try_all(runtime: Runtime, settings: Any) -> frozenset[str]:
 
 def samples(runtime: Runtime, settings: Any) -> Iterator[Proposal]:
     """Yield the pods; none of what can't be made without a user."""
-    offers = runtime.offers
-    rules = runtime.pod_rules(offers)
+    offers, rules = runtime.offers, runtime.pod_rules
     for accelerator in offers.accelerators.values():
         least = min(offers.choices(accelerator).counts)
         grant = grant_for(GPURequest(accelerator=accelerator.key, gpus=least), offers)
