@@ -16,7 +16,7 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.compat import waiting
 from gpuspawner.compat.hub_limits import preparing_seconds
 from gpuspawner.kube.quoting import one_line
-from gpuspawner.launch.observed_pod import AGAIN_SECONDS, InView, Seen, SeenPod, SeenWorkload
+from gpuspawner.launch.observed_pod import AGAIN_SECONDS, InView, Seen, SeenPod, with_workload
 from gpuspawner.launch.progress import Progress, Teller
 from gpuspawner.launch.unscheduled import Check, WhyUnscheduled, bound
 from gpuspawner.messages.causes import NOTHING
@@ -93,8 +93,6 @@ class Launching:
         key = self._proposal.key
         stock, in_view = spawner.gpuspawner_stock, InView(runtime.view, "/".join(key))
         self._pod = SeenPod(stock, in_view.is_lost, lambda: runtime.farewells.of(key))
-        rules = runtime.view.state.rules
-        self._workload = SeenWorkload(runtime.view.queues, self._proposal.decoded, rules)
         self._uncounted = ExitStack()
         self._is_untold = False
         self._contact = ContactClock(runtime.view.lost_contact)
@@ -125,7 +123,9 @@ class Launching:
         self._is_untold = True
         with going_on_untold(self._spawner):
             if seen := self._pod.look(heard):
-                await self._mind(self._workload.look(self._without_lost(seen)))
+                view, pod = self._runtime.view, self._proposal.decoded
+                known = self._without_lost(seen)
+                await self._mind(with_workload(known, view.queues, pod, view.state.rules))
             if self._pod.is_blind and self._contact.seconds > self._blind_seconds:
                 raise refused(GivenUp(late=StartPhase.SCHEDULED), self._proposal.grant)
             self._is_untold = False

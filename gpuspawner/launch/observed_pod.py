@@ -184,32 +184,25 @@ class SeenPod:
         return True
 
 
-class SeenWorkload:
-    """Looks for the workload that Kueue has made of a pod, which says what the pod waits for."""
+def with_workload(seen: Seen, objects: KueueObjects, pod: Pod | None, rules: Rules) -> Seen:
+    """Add to what is seen of a start what Kueue says of it, while it waits for quota.
 
-    def __init__(self, objects: KueueObjects, pod: Pod | None, rules: Rules) -> None:
-        self._objects = objects
-        self._requests: Amounts = {}
-        with suppress(QuantityError):
-            self._requests = pod_requests(pod, rules) if pod else {}
+    Kueue makes a workload of the pod, which says what the pod waits for.
+    """
+    if not seen.is_queued or not seen.uid:
+        return seen
+    # Only once Kueue holds a pod back.
+    from gpuspawner.kueue.workloads import is_checked, place_in_queue, vain
 
-    def look(self, seen: Seen) -> Seen:
-        """Add to what is seen of a start what Kueue says of it, while it waits for quota."""
-        if not seen.is_queued or not seen.uid:
-            return seen
-        from gpuspawner.kueue.workloads import (
-            is_checked,
-            place_in_queue,  # only once Kueue holds a pod back
-            vain,
-        )
-
-        workload = self._objects.workload_of(seen.uid)
-        if workload is None:
-            is_silent = self._objects.sees_all_workloads()
-            silence = (Trouble(Kind.QUEUE_SILENT),) if is_silent else ()
-            return replace(seen, troubles=(*seen.troubles, *silence))
-        if trouble := vain(self._objects, workload):
-            return replace(seen, troubles=(trouble, *seen.troubles))
-        if is_checked(workload):
-            return seen
-        return replace(seen, queue=place_in_queue(self._objects, workload, self._requests))
+    workload = objects.workload_of(seen.uid)
+    if workload is None:
+        silence = (Trouble(Kind.QUEUE_SILENT),) if objects.sees_all_workloads() else ()
+        return replace(seen, troubles=(*seen.troubles, *silence))
+    if trouble := vain(objects, workload):
+        return replace(seen, troubles=(trouble, *seen.troubles))
+    if is_checked(workload):
+        return seen
+    requests: Amounts = {}
+    with suppress(QuantityError):
+        requests = pod_requests(pod, rules) if pod else {}
+    return replace(seen, queue=place_in_queue(objects, workload, requests))

@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
-from gpuspawner.launch.observed_pod import Seen, SeenWorkload
+from gpuspawner.launch.observed_pod import Seen, with_workload
 from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.troubles.steps import Stage, Step
@@ -24,7 +24,7 @@ TOO_MUCH = (
 
 
 def look(objects, seen=WAITING):
-    return SeenWorkload(objects, pod(), DEFAULT_RULES).look(seen)
+    return with_workload(seen, objects, pod(), DEFAULT_RULES)
 
 
 def test_the_place_is_that_of_the_pod_s_own_workload():
