@@ -42,11 +42,11 @@ def question(
     *heard* of the pod.
     """
     check, proposal = runtime.preflight.decider.check_sent, attempt.choice.proposal
-    most, decision = attempt.seconds_left, attempt.decision
+    decision = attempt.decision
 
     def awaited(proposal: Proposal, wait: Wait) -> WhyUnscheduled:
-        trial = setting(spawner, "trial_timeout")
-        return AwaitedNode(runtime, heard, proposal, wait, trial, most).look
+        its = setting(spawner, "trial_timeout"), attempt.seconds_left
+        return AwaitedNode(runtime, heard, proposal, wait, *its).look
 
     if setting(spawner, "preflight") == OFF:
         return None

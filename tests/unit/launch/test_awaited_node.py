@@ -3,6 +3,7 @@
 import asyncio
 import math
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import msgspec
@@ -12,12 +13,16 @@ from gpuspawner.cluster.autoscaler_objects import STATUS
 from gpuspawner.cluster.background import TurnsToLook
 from gpuspawner.kube.autoscaling import Event, NodeClaim, NodePool
 from gpuspawner.launch.awaited_node import LASTING_SECONDS, AwaitedNode, NodeAfterQueue
+from gpuspawner.launch.unscheduled import question
 from gpuspawner.offers.grant import Grant
-from gpuspawner.preflight.decision import Reason, Refuse, Wait
+from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start, Wait
+from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.pools import Pools
 from gpuspawner.scaling.usual_times import TRIAL_SECONDS, longest_wait
+from gpuspawner.start.attempt import Attempt
+from gpuspawner.start.source import Choice
 from tests.unit.makers.launches import UNSCHEDULABLE, answered
 from tests.unit.makers.outlooks import status_map
 from tests.unit.makers.storage import HOME, STORAGE_KINDS
@@ -643,6 +648,24 @@ async def test_the_trial_of_a_pod_begins_once_kueue_has_admitted_it(clock):
 
         assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert TRIAL_SECONDS <= clock.now - began <= TRIAL_SECONDS + 1
+
+
+async def test_the_hub_s_own_timeout_also_ends_the_wait_of_a_pod_that_was_queued_for_long(clock):
+    class Started(Queued):
+        async def in_vain_after_queue(self):
+            queued = Start(Grant(), (InQueue(PlaceInQueue("gpus"), Start(Grant())),))
+            attempt = Attempt(Choice(self.asked), queued, ends=clock.now + 3600)
+            spawner = SimpleNamespace(preflight="enforce", trial_timeout=7200)
+            with self.view.events.of(*self.asked.key) as heard:
+                return await answered(self.view, question(spawner, self, attempt, heard))
+
+    async with Started() as world:
+        began = clock.now
+        await asyncio.sleep(3000)
+        await world.is_admitted()
+
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
+        assert 3000 < clock.now - began < 3600
 
 
 async def test_what_is_told_of_one_flavor_s_nodes_is_no_reason_to_refuse_other_pods():
