@@ -17,7 +17,8 @@ _PROFILE, _OPTION = "profile", "profile-option-"
 _WRITTEN_IN = frozenset(f"{UNLISTED}{option.name}" for option in OPTIONS)
 
 INSTEAD = "gpuspawner-instead"
-"""The name of the buttons; an administrator's own form may have any other field."""
+"""The name of the buttons, also in alternatives.html and follow.js; an administrator's own form may
+have any other field."""
 
 KEPT = "gpuspawner-chosen"
 """The name of a query's field that has the choices of a form to which the browser comes back."""

@@ -1,4 +1,4 @@
-"""Builds the view of the form from the offers, their availability, and the user's choices.
+"""Builds the form's questions and its view from offers, availability, and the user's choices.
 
 Without a script, a form can't make one field depend on another. So if the choices of a field
 depend on the accelerator, each accelerator's card has the field, with a name such as `gpus--a100`.
@@ -269,7 +269,7 @@ class ViewBuilder:
 
     def _texts(self, choices: Choices) -> list[TextField]:
         """Return the fields for values that aren't listed; accelerators don't affect them."""
-        image, memory = choices.unlisted_image, choices.unlisted_memory
+        image, size = choices.unlisted_image, choices.unlisted_memory
         unneeded = _("Leave it empty to use the list.")
         return [
             TextField(
@@ -280,7 +280,7 @@ class ViewBuilder:
                 value=self._written.get(name, ""),
                 error=self._error(name) if name in self._written else "",
             )
-            for name, unlisted in ((IMAGE.name, image), (MEMORY.name, memory))
+            for name, unlisted in ((IMAGE.name, image), (MEMORY.name, size))
             if unlisted is not None
         ]
 

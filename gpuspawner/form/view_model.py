@@ -1,4 +1,4 @@
-"""The data that the templates draw: plain texts, with nothing left to decide or compute."""
+"""The data that the templates draw, with nothing left to decide or compute."""
 
 from pathlib import Path
 

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, field
-from msgspec.structs import asdict
 
 from gpuspawner.kube.meta import Quantity
 from gpuspawner.kube.quoting import quote
@@ -206,17 +205,24 @@ def accelerator(
     """Return an accelerator; its default must be one of its choices."""
     size, memory, cpu = written.shared_memory, written.memory_choices, written.cpu_choices
     grows = written.scale_up
-    read_further: dict[str, Any] = {
-        "display_name": written.display_name or key,
-        "node_selector": MappingProxyType(written.node_selector),
-        "environment": MappingProxyType(written.environment),
-        "shared_memory": _if_given(_bytes, size, f"{place}.shared_memory"),
-        "memory_choices": _if_given(read_memory_choices, memory, f"{place}.memory_choices"),
-        "cpu_choices": _if_given(read_cpu_choices, cpu, f"{place}.cpu_choices"),
-        "default": Default(),
-        "scale_up": None if grows is None else read(grows, ScaleUp, f"{place}.scale_up"),
-    }
-    found = Accelerator(key, **(asdict(written) | read_further))
+    found = Accelerator(
+        key=key,
+        display_name=written.display_name or key,
+        description=written.description,
+        resource=written.resource,
+        counts=written.counts,
+        node_selector=MappingProxyType(written.node_selector),
+        node_affinity=written.node_affinity,
+        tolerations=written.tolerations,
+        environment=MappingProxyType(written.environment),
+        volumes=written.volumes,
+        volume_mounts=written.volume_mounts,
+        runtime_class=written.runtime_class,
+        shared_memory=_if_given(_bytes, size, f"{place}.shared_memory"),
+        memory_choices=_if_given(read_memory_choices, memory, f"{place}.memory_choices"),
+        cpu_choices=_if_given(read_cpu_choices, cpu, f"{place}.cpu_choices"),
+        scale_up=None if grows is None else read(grows, ScaleUp, f"{place}.scale_up"),
+    )
     if written.default is None:
         return found
     return replace(found, default=read_default(written.default, choices(found), f"{place}.default"))

@@ -326,7 +326,7 @@ def _named(offers: Offers) -> Iterator[Schema]:
 
 
 def _unnamed(offers: Offers) -> Iterator[Schema]:
-    """Yield the cases in which the accelerator is left out."""
+    """Yield a case for each server that one gets who leaves the accelerator out."""
     chosen = offers.accelerators.get(offers.default_accelerator or "")
     if chosen is not None:
         yield _case(offers, chosen, {})

@@ -46,7 +46,8 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
             which only the whole hub can set.
     """
     # KubeSpawner finds only this profile, and doesn't call an administrator's function again.
-    spawner.profile_list = [_without_open(it, chosen) for it in listed if it["slug"] == chosen.slug]
+    slug = chosen.profile.slug if chosen.profile else None
+    spawner.profile_list = [_without_open(it, chosen) for it in listed if it["slug"] == slug]
     spawner.user_options = dict(chosen.options)
     try:
         async with within_start_timeout(spawner):
@@ -58,7 +59,7 @@ async def try_out(spawner: Host, listed: Complete, chosen: Chosen, rules: Rules)
             pod=pods.plain(pod),
             grant=Grant(),
             new_claims=home_of(spawner),
-            profile=chosen.slug,
+            profile=slug or "",
             owner=spawner.user.id,
         )
     except web.HTTPError:
