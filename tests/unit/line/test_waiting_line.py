@@ -14,9 +14,11 @@ from gpuspawner.line.line_room import LineRoom
 from gpuspawner.line.order import Serving
 from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.usual_waits import LEAST_WAITS, UsualWait
+from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Reason, Start, UnknownRules, Wait
+from gpuspawner.preflight.nobody_waits import WhoWaits
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from tests.unit.makers.line_stage import FULL, Stage
 from tests.unit.makers.storage import WAIT, claim, uses, volume
@@ -779,3 +781,8 @@ async def test_the_nodes_of_a_crowd_with_homes_of_their_own_are_looked_up_once_f
 
     assert places == [*range(1, 51)]
     assert len(asked) <= 50 + 3 * 50
+
+
+def test_a_line_itself_answers_all_that_is_asked_of_those_who_wait():
+    asked = {name for name, it in vars(WhoWaits).items() if callable(it) or type(it) is property}
+    assert asked <= vars(WaitingLine).keys()

@@ -9,6 +9,7 @@ from tornado import web
 from traitlets.config import Config
 
 from gpuspawner import GPUSpawner
+from gpuspawner.compat import spawner_class
 from gpuspawner.configuration import check, load
 from gpuspawner.doctor.checks import offers, settings
 from gpuspawner.doctor.hub import of_files
@@ -27,7 +28,7 @@ class TheirSpawner(GPUSpawner):
 
 
 @pytest.mark.parametrize(
-    ("spawner_class", "expected"),
+    ("named", "expected"),
     [
         (None, ["spawner-class"]),
         ("gpuspawner", []),
@@ -40,13 +41,22 @@ class TheirSpawner(GPUSpawner):
         ("nowhere.Spawner", ["spawner-class"]),
     ],
 )
-def test_the_hub_must_use_our_class(spawner_class, expected):
+def test_the_hub_must_use_our_class(named, expected):
     config = Config()
-    if spawner_class is not None:
-        config.JupyterHub.spawner_class = spawner_class
+    if named is not None:
+        config.JupyterHub.spawner_class = named
     hub = SimpleNamespace(config=config, spawner=SimpleNamespace(preflight="enforce"))
 
     assert [finding.id for finding in settings.check(hub)] == expected
+
+
+def test_a_class_of_ours_may_be_registered_under_a_name_of_the_administrators(monkeypatch):
+    registered = SimpleNamespace(name="ourlab", load=lambda: TheirSpawner)
+    monkeypatch.setattr(spawner_class, "entry_points", lambda **_: [registered])
+    config = Config({"JupyterHub": {"spawner_class": "OurLab"}})
+    hub = SimpleNamespace(config=config, spawner=SimpleNamespace(preflight="enforce"))
+
+    assert list(settings.check(hub)) == []
 
 
 def set_queue(spawner):
