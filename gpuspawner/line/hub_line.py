@@ -41,7 +41,7 @@ class HubLine:
         self.stored_places = StoredPlaces()
         self.unused_for = unused_for
         self._pods = pods
-        self._waiting: WaitingLine  # the preflight makes it
+        self._waiting: WaitingLine | None = None
 
     def make_line(
         self,
@@ -68,12 +68,16 @@ class HubLine:
         self,
     ) -> Callable[[Host, Runtime, Policing, ServerState, Progress, asyncio.Event], InLine]:
         """Makes the wait of one start of a spawner."""
+        if self._waiting is None:
+            raise RuntimeError("the preflight has not made the line yet")
         return partial(InLine, self.rules, self.stored_places, self._waiting)
 
     def has_place_for(self, user_id: int) -> bool:
         """Whether one more server of a user may wait."""
         waiting, rules = self._waiting, self.rules
-        return waiting.places_of(user_id) < rules.places_per_user and len(waiting) < rules.places
+        return waiting is None or (
+            waiting.places_of(user_id) < rules.places_per_user and len(waiting) < rules.places
+        )
 
     def resume(self, view: ClusterView) -> Coroutine[Any, Any, None]:
         """Start the servers again that were in line when the hub ended. Never raises."""

@@ -63,7 +63,10 @@ class Record:
         return untold
 
     def refusals(self, now: float) -> tuple[tuple[str, int], ...]:
-        """Return each reason for which starts were refused in the last day, and how many were."""
+        """Return the reasons for which starts were refused in the last day, and how often each was.
+
+        The most frequent is first.
+        """
         first = now - _DAY
         while self._refused and self._refused[0].at < first:
             self._refused.popleft()
