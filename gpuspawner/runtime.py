@@ -177,7 +177,7 @@ class Runtime:
         self.run(self._announce())
 
     def run(self, beside: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something beside the hub, which never raises."""
+        """Begin a task beside the hub, which never raises; return it."""
         task = asyncio.get_running_loop().create_task(beside)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -292,7 +292,7 @@ class Runtime:
 
     @property
     def pod_rules(self) -> PodRules:
-        """The rules for every pod while these offers are on offer."""
+        """The rules for every pod, with what is on offer now."""
         accelerators = tuple(self.offers.accelerators.values())
         avoided = accelerators if self._keep_off else ()
         return replace(self._rules, accelerators=accelerators, cpu_avoids=avoided)

@@ -4,6 +4,7 @@ We can't predict where the scheduler puts an unbound pod: its scoring, its ties 
 known here. So a promise is made only if a node is left after the worst placement of the others.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
 
@@ -173,4 +174,4 @@ def all_but(one: Demand, demands: list[Demand]) -> list[Demand]:
 
 def _most_filled(prices: list[int], budget: int) -> int:
     """The largest number of nodes that a budget can fill, each at its price."""
-    return sum(spent <= budget for spent in accumulate(sorted(prices)))
+    return bisect_right([*accumulate(sorted(prices))], budget)

@@ -74,9 +74,10 @@ def fitting_nodes(
     new_claims: Iterable[PlainOrClaim] = (),
 ) -> Iterator[str]:
     """Find the nodes on which a pod fits, one by one; not those *besides*."""
+    given = list(new_claims)
     try:
         wanted = _decoded(pod, Pod)
-        claims = [_decoded(it, PersistentVolumeClaim) for it in new_claims]
+        claims = [_decoded(it, PersistentVolumeClaim) for it in given]
     except UNDECODABLE:
         return
     if unknown_storage(state, wanted, claims):
@@ -148,9 +149,10 @@ def _judged(
     new_claims: Iterable[PlainOrClaim],
     failures_of: Callable[[Filters], Mapping[str, Failures]],
 ) -> Verdict:
+    given = list(new_claims)
     try:
         wanted = _decoded(pod, Pod)
-        claims = [_decoded(it, PersistentVolumeClaim) for it in new_claims]
+        claims = [_decoded(it, PersistentVolumeClaim) for it in given]
     except UNDECODABLE as error:
         return _not_understood(state, str(error))
     (_, first), *others = readings(wanted, state.rules)

@@ -123,7 +123,7 @@ class Filters:
         It must fit with and without the pods nominated to the node
         (`RunFilterPluginsWithNominatedPods`). *removed* are pods of the node to leave out.
         """
-        gone, free = removed or Leaving((), node.free)
+        gone, free = removed or ((), node.free)
         nominated = self._nominated(node) if self.state.has_nominations else ()
         if nominated:
             failures = self._failures(node, nominated, gone, free_after(free, nominated, -1))

@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -98,7 +98,7 @@ def pod_info(pod: Pod, rules: Rules, node: str = "") -> PodInfo:
         claims=tuple(
             v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim
         ),
-        volumes=tuple(v for v in volumes if v != Volume(v.name, v.persistent_volume_claim)),
+        volumes=tuple(v for v in volumes if _decides(v)),
         anti_affinity=_anti_affinity(pod),
         preempted=_preempted(pod),
         problem=problem,
@@ -259,16 +259,29 @@ def free_after(free: Amounts, pods: tuple[PodInfo, ...], sign: int) -> Amounts:
 
 
 def pods_after(
-    index: Mapping[str, PodInfo], added: Iterable[PodInfo], gone: Iterable[PodInfo]
+    index: Mapping[str, PodInfo], added: Iterable[PodInfo], gone: Collection[PodInfo]
 ) -> list[PodInfo]:
     """Return the pods of a node by an index, with pods that were added, and without some."""
-    keys = {pod.key for pod in gone}
+    keys = {pod.key for pod in gone} if gone else ()
     return [*(pod for key, pod in index.items() if key not in keys), *added]
 
 
 def _add(sums: dict[str, int], amounts: Amounts, sign: int) -> None:
     for resource, amount in amounts.items():
         sums[resource] = sums.get(resource, 0) + sign * amount
+
+
+def _decides(volume: Volume) -> bool:
+    return bool(
+        volume.ephemeral
+        or volume.csi
+        or volume.gce_persistent_disk
+        or volume.aws_elastic_block_store
+        or volume.azure_disk
+        or volume.cinder
+        or volume.iscsi
+        or volume.rbd
+    )
 
 
 def _anti_affinity(pod: Pod) -> tuple[PodTerm, ...]:

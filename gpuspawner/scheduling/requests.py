@@ -2,9 +2,7 @@
 
 The formula is that of component-helpers `resource/helpers.go` (v0.36.2, and v0.37.2 for the newer
 resize rules): init containers run one after another, sidecars keep running, and overhead is added.
-The resources of a whole pod count since 1.34, and those in its status since 1.36: then their gates
-came on. Sums are exact. Each pod is rounded up once: CPU to millicores, everything else to whole
-units.
+Sums are exact. Each pod is rounded up once: CPU to millicores, everything else to whole units.
 """
 
 import re
@@ -15,7 +13,7 @@ from gpuspawner.kube.meta import Quantities, ResourceRequirements
 from gpuspawner.kube.pods import Container, ContainerStatus, Pod
 from gpuspawner.kube.quantity import QuantityError, millis_of, parse_nanos, whole_of
 
-from .rules import Rules
+from .rules import Resize, Rules
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -49,7 +47,7 @@ def pod_requests(pod: Pod, rules: Rules) -> Amounts:
         QuantityError: a request isn't a quantity, or exceeds 64 bits.
     """
     sums = _aggregate(pod, _spec_or_limit_of)
-    if rules.minor >= 34 and pod.spec.resources:
+    if rules.pod_level_resources and pod.spec.resources:
         _default_pod_level(sums, pod.spec.resources)
     return _rounded(_with_pod_level(pod, rules, sums, resized=False))
 
@@ -60,13 +58,13 @@ def held(pod: Pod, rules: Rules) -> Amounts:
     Raises:
         QuantityError: a request isn't a quantity, or exceeds 64 bits.
     """
-    if rules.minor <= 32:
+    if rules.resize is Resize.SPEC:
         sums = _aggregate(pod, _spec_of)
-    elif rules.minor <= 36:
+    elif rules.resize is Resize.MAX_PER_CONTAINER:
         sums = _max_per_container(pod)
     else:
-        sums = _max_of_sums(pod)
-    return _rounded(_with_pod_level(pod, rules, sums, resized=rules.minor >= 36))
+        sums = _max_of_sums(pod, rules)
+    return _rounded(_with_pod_level(pod, rules, sums, resized=rules.pod_level_resize))
 
 
 def allocatable(quantities: Quantities | None) -> Amounts:
@@ -167,12 +165,14 @@ def _max_per_container(pod: Pod) -> _Nanos:
     """Apply the rule of 1.33 to 1.36: `determineEffectiveRequests` for each container."""
     statuses = _statuses(pod)
     infeasible = _resize_infeasible(pod)
-    uncounted = {id(c) for c in pod.spec.init_containers or () if not restarts(c)}
+    sidecars = {id(c) for c in pod.spec.init_containers or () if restarts(c)}
+    inits = {id(c) for c in pod.spec.init_containers or ()}
 
     def effective(container: Container) -> _Nanos:
         status = statuses.get(container.name)
         spec = _spec_of(container)
-        if id(container) in uncounted or status is None or status.resources is None:
+        counted = id(container) not in inits or id(container) in sidecars
+        if not counted or status is None or status.resources is None:
             return spec
         parts = [_nanos(status.resources.requests), _nanos(status.allocated_resources)]
         return _maximum(parts if infeasible else [spec, *parts])
@@ -180,7 +180,7 @@ def _max_per_container(pod: Pod) -> _Nanos:
     return _aggregate(pod, effective)
 
 
-def _max_of_sums(pod: Pod) -> _Nanos:
+def _max_of_sums(pod: Pod, rules: Rules) -> _Nanos:
     """Apply the rule since 1.37: the maximum of the sums of spec, allocation and status."""
     statuses = _statuses(pod)
     infeasible = _resize_infeasible(pod)
@@ -198,9 +198,14 @@ def _max_of_sums(pod: Pod) -> _Nanos:
             return _nanos(status.resources.requests)
         return allocated_of(container)
 
-    to_pod, of_pod = pod.status.allocated_resources, pod.status.resources
-    if to_pod is not None and of_pod is not None and of_pod.requests is not None:
-        allocated, actuated = _nanos(to_pod), _nanos(of_pod.requests)
+    of_pod = pod.status.resources
+    if (
+        rules.pod_level_resize
+        and pod.status.allocated_resources is not None
+        and of_pod is not None
+        and of_pod.requests is not None
+    ):
+        allocated, actuated = _nanos(pod.status.allocated_resources), _nanos(of_pod.requests)
     else:
         allocated, actuated = _aggregate(pod, allocated_of), _aggregate(pod, actuated_of)
     return _maximum([actuated, allocated] if infeasible else [spec, actuated, allocated])
@@ -208,12 +213,12 @@ def _max_of_sums(pod: Pod) -> _Nanos:
 
 def _with_pod_level(pod: Pod, rules: Rules, sums: _Nanos, *, resized: bool) -> _Nanos:
     wanted = _nanos(pod.spec.resources.requests) if pod.spec.resources else {}
-    if rules.minor >= 34 and any(map(_is_pod_level, wanted)):
+    if rules.pod_level_resources and any(map(_is_pod_level, wanted)):
         effective = wanted
         if resized and pod.status.resources is not None:
             parts = [_nanos(pod.status.resources.requests), _nanos(pod.status.allocated_resources)]
             effective = _maximum(parts if _resize_infeasible(pod) else [wanted, *parts])
-            if rules.minor <= 36:
+            if rules.resize is not Resize.MAX_OF_SUMS:
                 effective = {name: effective.get(name, 0) for name in wanted}
         sums.update((name, n) for name, n in effective.items() if _is_pod_level(name))
     if pod.spec.overhead:

@@ -6,6 +6,7 @@ verdict is certain only if it is the same for each reading of the pod (`readings
 
 import re
 from collections.abc import Callable, Iterable
+from enum import Enum
 
 import msgspec
 from msgspec.structs import replace
@@ -30,11 +31,24 @@ def _release(version: str) -> tuple[int, int] | None:
     return (int(match[2]), int(match[3] or 0)) if match and match[1] == "1" else None
 
 
+class Resize(Enum):
+    """How the resources of a pod count during an in-place resize."""
+
+    SPEC = "what its spec asks for"
+    MAX_PER_CONTAINER = "per container the most of spec, status and allocation"
+    MAX_OF_SUMS = "the most of the sums of spec, status and allocation"
+
+
 class Rules(msgspec.Struct, frozen=True):
     """Rules that differ between versions of kube-scheduler."""
 
     minor: int
-    """The minor version, of 1.x. Most rules depend on nothing else."""
+    """The minor version, of 1.x."""
+    resize: Resize
+    pod_level_resources: bool
+    """Whether `spec.resources` of a pod counts (on since 1.34)."""
+    pod_level_resize: bool
+    """Whether `status.resources` of a pod counts (on since 1.36)."""
     sidecar_ports: bool
     """Whether host ports of sidecars count (since 1.33.6)."""
     missing_drivers_by_gate: bool
@@ -54,8 +68,17 @@ class Rules(msgspec.Struct, frozen=True):
                 Zero to JupyterHub, which changes only the scores.
         """
         minor, patch = _release(version) or (NEWEST_MINOR, 0)
+        if minor <= 32:
+            resize = Resize.SPEC
+        elif minor <= 36:
+            resize = Resize.MAX_PER_CONTAINER
+        else:
+            resize = Resize.MAX_OF_SUMS
         return cls(
             minor=minor,
+            resize=resize,
+            pod_level_resources=minor >= 34,
+            pod_level_resize=minor >= 36,
             sidecar_ports=(minor, patch) >= (33, 6),
             missing_drivers_by_gate=minor < 37,
             schedulers=frozenset({DEFAULT_SCHEDULER, *schedulers}),

@@ -33,7 +33,7 @@ from gpuspawner.traits import OFF, WARN
 from gpuspawner.traits.trait_types import setting
 
 PreflightMethod = Callable[[Proposal, Admission], Decision | Awaitable[Decision]]
-"""One of the preflight's methods that decide about a proposal."""
+"""Decides about a proposal, as one of the preflight's methods."""
 LOST_ROOM = frozenset({Reason.TAKEN, Reason.BUSY, Reason.TRY_AGAIN})
 """Why a start fails that others were faster than."""
 

@@ -103,13 +103,12 @@ def _cause(pod: StartingPod) -> Trouble | None:
     present = [it for it in troubles(pod, ()) if not (it.is_over or _is_of_other(it, pod))]
     found, asked = {it.kind: it for it in reversed(present)}, _asked(pod)
 
-    def is_only_its_end(it: Trouble) -> bool:
-        """Whether it ended because somebody had asked for its deletion."""
+    def is_cause(it: Trouble) -> bool:
+        """Whether it isn't only how a server ends of which somebody had asked the deletion."""
         is_before = asked is None or (it.last is not None and it.last < asked)
-        return it.kind in _BY_ITSELF and not is_before
+        return is_before or it.kind not in _BY_ITSELF
 
-    ordered = (found[kind] for kind in _ORDER if kind in found)
-    return next((it for it in ordered if not is_only_its_end(it)), None)
+    return next((it for kind in _ORDER if (it := found.get(kind)) and is_cause(it)), None)
 
 
 def _is_of_other(it: Trouble, pod: StartingPod) -> bool:

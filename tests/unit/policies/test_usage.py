@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,6 @@ from gpuspawner.policies.charges import Charge, owner_names
 from gpuspawner.policies.pod_owners import AsAnnotated
 from gpuspawner.policies.policies import Limit, Measure, Per, Policy
 from gpuspawner.policies.usage import Ledger, Share, Usage
-from gpuspawner.scheduling.rules import Rules
 from tests.unit.makers.policy_accounts import METER
 from tests.unit.makers.policy_pods import GPU, Plain, container, plain, server_pod
 from tests.unit.makers.policy_worlds import GPUS, T4S, change, changes, key, members, policies
@@ -139,7 +139,9 @@ def test_a_pod_that_newer_rules_cannot_read_becomes_unread_and_the_others_count(
     ledger,
 ) -> None:
     """Kubernetes 1.32 ignores the resources of whole pods; later versions read them."""
-    ledger.meter = replace(METER, rules=Rules.of_version("1.32"))
+    ledger.meter = replace(
+        METER, rules=msgspec.structs.replace(METER.rules, pod_level_resources=False)
+    )
     huge = {"limits": {"memory": "1e40"}}
     ledger.show("a", resources=huge)
     ledger.show("b")

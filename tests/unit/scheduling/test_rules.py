@@ -2,23 +2,23 @@ import pytest
 
 from gpuspawner.scheduling import Outcome, Rules, Why, evaluate, explain
 from gpuspawner.scheduling.evaluate import fits_somewhere, fitting_nodes
-from gpuspawner.scheduling.rules import DEFAULT_RULES
+from gpuspawner.scheduling.rules import DEFAULT_RULES, Resize
 from tests.unit.makers.objects import affinity, cluster, node, pod, term
 
 
 @pytest.mark.parametrize(
-    ("version", "minor"),
+    ("version", "resize"),
     [
-        ("v1.30.14", 30),
-        ("1.32", 32),
-        ("v1.33.0-gke.100", 33),
-        ("v1.36.2", 36),
-        ("v1.37.0-beta.0", 37),
-        ("v1.99", 99),
+        ("v1.30.14", Resize.SPEC),
+        ("1.32", Resize.SPEC),
+        ("v1.33.0-gke.100", Resize.MAX_PER_CONTAINER),
+        ("v1.36.2", Resize.MAX_PER_CONTAINER),
+        ("v1.37.0-beta.0", Resize.MAX_OF_SUMS),
+        ("v1.99", Resize.MAX_OF_SUMS),
     ],
 )
-def test_a_version_has_its_rules(version, minor):
-    assert Rules.of_version(version).minor == minor
+def test_a_version_has_its_rules(version, resize):
+    assert Rules.of_version(version).resize is resize
 
 
 @pytest.mark.parametrize("version", ["", "newest", "v2", "1", "1.x", "v1.36 or so", "9" * 99])

@@ -83,7 +83,7 @@ def test_a_pull_is_read_with_all_its_figures(message, expected):
         max_size=8,
     ).map("".join)
 )
-def test_any_text_is_read_pull(message):
+def test_any_text_is_read(message):
     read_pull(message)
 
 

@@ -117,7 +117,7 @@ def hanging_in_the_hub(_):
 async def test_a_notice_that_hangs_is_logged_and_gives_its_place_to_the_next(
     hanging, monkeypatch, caplog
 ):
-    monkeypatch.setattr(notices, "_SECONDS", 0.05)
+    monkeypatch.setattr(notices, "_SECONDS", 0.5)
     monkeypatch.setattr(notices, "_AT_ONCE", 1)
     ends, told = Event(), []
     notify = hanging(ends)
@@ -129,7 +129,7 @@ async def test_a_notice_that_hangs_is_logged_and_gives_its_place_to_the_next(
     await tell_both(notifies, ends)
 
     assert told == ["ann", "bob"]
-    assert "gpu_use.notify hasn't returned in 0.05 s for 'ann/'" in caplog.text
+    assert "gpu_use.notify hasn't returned in 0.5 s for 'ann/'" in caplog.text
     assert "bob" not in caplog.text
 
 
