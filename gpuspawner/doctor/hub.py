@@ -32,7 +32,8 @@ from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.kubespawner import labels_of_claim
 from gpuspawner.configuration import check, spawner_class
 from gpuspawner.gates.what_if import NO_ID, NOBODY, Asking, imagined
-from gpuspawner.kube.objects import FileError, Manifest, decode, mapping, read_objects
+from gpuspawner.kube.files import FileError, read_objects
+from gpuspawner.kube.objects import Manifest, decode, mapping
 from gpuspawner.kube.quoting import did_you_mean
 from gpuspawner.kube.servers import USER
 from gpuspawner.kube.storage import PersistentVolumeClaim

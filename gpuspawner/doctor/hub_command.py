@@ -15,7 +15,7 @@ from gpuspawner.doctor import terminal
 from gpuspawner.doctor.application import Command, UsageError
 from gpuspawner.doctor.hub import Hub, of_files, watching
 from gpuspawner.gates.what_if import NOBODY, UnusableError
-from gpuspawner.kube.objects import FileError
+from gpuspawner.kube.files import FileError
 from gpuspawner.offers.shapes import OfferError
 from gpuspawner.policies.owner import Owner
 

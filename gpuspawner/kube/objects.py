@@ -1,4 +1,4 @@
-"""Decodes the kinds of objects that decide where a pod can run, from JSON, plain dicts or files.
+"""Decodes the kinds of objects that decide where a pod can run, from JSON or plain dicts.
 
 Unknown fields are skipped, so that newer API versions work. An object that can't be decoded
 becomes an `Undecodable`, never an exception.
@@ -6,7 +6,6 @@ becomes an `Undecodable`, never an exception.
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -194,23 +193,3 @@ def mapping(value: object) -> Mapping[Any, Any]:
 def mappings(value: object) -> list[Mapping[Any, Any]]:
     """Return the items of a value that ought to be a list of mappings, as `mapping` does."""
     return [mapping(item) for item in value] if isinstance(value, list) else []
-
-
-class FileError(ValueError):
-    """A file that doesn't contain what `kubectl get -o json` prints."""
-
-
-def read_objects(path: Path) -> list[dict[str, object]]:
-    """Read the plain objects of a file that contains a List or one object.
-
-    Raises:
-        FileError: the file can't be read, or contains neither.
-    """
-    try:
-        plain: object = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError, RecursionError) as error:
-        raise FileError(f"{path}: {error}") from error
-    items = plain.get("items", [plain]) if isinstance(plain, dict) else plain
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise FileError(f"{path}: expected one object or a List, as kubectl get -o json prints")
-    return items

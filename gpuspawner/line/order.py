@@ -62,7 +62,7 @@ class KeptNodes:
             self._ranked.clear()
 
     def look_anew(self, room: Room) -> None:
-        """Look at the nodes anew: a ticket stops collecting where it can't fit any more."""
+        """Look at all nodes again: a ticket stops collecting on one where it can't fit any more."""
         self._ranked.clear()
         for node, ticket in list(self._tickets.items()):
             if node not in room.possible(ticket):

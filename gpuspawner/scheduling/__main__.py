@@ -8,7 +8,8 @@ import sys
 from inspect import signature
 from pathlib import Path
 
-from gpuspawner.kube.objects import KINDS, FileError, read_objects
+from gpuspawner.kube.files import FileError, read_objects
+from gpuspawner.kube.objects import KINDS
 
 from .evaluate import explain
 from .rules import Rules

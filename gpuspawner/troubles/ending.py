@@ -104,7 +104,7 @@ def _cause(pod: StartingPod) -> Trouble | None:
     found, asked = {it.kind: it for it in reversed(present)}, _asked(pod)
 
     def is_cause(it: Trouble) -> bool:
-        """Whether it isn't only how a server ends of which somebody had asked the deletion."""
+        """Whether it is more than the end of a server whose deletion was requested before."""
         is_before = asked is None or (it.last is not None and it.last < asked)
         return is_before or it.kind not in _BY_ITSELF
 

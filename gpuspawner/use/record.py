@@ -1,4 +1,4 @@
-"""The one record of what has happened to servers, who is told of it, and what it sums up to."""
+"""The one record of what has happened to servers, who is told of it, and its summaries."""
 
 import asyncio
 import logging
