@@ -19,6 +19,7 @@ from kubespawner import KubeSpawner
 from kubespawner.clients import load_config, shared_client
 
 from gpuspawner.compat.class_traits import default_of
+from gpuspawner.compat.reflecting import works
 
 MAKING = ("get_pod_manifest", "load_user_options", "_load_profile", "_apply_overrides")
 """The methods that make a profile's pod."""
@@ -195,11 +196,16 @@ class Stock:
     def drop_reflector(self, kind: str, before: Any) -> None:
         """Drop a reflector that failed, so that the next start makes a new one.
 
-        The one *before* it still runs if it was only to be replaced: other starts need it.
+        The one *before* it still runs if it was only to be replaced: other starts need it. Several
+        starts may have replaced it at the same time.
         """
+        if works(self.reflector(kind)):
+            return
         key, reflectors = self._spawner._get_reflector_key(kind), self._spawner.reflectors
-        if reflectors.pop(key, None) is not before and before is not None:
+        if works(before):
             reflectors[key] = before
+        else:
+            reflectors.pop(key, None)
 
     def reflector(self, kind: str) -> Any:
         """Return the reflector of a kind; None if there is none."""

@@ -1,16 +1,21 @@
-"""KubeSpawner's reflectors, which forget an object as soon as it is gone.
+"""KubeSpawner's reflectors, which forget an object as soon as it is gone, and give up.
 
 Read in ``kubespawner/reflector.py`` of 7.0.0 and 7.1.0: a list replaces ``resources`` as a whole,
-and the watch changes it item by item.
+and the watch changes it item by item. Without an API server, it ends for good after 51 s.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from kubespawner.reflector import ResourceReflector
 from traitlets import Bunch, validate
 
 OnGone = Callable[[object], None]
+
+_PAUSE_SECONDS = 30.0
+"""The time between two lists of a reflector that has given up; KubeSpawner's is up to 26 s."""
 
 
 class TellingResources(dict[str, Any]):
@@ -49,12 +54,45 @@ def _uid(resource: Any) -> object:
     return resource["metadata"].get("uid")
 
 
-def telling(reflector: Any, gone: OnGone) -> Any:
-    """Return a class of reflectors that call *gone* with the last version of what is gone."""
-    if not (isinstance(reflector, type) and issubclass(reflector, ResourceReflector)):
+def works(reflector: Any) -> bool:
+    """Whether KubeSpawner will not replace a reflector: it has listed, or is about to."""
+    if reflector is None:
+        return False
+    first: asyncio.Future[object] = reflector.first_load_future
+    return not first.done() or (not first.cancelled() and first.exception() is None)
+
+
+def lasting(reflector: Any) -> Any:
+    """Return a class of reflectors that go on once the API server is back, whenever that is.
+
+    KubeSpawner replaces one that has given up only after a start's time-out, and our limits end a
+    start before that. So each start would fail until the hub restarts.
+    """
+    if not _is_reflector(reflector):
         return reflector
 
-    class TellingReflector(reflector):  # type: ignore[misc]
+    class LastingReflector(reflector):  # type: ignore[misc]
+        async def _watch_and_update(self) -> None:
+            while not self._stopping:
+                await super()._watch_and_update()
+                await self._until_it_lists()
+
+        async def _until_it_lists(self) -> None:
+            while not self._stopping:
+                await asyncio.sleep(_PAUSE_SECONDS)
+                with suppress(Exception):  # KubeSpawner has logged it when it gave up
+                    await self._list_and_update()
+                    return
+
+    return LastingReflector
+
+
+def telling(reflector: Any, gone: OnGone) -> Any:
+    """Return a class that is `lasting`, and calls *gone* with the last version of what is gone."""
+    if not _is_reflector(reflector):
+        return reflector
+
+    class TellingReflector(lasting(reflector)):  # type: ignore[misc]
         @validate("resources")
         def _keep_telling(self, proposal: Bunch) -> TellingResources:
             before = self.resources
@@ -62,3 +100,7 @@ def telling(reflector: Any, gone: OnGone) -> Any:
             return telling.listed(proposal.value)
 
     return TellingReflector
+
+
+def _is_reflector(reflector: Any) -> bool:
+    return isinstance(reflector, type) and issubclass(reflector, ResourceReflector)

@@ -17,6 +17,7 @@ from jupyterhub.handlers.pages import SpawnHandler
 from jupyterhub.spawner import Spawner
 from jupyterhub.user import User
 from kubespawner import clients
+from kubespawner.reflector import ResourceReflector
 from kubespawner.spawner import KubeSpawner
 from traitlets import HasTraits
 
@@ -108,10 +109,13 @@ REQUIREMENTS = (
         KubeSpawner, "_make_create_pvc_request", ("self", "pvc", "request_timeout"), KubeSpawner
     ),
     RequiredName(KubeSpawner, "_start_reflector", ("self", "kind", "reflector"), KubeSpawner),
+    RequiredName(ResourceReflector, "_watch_and_update", ("self",), ResourceReflector),
     # gpuspawner itself calls or reads the rest.
     *_names(User, "allow_named_servers"),
     *_names(Spawner, "_log_name", "orm_spawner", "apply_user_options"),
     *_names(KubeSpawner, "reflectors", "pod_reflector", "_namespace_default"),
+    *_names(ResourceReflector, "first_load_future", "_stopping"),
+    RequiredName(ResourceReflector, "_list_and_update", ("self",)),
     *_names(KubeSpawner, "_options_from_form_default", "_options_form_default"),
     *_names(orm.Spawner, "user_options", "state", "server", "started", "last_activity"),
     *_names(orm, "user_group_map"),

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from gpuspawner.compat import kubespawner
-from gpuspawner.compat.reflecting import OnGone, telling
+from gpuspawner.compat import jupyterhub, kubespawner
+from gpuspawner.compat.reflecting import OnGone, lasting, telling, works
 from gpuspawner.kube.objects import Manifest
 from gpuspawner.preflight.dry_runs import Admission, Answer, DryRuns
 from gpuspawner.start.host import Host
@@ -23,9 +24,9 @@ def make(spawner: Host, init: Callable[[], None]) -> None:
 
 
 async def poll(spawner: Host) -> int | None:
-    """Poll as KubeSpawner does; without a connection, report that nothing runs."""
+    """Poll as KubeSpawner does; without a connection, a server that ran goes on."""
     if not kubespawner.connect(spawner):
-        return 1
+        return None if jupyterhub.has_server(spawner) else 1
     status: int | None = await spawner.gpuspawner_stock.kubespawner.poll()
     return status
 
@@ -60,21 +61,36 @@ async def start_reflector(
     A reflector of pods calls *gone* with the last version of each one that is gone.
 
     KubeSpawner keeps the failed reflector, and every later start would wait for its events. All
-    starts wait for one future, so it is shielded: one cancelled start must not cancel the others.
+    starts wait for one future, so it is shielded: one cancelled start must not cancel the others,
+    and a list whose starts are all cancelled can still fail.
+
+    Raises:
+        ConnectionError: The list failed that another start has begun, for example.
     """
+    return await asyncio.shield(_start_reflector(stock, kind, gone, reflector_class, **kwargs))
+
+
+async def _start_reflector(
+    stock: kubespawner.Stock, kind: str, gone: OnGone, reflector_class: Any, **kwargs: Any
+) -> Any:
     before = stock.reflector(kind)
-    try:  # each start asks; only the first one makes a reflector
-        if kind == "pods" and (kwargs.get("replace") or not _works(before)):
-            reflector_class = telling(reflector_class, gone)
-        return await asyncio.shield(stock.start_reflector(kind, reflector_class, **kwargs))
+    if works(before) and not kwargs.get("replace"):
+        return await _of_another(stock, kind, reflector_class, **kwargs)
+    makes_lasting = partial(telling, gone=gone) if kind == "pods" else lasting
+    try:
+        return await stock.start_reflector(kind, makes_lasting(reflector_class), **kwargs)
     except Exception:
         stock.drop_reflector(kind, before)
         raise
 
 
-def _works(reflector: Any) -> bool:
-    """Whether KubeSpawner will not replace a reflector: it has listed, or is about to."""
-    if reflector is None:
-        return False
-    first: asyncio.Future[object] = reflector.first_load_future
-    return not first.done() or (not first.cancelled() and first.exception() is None)
+async def _of_another(stock: kubespawner.Stock, kind: str, *args: Any, **kwargs: Any) -> Any:
+    """Return the reflector that another start has made, or the one before it if that failed."""
+    try:
+        return await stock.start_reflector(kind, *args, **kwargs)
+    except Exception as error:
+        if works(kept := stock.reflector(kind)):
+            return kept
+        # The pages of each start write into its error: two starts must not share one.
+        its_own = TimeoutError if isinstance(error, TimeoutError) else ConnectionError
+        raise its_own(f"KubeSpawner couldn't list the {kind}: {error}") from error

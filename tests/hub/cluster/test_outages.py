@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from localcluster import LocalCluster, kubeconfig, rbac
+from localcluster import LocalCluster, Pods, kubeconfig, rbac
 from tests.fixtures.cluster import AddNodes
 from tests.hub.conftest import StartGPUHub
 from tests.hub.running import RunningHub
@@ -104,6 +104,27 @@ def test_pages_work_without_the_api_server_and_the_view_recovers(
         wait_for(lambda: of_the_view()[-1].endswith("is live."), timeout=60)
         # One line for the loss, and perhaps one for changes missed meanwhile.
         assert len(warnings(hub, "The view of the cluster is")) <= 2
+
+
+@pytest.mark.nightly(
+    why="it lasts two minutes; a unit test of start/connection has the same outage"
+)
+def test_servers_start_after_an_outage_in_which_kubespawner_stops_watching(
+    tmp_path: Path, start_gpu_hub: StartGPUHub
+) -> None:
+    own = LocalCluster(tmp_path / "own", fleet="single", pods=Pods.RUN)
+    lines = f"{T4}c.KubeSpawner.namespace = 'default'\n"
+    with own, start_gpu_hub(lines, kubeconfig=own.kubeconfig) as hub:
+        hub.start_until_ready("alice")
+        hub.stop("alice")
+
+        own.plane.stop_apiserver()
+        wait_for(lambda: "Watching resources never recovered" in hub.log, timeout=180)
+        own.plane.start_apiserver()
+        wait_for(lambda: told(hub)[-1].endswith("is live."), timeout=60)
+
+        hub.start_until_ready("alice")
+        hub.stop("alice")
 
 
 def test_without_a_kubeconfig_the_pages_work_and_say_what_is_wrong(

@@ -58,15 +58,22 @@ def test_a_failed_pod_is_kept_if_the_administrator_keeps_stopped_pods() -> None:
     assert stock({"phase": "Failed"}, deletes=False).stops_pod()
 
 
-def test_a_reflector_that_should_be_replaced_stays_if_the_new_one_fails() -> None:
-    found = stock({"phase": "Pending"})
-    before = found.reflector("pods")
-    found._spawner.reflectors["pods"] = SimpleNamespace(pods={})
+async def test_a_reflector_that_should_be_replaced_stays_if_the_new_ones_fail() -> None:
+    found = stock(None)
+    before, second, third = (SimpleNamespace(first_load_future=asyncio.Future()) for _ in "123")
+    before.first_load_future.set_result(None)
+    for failed in (second, third):
+        failed.first_load_future.set_exception(ConnectionError())
+        failed.first_load_future.exception()
+    found._spawner.reflectors["pods"] = third
 
     found.drop_reflector("pods", before)
     assert found.reflector("pods") is before
+    found.drop_reflector("pods", second)
+    assert found.reflector("pods") is before
 
-    found.drop_reflector("pods", before)
+    found._spawner.reflectors["pods"] = third
+    found.drop_reflector("pods", second)
     assert found.reflector("pods") is None
 
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import ServerDisconnectedError
+from jupyterhub import orm
 from kubernetes_asyncio.client import ApiException, V1ObjectMeta, V1Pod
 from kubespawner import KubeSpawner
 from kubespawner.clients import load_config
@@ -66,6 +67,16 @@ async def test_a_kubeconfig_that_cannot_be_read_is_an_outage(write, make, text) 
     assert kubespawner.connect(spawner)
 
 
+@pytest.mark.usefixtures("write")
+async def test_a_hub_that_starts_without_a_kubeconfig_does_not_forget_running_servers(make) -> None:
+    """The hub forgets a server that has ended, but asks one that may run whether it answers."""
+    spawner = make()
+    row = orm.Server(proto="http", ip="127.0.0.1", port=8888, base_url="/", cookie_name="")
+    spawner.orm_spawner = SimpleNamespace(server=row)
+
+    assert await spawner.poll() is None
+
+
 async def test_without_a_kubeconfig_admission_is_not_asked(write, make) -> None:
     asked = Script()
     asked.answer = lambda pod: pod
@@ -111,7 +122,8 @@ class Listing(PodReflector):
     def __init__(self, **_: object) -> None:
         self.first_load_future: asyncio.Future[None] = asyncio.Future()
 
-    async def start(self) -> None: ...
+    async def start(self) -> None:
+        await self.first_load_future
 
     async def stop(self) -> None: ...
 
@@ -138,6 +150,126 @@ async def test_the_next_start_restarts_a_reflector_whose_first_list_failed(
         await make()._start_reflector("pods", Failing)
 
     assert reflectors == {}
+
+
+@pytest.mark.parametrize("waiting", range(4))
+async def test_so_does_it_however_many_others_waited_for_that_list(
+    make, reflectors, waiting
+) -> None:
+    [reflector], starts = await _listing(make, reflectors, 1 + waiting)
+
+    reflector.first_load_future.set_exception(ConnectionError("lost"))
+    errors = await asyncio.gather(*starts, return_exceptions=True)
+
+    assert reflectors == {}
+    assert {str(it) for it in errors[1:]} <= {"KubeSpawner couldn't list the pods: lost"}
+    # The pages of a start write the user's name into its error.
+    assert len(set(map(id, errors))) == 1 + waiting
+
+
+async def test_a_list_that_takes_too_long_does_so_for_all_who_wait(make, reflectors) -> None:
+    [reflector], starts = await _listing(make, reflectors, 2)
+
+    reflector.first_load_future.set_exception(TimeoutError())
+
+    errors = await asyncio.gather(*starts, return_exceptions=True)
+    assert [type(it) for it in errors] == [TimeoutError, TimeoutError]
+
+
+@pytest.mark.parametrize("waiting", range(4))
+async def test_a_reflector_that_was_to_be_replaced_serves_all_if_the_new_one_fails(
+    make, reflectors, waiting
+) -> None:
+    before = await make()._start_reflector("pods", Quick)
+    [listing], [first, *others] = await _listing(make, reflectors, 1 + waiting, replace=True)
+
+    listing.first_load_future.set_exception(ConnectionError())
+
+    assert await asyncio.gather(*others) == [before] * waiting
+    with pytest.raises(ConnectionError):
+        await first
+    assert [*reflectors.values()] == [before]
+
+
+async def test_a_list_whose_start_was_cancelled_can_still_fail(make, reflectors) -> None:
+    [reflector], [start] = await _listing(make, reflectors, 1)
+    start.cancel()
+    await asyncio.gather(start, return_exceptions=True)
+
+    reflector.first_load_future.set_exception(ConnectionError())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    assert reflectors == {}
+    assert await make()._start_reflector("pods", Quick)
+
+
+async def _listing(
+    make: Any, reflectors: dict[object, Any], count: int, **kwargs: Any
+) -> tuple[list[Any], list[asyncio.Future[Any]]]:
+    """Return the reflector that lists, and starts that wait for it; the first has made it."""
+    starts = []
+    for _ in range(count):
+        starts.append(asyncio.ensure_future(make()._start_reflector("pods", Listing, **kwargs)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        kwargs = {}
+    return [*reflectors.values()], starts
+
+
+class InOutage(PodReflector):
+    """A reflector whose API server is away from the 10th second to the 200th."""
+
+    async def _list_and_update(self, resource_version: str | None = None) -> str:
+        del resource_version
+        now = asyncio.get_running_loop().time()
+        if not self.first_load_future.done():
+            self._began = now
+            self.first_load_future.set_result(None)
+        if 10 <= now - self._began < 200:
+            raise ConnectionError
+        self.resources = OLD if now - self._began < 10 else NEW
+        return "1"
+
+
+OLD = {"hub/old": {"metadata": {"name": "old"}}}
+NEW = {"hub/new": {"metadata": {"name": "new"}}}
+
+
+class Watch:
+    """A watch without events, which ends when the API server goes."""
+
+    def stream(self, *_: object, **__: object) -> "Watch":
+        return self
+
+    async def __aenter__(self) -> "Watch":
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def __aiter__(self) -> AsyncIterator[object]:
+        await asyncio.sleep(10)
+        raise ConnectionError
+        yield
+
+    def stop(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.usefixtures("clock", "reflectors")
+async def test_after_an_outage_of_any_length_kubespawner_sees_pods_again(make, monkeypatch) -> None:
+    """Its reflector gives up after 51 s. Without it, each start fails until the hub restarts."""
+    monkeypatch.setattr("kubespawner.reflector.watch.Watch", Watch)
+    reflector = await make()._start_reflector("pods", InOutage)
+    try:
+        await asyncio.sleep(190)
+        assert reflector.pods == OLD
+
+        await asyncio.sleep(45)
+        assert reflector.pods == NEW
+    finally:
+        await reflector.stop()
 
 
 @pytest.mark.each_python
