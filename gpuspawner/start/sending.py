@@ -3,14 +3,19 @@
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
+from jupyterhub.utils import exponential_backoff
 from kubernetes_asyncio.client import V1DeleteOptions
 
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.reservations.reservations import Reservations
 from gpuspawner.start.host import Host
+
+_DELETING_SECONDS = 10.0
+"""How long a failed start asks for the end of its pod; an API server that restarts takes less."""
 
 
 class Sending:
@@ -78,9 +83,14 @@ class Sending:
         return made
 
     async def _delete(self) -> bool:
-        """Delete the pod; return whether it is gone."""
+        """Delete the pod, and return whether it is gone; ask again if nothing answers."""
+        options = V1DeleteOptions(grace_period_seconds=0)
         try:
-            gone = await self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
+            await exponential_backoff(
+                partial(self._stock.delete_pod, options, 0),
+                "the API server doesn't answer",
+                timeout=_DELETING_SECONDS,
+            )
         except Exception as error:  # noqa: BLE001, the promise stays until the watches show
             pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
             if str(error) == "Session is closed":  # aiohttp's words, once the hub ends
@@ -90,9 +100,8 @@ class Sending:
             else:
                 self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
             return False
-        if gone:
-            self._reservations.vacate(self._key)
-        return gone
+        self._reservations.vacate(self._key)
+        return True
 
 
 async def _unless(losing: asyncio.Future[None], start: Awaitable[Any]) -> Any:
