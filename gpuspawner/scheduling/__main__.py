@@ -7,6 +7,7 @@ import argparse
 import sys
 from inspect import signature
 from pathlib import Path
+from typing import NoReturn
 
 from gpuspawner.kube.files import FileError, read_objects
 from gpuspawner.kube.objects import KINDS
@@ -35,9 +36,16 @@ def describe(verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Exit with 3: argparse's own 2 would be an unknown verdict."""
+        self.print_usage(sys.stderr)
+        self.exit(3, f"{self.prog}: error: {message}\n")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print the verdict; return 0 if the pod fits, 1 if not, 2 if unknown, 3 on errors."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m gpuspawner.scheduling",
         description="Tell what kube-scheduler would do with a pod. All files are what"
         " `kubectl get -o json` prints.",

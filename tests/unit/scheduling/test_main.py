@@ -55,6 +55,14 @@ def test_the_error_for_a_malformed_file_names_the_file(files, write, capsys, tex
     assert "pod.json" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("wrong", [[], ["--nodes"], ["--deviceClasses"]], ids=" ".join)
+def test_wrong_arguments_do_not_look_like_an_unknown_verdict(files, capsys, wrong):
+    with pytest.raises(SystemExit) as ended:
+        main([*files, *wrong])
+    assert ended.value.code == 3
+    assert "error: " in capsys.readouterr().err
+
+
 def test_more_than_one_pod_to_place_is_an_error(files, write, capsys):
     assert main([*files, write("pod.json", {"items": [pod(), pod()]})]) == 3
     assert "expected one pod, found 2" in capsys.readouterr().err
