@@ -118,7 +118,7 @@ SUBCOMMANDS = {
     ),
     "report": _command(
         "report.RecordReport",
-        "Say which starts were refused, or would have been, and what became of them.",
+        "Say how many starts were refused, or would have been, and what became of the latter.",
     ),
     "warm": _command(
         "warm.Warm", "Print placeholder pods that keep room for servers, for kubectl."

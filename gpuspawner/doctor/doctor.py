@@ -63,7 +63,7 @@ class Doctor(HubCommand):
     """)
 
     user = Unicode(
-        help="Check the profiles that a function in KubeSpawner.profile_list lists for this user."
+        help="Try the servers for this user. With --start, also start one that this user owns."
     ).tag(config=True)
     groups = List(Unicode(), help="With --user: a group that this user is in.").tag(
         config=True, option="group"

@@ -60,7 +60,7 @@ gc_freeze = Bool(
 
     By default it is ``True``: while the hub starts, gpuspawner collects recent garbage, then calls
     ``gc.freeze()``, once. Later full collections, during which the hub answers nobody, then take a
-    few milliseconds and not more than a hundred. Set it to ``False`` to look for a leak:
+    few milliseconds instead of more than a hundred. Set it to ``False`` to look for a leak:
     ``gc.get_objects()``, which tools for this use, lists no frozen objects.
 
     .. versionadded:: 0.1

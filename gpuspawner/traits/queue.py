@@ -20,7 +20,8 @@ queue = Union(
 
     ``accelerators``, ``profiles``
         What people can wait for: keys of :attr:`accelerators`, or slugs of profiles. By default,
-        everything. If ``accelerators`` is set, only profiles can be waited for without a GPU.
+        everything. If ``accelerators`` is set, nobody can wait for a server without a GPU, except
+        by a profile.
     ``policies``
         Who can wait: only people to whom at least one of these :attr:`policies` applies; by
         default, everybody.

@@ -155,8 +155,9 @@ def simulated(seeds: Iterable[int], people: int = 600) -> dict[int, GivenBack]:
 def table(found: dict[int, GivenBack]) -> str:
     """Return the table of the documentation."""
     head = (
-        "| `after` | idle GPU time given back | jobs stopped | people stopped while they think "
-        "| warnings, and kept | shortest warning |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+        "| `after` | idle GPU time given back | jobs stopped "
+        "| people stopped while they were thinking | warnings, and kept | shortest warning |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: |"
     )
     rows = (
         f"| {minutes} min | {it.back / it.idle:.0%} | {it.jobs_stopped} of {it.jobs} "
