@@ -267,6 +267,11 @@ def has_server(spawner: Spawner) -> bool:
     return spawner.orm_spawner is not None and spawner.orm_spawner.server is not None
 
 
+def may_run(spawner: Spawner) -> bool:
+    """Whether the hub takes the server for a running one, and isn't about to stop it."""
+    return has_server(spawner) and not spawner._stop_pending
+
+
 def stopped(user: Any) -> dict[str, object]:
     """Return the stored states of a user's servers that don't run; the default one's name is ""."""
     try:

@@ -196,11 +196,8 @@ class Stock:
     def drop_reflector(self, kind: str, before: Any) -> None:
         """Drop a reflector that failed, so that the next start makes a new one.
 
-        The one *before* it still runs if it was only to be replaced: other starts need it. Several
-        starts may have replaced it at the same time.
+        The one *before* it still runs if it was only to be replaced: other starts need it.
         """
-        if works(self.reflector(kind)):
-            return
         key, reflectors = self._spawner._get_reflector_key(kind), self._spawner.reflectors
         if works(before):
             reflectors[key] = before

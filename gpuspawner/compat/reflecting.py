@@ -6,9 +6,9 @@ and the watch changes it item by item. Without an API server, it ends for good a
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
+from kubernetes_asyncio.client import ApiException
 from kubespawner.reflector import ResourceReflector
 from traitlets import Bunch, validate
 
@@ -16,6 +16,9 @@ OnGone = Callable[[object], None]
 
 _PAUSE_SECONDS = 30.0
 """The time between two lists of a reflector that has given up; KubeSpawner's is up to 26 s."""
+_LONGEST_PAUSE_SECONDS = 600.0
+"""The time between two lists while the hub isn't allowed to list: that may last."""
+_DENIED = (401, 403, 404)
 
 
 class TellingResources(dict[str, Any]):
@@ -73,18 +76,30 @@ def lasting(reflector: Any) -> Any:
 
     class LastingReflector(reflector):  # type: ignore[misc]
         async def _watch_and_update(self) -> None:
-            while not self._stopping:
-                await super()._watch_and_update()
-                await self._until_it_lists()
-
-        async def _until_it_lists(self) -> None:
-            while not self._stopping:
-                await asyncio.sleep(_PAUSE_SECONDS)
-                with suppress(Exception):  # KubeSpawner has logged it when it gave up
-                    await self._list_and_update()
-                    return
+            try:
+                while not self._stopping:
+                    await super()._watch_and_update()
+                    await _until_it_lists(self)
+            except asyncio.CancelledError:
+                if not self._stopping:  # KubeSpawner's `stop` waits for a task that returns
+                    raise
 
     return LastingReflector
+
+
+async def _until_it_lists(reflector: Any) -> None:
+    pause = _PAUSE_SECONDS
+    while not reflector._stopping:
+        await asyncio.sleep(pause)
+        try:
+            await reflector._list_and_update()
+        except ApiException as error:  # which KubeSpawner logs each time
+            if error.status in _DENIED:
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        except Exception:  # noqa: BLE001, S112, KubeSpawner has logged why it gave up
+            continue
+        else:
+            return
 
 
 def telling(reflector: Any, gone: OnGone) -> Any:

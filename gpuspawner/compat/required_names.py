@@ -141,6 +141,7 @@ REQUIREMENTS = (
     RequiredName(Spawner, "_spawn_future", (), BaseHandler),
     RequiredName(Spawner, "_start_pending", (), User),
     RequiredName(Spawner, "_spawn_pending", (), BaseHandler),
+    RequiredName(Spawner, "_stop_pending", (), User),
     # The check whether the caller of an open request keeps its rights; `BaseHandler` does the same.
     *_names(BaseHandler, "db", "hub"),
     *_names(orm.APIToken, "hashed"),

@@ -118,7 +118,7 @@ SUBCOMMANDS = {
     ),
     "report": _command(
         "report.RecordReport",
-        "Say how many starts were refused, or would have been, and what became of the latter.",
+        "Say how many starts were refused, or went on with a warning, and how those ended.",
     ),
     "warm": _command(
         "warm.Warm", "Print placeholder pods that keep room for servers, for kubectl."

@@ -63,7 +63,7 @@ class Doctor(HubCommand):
     """)
 
     user = Unicode(
-        help="Try the servers for this user. With --start, also start one that this user owns."
+        help="Try the servers for this user. With --start, also start one in this user's name."
     ).tag(config=True)
     groups = List(Unicode(), help="With --user: a group that this user is in.").tag(
         config=True, option="group"

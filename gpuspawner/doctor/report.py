@@ -23,7 +23,7 @@ _PATIENCE = 30.0
 
 
 class RecordReport(HubCommand):
-    """Say how many starts were refused, or would have been, and what became of the latter.
+    """Say how many starts were refused, or went on with a warning, and how those ended.
 
     It reads the files of `gpu_use.directory`. Without a directory, it asks the running hub, which
     knows what has happened since it started. For that it needs JUPYTERHUB_API_URL, and in

@@ -24,9 +24,12 @@ def make(spawner: Host, init: Callable[[], None]) -> None:
 
 
 async def poll(spawner: Host) -> int | None:
-    """Poll as KubeSpawner does; without a connection, a server that ran goes on."""
+    """Poll as KubeSpawner does; without a connection, a server that ran goes on until its stop.
+
+    KubeSpawner can't stop it then, and would keep a client that leads nowhere.
+    """
     if not kubespawner.connect(spawner):
-        return None if jupyterhub.has_server(spawner) else 1
+        return None if jupyterhub.may_run(spawner) else 1
     status: int | None = await spawner.gpuspawner_stock.kubespawner.poll()
     return status
 
@@ -74,8 +77,9 @@ async def _start_reflector(
     stock: kubespawner.Stock, kind: str, gone: OnGone, reflector_class: Any, **kwargs: Any
 ) -> Any:
     before = stock.reflector(kind)
-    if works(before) and not kwargs.get("replace"):
-        return await _of_another(stock, kind, reflector_class, **kwargs)
+    is_new = before is not None and not before.first_load_future.done()
+    if is_new or (works(before) and not kwargs.get("replace")):
+        return await _of_another(stock, kind, reflector_class, **{**kwargs, "replace": False})
     makes_lasting = partial(telling, gone=gone) if kind == "pods" else lasting
     try:
         return await stock.start_reflector(kind, makes_lasting(reflector_class), **kwargs)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from jupyterhub.utils import exponential_backoff
@@ -16,6 +15,7 @@ from gpuspawner.start.host import Host
 
 _DELETING_SECONDS = 10.0
 """How long a failed start asks for the end of its pod; an API server that restarts takes less."""
+_SILENT = "the API server doesn't answer"
 
 
 class Sending:
@@ -43,12 +43,13 @@ class Sending:
         try:
             return await _unless(self._losing, start)
         except asyncio.CancelledError:
-            if self.may_exist:
-                self.may_exist = not await asyncio.shield(self._delete())
+            if self.may_exist:  # once: the hub waits for a second, and a next start may come
+                self.may_exist = not await self._deleted(self._delete())
             raise
         except BaseException:
             if self.may_exist and not self._stock.stops_pod():  # else the hub stops it
-                await asyncio.shield(self._delete())
+                asking = exponential_backoff(self._delete, _SILENT, timeout=_DELETING_SECONDS)
+                await self._deleted(asking)
             raise
         finally:
             self._reservations.end(self._key)
@@ -82,26 +83,28 @@ class Sending:
             self._reservations.send_again(key)
         return made
 
-    async def _delete(self) -> bool:
-        """Delete the pod, and return whether it is gone; ask again if nothing answers."""
-        options = V1DeleteOptions(grace_period_seconds=0)
+    def _delete(self) -> Awaitable[bool]:
+        """Send a request that no cancellation interrupts; its result is whether the pod is gone."""
+        request = self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
+        return asyncio.shield(request)
+
+    async def _deleted(self, request: Awaitable[bool]) -> bool:
+        """Return whether the pod is gone, and log if nobody knows."""
+        error: object = TimeoutError(_SILENT)
         try:
-            await exponential_backoff(
-                partial(self._stock.delete_pod, options, 0),
-                "the API server doesn't answer",
-                timeout=_DELETING_SECONDS,
+            if await request:
+                self._reservations.vacate(self._key)
+                return True
+        except Exception as raised:  # noqa: BLE001, the promise stays until the watches show
+            error = raised
+        pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
+        if str(error) == "Session is closed":  # aiohttp's words, once the hub ends
+            self._spawner.log.info(
+                "%s was still starting; the hub deletes it after its restart", pod
             )
-        except Exception as error:  # noqa: BLE001, the promise stays until the watches show
-            pod = one_line(f"{self._spawner.namespace}/{self._spawner.pod_name}")
-            if str(error) == "Session is closed":  # aiohttp's words, once the hub ends
-                self._spawner.log.info(
-                    "%s was still starting; the hub deletes it after its restart", pod
-                )
-            else:
-                self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
-            return False
-        self._reservations.vacate(self._key)
-        return True
+        else:
+            self._spawner.log.warning("Can't tell whether %s left a pod behind: %r", pod, error)
+        return False
 
 
 async def _unless(losing: asyncio.Future[None], start: Awaitable[Any]) -> Any:

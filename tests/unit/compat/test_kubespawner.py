@@ -58,23 +58,21 @@ def test_a_failed_pod_is_kept_if_the_administrator_keeps_stopped_pods() -> None:
     assert stock({"phase": "Failed"}, deletes=False).stops_pod()
 
 
-async def test_a_reflector_that_should_be_replaced_stays_if_the_new_ones_fail() -> None:
+async def test_a_reflector_that_should_be_replaced_stays_if_the_new_one_fails() -> None:
     found = stock(None)
-    before, second, third = (SimpleNamespace(first_load_future=asyncio.Future()) for _ in "123")
+    before, failed = (SimpleNamespace(first_load_future=asyncio.Future()) for _ in "12")
     before.first_load_future.set_result(None)
-    for failed in (second, third):
-        failed.first_load_future.set_exception(ConnectionError())
-        failed.first_load_future.exception()
-    found._spawner.reflectors["pods"] = third
+    failed.first_load_future.set_exception(ConnectionError())
+    failed.first_load_future.exception()
+    found._spawner.reflectors["pods"] = failed
 
     found.drop_reflector("pods", before)
     assert found.reflector("pods") is before
-    found.drop_reflector("pods", second)
-    assert found.reflector("pods") is before
 
-    found._spawner.reflectors["pods"] = third
-    found.drop_reflector("pods", second)
-    assert found.reflector("pods") is None
+    found._spawner.reflectors["pods"] = failed
+    for worked in (None, failed):
+        found.drop_reflector("pods", worked)
+        assert found.reflector("pods") is None
 
 
 async def test_the_pods_are_known_once_they_have_been_read() -> None:

@@ -75,6 +75,8 @@ async def test_a_hub_that_starts_without_a_kubeconfig_does_not_forget_running_se
     spawner.orm_spawner = SimpleNamespace(server=row)
 
     assert await spawner.poll() is None
+    spawner._stop_pending = True  # KubeSpawner's `stop` would keep a client that leads nowhere
+    assert await spawner.poll() == 1
 
 
 async def test_without_a_kubeconfig_admission_is_not_asked(write, make) -> None:
@@ -191,6 +193,20 @@ async def test_a_reflector_that_was_to_be_replaced_serves_all_if_the_new_one_fai
     assert [*reflectors.values()] == [before]
 
 
+async def test_two_replacements_at_the_same_time_are_one(make, reflectors) -> None:
+    before = await make()._start_reflector("pods", Quick)
+    [listing], [first] = await _listing(make, reflectors, 1, replace=True)
+    [same], [second] = await _listing(make, reflectors, 1, replace=True)
+    assert same is listing
+
+    listing.first_load_future.set_exception(ConnectionError())
+
+    assert await second is before
+    with pytest.raises(ConnectionError):
+        await first
+    assert [*reflectors.values()] == [before]
+
+
 async def test_a_list_whose_start_was_cancelled_can_still_fail(make, reflectors) -> None:
     [reflector], [start] = await _listing(make, reflectors, 1)
     start.cancel()
@@ -270,6 +286,47 @@ async def test_after_an_outage_of_any_length_kubespawner_sees_pods_again(make, m
         assert reflector.pods == NEW
     finally:
         await reflector.stop()
+
+
+@pytest.mark.usefixtures("clock", "reflectors")
+async def test_a_reflector_can_be_replaced_while_it_waits_for_the_api_server(
+    make, monkeypatch
+) -> None:
+    monkeypatch.setattr("kubespawner.reflector.watch.Watch", Watch)
+    reflector = await make()._start_reflector("pods", InOutage)
+    await asyncio.sleep(100)
+
+    assert await make()._start_reflector("pods", Quick, replace=True) is not reflector
+
+
+class Denied(PodReflector):
+    """A reflector that loses the right to list."""
+
+    lists = 0
+
+    async def _list_and_update(self, resource_version: str | None = None) -> str:
+        del resource_version
+        self.lists += 1
+        if self.first_load_future.done():
+            raise ApiException(status=403)
+        self.first_load_future.set_result(None)
+        return "1"
+
+
+@pytest.mark.usefixtures("clock", "reflectors")
+async def test_without_the_right_to_list_pods_kubespawner_asks_every_ten_minutes(
+    make, monkeypatch
+) -> None:
+    """It logs an error each time."""
+    monkeypatch.setattr("kubespawner.reflector.watch.Watch", Watch)
+    reflector = await make()._start_reflector("pods", Denied)
+    await asyncio.sleep(3600)
+    in_an_hour = reflector.lists
+
+    await asyncio.sleep(3600)
+
+    await reflector.stop()
+    assert reflector.lists - in_an_hour == 6
 
 
 @pytest.mark.each_python

@@ -17,25 +17,29 @@ from tests.unit.makers.worlds import NAMESPACE, no_promises
 KEY = (NAMESPACE, "jupyter-ann")
 
 
-async def lose(
-    delete: Callable[..., Awaitable[bool]], caplog: pytest.LogCaptureFixture
-) -> tuple[bool, list[str]]:
-    """Cancel a start whose pod is sent.
+Delete = Callable[..., Awaitable[bool]]
 
-    Returns whether the pod may still exist, and the levels of what the log says of it.
-    """
 
+def sending_with(delete: Delete) -> Sending:
     async def sent(*_: Any) -> bool:
         return True
 
-    stock = SimpleNamespace(create_pod=sent, delete_pod=delete)
+    stock = SimpleNamespace(create_pod=sent, delete_pod=delete, stops_pod=lambda: False)
     spawner = SimpleNamespace(
         namespace=NAMESPACE,
         pod_name=KEY[1],
         log=logging.getLogger("hub"),
         gpuspawner_stock=stock,
     )
-    sending = Sending(spawner, no_promises())
+    return Sending(spawner, no_promises())
+
+
+async def lose(delete: Delete, caplog: pytest.LogCaptureFixture) -> tuple[bool, list[str]]:
+    """Cancel a start whose pod is sent.
+
+    Returns whether the pod may still exist, and the levels of what the log says of it.
+    """
+    sending = sending_with(delete)
 
     async def start() -> None:
         await sending.send(KEY, None, 3)
@@ -47,11 +51,14 @@ async def lose(
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    levels = [it.levelname for it in caplog.records if "jupyter-ann" in it.message]
-    return sending.may_exist, levels
+    return sending.may_exist, said_in(caplog)
 
 
-def asking(session: aiohttp.ClientSession) -> Callable[..., Awaitable[bool]]:
+def said_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [it.levelname for it in caplog.records if "jupyter-ann" in it.message]
+
+
+def asking(session: aiohttp.ClientSession) -> Delete:
     """Ask at an address where nobody answers."""
 
     async def delete(*_: Any) -> bool:
@@ -75,12 +82,37 @@ async def test_a_pod_of_which_nobody_knows_is_warned_of(caplog) -> None:
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize(
-    ("answers", "outcome"),
-    [([False, False, True], (False, [])), ([False] * 99, (True, ["WARNING"]))],
+    ("answers", "said"),
+    [([False, False, True], []), ([False] * 99, ["WARNING"])],
     ids=["it comes back", "it stays away"],
 )
-async def test_an_api_server_that_does_not_answer_is_asked_again(caplog, answers, outcome) -> None:
+async def test_an_api_server_that_does_not_answer_is_asked_again(caplog, answers, said) -> None:
     async def delete(*_: Any) -> bool:
         return answers.pop(0)
 
-    assert await lose(delete, caplog) == outcome
+    sending = sending_with(delete)
+
+    async def start() -> None:
+        await sending.send(KEY, None, 3)
+        raise EOFError
+
+    with pytest.raises(EOFError):
+        await sending.hold(KEY, start(), asyncio.sleep(3600))
+    assert said_in(caplog) == said
+    assert not answers or len(answers) < 99
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_cancelled_start_asks_only_once_since_the_next_one_has_a_pod_of_that_name(
+    caplog,
+) -> None:
+    """The hub waits for a second, and tells the owner then that it can't stop the server."""
+    asked: list[float] = []
+
+    async def delete(*_: Any) -> bool:
+        asked.append(asyncio.get_running_loop().time())
+        return False
+
+    assert await lose(delete, caplog) == (True, ["WARNING"])
+    await asyncio.sleep(60)
+    assert len(asked) == 1
