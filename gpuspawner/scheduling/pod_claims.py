@@ -12,10 +12,11 @@ import msgspec
 from gpuspawner.kube.pods import Pod, Volume
 from gpuspawner.kube.storage import ClaimMeta, PersistentVolume, PersistentVolumeClaim, StorageClass
 
+from .csi_migration import plugin_of
 from .failures import Rejected
 from .node_info import pod_key
 from .storage_index import BETA_STORAGE_CLASS, StorageIndex, class_of_claim
-from .volume_candidates import candidates
+from .volume_candidates import candidates, what_suits
 
 ONE_POD = "ReadWriteOncePod"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -98,6 +99,26 @@ def missing_kinds(
 def selected_node(claim: PersistentVolumeClaim) -> str | None:
     """Return the node for which a scheduler has let a claim's volume be made, if any."""
     return (claim.metadata.annotations or {}).get(SELECTED_NODE)
+
+
+def needs_of(claim: PersistentVolumeClaim, storage: StorageIndex) -> tuple[object, ...]:
+    """Return what a verdict reads of a claim; equal for two users' homes that are alike.
+
+    Its name doesn't count, nor which nodes have its volume attached.
+    """
+    has_volume = bool(claim.spec.volume_name)
+    standing = (
+        claim.status.phase == "Lost",
+        claim.metadata.deletion_timestamp is not None,
+        has_volume,
+        BIND_COMPLETED in (claim.metadata.annotations or ()),
+    )
+    volume = storage.get(PersistentVolume, claim.spec.volume_name) if has_volume else None
+    if volume is None:
+        return *standing, selected_node(claim), *what_suits(claim, storage)
+    spec = volume.spec
+    driver = spec.csi.driver if spec.csi else plugin_of(spec)
+    return *standing, driver, spec.node_affinity, sorted((volume.metadata.labels or {}).items())
 
 
 class _Found(NamedTuple):

@@ -14,7 +14,7 @@ from gpuspawner.kube.caches import UntilChanged
 from gpuspawner.kube.objects import UNDECODABLE, Manifest, strict_convert
 from gpuspawner.kube.pods import Affinity, Pod, Volume
 from gpuspawner.kube.quantity import QuantityError
-from gpuspawner.kube.storage import PersistentVolume, PersistentVolumeClaim
+from gpuspawner.kube.storage import PersistentVolumeClaim
 
 from .certainty import uncertain
 from .contention import Demand, requests_with_pod
@@ -23,12 +23,11 @@ from .node_info import NodeInfo, pod_key
 from .node_ports import host_ports
 from .node_resources_fit import Asked, fits
 from .node_volume_limits import VolumeLimits
-from .pod_claims import ONE_POD, PodClaims, claim_name, pod_claims, with_default_class
+from .pod_claims import ONE_POD, PodClaims, claim_name, needs_of, pod_claims, with_default_class
 from .priority import priority_of
 from .requests import Amounts, pod_requests
 from .rules import DEFAULT_RULES
 from .state import ClusterState
-from .storage_index import class_of_claim
 from .verdict import Outcome, Verdict
 from .volume_candidates import candidates
 
@@ -271,8 +270,9 @@ class Verdicts:
     def shape_of_needs(self, subject: Subject) -> bytes:
         """Return what a new node must have for the pod; equal for two users' servers.
 
-        Of a volume, only the places count from which a node can reach it, unless only one pod may
-        use it at a time.
+        Of a volume, only its driver counts and the places from which a node can reach it, unless
+        only one pod may use it at a time. Of one that has yet to be made, all that the claim asks
+        for: a larger home may find no space where a smaller one does.
         """
         spec, rules = subject.pod.spec, self._state.rules
         return _encode(
@@ -305,10 +305,7 @@ class Verdicts:
         if claim is None:
             return None
         alone = pod_key(namespace, name) if ONE_POD in (claim.spec.access_modes or ()) else ""
-        bound = storage.get(PersistentVolume, claim.spec.volume_name)
-        if bound is None:
-            return alone, class_of_claim(claim)
-        return alone, bound.spec.node_affinity, sorted((bound.metadata.labels or {}).items())
+        return alone, *needs_of(claim, storage)
 
 
 def new_claims(subject: Subject) -> list[PersistentVolumeClaim]:

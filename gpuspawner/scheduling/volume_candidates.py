@@ -38,6 +38,9 @@ from .storage_index import StorageIndex, class_of_claim, class_of_volume
 _STAYING = {"ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com", "pd.csi.storage.gke.io"}
 """Provisioners of volumes that only nodes in their zones reach."""
 
+_FILES = "Filesystem"
+"""The mode of a volume, and of a claim, that names none."""
+
 _T = TypeVar("_T")
 
 
@@ -144,13 +147,6 @@ class Candidates(msgspec.Struct, frozen=True):
 def candidates(claim: PersistentVolumeClaim, storage: StorageIndex) -> Candidates:
     """Return the volumes that could serve an unbound claim."""
     size = size_of(claim)
-    reserved = [
-        volume
-        for volume in storage.reserved_volumes(claim.metadata.namespace, claim.metadata.name)
-        if class_of_volume(volume) == class_of_claim(claim)
-        and _names(volume, claim)
-        and _suits(volume, claim, size)
-    ]
     try:
         selector = compile_selector(claim.spec.selector) if claim.spec.selector else EVERYTHING
     except SelectorError:
@@ -166,7 +162,36 @@ def candidates(claim: PersistentVolumeClaim, storage: StorageIndex) -> Candidate
     ]
     free.sort(key=lambda volume: _storage_of(volume.spec.capacity))
     smallest_first = ByLabel((it.selector, it) for it in map(reach_of, free))
-    return Candidates(tuple(map(reach_of, reserved)), smallest_first)
+    return Candidates(tuple(map(reach_of, reserved_for(claim, storage))), smallest_first)
+
+
+def reserved_for(claim: PersistentVolumeClaim, storage: StorageIndex) -> list[PersistentVolume]:
+    """Return the volumes that name an unbound claim and suit it; the first one decides."""
+    size = size_of(claim)
+    return [
+        volume
+        for volume in storage.reserved_volumes(claim.metadata.namespace, claim.metadata.name)
+        if class_of_volume(volume) == class_of_claim(claim)
+        and _names(volume, claim)
+        and _suits(volume, claim, size)
+    ]
+
+
+def what_suits(claim: PersistentVolumeClaim, storage: StorageIndex) -> tuple[object, ...]:
+    """Return what decides where an unbound claim gets a volume: a present one, or one to make.
+
+    Equal for two users' homes that are alike. `candidates` and `capacities` read it.
+    """
+    spec = claim.spec
+    return (
+        class_of_claim(claim),
+        str(size_of(claim)),  # it may have more than 64 bits
+        sorted(spec.access_modes or ()),
+        spec.volume_mode or _FILES,
+        spec.volume_attributes_class_name or "",
+        spec.selector,
+        [it.spec.node_affinity for it in reserved_for(claim, storage)],
+    )
 
 
 def _names(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -177,7 +202,7 @@ def _names(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim, size: int) -> bool:
     return (
         _storage_of(volume.spec.capacity) >= size
-        and (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
+        and (volume.spec.volume_mode or _FILES) == (claim.spec.volume_mode or _FILES)
         and (volume.spec.volume_attributes_class_name or "")
         == (claim.spec.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None

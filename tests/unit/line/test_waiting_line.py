@@ -711,6 +711,93 @@ async def test_who_needs_a_node_in_a_zone_by_now_is_told_if_the_last_one_goes(tw
         assert 0 < lost_in["ann"] <= GONE_SECONDS
 
 
+def space(zone, size):
+    """What the driver of the class `wait` can still make in a zone."""
+    return "CSIStorageCapacity", {
+        "metadata": {"name": f"in-{zone}", "namespace": "kube-system"},
+        "storageClassName": "wait",
+        "nodeTopology": {"matchLabels": {"zone": zone}},
+        "capacity": size,
+    }
+
+
+@pytest.fixture
+def homes_to_be_made():
+    """A node in each zone, both in use; Ann's first home is too large for the space in zone b."""
+    return all_known(
+        Stage(
+            *(("Node", labelled(node(f"n{it}", 1), {"zone": it})) for it in "ab"),
+            *(("Pod", pod(f"on-{it}", 1, on=f"n{it}")) for it in "ab"),
+            ("StorageClass", WAIT),
+            ("CSIDriver", {"metadata": {"name": "csi"}, "spec": {"storageCapacity": True}}),
+            *(space("a", "1Ti"), space("b", "50Gi")),
+            ("PersistentVolumeClaim", claim("ann", size="500Gi", namespace=NAMESPACE)),
+            *(("PersistentVolumeClaim", claim(it, namespace=NAMESPACE)) for it in ("bob", "cid")),
+        )
+    )
+
+
+async def test_who_needs_a_larger_home_keeps_nobody_off_a_node_with_space_for_smaller_ones(
+    homes_to_be_made,
+):
+    stage = homes_to_be_made
+    with (
+        stage.joining("ann", pod=uses("ann")) as ann,
+        stage.joining("bob", pod=uses("bob")) as bob,
+    ):
+        await stage.ends("on-b")
+        assert (ann.done(), bob.done()) == (False, True)
+
+        stage.preflight.reservations.send(proposal("bob").key)
+        await stage.shows("Pod", pod("bob", 1, on="nb", **uses("bob")))
+        await stage.ends("on-a")
+        assert ann.done()
+
+
+async def test_nor_does_that_keep_a_newcomer_off_it(homes_to_be_made):
+    stage, new = homes_to_be_made, proposal("cid", **uses("cid"))
+    with stage.joining("ann", pod=uses("ann")):
+        await stage.ends("on-b")
+
+        assert stage.preflight.decider.check(new) == Start(new.grant)
+
+
+async def test_who_waits_for_a_volume_made_by_hand_keeps_nobody_off_another_s_node():
+    """Each volume is kept for the home of one user, on one node."""
+    local, volumes = {**WAIT, "provisioner": "kubernetes.io/no-provisioner"}, []
+    for user, zone in (("ann", "a"), ("bob", "b")):
+        made = volume(f"v-{user}", zone=zone)
+        made["spec"]["claimRef"] = {"namespace": NAMESPACE, "name": user}
+        volumes.append(("PersistentVolume", made))
+    stage = all_known(
+        Stage(
+            *(("Node", labelled(node(f"n{it}", 1), {"zone": it})) for it in "ab"),
+            *(("Pod", pod(f"on-{it}", 1, on=f"n{it}")) for it in "ab"),
+            *(("StorageClass", local), *volumes),
+            *(("PersistentVolumeClaim", claim(it, namespace=NAMESPACE)) for it in ("ann", "bob")),
+        )
+    )
+    with (
+        stage.joining("ann", pod=uses("ann")) as ann,
+        stage.joining("bob", pod=uses("bob")) as bob,
+    ):
+        await stage.ends("on-b")
+
+        assert (ann.done(), bob.done()) == (False, True)
+
+
+async def test_whose_home_is_being_deleted_keeps_those_with_homes_waiting_no_moment(two_zones):
+    with (
+        two_zones.joining("ann", pod=uses("ann")) as ann,
+        two_zones.joining("bob", pod=uses("bob")) as bob,
+    ):
+        going = claim("ann", namespace=NAMESPACE, deletionTimestamp="2026-01-01T00:00:00Z")
+        await two_zones.shows("PersistentVolumeClaim", going)
+        await two_zones.ends("on-b")
+
+        assert (ann.done(), bob.done()) == (False, True)
+
+
 async def test_who_only_waits_for_the_home_collects_no_gpus_until_it_is_free():
     stage = beside_anns_home_in_use()
     with stage.joining("ann", 2, pod=uses("ann")) as ann:

@@ -9,6 +9,7 @@ import pytest
 
 from gpuspawner.scheduling import verdicts as verdicts_module
 from gpuspawner.scheduling.contention import Demand
+from gpuspawner.scheduling.pod_claims import SELECTED_NODE
 from gpuspawner.scheduling.verdict import Outcome
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, is_simple
 from tests.unit.makers.storage import STORAGE_KINDS, WAIT, claim, uses, volume
@@ -138,6 +139,94 @@ def test_so_do_servers_whose_homes_have_no_volumes_yet(
         needs.add(verdicts.shape_of_needs(Subject(mine.pod, () if exists else (home,))))
 
     assert (len(needs) == 1) is alike
+
+
+def needs_of_ann(*objects: tuple[str, Any]) -> bytes:
+    """What Ann's server needs, of whose home these objects are."""
+    verdicts = Verdicts(StillView(*objects).state)
+    return verdicts.shape_of_needs(subject("server", **uses("ann")))
+
+
+def unbound(**fields: Any) -> Any:
+    return claim("ann", namespace=NAMESPACE, **fields)
+
+
+def kept_for_ann(zone: str) -> Any:
+    made = volume("kept", zone=zone)
+    made["spec"]["claimRef"] = {"namespace": NAMESPACE, "name": "ann"}
+    return "PersistentVolume", made
+
+
+UNBOUND = ("PersistentVolumeClaim", unbound())
+LOST = unbound(volume="v")
+LOST["status"]["phase"] = "Lost"
+BLOCK, SELECTING, ATTRIBUTES = unbound(), unbound(), unbound()
+BLOCK["spec"]["volumeMode"] = "Block"
+SELECTING["spec"]["selector"] = {"matchLabels": {"kind": "fast"}}
+ATTRIBUTES["spec"]["volumeAttributesClassName"] = "fast"
+BEING_MADE = unbound(annotations={SELECTED_NODE: "n"})
+BEING_DELETED = unbound(deletionTimestamp="2026-01-01T00:00:00Z")
+VOLUME_GONE = unbound(volume="gone")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        unbound(size="20Gi"),
+        unbound(modes=("ReadWriteMany",)),
+        unbound(class_="now"),
+        BLOCK,
+        SELECTING,
+        ATTRIBUTES,
+        BEING_MADE,
+        BEING_DELETED,
+        VOLUME_GONE,
+        LOST,
+    ],
+)
+def test_servers_with_homes_that_other_volumes_suit_need_something_else(other: Any) -> None:
+    assert needs_of_ann(UNBOUND) != needs_of_ann(("PersistentVolumeClaim", other))
+
+
+def test_servers_need_the_same_however_a_home_says_that_it_is_as_others() -> None:
+    """The API server writes out what a hub's template leaves out, and sizes in another way."""
+    written = unbound(size="10240Mi")
+    written["spec"]["volumeMode"] = "Filesystem"
+
+    assert needs_of_ann(UNBOUND) == needs_of_ann(("PersistentVolumeClaim", written))
+
+
+def test_a_volume_that_is_kept_for_a_home_decides_where_its_server_fits() -> None:
+    needs = needs_of_ann(UNBOUND), *(needs_of_ann(UNBOUND, kept_for_ann(it)) for it in "ab")
+
+    assert len(set(needs)) == 3
+
+
+def test_a_volume_that_is_kept_for_a_home_it_doesnt_suit_decides_nothing() -> None:
+    kind, made = kept_for_ann("a")
+    made["spec"]["capacity"] = {"storage": "1Gi"}
+
+    assert needs_of_ann(UNBOUND, (kind, made)) == needs_of_ann(UNBOUND)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"csi": {"driver": "other", "volumeHandle": "v-1"}},
+        {"gcePersistentDisk": {"pdName": "v-1"}},
+    ],
+)
+def test_volumes_of_other_drivers_are_on_other_nodes(source: Any) -> None:
+    """Nodes have drivers, and limits of each, of their own."""
+    home = ("PersistentVolumeClaim", unbound(volume="v"))
+    usual: list[Any] = [
+        volume("v", csi={"driver": "csi", "volumeHandle": f"v-{it}"}) for it in (1, 2)
+    ]
+    first, second, other = (
+        needs_of_ann(home, ("PersistentVolume", it)) for it in (*usual, volume("v", **source))
+    )
+
+    assert first == second != other
 
 
 def test_homes_for_one_pod_at_a_time_differ_by_namespace_too() -> None:
