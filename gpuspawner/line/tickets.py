@@ -40,13 +40,15 @@ class Ticket(msgspec.Struct, frozen=True):
 
     Attributes:
         person: The id of its owner.
-        needs: Equal for servers that fit on the same nodes in the same way, but for their labels.
+        needs: Equal for servers that fit on the same nodes in the same way, but for their labels
+            and priority.
         requests: What its pod takes of a node, by resource.
         since: When it joined, in seconds since the epoch, because it outlasts a hub.
         weight: How much each second of waiting counts; 1 for most people.
         lifetime: Seconds after which its pod ends at the latest; None for no end.
         subject: The pod, for a `Room` that judges nodes by verdicts; the rule never reads it.
-        shape: Equal for servers whose labels make no difference; None if no labels do.
+        shape: Equal for servers whose labels and priority make no difference. By a higher priority,
+            a server may end others' pods, and then it needs no place.
     """
 
     key: Key

@@ -33,6 +33,7 @@ from gpuspawner.preflight.decision import Decision, Wait
 from gpuspawner.preflight.nobody_waits import WhoWaits
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
+from gpuspawner.scheduling.priority import priority_of
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 log = logging.getLogger(__name__)
@@ -136,9 +137,9 @@ class WaitingLine(WhoWaits):
         )
 
     def _needs_and_shape(self, subject: Subject) -> tuple[Hashable, Hashable]:
-        verdicts = self._verdicts
-        shape = verdicts.shape(subject) if verdicts.depends_on_labels(subject.pod) else None
-        return verdicts.shape_of_needs(subject), shape
+        verdicts, priority = self._verdicts, priority_of(subject.pod, self._view.state)
+        labels = verdicts.shape(subject) if verdicts.depends_on_labels(subject.pod) else None
+        return verdicts.shape_of_needs(subject), (priority, labels)
 
     def _renewed(self, ticket: Ticket) -> Ticket:
         """Let a ticket change its lane if it needs something else now; it keeps its time.
@@ -253,7 +254,7 @@ class WaitingLine(WhoWaits):
         """Whether somebody else in line needs the same, and wasn't called just now.
 
         A pool of which nobody knows whether it may grow is tried by one at a time, for example.
-        What fits now doesn't wait for those whom their labels keep off that node.
+        What fits now doesn't wait for those whom their labels or priority keep off that node.
         """
         fits = self._verdicts.fits(ticket.subject)
         same = (

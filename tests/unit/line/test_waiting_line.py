@@ -17,8 +17,9 @@ from gpuspawner.line.usual_waits import LEAST_WAITS, UsualWait
 from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.offers.offers import Offers
 from gpuspawner.preflight.decider import Decider
-from gpuspawner.preflight.decision import Reason, Start, UnknownRules, Wait
+from gpuspawner.preflight.decision import AfterPreemption, Reason, Start, UnknownRules, Wait
 from gpuspawner.preflight.nobody_waits import WhoWaits
+from gpuspawner.reservations.pending_pods import PATIENCE_SECONDS
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from tests.unit.makers.line_stage import FULL, Stage
 from tests.unit.makers.storage import WAIT, claim, uses, volume
@@ -796,6 +797,79 @@ async def test_whose_home_is_being_deleted_keeps_those_with_homes_waiting_no_mom
         await two_zones.ends("on-b")
 
         assert (ann.done(), bob.done()) == (False, True)
+
+
+def of_priority(name, value, **policy):
+    return proposal(name, priority=value, **policy)
+
+
+@pytest.fixture
+def held_by_teachers():
+    """A node whose only GPU has somebody whom nobody may preempt."""
+    return all_known(Stage(named_node("n", 1), ("Pod", pod("x", 1, on="n", priority=1000))))
+
+
+def goes_to_a_student(stage):
+    """Somebody whom teachers may preempt gets the GPU, before anybody in line is asked."""
+    stage.view.state.remove("Pod", NAMESPACE, "x")
+    stage.view.put("Pod", pod("z", 1, on="n", priority=0))
+
+
+async def test_who_may_preempt_by_now_goes_on_whoever_waits_ahead_and_may_not(held_by_teachers):
+    with (
+        held_by_teachers.joins(of_priority("sam", 0), 1.0) as sam,
+        held_by_teachers.joins(of_priority("lea", 1000, preemptionPolicy="Never"), 2.0) as lea,
+        held_by_teachers.joins(of_priority("tess", 1000), 3.0) as tess,
+    ):
+        goes_to_a_student(held_by_teachers)
+        await held_by_teachers.wakes()
+
+        assert [it.done() for it in (sam, lea, tess)] == [False, False, True]
+        new = held_by_teachers.preflight.decider.check(of_priority("new", 1000))
+        assert isinstance(new.notes[0], AfterPreemption)
+
+
+async def test_people_of_all_priorities_are_ahead_of_each_other_and_called_in_their_order(
+    held_by_teachers,
+):
+    with (
+        held_by_teachers.joins(of_priority("sam", 0), 1.0) as sam,
+        held_by_teachers.joins(of_priority("tess", 1000), 2.0) as tess,
+    ):
+        assert held_by_teachers.line.standing(held_by_teachers.tickets["tess"]).place == 2
+        new = held_by_teachers.preflight.decider.check(of_priority("new", 1000))
+        assert (refused(new), new.in_line) == (Reason.BUSY, 2)
+
+        await held_by_teachers.ends("x")
+
+        assert (sam.done(), tess.done()) == (True, False)
+
+
+async def test_a_pool_that_may_grow_is_tried_by_one_at_a_time_whatever_their_priorities(growing):
+    ann, bob = of_priority("ann", 0), of_priority("bob", 1000, preemptionPolicy="Never")
+    with growing.joins(ann, 1.0) as ann, growing.joins(bob, 2.0) as bob:
+        await growing.wakes()
+        assert (ann.done(), bob.done()) == (True, False)
+
+        new = of_priority("new", 10, preemptionPolicy="Never")
+        assert refused(growing.preflight.decider.check(new)) is Reason.BUSY
+
+
+async def test_room_kept_for_a_pod_of_middle_priority_is_for_those_above_it(held_by_teachers):
+    """kube-scheduler leaves it to those alone, and so does a newcomer's decision."""
+    middle = pod("middle", 1, priority=500)
+    middle["status"] = {"phase": "Pending", "nominatedNodeName": "n"}
+    await held_by_teachers.shows("Pod", middle)
+    now = time.time()  # nobody has waited for long enough to collect
+    with held_by_teachers.joins(of_priority("sam", 0), now) as sam:
+        with held_by_teachers.joins(of_priority("tess", 1000), now + 1) as tess:
+            await held_by_teachers.ends("x")
+            await asyncio.sleep(PATIENCE_SECONDS + 2)  # by then, it would be on the node
+            assert (sam.done(), tess.done()) == (False, True)
+
+        held_by_teachers.preflight.reservations.release(proposal("tess").key)
+        new = of_priority("new", 1000)
+        assert held_by_teachers.preflight.decider.check(new) == Start(new.grant)
 
 
 async def test_who_only_waits_for_the_home_collects_no_gpus_until_it_is_free():
