@@ -121,6 +121,10 @@ class Lane:
         self.present: list[Ticket] = []
         self.held_back: set[Key] = set()
 
+    def first_besides(self, key: Key) -> Ticket | None:
+        """Return the first that may be called, not counting that of one server; None without."""
+        return next((it for it in self.present[:2] if it.key != key), None)
+
 
 class Line:
     """All tickets."""

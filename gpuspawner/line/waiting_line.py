@@ -234,21 +234,30 @@ class WaitingLine(WhoWaits):
     def delayed_by(self, proposal: Proposal) -> int:
         """Return how many people in line are ahead if a start has to wait for one of them; or 0.
 
-        Who waits already would leave the line for it, and come after all others.
+        Who waits already would leave the line for it, and come after all others. Those who aren't
+        called now are counted, but nobody has to wait for them.
         """
         ticket = self._newcomer(proposal)
         if ticket is None:
             return 0
         ahead = self._ahead_of(ticket)
+        collects = self._serving.collects_on(ticket) in self._room.possible(ticket)
         waits = (
             self._stored_places.are_awaited
-            or (ahead and self._room.is_promised(ticket))
-            # The next in line would collect there then.
-            or (ahead and self._serving.collects_on(ticket) in self._room.possible(ticket))
+            or (ahead and self._room.is_promised(ticket) and self._is_behind(ticket))
+            or (collects and self._is_behind(ticket))  # the next in line would collect there then
             or self._waits_for_the_same(ticket)
             or self._serving.would_delay(ticket, self._room, time.time())
         )
         return max(1, ahead) if waits else 0
+
+    def _is_behind(self, ticket: Ticket) -> bool:
+        """Whether somebody else in line who may be called waits for any of a newcomer's nodes."""
+        possible, mine = self._room.possible, self._room.possible(ticket)
+        others = (it.first_besides(ticket.key) for it in self._line.lanes.values())
+        return any(
+            it.needs == ticket.needs or not possible(it).isdisjoint(mine) for it in others if it
+        )
 
     def _waits_for_the_same(self, ticket: Ticket) -> bool:
         """Whether somebody else in line needs the same, and wasn't called just now.
@@ -258,11 +267,11 @@ class WaitingLine(WhoWaits):
         """
         fits = self._verdicts.fits(ticket.subject)
         same = (
-            it.present
+            it.first_besides(ticket.key)
             for key, it in self._line.lanes.items()
             if key.needs == ticket.needs and (key.shape == ticket.shape or not fits)
         )
-        return any(it.key != ticket.key for present in same for it in (*present[:1], *present[-1:]))
+        return any(same)
 
     def _newcomer(self, proposal: Proposal, person: Hashable = "") -> Ticket | None:
         """Make a ticket for a server that isn't in line, to ask about it; None if that is in vain.

@@ -301,6 +301,60 @@ async def test_who_waits_for_a_limit_is_not_in_line_for_a_gpu(stage):
     assert stage.line.is_empty
 
 
+@pytest.fixture
+async def promised_to_others():
+    """Two free nodes, one of which is promised to a start: it may get to either."""
+    stage = Stage(
+        named_node("a", 1), ("Node", labelled(node("b", 1), {HOSTNAME: "b", "zone": "b"}))
+    )
+    assert isinstance(await stage.preflight.reserving.take(proposal("p")), Start)
+    return stage
+
+
+IN_ZONE_B = {"nodeSelector": {"gpu": "a100", "zone": "b"}}
+
+
+async def never():
+    return False
+
+
+async def test_nobody_is_refused_behind_those_who_arent_called_now(promised_to_others):
+    """Who is sure to get the room a moment later waits for that moment."""
+    stage, new = promised_to_others, proposal("new", **IN_ZONE_B)
+    with stage.joining("held", allows=never):
+        assert stage.preflight.decider.check(new) == Start(new.grant)
+        start = asyncio.ensure_future(stage.preflight.reserving.take(new))
+        await settle()
+        assert not start.done()
+
+        stage.preflight.reservations.send(("jhub", "p"))
+        await stage.shows("Pod", pod("p", 1, on="a"))
+
+        assert await start == Start(new.grant)
+
+
+async def test_who_is_refused_behind_others_reads_how_many_wait_also_those_who_arent_called_now(
+    promised_to_others,
+):
+    stage, new = promised_to_others, proposal("new", **IN_ZONE_B)
+    with stage.joining("held", allows=never), stage.joining("ann", pod=IN_ZONE_B):
+        decision = stage.preflight.decider.check(new)
+
+        assert (refused(decision), decision.in_line) == (Reason.BUSY, 2)
+
+
+async def test_who_collects_starts_instead_on_that_node_if_nobody_else_is_called_now():
+    stage = Stage(named_node("n", 2), ("Pod", pod("x", 1, on="n")))
+    with stage.joining("alice", 2), stage.joining("held", 2, allows=never):
+        await settle()
+        assert stage.line.standing(stage.tickets["alice"]).kept == 1
+        one = proposal("alice")
+        assert stage.preflight.decider.check(one) == Start(one.grant)
+
+        with stage.joining("bob", 2):
+            assert refused(stage.preflight.decider.check(one)) is Reason.BUSY
+
+
 async def test_a_fault_while_the_line_is_served_ends_no_wait(stage, monkeypatch):
     with stage.joining("ann") as ann:
         await settle()
