@@ -137,6 +137,9 @@ class InLine(TurnToStart):
             raise
         self._stored_places.pop(self._server)
         self._called = None  # nobody can leave any more
+        if self._leaves:  # too late for this start, but nobody waits for another one
+            self._place = None
+            self._server_state.wait_no_longer()
 
     async def through(self, asked: Choice, wish: Wish) -> Attempt:
         """As `TurnToStart.through`."""

@@ -822,6 +822,24 @@ async def test_who_leaves_after_the_call_starts_if_that_is_too_late(gate):
     assert not gate.alice.place.leave()
 
 
+async def test_who_leaves_after_the_call_does_not_wait_again_if_the_room_is_taken(
+    gate, monkeypatch
+):
+    alice, resumed = gate.alice, []
+    monkeypatch.setattr(alice.hub.runtime(alice.spawner), "run", resumed.append, raising=False)
+    monkeypatch.setattr("gpuspawner.line.in_line.resume", lambda _, server: server)
+    assert alice.place.leave()
+    gate.open()
+    await alice.starts()
+    assert alice.stored is None  # nor does the next hub begin the start anew
+
+    with pytest.raises(Refusal) as refused, alice.place.kept_if_taken():
+        raise Refusal(Message.of("It was taken."), reason="taken")
+
+    assert refused.value.text == "It was taken."
+    assert resumed == []
+
+
 # Policies hold in line, too
 
 
