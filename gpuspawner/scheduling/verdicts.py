@@ -272,7 +272,8 @@ class Verdicts:
 
         Of a volume, only its driver counts and the places from which a node can reach it, unless
         only one pod may use it at a time. Of one that has yet to be made, all that the claim asks
-        for: a larger home may find no space where a smaller one does.
+        for: a larger home may find no space where a smaller one does. Claims of devices count by
+        their names in the pod: nobody here knows which nodes have these devices.
         """
         spec, rules = subject.pod.spec, self._state.rules
         return _encode(
@@ -284,6 +285,7 @@ class Verdicts:
                 spec.tolerations,
                 spec.topology_spread_constraints,
                 spec.scheduler_name,
+                spec.resource_claims,
                 host_ports(subject.pod, rules),
                 self._all_places(subject),
             )

@@ -926,6 +926,22 @@ async def test_room_kept_for_a_pod_of_middle_priority_is_for_those_above_it(held
         assert held_by_teachers.preflight.decider.check(new) == Start(new.grant)
 
 
+async def test_of_whom_nobody_can_tell_whether_they_fit_keep_nobody_else_waiting(stage):
+    """Ann's server needs devices of a claim, too, which the hub doesn't count."""
+    needs_devices = {"resourceClaims": [{"name": "gpus", "resourceClaimName": "ann"}]}
+    now = time.time()  # nobody has waited for long enough to collect
+    with (
+        stage.joining("ann", since=now, pod=needs_devices) as ann,
+        stage.joining("bob", since=now + 1) as bob,
+    ):
+        await stage.ends("x")
+        assert (ann.done(), bob.done()) == (False, True)
+
+        await stage.ends("y")
+        await asyncio.sleep(UNSURE_SECONDS + 2)
+        assert ann.done()
+
+
 async def test_who_only_waits_for_the_home_collects_no_gpus_until_it_is_free():
     stage = beside_anns_home_in_use()
     with stage.joining("ann", 2, pod=uses("ann")) as ann:

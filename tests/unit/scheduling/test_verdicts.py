@@ -229,6 +229,14 @@ def test_volumes_of_other_drivers_are_on_other_nodes(source: Any) -> None:
     assert first == second != other
 
 
+def test_servers_that_wait_for_devices_of_a_claim_need_something_else() -> None:
+    """The nodes that have them, which nobody can tell."""
+    shape = Verdicts(StillView().state).shape_of_needs
+    with_claim = subject("ann", resourceClaims=[{"name": "gpus", "resourceClaimName": "ann"}])
+
+    assert shape(with_claim) != shape(subject("ann"))
+
+
 def test_homes_for_one_pod_at_a_time_differ_by_namespace_too() -> None:
     view, needs = StillView(), set()
     for namespace in ("ns-ann", "ns-bob"):
