@@ -5,7 +5,6 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
-from jupyterhub.utils import exponential_backoff
 from kubernetes_asyncio.client import V1DeleteOptions
 
 from gpuspawner.kube.meta import Key
@@ -15,7 +14,7 @@ from gpuspawner.start.host import Host
 
 _DELETING_SECONDS = 10.0
 """How long a failed start asks for the end of its pod; an API server that restarts takes less."""
-_SILENT = "the API server doesn't answer"
+_PAUSE_SECONDS = 0.5
 
 
 class Sending:
@@ -48,8 +47,7 @@ class Sending:
             raise
         except BaseException:
             if self.may_exist and not self._stock.stops_pod():  # else the hub stops it
-                asking = exponential_backoff(self._delete, _SILENT, timeout=_DELETING_SECONDS)
-                await self._deleted(asking)
+                await self._deleted(self._delete_soon())
             raise
         finally:
             self._reservations.end(self._key)
@@ -88,9 +86,21 @@ class Sending:
         request = self._stock.delete_pod(V1DeleteOptions(grace_period_seconds=0), 0)
         return asyncio.shield(request)
 
+    async def _delete_soon(self) -> bool:
+        """Send requests until one is answered.
+
+        Raises:
+            TimeoutError: None was.
+        """
+        async with asyncio.timeout(_DELETING_SECONDS):
+            while True:
+                if await self._delete():
+                    return True
+                await asyncio.sleep(_PAUSE_SECONDS)
+
     async def _deleted(self, request: Awaitable[bool]) -> bool:
         """Return whether the pod is gone, and log if nobody knows."""
-        error: object = TimeoutError(_SILENT)
+        error: object = TimeoutError()
         try:
             if await request:
                 self._reservations.vacate(self._key)
