@@ -265,13 +265,18 @@ class WaitingLine(WhoWaits):
         A pool of which nobody knows whether it may grow is tried by one at a time, for example.
         What fits now doesn't wait for those whom their labels or priority keep off that node.
         """
-        fits = self._verdicts.fits(ticket.subject)
-        same = (
-            it.first_besides(ticket.key)
-            for key, it in self._line.lanes.items()
-            if key.needs == ticket.needs and (key.shape == ticket.shape or not fits)
+        fits = self._verdicts.fits
+        fits_now = fits(ticket.subject)
+        return any(
+            it.shape == ticket.shape or not fits_now or fits(it.subject)
+            for it in self._firsts_of_same_needs(ticket)
         )
-        return any(same)
+
+    def _firsts_of_same_needs(self, ticket: Ticket) -> Iterator[Ticket]:
+        """Yield the first of each lane whose people need the same, without the ticket itself."""
+        for key, lane in self._line.lanes.items():
+            if key.needs == ticket.needs and (first := lane.first_besides(ticket.key)):
+                yield first
 
     def _newcomer(self, proposal: Proposal, person: Hashable = "") -> Ticket | None:
         """Make a ticket for a server that isn't in line, to ask about it; None if that is in vain.
@@ -322,6 +327,8 @@ class WaitingLine(WhoWaits):
         return any(self._verdicts.shape_of_needs(it) == ticket.needs for it in others)
 
     def _promise(self, ticket: Ticket, kept_off: frozenset[str]) -> bool:
+        if self._would_pass(ticket):
+            return False
         waiter = self._waiters[ticket.key]
         hostnames = self._hostnames(kept_off)
         subject = waiter.proposal.kept_off(hostnames).subject
@@ -330,6 +337,19 @@ class WaitingLine(WhoWaits):
         self._reservations.take(ticket.key, subject)
         _call(waiter, hostnames)
         return True
+
+    def _would_pass(self, ticket: Ticket) -> bool:
+        """Whether somebody ahead needs the same, and waits only until it is sure where others go.
+
+        Only their labels or priority make them another lane, so one may be sure before the other.
+        """
+        fits, lane = self._verdicts.fits, ticket.lane
+        return any(
+            it.arrival < ticket.arrival
+            and it.lane._replace(shape=lane.shape) == lane
+            and fits(it.subject)
+            for it in self._firsts_of_same_needs(ticket)
+        )
 
     def _has_room(self, ticket: Ticket, subject: Subject) -> bool:
         demand = self._verdicts.demand(subject)

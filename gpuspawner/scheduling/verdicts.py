@@ -31,7 +31,7 @@ from .state import ClusterState
 from .verdict import Outcome, Verdict
 from .volume_candidates import candidates
 
-_encode = msgpack.Encoder().encode
+_encode = msgpack.Encoder(order="deterministic").encode
 
 _FEW = 64
 """On how many nodes volumes are counted. Of more, fewer starts than there are leave one."""

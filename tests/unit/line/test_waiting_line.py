@@ -883,6 +883,50 @@ async def test_who_may_preempt_by_now_goes_on_whoever_waits_ahead_and_may_not(he
         assert isinstance(new.notes[0], AfterPreemption)
 
 
+def landing_on_a_or_b() -> Stage:
+    """Two nodes, with a GPU free for certain only once it is clear on which p starts."""
+    return all_known(
+        Stage(
+            *(named_node(it, 2) for it in "ab"),
+            *(("Pod", pod(f"z{n}", 1, on=it, priority=-10)) for n, it in enumerate("abb")),
+        )
+    )
+
+
+async def lands(stage: Stage, node: str) -> None:
+    stage.preflight.reservations.send(proposal("p").key)
+    await stage.ends("z1", "z2")
+    await stage.shows("Pod", pod("p", 2, on=node, priority=0))
+
+
+async def test_no_newcomer_of_higher_priority_passes_who_is_called_in_a_moment() -> None:
+    """No priority keeps Sam off the free GPU."""
+    stage = landing_on_a_or_b()
+    await stage.preflight.reserving.take(proposal("p", 2, priority=0))
+    with stage.joins(of_priority("sam", 0), time.time()) as sam:
+        await stage.wakes()
+        new = stage.preflight.decider.check(of_priority("new", 1000))
+        assert (refused(new), sam.done()) == (Reason.BUSY, False)
+
+        await lands(stage, "b")
+        assert sam.done()
+
+
+async def test_nor_does_anybody_behind_in_line() -> None:
+    stage = landing_on_a_or_b()
+    await stage.preflight.reserving.take(proposal("p", 2, priority=0))
+    now = time.time()
+    with (
+        stage.joins(of_priority("sam", 0), now) as sam,
+        stage.joins(of_priority("tess", 1000), now + 1) as tess,
+    ):
+        await stage.wakes()
+        assert not tess.done()
+
+        await lands(stage, "b")
+        assert (sam.done(), tess.done()) == (True, False)
+
+
 async def test_people_of_all_priorities_are_ahead_of_each_other_and_called_in_their_order(
     held_by_teachers,
 ):

@@ -189,11 +189,14 @@ def test_servers_with_homes_that_other_volumes_suit_need_something_else(other: A
 
 
 def test_servers_need_the_same_however_a_home_says_that_it_is_as_others() -> None:
-    """The API server writes out what a hub's template leaves out, and sizes in another way."""
-    written = unbound(size="10240Mi")
+    """The API server writes out what a hub's template leaves out, and sorts the rest."""
+    templated, written = unbound(), unbound(size="10240Mi")
     written["spec"]["volumeMode"] = "Filesystem"
+    templated["spec"]["selector"] = {"matchLabels": {"b": "1", "a": "2"}}
+    written["spec"]["selector"] = {"matchLabels": {"a": "2", "b": "1"}}
 
-    assert needs_of_ann(UNBOUND) == needs_of_ann(("PersistentVolumeClaim", written))
+    first, second = (needs_of_ann(("PersistentVolumeClaim", it)) for it in (templated, written))
+    assert first == second
 
 
 def test_a_volume_that_is_kept_for_a_home_decides_where_its_server_fits() -> None:
