@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from jupyterhub.user import User
 from tornado import web
 
 from gpuspawner.cluster.background import Turn
+from gpuspawner.cluster.health import Stale
 from gpuspawner.compat.pages import add_handlers, add_templates, holds_for_all
 from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, gpus, path_of, static
 from gpuspawner.form.render import environment
@@ -37,6 +38,7 @@ _PAGE = """{% extends "page.html" %}
 <main class="container">{{ gpuspawner_figures | safe }}</main>
 {% endblock %}
 """
+_MINUTE = 60.0
 
 
 def sees_names(handler: BaseHandler) -> bool:
@@ -151,12 +153,18 @@ class GpusStreamHandler(OfHubUse, StreamHandler):
 
 
 class OpenFigures:
-    """As `OpenForm`; *sees_names* as the function says of who has opened the page."""
+    """As `OpenForm`; *sees_names* as the function says of who has opened the page.
+
+    *clock* returns seconds since the epoch.
+    """
 
     may_change = False
 
-    def __init__(self, use: "HubUse", *, sees_names: bool) -> None:
+    def __init__(
+        self, use: "HubUse", *, sees_names: bool, clock: Callable[[], float] = time.time
+    ) -> None:
         self.use = use
+        self._clock = clock
         self._sees_names = sees_names
 
     async def renew(self) -> None:
@@ -170,10 +178,12 @@ class OpenFigures:
         """As `OpenForm.answer`."""
         use, running = self.use, self.use.running
         await use.census.take()
-        line, live = running.preflight.line, type(running.view.health())
+        line, health = running.preflight.line, running.view.health()
         waiting = len(line), frozenset(line.waiting().items())
-        found: tuple[Hashable, ...] = use.census.version, waiting, live
+        age = health.age // _MINUTE if isinstance(health, Stale) else 0
+        found: tuple[Hashable, ...] = use.census.version, waiting, type(health), age
         if self._sees_names:  # all others would ask in vain for what they don't see
+            found += (self._clock() // _MINUTE,)  # how long servers have run, and not been used
             used = running.accounts.usage.version if running.accounts is not None else 0
             last = use.record.facts[-1].at if use.record.facts else 0.0
             computed = use.watch.version if use.watch is not None else 0

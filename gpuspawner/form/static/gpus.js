@@ -7,6 +7,10 @@
   if (!root) return;
   const REST = 500; /* milliseconds between two questions, whatever changes */
   const AGAIN = 10_000; /* after one that failed: the hub tells no page twice of a change */
+  const LONGEST = 30_000; /* for an answer; the hub itself holds one back for up to 8 s */
+  const CALM = 1_500; /* after the pointer has moved over the servers, perhaps to press a button */
+  const said = root.querySelector("[data-stale] [role=status]");
+  let moved = -CALM;
   let known;
   let asking;
   let isOld = false;
@@ -26,11 +30,22 @@
     all.find((it) => it.tagName === focused.tagName && same(it) === same(focused))?.focus();
   }
 
-  async function ask() {
-    const answer = await fetch(root.dataset.figures + location.search, { cache: "no-store" });
-    if (!answer.ok || answer.redirected) throw new Error(`${answer.status}`);
-    const text = await answer.text();
+  /* Rows that move under a pointer let it press the button of another server. */
+  async function settled() {
+    while (performance.now() < moved + CALM) await pause(CALM);
     await gpuspawnerReleased();
+  }
+
+  /* After a logout, the hub's answer leads to the login, which this page must not begin. */
+  async function ask() {
+    const answer = await fetch(root.dataset.figures + location.search, {
+      cache: "no-store",
+      redirect: "manual",
+      signal: AbortSignal.timeout(LONGEST),
+    });
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    const text = await answer.text();
+    await settled();
     const made = new Map(
       parts(new DOMParser().parseFromString(text, "text/html")).map((it) => [it.dataset.part, it]),
     );
@@ -40,6 +55,7 @@
       else part.remove(); /* somebody may not see it any more */
     }
     root.dataset.live = "";
+    said.textContent = "";
   }
 
   const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -57,6 +73,7 @@
           rest = AGAIN;
           known = undefined; /* a hidden page asks nothing; it does so once it hears something */
           isOld = !document.hidden;
+          said.textContent = said.parentElement.dataset.stale;
         });
         await pause(rest);
       }
@@ -69,5 +86,8 @@
     known = is;
   }
 
+  root.addEventListener("pointermove", ({ target }) => {
+    if (target.closest("[data-part=servers]")) moved = performance.now();
+  });
   gpuspawnerFollow(root.dataset.stream, root.dataset.xsrf, show, async () => renew(0), () => undefined);
 })();

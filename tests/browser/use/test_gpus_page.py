@@ -105,6 +105,78 @@ def test_a_page_whose_question_failed_asks_again_though_nothing_changes_any_more
     page.locator(f"{PAGE}[data-live]").wait_for()
 
 
+OLD = "We can't refresh these figures right now."
+ABORTING = """AbortSignal.timeout = (milliseconds) => {
+  const aborting = new AbortController();
+  setTimeout(() => aborting.abort(), milliseconds); /* by the test's clock */
+  return aborting.signal;
+};"""
+
+
+def test_a_page_whose_question_nobody_answers_says_so_and_asks_again(hub, visit):
+    page = visit(hub, "eve")
+    figures = f"{hub.url}/hub/gpuspawner/gpus/figures"
+    page.add_init_script(ABORTING)
+    page.clock.install()
+    page.route(figures, lambda _: None)
+    with page.expect_request(figures):
+        open_the_page(page, hub)
+
+    page.clock.run_for(35_000)
+    expect(page.get_by_role("status")).to_have_text(OLD)
+    page.unroute(figures)
+    page.clock.run_for(11_000)
+
+    page.locator(f"{PAGE}[data-live]").wait_for()
+    expect(page.get_by_role("status")).to_have_text("")
+
+
+def test_after_a_logout_an_open_page_says_so_and_begins_no_login(hub, visit):
+    """With OAuth, it would replace the state of a login that has begun in another window."""
+    asked = []
+    page = opened(visit, hub, "eve")
+    page.locator(f"{PAGE}[data-live]").wait_for()
+    page.on("request", lambda it: asked.append(it.url))
+
+    page.context.clear_cookies()
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+    expect(page.get_by_role("status")).to_have_text(OLD)
+    link = page.get_by_role("link", name="Your login has ended. Log in again.")
+    expect(link).to_have_attribute("href", "/hub/login?next=%2Fhub%2Fgpuspawner%2Fgpus")
+    assert not [it for it in asked if "/login" in it]
+
+
+MOVING = """() => {
+  const ask = fetch;
+  const servers = document.querySelector("[data-part=servers]");
+  window.times = {};
+  window.fetch = async (address, ...more) => {
+    const answer = await ask(address, ...more);
+    if (address.endsWith("/figures")) {
+      times.moved ??= performance.now();
+      servers.dispatchEvent(new PointerEvent("pointermove", { bubbles: true }));
+    }
+    return answer;
+  };
+  const changed = () => { times.changed ??= performance.now(); };
+  new MutationObserver(changed).observe(servers, { childList: true, subtree: true });
+}"""
+
+
+def test_rows_do_not_move_under_a_pointer_that_has_just_moved(hub, visit):
+    """It may be about to press the button that was there."""
+    page = opened(visit, hub)
+    page.locator(f"{PAGE}[data-live]").wait_for()
+    page.evaluate(MOVING)
+
+    hub.start_until_ready("abe", {"accelerator": "t4", "gpus": 1})
+
+    expect(page.get_by_role("button", name="Stop abe")).to_be_visible()
+    hub.stop("abe")
+    assert page.evaluate("times.changed - times.moved") >= 1500
+
+
 # The page may replace what it shows between two steps of a test; then it has neither box nor style.
 
 

@@ -1,9 +1,11 @@
 """An open page of GPUs hears of each change."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
+from gpuspawner.cluster.health import Stale
 from gpuspawner.use.gpus_page import OpenFigures
 from gpuspawner.use.live_census import LiveCensus
 from gpuspawner.use.record import Record
@@ -22,7 +24,8 @@ class Opened:
         running = still.runtime(still.spawner(gpu_use=True))
         use = SimpleNamespace(running=running, record=self.record, watch=watch)
         use.census = LiveCensus(hub, running)
-        self._figures = OpenFigures(use, sees_names=sees_names)
+        self.view, self.now = running.view, 0.0
+        self._figures = OpenFigures(use, sees_names=sees_names, clock=lambda: self.now)
         self._last = None
 
     async def is_told(self):
@@ -57,6 +60,24 @@ async def test_of_what_only_administrators_see_nobody_else_is_told(monkeypatch, 
     page.record.note(fact("refused", reason="busy"))
 
     assert await page.is_told() == sees_names
+
+
+@pytest.mark.parametrize("sees_names", [True, False])
+async def test_who_sees_how_long_servers_run_is_told_every_minute(monkeypatch, sees_names):
+    page = Opened(monkeypatch, sees_names=sees_names)
+    assert await page.is_told()
+    page.now += 59
+    assert not await page.is_told()
+    page.now += 1
+    assert await page.is_told() == sees_names
+
+
+@pytest.mark.parametrize("sees_names", [True, False])
+async def test_in_an_outage_everybody_is_told_how_old_the_figures_are(monkeypatch, sees_names):
+    page = Opened(monkeypatch, sees_names=sees_names)
+    for age, told in ((70, True), (110, False), (130, True), (10_000, True)):
+        monkeypatch.setattr(page.view, "health", partial(Stale, age, "no answer"))
+        assert await page.is_told() == told
 
 
 async def test_an_open_page_is_told_when_a_server_can_be_stopped(monkeypatch):
