@@ -25,6 +25,7 @@ from gpuspawner.cluster import garbage
 from gpuspawner.compat import class_traits, kubespawner
 from gpuspawner.compat.code import sets_attribute
 from gpuspawner.compat.spawner_class import SpawnerClassError
+from gpuspawner.form.addresses import is_served
 from gpuspawner.gates import startup_report
 from gpuspawner.kube.objects import mapping
 from gpuspawner.kube.quoting import did_you_mean
@@ -99,6 +100,8 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         if hub is not None:
             c, spawner = hub.config, _spawner_class(hub.spawner_class)
         settings = check(c, spawner)
+        if hub is not None and is_served(hub):  # it is configured twice, as by two files
+            return
         for place, name in shared_names(settings, spawner):
             get_logger().warning("%s", SAME_NAME.format(place, name))
         running = runtime.configured(settings)
@@ -125,7 +128,7 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
 
 def _keep_record(hub: Any, running: runtime.Runtime, settings: Any) -> None:
     """Keep the record of the use of GPUs; only hubs that keep one load it."""
-    if settings.gpu_use is False or running.record is not None:  # it is configured twice
+    if settings.gpu_use is False:
         return
     from gpuspawner.use import hub_use
     from gpuspawner.use.gpu_use_config import read_use
@@ -133,7 +136,7 @@ def _keep_record(hub: Any, running: runtime.Runtime, settings: Any) -> None:
     if (rules := read_use(settings.gpu_use)) is not None:
         # Which taints a profile tolerates is only known for a user, so with profiles none counts.
         every = [{"operator": "Exists"}]
-        tolerations = every if settings.profile_list else settings.tolerations
+        tolerations = every if settings.profile_list else kubespawner.as_list(settings.tolerations)
         hub_use.begin(hub, running, rules, tolerations)
 
 

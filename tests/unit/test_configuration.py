@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from traitlets.config import Config
 from gpuspawner import GPUSpawner, configuration, configure, runtime
 from gpuspawner.configuration import ConfigurationError, check
 from gpuspawner.offers.shapes import OfferError
+from gpuspawner.use import hub_use
 
 A100 = {"node_selector": {"nvidia.com/gpu.product": "NVIDIA-A100"}}
 ELSEWHERE = {"node_selector": {"nvidia.com/gpu.product": "none"}}
@@ -341,11 +343,30 @@ def test_our_scope_stands_beside_the_administrators_however_those_are_given(is_s
     assert set(scopes) == {"custom:course:grade", "custom:gpuspawner:read:use"}
 
 
-def test_a_hub_that_is_configured_twice_keeps_one_record() -> None:
-    settings = check(_c(GPUSpawner={"gpu_use": True}))
-    running = runtime.Runtime(settings)
-    running.record = kept = list[object]().append
+def test_a_hub_that_is_configured_twice_says_everything_once(monkeypatch) -> None:
+    c = _c(JupyterHub={"spawner_class": GPUSpawner})
+    hub = JupyterHub(config=c)
+    monkeypatch.setattr(JupyterHub, "_instance", hub)
+    begun: list[str] = []
+    running = SimpleNamespace(line=None)
+    monkeypatch.setattr(runtime, "configured", lambda _: running)
+    monkeypatch.setattr(configuration.hub_pages, "announce", lambda *_: begun.append("pages"))
+    monkeypatch.setattr(configuration, "_keep_record", lambda *_: begun.append("record"))
+    monkeypatch.setattr(configuration.startup_report, "begin", lambda *_: begun.append("report"))
+    monkeypatch.setattr(configuration.garbage, "freeze", lambda: None)
 
-    configuration._keep_record(object(), running, settings)
+    configuration._begin(c, GPUSpawner)
+    configuration._begin(c, GPUSpawner)
 
-    assert running.record is kept
+    assert begun == ["pages", "record", "report"]
+
+
+def test_the_record_knows_tolerations_that_are_written_as_a_dictionary(monkeypatch) -> None:
+    given: list[object] = []
+    monkeypatch.setattr(hub_use, "begin", lambda *its: given.append(its[-1]))
+    team = {"key": "team", "operator": "Exists"}
+    c = _c(GPUSpawner={"gpu_use": True}, KubeSpawner={"tolerations": {"01-team": team}})
+
+    configuration._keep_record(object(), None, check(c))
+
+    assert given == [[team]]
