@@ -18,6 +18,7 @@ from gpuspawner.compat.pages import add_handlers, add_templates, holds_for_all
 from gpuspawner.form.addresses import FIGURES, GPUS, GPUS_STOP, GPUS_STREAM, gpus, path_of, static
 from gpuspawner.form.render import environment
 from gpuspawner.language import gettext as _
+from gpuspawner.messages import login_ended, stale
 from gpuspawner.start.host import set_locale
 from gpuspawner.start.refusal import messages_page
 from gpuspawner.use import gpus_view
@@ -93,6 +94,8 @@ class FiguresHandler(OfHubUse, BaseHandler):  # type: ignore[misc]
             file=partial(static, base),
             user=path_of(self.current_user.name, ""),
             xsrf=self.xsrf_token.decode("ascii"),
+            stale=stale(),
+            login_ended=login_ended(),
         )
         made = []
         for piece in pieces:
