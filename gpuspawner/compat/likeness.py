@@ -79,23 +79,25 @@ class Likeness(msgspec.Struct, frozen=True):
 def likeness(spawner: Any) -> Likeness | None:
     """Return what a server's pods are like, as far as a scheduler reads them.
 
-    None if nobody can tell: a class of others makes them, or a setting is a function.
+    None if nobody can tell: a class of others makes them, or a setting is a function. Or a class
+    can't tell its default of a setting yet, because a hook or its own ``start`` finds it out.
     """
     if others_have(spawner, _MAKING):
         return None
-    claims, volumes = _split(spawner.volumes)
     unread = (getattr(spawner, name, None) for name in _NO_SCHEDULER_READS)
     try:
+        claims, volumes = _split(spawner.volumes)
         settings = _encode([volumes, _mounts(spawner.volume_mounts), *_values(spawner)])
         labels = _encode([getattr(spawner, name) for name in _LABELS])
         named = _encode(claims)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return None  # a function, an object of a Kubernetes client, or what no pod can have
+        has_names = _NAME in settings or any(map(callable, unread))
+    except Exception:  # noqa: BLE001, or a function, or what no pod can have: the start says why
+        return None
     return Likeness(
         b"\0".join((settings, labels, named)),
         spawner.namespace,
         (spawner.user.name, spawner.user.id, spawner.name, spawner.pod_name, spawner.pvc_name),
-        has_names=_NAME in settings or any(map(callable, unread)),
+        has_names=has_names,
         has_claims=_NAME in named or spawner.storage_pvc_ensure,
     )
 

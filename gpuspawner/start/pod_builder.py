@@ -14,7 +14,7 @@ from gpuspawner.offers.types import Accelerator
 from gpuspawner.preflight.learned_hooks import Later, kind_of
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import is_device, pod_requests
-from gpuspawner.start.host import Host
+from gpuspawner.start.host import Host, log_name
 
 
 class PodBuilder(msgspec.Struct, frozen=True):
@@ -45,8 +45,19 @@ class PodBuilder(msgspec.Struct, frozen=True):
 
 
 def home_of(spawner: Host) -> tuple[Manifest, ...]:
-    """The home directory's claim, which KubeSpawner creates before the pod if it is missing."""
-    return (pods.plain(spawner.get_pvc_manifest()),) if spawner.storage_pvc_ensure else ()
+    """The home directory's claim, which KubeSpawner creates before the pod if it is missing.
+
+    Nothing if a class of the administrator's can't make it yet: it may need what ``pre_spawn_hook``
+    or its own ``start`` finds out. Then no pod is refused for the claim, as if a hook created it.
+    """
+    if not spawner.storage_pvc_ensure:
+        return ()
+    try:
+        return (pods.plain(spawner.get_pvc_manifest()),)
+    except Exception as error:  # noqa: BLE001, the start makes it again if it is needed
+        name = log_name(spawner)
+        spawner.log.info("Can't build the home directory's claim of %s yet: %r", name, error)
+        return ()
 
 
 def requested(pod: Pod | None, rules: Rules, key: str = "") -> Grant:

@@ -4,14 +4,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kubespawner import KubeSpawner
 from msgspec import structs
+from traitlets import default
 
 from gpuspawner import GPUSpawner
 from gpuspawner.compat import pods
 from gpuspawner.compat.likeness import Likeness, likeness
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod, Volume
+from gpuspawner.preflight.decision import Start
+from gpuspawner.spawner import in_front_of
+from tests.unit.makers.courses import begin
 from tests.unit.makers.hubs import StillHub
+from tests.unit.makers.worlds import labelled, node
 
 pytestmark = pytest.mark.each_python
 
@@ -188,3 +194,25 @@ def test_nobody_can_tell_if_a_setting_is_no_plain_data(of, value) -> None:
     spawner.extra_pod_config = {"nodeSelector": value}
 
     assert likeness(spawner) is None
+
+
+class FindsAProject(KubeSpawner):
+    """A class whose defaults need what its ``start`` or a hook finds out."""
+
+    @default("volumes")
+    def _of_its_project(self) -> Any:
+        return self.projects["volumes"]
+
+    @default("node_selector")
+    def _where_its_project_runs(self) -> Any:
+        return {}[self.user.name]
+
+
+async def test_a_class_that_cannot_tell_its_settings_yet_has_a_form_and_starts(hub_with) -> None:
+    found = "Node", labelled(node("a", 2), {"nvidia.com/gpu.product": "Tesla-T4"})
+    spawner: Any = hub_with(found).spawner(in_front_of(FindsAProject))
+
+    assert "data-accelerator" in await spawner.get_options_form()
+    await begin(spawner, accelerator=None)
+
+    assert isinstance(spawner.gpuspawner_gates.attempt.decision, Start)
