@@ -227,6 +227,8 @@ class Gates:
         self._learn(sent)
         if self.attempt is not None:
             self.attempt = replace(self.attempt, choice=choice, decision=decision, is_sent=True)
+        # No verdict comes after this wait, which lasts as long as the hub's database fails.
+        self._reservations.hold(choice.proposal.key)
         await self.server_state.send(granted or Granted())
         self._run.sent.set()
         async with refusing(Of.POD, self._spawner, choice, self._admission):

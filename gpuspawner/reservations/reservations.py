@@ -206,7 +206,8 @@ class Reservations:
             promise.room = promise.room or left.room
             promise.charge = left.charge if promise.charge is None else promise.charge
         self._starts[key] = promise
-        promise.phase, promise.older = Phase.SENT, self.counting.shown(key)
+        promise.since, promise.phase = time.monotonic(), Phase.SENT
+        promise.older = self.counting.shown(key)
         if room := promise.room:
             room.seen, room.alone = False, not self._shows(key)
 

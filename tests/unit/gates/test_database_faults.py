@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from gpuspawner.compat.database import Database
+from gpuspawner.reservations.reservations import LIFETIME_SECONDS
 from tests.unit.gates.test_kills import (
     WAITS,
     Act,
@@ -135,6 +136,29 @@ async def test_a_commit_of_the_hub_that_fails_in_a_first_start_harms_nobody_else
     await asyncio.sleep(0)
 
     assert session.is_active
+    await hub.end()
+
+
+async def test_a_start_keeps_its_gpu_however_long_the_database_fails_before_its_pod(
+    monkeypatch,
+) -> None:
+    """Else the next in line gets a GPU that this start's pod then takes."""
+    hub, kept = MortalHub(monkeypatch, Row(), queue=False), list[bool]()
+    hub.still.view.remove_pod("x")
+    reservations = hub.still.runtime(hub.spawner).preflight.reservations
+    key, written = (hub.spawner.namespace, hub.spawner.pod_name), Database.written
+
+    async def late(its: Database, change: Any) -> None:
+        await asyncio.sleep(LIFETIME_SECONDS + 60)
+        kept.append(reservations.is_promised(key))
+        await written(its, change)
+
+    monkeypatch.setattr(Database, "written", late)
+    await hub.post({"accelerator": "a100"})
+    await asyncio.sleep(LIFETIME_SECONDS + 69)
+
+    assert kept == [True]
+    assert hub.spawner.ready
     await hub.end()
 
 

@@ -182,6 +182,9 @@ ROOM = {
         f"promise, hold, wait 9999, holds, promise, wait {LIFETIME_SECONDS}, holds, wait 0.1, "
         "is_over"
     ),
+    "a pod that the view never shows holds its room for a while after it was sent, however late": (
+        f"promise, hold, wait 9999, send, wait {LIFETIME_SECONDS}, holds, wait 0.1, is_over"
+    ),
     "a preempting pod keeps its reservation until it has a node in view": (
         "placeholders, promise, send, show unbound, holds, show nominated, is_over"
     ),
