@@ -94,7 +94,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        connection.make(self, lambda: super(GPUSpawner, self).__init__(*args, **kwargs))
+        connection.make(self, super().__init__, *args, **kwargs)
         _take_charge(self)
         administrators_form.renew(self, self.gpuspawner_gates.sources.default_form)
 

@@ -154,6 +154,11 @@ async def surviving(spawner: Spawner, act: Callable[[], Awaitable[T]]) -> T:
     return await (stores.surviving(act) if stores else act())
 
 
+def is_imagined(spawner: Spawner) -> bool:
+    """Whether the hub never starts a server by this spawner: it has none of its database's rows."""
+    return not isinstance(spawner.orm_spawner, orm.Spawner)
+
+
 def is_gone(spawner: Spawner) -> bool:
     """Whether the hub has deleted the server, perhaps with its user, since it asked for it."""
     row = spawner.orm_spawner

@@ -275,6 +275,11 @@ def others_have(spawner: Any, names: Iterable[str]) -> bool:
     return not _names_of_others(type(spawner)).isdisjoint(names)  # type: ignore[arg-type]
 
 
+def is_its_init(init: Any) -> bool:
+    """Whether this bound ``__init__`` is KubeSpawner's, and not of a class in front of it."""
+    return getattr(init, "__func__", None) is KubeSpawner.__init__
+
+
 def functions_set(spawner: Any) -> list[Any]:
     """Return the hooks and other functions that the configuration gives a spawner."""
     return [it for it in spawner._trait_values.values() if callable(it)]

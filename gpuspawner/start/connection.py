@@ -12,13 +12,20 @@ from gpuspawner.preflight.dry_runs import Admission, Answer, DryRuns
 from gpuspawner.start.host import Host
 
 
-def make(spawner: Host, init: Callable[[], None]) -> None:
-    """Initialize the spawner even without a cluster: every page of a user needs one."""
+def make(spawner: Host, init: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+    """Initialize the spawner even without a cluster: every page of a user needs one.
+
+    *init* is the next class's ``__init__``. If that is the administrator's, its rest wouldn't run,
+    and a server's start, poll or stop could miss what it sets. So this raises, as KubeSpawner does,
+    unless no server is ever started, as in a command.
+    """
     try:
-        init()
+        init(*args, **kwargs)
     except Exception as error:
-        # KubeSpawner's __init__ loads the configuration last, so all else is set up.
         if not kubespawner.is_of_configuration(error):
+            raise
+        # KubeSpawner's __init__ loads the configuration last, so all else of it is set up.
+        if not kubespawner.is_its_init(init) and not jupyterhub.is_imagined(spawner):
             raise
         spawner.api = None
 

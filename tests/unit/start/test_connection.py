@@ -11,6 +11,7 @@ import pytest
 from aiohttp import ServerDisconnectedError
 from jupyterhub import orm
 from kubernetes_asyncio.client import ApiException, V1ObjectMeta, V1Pod
+from kubernetes_asyncio.config import ConfigException
 from kubespawner import KubeSpawner
 from kubespawner.clients import load_config
 from kubespawner.spawner import PodReflector
@@ -19,6 +20,7 @@ from traitlets import TraitError
 from gpuspawner import GPUSpawner
 from gpuspawner.compat import kubespawner
 from gpuspawner.compat.reflecting import telling
+from gpuspawner.spawner import in_front_of
 from gpuspawner.start import connection
 from gpuspawner.start.connection import IfConnected
 from tests.unit.makers.hubs import Script
@@ -77,6 +79,42 @@ async def test_a_hub_that_starts_without_a_kubeconfig_does_not_forget_running_se
     assert await spawner.poll() is None
     spawner._stop_pending = True  # KubeSpawner's `stop` would keep a client that leads nowhere
     assert await spawner.poll() == 1
+
+
+class Begins(KubeSpawner):
+    """A class that has more to set up than KubeSpawner has."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.quota = 1
+
+
+class BeginsLater(GPUSpawner):
+    """As `Begins`, but in front of our class, which lets it go on."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.quota = 1
+
+
+@pytest.mark.usefixtures("write")
+def test_a_class_derived_from_ours_needs_no_kubeconfig(hub_with) -> None:
+    row = orm.Spawner(name="")
+
+    assert BeginsLater(_mock=True, hub=hub_with(), orm_spawner=row).quota == 1
+
+
+async def test_no_class_is_left_half_made_without_a_kubeconfig(write, hub_with) -> None:
+    """Its server couldn't start, nor even be stopped if it ran. Nor does KubeSpawner leave it."""
+    make = partial(in_front_of(Begins), _mock=True, hub=hub_with())
+    with pytest.raises(ConfigException):
+        make(orm_spawner=orm.Spawner(name=""))
+    assert not hasattr(make(), "quota")  # a command starts none, and judges by recorded files too
+
+    write(TOKEN)
+    spawner: Any = make(orm_spawner=orm.Spawner(name=""))
+    assert spawner.quota == 1
+    assert kubespawner.connect(spawner)
 
 
 async def test_without_a_kubeconfig_admission_is_not_asked(write, make) -> None:
