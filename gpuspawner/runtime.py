@@ -80,8 +80,10 @@ class Runtime:
 
     def __init__(self, settings: Settings, view: ClusterView | None = None) -> None:
         self._configured = configured_offers(settings)
+        is_theirs = settings.trait_has_value("cpu_environment")  # before its default is read
         self._rules = PodRules(
             cpu_environment=dict(settings.cpu_environment),
+            keeps_environment=self.discovers and not is_theirs,
             memory_requested=settings.memory_requested,
             cpu_requested=settings.cpu_requested,
         )

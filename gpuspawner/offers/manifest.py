@@ -53,6 +53,8 @@ class PodRules:
             class of the administrator's gives it.
         cpu_environment: Environment of servers without a GPU. If the NVIDIA runtime is a node's
             default, a container without `NVIDIA_VISIBLE_DEVICES` sees every GPU of the node.
+        keeps_environment: Whether what a pod has under these names stays. Without a device plugin,
+            it is how an administrator gives servers a GPU.
         cpu_avoids: Accelerators whose nodes servers without a GPU stay away from.
         memory_requested: The fraction of the granted memory to request; the limit is all of it.
         cpu_requested: The same for the CPU.
@@ -62,6 +64,7 @@ class PodRules:
     cpu_environment: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({"NVIDIA_VISIBLE_DEVICES": "void"}), hash=False
     )
+    keeps_environment: bool = False
     cpu_avoids: tuple[Accelerator, ...] = ()
     memory_requested: float = 1.0
     cpu_requested: float = 1.0
@@ -95,7 +98,9 @@ def apply(pod: Mapping[str, Any], grant: Grant, rules: PodRules = EVERYWHERE) ->
     if grant.accelerator is None:
         if vendors.any_gpu(server["resources"]["limits"], server["resources"]["requests"]):
             return made
-        _set_environment(server, {**rules.cpu_environment, _GPUS: "0"})
+        stays = {it["name"] for it in server["env"]} if rules.keeps_environment else set[str]()
+        hiding = {name: v for name, v in rules.cpu_environment.items() if name not in stays}
+        _set_environment(server, {**hiding, _GPUS: "0"})
         if avoided := off(rules.cpu_avoids):
             node_affinity.require(spec, avoided)
         return made

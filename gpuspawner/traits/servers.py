@@ -40,6 +40,10 @@ cpu_environment = Dict(
     pod requests none. Your dictionary replaces this one, so repeat the variable in it. If a
     ``modify_pod_hook`` gives a server a GPU, the server gets none of these variables.
 
+    These variables replace those of ``KubeSpawner.environment``. But if you set neither this trait
+    nor :attr:`accelerators`, an ``NVIDIA_VISIBLE_DEVICES`` of ``KubeSpawner.environment``, of a
+    group, of a hook or of your own class stays: without a device plugin, servers get GPUs by it.
+
     Servers of KubeSpawner's ``profile_list`` don't get these variables. Set them by ``environment``
     in the ``kubespawner_override`` of each profile without a GPU.
 

@@ -117,6 +117,46 @@ async def test_a_server_keeps_the_gpu_that_the_administrator_gives_its_owner(
     assert "NVIDIA_VISIBLE_DEVICES" not in {it.name for it in container.env}
 
 
+SHOWN = {"environment": {"NVIDIA_VISIBLE_DEVICES": "all"}}
+A_GROUP_SEES = {"lab": {"groups": ["lab"], "spawner_override": SHOWN}}
+NEVER_VOID = {"cpu_environment": {"NVIDIA_VISIBLE_DEVICES": "none"}}
+
+
+def show_gpus(spawner: Any) -> None:
+    spawner.environment = SHOWN["environment"]
+
+
+@pytest.mark.parametrize(
+    ("traits", "seen"),
+    [
+        (SHOWN, "all"),
+        ({"group_overrides": A_GROUP_SEES}, "all"),
+        ({"pre_spawn_hook": show_gpus}, "all"),
+        ({**SHOWN, "preflight": "off"}, "all"),
+        ({}, "void"),
+        (NEVER_VOID, "none"),
+        ({**SHOWN, **NEVER_VOID}, "none"),
+        ({**SHOWN, "cpu_environment": {"NVIDIA_VISIBLE_DEVICES": "void"}}, "void"),
+        ({**SHOWN, "accelerators": {"a100": A100}}, "void"),
+    ],
+)
+@pytest.mark.parametrize("gpus", [0, 2])
+async def test_a_hub_that_only_discovers_gpus_hides_none_that_its_environment_shows(
+    gpus, traits, seen, hub_with
+) -> None:
+    """Without a device plugin, that variable alone is how servers share a machine's GPUs."""
+    spawner = hub_with(("Node", node("a", gpus))).spawner(autoscaling="none", **traits)
+    spawner.user.groups = [SimpleNamespace(name="lab")]
+    spawner.user_options = {"gpus": 0}
+
+    await spawner.apply_group_overrides()
+    await maybe_future(spawner.run_pre_spawn_hook())
+    pod = await spawner.get_pod_manifest()
+
+    [container] = pod.spec.containers
+    assert {it.name: it.value for it in container.env}["NVIDIA_VISIBLE_DEVICES"] == seen
+
+
 @pytest.mark.parametrize("is_null", [True, False], ids=["as null", "left out"])
 @pytest.mark.parametrize("offers", [{}, {"profile_list": [{"display_name": "A"}]}])
 async def test_an_override_that_a_group_lacks_is_no_mistake_for_others(

@@ -178,6 +178,15 @@ def test_a_server_without_a_gpu_sees_none():
     assert "affinity" not in made["spec"]
 
 
+@pytest.mark.parametrize(
+    ("env", "seen"), [({"NVIDIA_VISIBLE_DEVICES": "0,1"}, "0,1"), ({}, "void")]
+)
+def test_a_server_keeps_the_gpus_that_a_hub_without_accelerators_shows_it(env, seen):
+    made = apply(stock(env=env), Grant(), PodRules(keeps_environment=True))
+
+    assert environment(made) == {"NVIDIA_VISIBLE_DEVICES": seen, "GPUSPAWNER_GPUS": "0"}
+
+
 def test_what_hides_gpus_goes_if_a_later_hook_gives_a_gpu():
     made = apply(stock(env={"KEPT": "yes"}), Grant())
     assert showing_gpus(made, EVERYWHERE) == made
@@ -263,7 +272,8 @@ grants = st.builds(
     memory=st.none() | st.integers(1, 2**40),
     cpu=st.none() | st.integers(1, 64_000),
 ) | st.builds(Grant, memory=st.none() | st.integers(1, 2**40))
-rules = st.sampled_from([PodRules(), PodRules(accelerators=ALL, cpu_avoids=ALL)])
+KEEPING = PodRules(keeps_environment=True)
+rules = st.sampled_from([PodRules(), KEEPING, PodRules(accelerators=ALL, cpu_avoids=ALL)])
 ZONED = [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
 BOTH = {"nvidia.com/gpu": "1", "nvidia.com/mig-1g.5gb": "1"}
 pods = st.builds(
