@@ -79,7 +79,7 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
     gpuspawner_stock: Stock
     gpuspawner_gates: Gates
     gpuspawner_has_own_options = False
-    """Whether the administrator's class reads ``user_options``, as BinderHub's does.
+    """Whether a class that isn't derived from ours reads ``user_options``, as BinderHub's does.
 
     Then discovered accelerators aren't on offer, because their options would be refused.
     """

@@ -36,6 +36,9 @@ from gpuspawner.start.policing import Entitlement, Policing
 from gpuspawner.start.refusal import invalid, misconfigured, not_offered
 from gpuspawner.start.source import Choice, Options, ServerSource, Stored
 
+_OF_GPUS = (options.ACCELERATOR, options.GPUS.name)
+"""Our options on a hub without offers."""
+
 
 class AllowedVariants(msgspec.Struct, frozen=True):
     """As `Variants`: what the policies leave to a server's owner now, beside the other servers.
@@ -129,7 +132,7 @@ class Accelerators(ServerSource):
     def _stored(self, offers: Offers) -> Stored:
         ours, theirs = self.split(stored_options.stored(self.spawner))
         kept, gone = fall_back(ours, offers)
-        return Stored({**user_options(kept), **theirs}, gone)
+        return Stored({**self._ours(kept, ours), **theirs}, gone)
 
     async def resolve(self, raw: object) -> AcceleratorChoice:
         """As `ServerSource.resolve`."""
@@ -142,7 +145,7 @@ class Accelerators(ServerSource):
         if grant is None:
             raise not_offered(request)
         proposal = self.propose(grant, _made(lambda: builder.pod(grant)), builder.later)
-        granted = {**user_options(request), **theirs}
+        granted = {**self._ours(request, ours), **theirs}
         return AcceleratorChoice(
             proposal,
             granted,
@@ -173,9 +176,20 @@ class Accelerators(ServerSource):
         offers_nothing = self.runtime.offers_nothing  # but what it has discovered
         if not offers_nothing and not hooks.reads_options(self.spawner):
             return raw, {}
-        ours = (options.ACCELERATOR, options.GPUS.name) if offers_nothing else options.NAMES
+        ours = _OF_GPUS if offers_nothing else options.NAMES
         theirs = {name: value for name, value in raw.items() if name not in ours}
         return {name: value for name, value in raw.items() if name not in theirs}, theirs
+
+    def _ours(self, request: GPURequest, sent: object) -> Options:
+        """Return a request as options; without offers, only what was *sent*, or names its GPUs.
+
+        Code that nobody can look into may ask which options there are.
+        """
+        chosen: Options = {**user_options(request)}
+        if not self.runtime.offers_nothing:
+            return chosen
+        its = sent if isinstance(sent, Mapping) else {}
+        return {n: chosen[n] for n in _OF_GPUS if request.accelerator or n in its}
 
     async def builder(self) -> PodBuilder:
         """Return the builder of the owner's pods, with what is on offer to the owner."""

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -116,22 +117,22 @@ def reads_options(spawner: Host) -> bool:
     return (
         spawner.apply_user_options is not apply_nothing
         or not isinstance(spawner.options_from_form, FormReader)
-        or spawner.gpuspawner_has_own_options
-        or any(mentions(it, "user_options") for it in _functions(spawner))
+        or _mention(spawner, [*_functions(spawner)], ("user_options",))
     )
 
 
 def reads_events(spawner: Host) -> bool:
-    """Whether an administrator's class, hooks or functions read the events that KubeSpawner has.
-
-    A hook may be an object or one of its methods, and then call the others.
-    """
+    """Whether an administrator's class, hooks or functions read the events that KubeSpawner has."""
     return _mention(spawner, [*_functions(spawner)], kubespawner.OF_EVENTS)
 
 
 def _mention(spawner: Host, functions: Sequence[object], names: Iterable[str]) -> bool:
-    """Whether one of the names is in these functions, or in the classes that they belong to."""
-    owners = (it.__self__ if isinstance(it, MethodType) else it for it in functions)
+    """Whether one of the names is in these functions, or in a class of the spawner or of theirs.
+
+    A hook may be an object or one of its methods, and then call the others.
+    """
+    inner = (it.func if isinstance(it, partial) else it for it in functions)
+    owners = (it.__self__ if isinstance(it, MethodType) else it for it in inner)
     classes = {
         it for owner in (spawner, *owners) for it in kubespawner.classes_of_others(type(owner))
     }

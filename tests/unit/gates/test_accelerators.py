@@ -16,7 +16,6 @@ from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import Refuse, Start
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.spawner import in_front_of
-from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import NODES, OFFERS, begin
 from tests.unit.makers.hubs import (
     A100,
@@ -28,7 +27,7 @@ from tests.unit.makers.hubs import (
 )
 from tests.unit.makers.profile_clusters import TAINTED, TWO_GPUS
 from tests.unit.makers.profile_lists import CPU
-from tests.unit.makers.worlds import HOSTNAME, NAMESPACE, labelled, named_node, node, pod
+from tests.unit.makers.worlds import HOSTNAME, NAMESPACE, named_node, node, pod
 
 
 def mount_course(spawner: Any) -> None:
@@ -57,51 +56,6 @@ def test_other_names_are_those_of_administrators_hooks_if_there_are_any(
     assert accelerators.split(["gpus"]) == (["gpus"], {})  # is passed to the parser
 
 
-def their_image(spawner: Any) -> str:
-    return str(getattr(spawner, "user_options", {}).get("image", ""))
-
-
-def take_their_image(spawner: Any) -> None:
-    spawner.image = their_image(spawner)
-
-
-class OwnHook:
-    """A hook that is an object."""
-
-    def __call__(self, spawner: Any) -> None:
-        take_their_image(spawner)
-
-
-READING = [
-    {"apply_user_options": {"image": "image"}},
-    {"apply_user_options": print},
-    {"options_from_form": "simple"},
-    {"pre_spawn_hook": take_their_image},
-    {"pre_spawn_hook": OwnHook()},
-    {"modify_pod_hook": lambda spawner, pod: (spawner.user_options, pod)[1]},
-    {"auth_state_hook": lambda spawner, _: take_their_image(spawner)},
-    {"after_pod_created_hook": lambda spawner, _: take_their_image(spawner)},
-    {"uid": lambda spawner: spawner.user_options["gpus"]},
-    {"environment": {"IMAGE": their_image}},
-    {"post_stop_hook": take_their_image},
-    {"group_overrides": lambda spawner: (spawner.user_options, {})[1]},
-    {"server_token_scopes": lambda spawner: (spawner.user_options, [])[1]},
-]
-FOUND = ("Node", labelled(node("a", 2), {"nvidia.com/gpu.product": "Tesla-T4"}))
-THEIR_OPTIONS = {"image": "lab:2", "gpus": "two", "memory": ["1Gi"], "accelerator": 7, "course": 1}
-
-
-@pytest.mark.parametrize("traits", READING)
-async def test_options_of_an_administrator_who_offers_nothing_of_ours_are_theirs(
-    hub_with, traits
-) -> None:
-    spawner = hub_with(FOUND).spawner(**traits)
-    sources = spawner.gpuspawner_gates.sources
-
-    assert (await sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
-    assert await spawner.get_options_form() == ""
-
-
 async def test_options_that_a_hook_has_added_to_those_of_a_request_are_chosen_too(hub_with) -> None:
     """As an ``auth_state_hook`` may, or an authenticator's ``pre_spawn_start``."""
     spawner = of(hub_with(TWO_GPUS), "alice", pre_spawn_hook=mount_course)
@@ -128,35 +82,6 @@ async def test_options_that_an_administrator_s_own_page_passes_count_and_not_its
     requested = await spawner.gpuspawner_gates.sources.current.requested()
 
     assert requested.options == {"accelerator": "a100"}
-
-
-@pytest.mark.parametrize("traits", READING)
-async def test_an_administrator_who_offers_something_of_ours_shares_the_options(
-    hub_with, traits
-) -> None:
-    sources = of(hub_with(TWO_GPUS), "alice", **traits).gpuspawner_gates.sources
-
-    with pytest.raises(Refusal):
-        await sources.resolve(THEIR_OPTIONS)
-    assert (await sources.resolve({"gpus": 1, "course": 1})).options["course"] == 1
-
-
-async def test_without_such_code_what_the_hub_discovers_is_on_offer(hub_with) -> None:
-    spawner = hub_with(FOUND).spawner(pre_spawn_hook=print)
-
-    with pytest.raises(Refusal):
-        await spawner.gpuspawner_gates.sources.resolve(THEIR_OPTIONS)
-    assert "Tesla T4" in await spawner.get_options_form()
-
-
-async def test_an_authenticator_may_read_the_options_too(hub_with) -> None:
-    spawner = hub_with(FOUND).spawner()
-    assert spawner.gpuspawner_gates.sources.accelerators
-    reader: Any = SimpleNamespace(pre_spawn_start=lambda _user, its: take_their_image(its))
-
-    spawner.authenticator = reader
-
-    assert (await spawner.gpuspawner_gates.sources.resolve(THEIR_OPTIONS)).options == THEIR_OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -364,12 +289,3 @@ async def test_what_admission_adds_no_more_is_forgotten(hub_with) -> None:
     assert isinstance(await foretold(hub, "bob"), Refuse)
 
     assert 'data-state="free"' not in await form(hub, "ann")
-
-
-@pytest.mark.parametrize("nodes", [[("Node", node("a", 0))], [FOUND]], ids=["cpu", "gpus"])
-async def test_a_hub_without_offers_takes_any_options_that_are_not_of_gpus(hub_with, nodes) -> None:
-    """Who reads them may be in a module of the administrator's that nobody can look into."""
-    sources = hub_with(*nodes).spawner().gpuspawner_gates.sources
-    theirs = {"image": "lab:2", "memory": ["1Gi"], "course": 1}
-
-    assert (await sources.resolve(theirs)).options.items() >= theirs.items()
