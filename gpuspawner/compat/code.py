@@ -77,6 +77,14 @@ def uses_only(
     return True
 
 
+def stays_within(function: object, packages: Container[str]) -> bool:
+    """Whether a callable is in *packages*, or uses only their functions and its own module's."""
+    found = _function(function)
+    if str(getattr(found, "__module__", None)).partition(".")[0] in packages:
+        return True
+    return uses_only(getattr(found, "__func__", found), lambda _: True, packages)
+
+
 def _names(function: FunctionType) -> Iterator[dis.Instruction]:
     for code in _within(function.__code__):
         yield from (it for it in dis.get_instructions(code) if it.opcode in dis.hasname)

@@ -8,7 +8,7 @@ from types import MethodType
 from typing import Any
 
 from gpuspawner.compat import jupyterhub, kubespawner
-from gpuspawner.compat.code import mentions, uses_only
+from gpuspawner.compat.code import mentions, stays_within, uses_only
 from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import misconfigured
@@ -30,6 +30,8 @@ _OF_ALL_ALIKE = frozenset({
 """Names by which code sets where pods may go, and none by which it could ask whose they are."""
 _CLIENTS = frozenset({"kubernetes", "kubernetes_asyncio"})
 _STDLIB = sys.stdlib_module_names - {"builtins", "importlib", "inspect", "operator"}
+_WITHOUT_EVENTS = _STDLIB | _CLIENTS | {"gpuspawner", "jupyterhub", "kubespawner", "traitlets"}
+"""Packages whose functions read no events of a spawner that they are given."""
 _PLACES = re.compile(
     "toleration|affinity|selector|schedul|priority|runtime_class|extra_|profile|spec|node|pod|limit|"
     "guarantee|resource|container|image|volume|storage|namespace|options|override|config|trait|hook|"
@@ -122,8 +124,14 @@ def reads_options(spawner: Host) -> bool:
 
 
 def reads_events(spawner: Host) -> bool:
-    """Whether an administrator's class, hooks or functions read the events that KubeSpawner has."""
-    return _mention(spawner, [*_functions(spawner)], kubespawner.OF_EVENTS)
+    """Whether an administrator's class, hooks or functions may read KubeSpawner's events.
+
+    A function may pass its spawner on to another module, which nobody looks into.
+    """
+    functions = [*_functions(spawner)]
+    return _mention(spawner, functions, kubespawner.OF_EVENTS) or not all(
+        stays_within(it, _WITHOUT_EVENTS) for it in functions if callable(it)
+    )
 
 
 def _mention(spawner: Host, functions: Sequence[object], names: Iterable[str]) -> bool:

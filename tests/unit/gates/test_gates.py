@@ -5,10 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextvars import copy_context
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from jupyterhub.auth import DummyAuthenticator, PAMAuthenticator
 from jupyterhub.objects import Server
 from jupyterhub.utils import maybe_future
 from kubespawner import KubeSpawner
@@ -20,6 +21,7 @@ from gpuspawner.launch.observed_pod import NEVER_SEEN_SECONDS
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.scaling.usual_times import longest_wait
 from gpuspawner.spawner import in_front_of
+from gpuspawner.start import hooks
 from gpuspawner.start.attempt import CLEANUP_SECONDS
 from gpuspawner.start.refusal import Refusal
 from tests.unit.makers.courses import Course, begin, sends
@@ -225,6 +227,40 @@ class LogsInAClassMethod(KubeSpawner):
         spawner.log.info("%s", spawner.events)
 
 
+labtools: Any = ModuleType("labtools")
+exec("def report(spawner): spawner.log.info('%s', spawner.events)", vars(labtools))
+report = labtools.report
+
+
+def reporting_by_module(spawner: Any, *_: Any) -> None:
+    labtools.report(spawner)
+
+
+def reporting(spawner: Any, *_: Any) -> None:
+    report(spawner)
+
+
+def importing(spawner: Any, *_: Any) -> None:
+    from labtools import report as imported  # type: ignore[import-not-found]
+
+    imported(spawner)
+
+
+class Reports:
+    """Has a hook that is a method."""
+
+    def __call__(self, spawner: Any, *_: Any) -> None:
+        labtools.report(spawner)
+
+
+def logs_its_name(spawner: Any, *_: Any) -> None:
+    logging.getLogger("labs").info("%s", spawner.user.name)
+    logs_nothing(spawner)
+
+
+def logs_nothing(_: Any) -> None: ...
+
+
 class TellsEvents(KubeSpawner):
     """Tells how far a start is by its pod's events alone."""
 
@@ -245,8 +281,14 @@ EVENTS = [("events", "default")]
         (KubeSpawner, {"after_pod_created_hook": Logs().__call__}, EVENTS),
         (LogsInAClassMethod, {}, EVENTS),
         (TellsEvents, {}, EVENTS),
+        (KubeSpawner, {"post_stop_hook": reporting_by_module}, EVENTS),
+        (KubeSpawner, {"post_stop_hook": reporting}, EVENTS),
+        (KubeSpawner, {"post_stop_hook": importing}, EVENTS),
+        (KubeSpawner, {"post_stop_hook": Reports().__call__}, EVENTS),
+        (KubeSpawner, {"post_stop_hook": Reports()}, EVENTS),
+        (KubeSpawner, {"post_stop_hook": logs_its_name}, []),
+        (KubeSpawner, {"options_form": "<b>", "environment": {"A": logs_its_name}}, []),
     ],
-    ids=["nobody", "a hook", "an object", "a method", "a class method", "a class tells them"],
 )
 async def test_kubespawner_follows_events_only_for_somebody_who_reads_them(
     hub_with, monkeypatch, own, settings, started
@@ -258,6 +300,14 @@ async def test_kubespawner_follows_events_only_for_somebody_who_reads_them(
     await spawner._start_reflector("events", Quick)
 
     assert list(spawner.reflectors) == started
+
+
+@pytest.mark.parametrize("kind", [DummyAuthenticator, PAMAuthenticator])
+async def test_no_authenticator_of_jupyterhub_s_reads_events(hub_with, kind) -> None:
+    spawner = hub_with(TWO).spawner()
+    spawner.authenticator = kind()
+
+    assert not hooks.reads_events(spawner)
 
 
 async def test_kubespawner_tells_the_events_of_a_start_that_skips_our_gates(
