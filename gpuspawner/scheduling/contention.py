@@ -28,7 +28,8 @@ class Demand(msgspec.Struct, frozen=True):
             with the names of those that it can take. Pods with one claim take one volume.
         below: If it fits on no node before others end: the priority below which pods make way for
             it, on each of its nodes. However many make way, it takes no more than it requests. Also
-            of a nominated pod, for which others may still end.
+            of a nominated pod, if others may still end for it.
+        nominated: Of a nominated pod: its priority. Only others up to that one wait for it.
         priority: Its priority, if it may end pods of a lower one; None if not, or nobody knows.
         attachable: How many volumes each of its nodes can have, by node and CSI driver: drivers
             without a limit there are left out. If a node has one, ``requests`` has the number of
@@ -42,6 +43,7 @@ class Demand(msgspec.Struct, frozen=True):
     alone: frozenset[str] = frozenset()
     volumes: tuple[tuple[str, frozenset[str]], ...] = ()
     below: int | None = None
+    nominated: int | None = None
     priority: int | None = None
     attachable: Mapping[str, Mapping[str, int]] = {}
     follows: bool = False
@@ -74,9 +76,8 @@ class Demand(msgspec.Struct, frozen=True):
         Nor does the scheduler count nominated pods of a lower priority
         (`RunFilterPluginsWithNominatedPods`).
         """
-        if self.priority is None or other.below is None:
-            return False
-        return other.below < self.priority
+        theirs = other.below if other.nominated is None else other.nominated
+        return self.priority is not None and theirs is not None and theirs < self.priority
 
     def covers(self, other: "Demand") -> bool:
         """Whether a promise to this demand also covers the other."""
@@ -116,6 +117,7 @@ def is_certain(demand: Demand, others: Collection[Demand], nodes: Mapping[str, N
             it
             for it in others
             if it.below is None
+            and it.nominated is None  # its node is chosen
             and demand.touches(it) is it.follows
             and (ends or it.priority is None or it.outranks(demand))
         ]

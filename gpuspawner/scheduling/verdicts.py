@@ -166,8 +166,10 @@ class Verdicts:
         """Return the room that a pod may take on the node for which it is nominated."""
         there = self._state.nodes.keys() & {node}
         volumes = self._volumes(subject.pod, self._claims(subject), there)
-        anywhere, below = self.demand_anywhere(subject), subject.pod.spec.priority or 0
-        return structs.replace(anywhere, nodes=frozenset({node}), volumes=volumes, below=below)
+        anywhere, own = self.demand_anywhere(subject), subject.pod.spec.priority or 0
+        below = own if _may_end_others(subject.pod) else None
+        here = structs.replace(anywhere, nodes=frozenset({node}), volumes=volumes)
+        return structs.replace(here, below=below, nominated=own)
 
     def _demand(self, subject: Subject) -> Demand | None:
         state, pod = self._state, subject.pod
@@ -329,4 +331,18 @@ def is_simple(pod: Pod) -> bool:
             constraint.when_unsatisfiable == "DoNotSchedule"
             for constraint in pod.spec.topology_spread_constraints or ()
         )
+    )
+
+
+def _may_end_others(pod: Pod) -> bool:
+    """Whether a nominated pod may have its node because others end there.
+
+    With a nomination for preemption, the scheduler writes the condition ``PodScheduled``, which is
+    false until the pod is bound (`handleSchedulingFailure`, schedule_one.go, v1.36.2). Since 1.35,
+    it also nominates a pod for as long as volumes are made for it (`bindingCycle`), and writes no
+    condition. The API server writes the one about gates, which may be gone since.
+    """
+    return any(
+        it.type == "PodScheduled" and it.status == "False" and it.reason != "SchedulingGated"
+        for it in pod.status.conditions or ()
     )

@@ -251,6 +251,55 @@ async def test_the_room_of_two_is_promised_to_two_while_one_of_them_has_a_node()
     assert refused(await preflight.reserving.take(proposal("third"))) is Reason.TRY_AGAIN
 
 
+WAITED_FIRST = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+GATED_FIRST = [{**WAITED_FIRST[0], "reason": "SchedulingGated"}]
+
+
+def beside_a_nominated_pod(conditions, **spec):
+    """A pod with a node on which two fit, and one that others have to spread from elsewhere."""
+    cpu = {"nodeSelector": {"kind": "cpu"}}
+    apart = {"labelSelector": {}, "topologyKey": "kind"}
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    status = {"nominatedNodeName": "n", "conditions": conditions}
+    return preflight_on(
+        ("Node", node("n", 2)),
+        ("Node", labelled(node("cpu", 0), {"kind": "cpu"})),
+        ("Pod", {**pod("first", **spec), "status": status}),
+        ("Pod", pod("apart", 0, affinity=rule, **cpu)),
+    )
+
+
+@pytest.mark.parametrize("conditions", [[], GATED_FIRST], ids=["none", "gated first"])
+async def test_a_start_waits_for_no_pod_elsewhere_while_the_volume_of_another_is_made(conditions):
+    """Since Kubernetes 1.35, its scheduler notes the node meanwhile, though it ends nobody."""
+    preflight = beside_a_nominated_pod(conditions)
+
+    assert isinstance(await preflight.reserving.take(proposal("second")), Start)
+    assert refused(await preflight.reserving.take(proposal("third"))) is Reason.TRY_AGAIN
+
+
+async def test_a_start_waits_for_all_pods_while_a_scheduler_ends_others_for_a_nominated_one():
+    (await waiting(beside_a_nominated_pod(WAITED_FIRST).reserving.take(proposal("a")))).cancel()
+
+
+@pytest.mark.parametrize("conditions", [[], WAITED_FIRST], ids=["volume is made", "others end"])
+async def test_a_start_of_a_higher_priority_waits_for_no_nominated_pod(conditions):
+    """Its scheduler would end that pod, too."""
+    preflight = beside_a_nominated_pod(conditions, priority=-5)
+
+    assert isinstance(await preflight.reserving.take(proposal("second", 2)), Start)
+
+
+@pytest.mark.parametrize("conditions", [[], WAITED_FIRST], ids=["volume is made", "others end"])
+async def test_what_a_start_frees_is_not_for_a_pod_that_is_nominated_elsewhere(conditions):
+    view = StillView(("Node", node("n", 1)), *PLACEHOLDERS[:1])
+    view.put("Node", labelled(node("m", 1), {"gpu": "t4"}))
+    elsewhere = pod("other", nodeSelector={"gpu": "t4"})
+    view.put("Pod", {**elsewhere, "status": {"nominatedNodeName": "m", "conditions": conditions}})
+
+    assert isinstance(await Preflight(view).reserving.take(proposal("mine")), Start)
+
+
 async def test_a_waiting_start_is_refused_once_the_view_shows_the_other_pod_bound():
     view = StillView(*ONE_FREE)
     preflight = Preflight(view)
