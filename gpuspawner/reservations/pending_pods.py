@@ -19,7 +19,9 @@ from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdicts import Subject, Verdicts
 
 # The scheduler binds a pod that fits within a second, and retries one that didn't fit within ten. A
-# pod that fits for longer waits for something that the hub can't see.
+# pod that fits for longer waits for something that the hub can't see, or for its volume to be made.
+# Then the scheduler keeps its room for up to 600 s (`bindTimeoutSeconds` of VolumeBinding). But who
+# waits for that here is refused, and the cluster may add a node for them, or let them end the pod.
 PATIENCE_SECONDS = 30.0
 
 

@@ -9,7 +9,9 @@ import pytest
 from gpuspawner.cluster.health import Forbidden, Live, Reading, Stale, Unreachable
 from gpuspawner.preflight.decision import Reason, ResourceRoom, Start, ViewNotLive, Wait
 from gpuspawner.preflight.preflight import Preflight
+from gpuspawner.reservations.pending_pods import PATIENCE_SECONDS
 from gpuspawner.scaling.outlook import CanScaleUp
+from tests.unit.makers.storage import HOME, STORAGE_KINDS, WAIT, claim
 from tests.unit.makers.worlds import (
     GPU,
     NAMESPACE,
@@ -276,6 +278,26 @@ async def test_a_start_waits_for_no_pod_elsewhere_while_the_volume_of_another_is
 
     assert isinstance(await preflight.reserving.take(proposal("second")), Start)
     assert refused(await preflight.reserving.take(proposal("third"))) is Reason.TRY_AGAIN
+
+
+@pytest.mark.parametrize(
+    "asking", [of_pool("a", priority=0), proposal("a", priority=1)], ids=["pool", "priority"]
+)
+async def test_nobody_is_refused_because_the_volume_of_another_pod_takes_long(asking, clock):
+    """Its scheduler keeps the room; but a node comes, or the other pod makes way."""
+    view = StillView(("Node", node("n", 1)), ("StorageClass", WAIT))
+    for kind in STORAGE_KINDS:
+        view.state.mark_known(kind)
+    made_on_n = {"volume.kubernetes.io/selected-node": "n"}
+    home = claim("claim-a", namespace=NAMESPACE, annotations=made_on_n)
+    view.put("PersistentVolumeClaim", home)
+    view.put("Pod", pod("other", priority=0, volumes=[HOME]))
+    preflight = Preflight(view)
+    (await waiting(preflight.reserving.take(proposal("earlier", priority=0)))).cancel()
+
+    clock.now += PATIENCE_SECONDS + 1
+
+    assert isinstance(await preflight.reserving.take(asking), Start)
 
 
 async def test_a_start_waits_for_all_pods_while_a_scheduler_ends_others_for_a_nominated_one():
