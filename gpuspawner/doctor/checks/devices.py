@@ -8,6 +8,7 @@ from gpuspawner.kube.nodes import DeviceClass
 from gpuspawner.kube.quoting import count, listing
 from gpuspawner.messages.administrators import Finding, error, fine, warning
 from gpuspawner.offers.discovery import NVIDIA_CLASS, gpus, needs_class
+from gpuspawner.offers.options import ACCELERATOR
 from gpuspawner.offers.vendors import GPU_LABELS
 from gpuspawner.scheduling import ClusterState, NodeInfo
 from gpuspawner.scheduling.device_claims import may_serve
@@ -127,10 +128,10 @@ def check_containers(
             text = f"{offer} has the RuntimeClass by which containers see the GPUs of {on}."
             yield fine("runtime-class", text)
             continue
-        advice = (
-            f"Set its runtime_class (of a profile, runtime_class_name) to {NVIDIA_CLASS!r} in "
-            f"{it.server.place}, or the nodes' --default-runtime."
-        )
+        setting = f"its runtime_class to {NVIDIA_CLASS!r}"
+        if ACCELERATOR not in it.server.options:  # KubeSpawner has no trait for it
+            setting = f"extra_pod_config: {{'runtimeClassName': {NVIDIA_CLASS!r}}}"
+        advice = f"Set {setting} in {it.server.place}, or the nodes' --default-runtime."
         if NVIDIA_CLASS not in classes:
             advice = f"Create the RuntimeClass {NVIDIA_CLASS}, or let the hub list runtimeclasses."
         what = f"no container sees a GPU without {NVIDIA_CLASS}"

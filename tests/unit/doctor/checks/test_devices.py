@@ -20,7 +20,7 @@ async def found_classes(folder, type_, classes, **offer):
 @pytest.mark.parametrize(
     ("classes", "advice"),
     [
-        (["nvidia"], "Set its runtime_class (of a profile, runtime_class_name) to 'nvidia' in GPU"),
+        (["nvidia"], "Set its runtime_class to 'nvidia' in GPUSpawner.accelerators['t4'], or the"),
         ([], "Create the RuntimeClass nvidia"),
     ],
 )
@@ -38,6 +38,23 @@ async def test_on_k3s_and_rke2_a_server_without_the_runtime_class_is_named(
 async def test_that_servers_have_the_runtime_class_is_told(tmp_path):
     [finding] = await found_classes(tmp_path, "k3s", ["nvidia"], runtime_class="nvidia")
 
+    assert finding.severity is Severity.FINE
+
+
+async def test_a_profile_gets_the_runtime_class_by_what_the_doctor_advises(tmp_path):
+    """KubeSpawner has no trait for it."""
+    override = {"extra_resource_limits": {GPU: "1"}, "node_selector": {"gpu": "t4"}}
+    profile = {"display_name": "T4", "kubespawner_override": override}
+    Files(tmp_path, [labelled(node("n", 1), {"gpu": "t4", TYPE: "k3s"})])
+
+    hub, tried = await tried_on(tmp_path, kube={"profile_list": [profile]})
+    [finding] = devices.check_containers(hub.state, tried, ["nvidia"])
+
+    advised = "Set extra_pod_config: {'runtimeClassName': 'nvidia'} in KubeSpawner.profile_list, or"
+    assert finding.advice.startswith(advised)
+    override["extra_pod_config"] = {"runtimeClassName": "nvidia"}
+    hub, tried = await tried_on(tmp_path, kube={"profile_list": [profile]})
+    [finding] = devices.check_containers(hub.state, tried, ["nvidia"])
     assert finding.severity is Severity.FINE
 
 
