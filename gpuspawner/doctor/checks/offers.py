@@ -15,7 +15,6 @@ from gpuspawner.messages.administrators import Finding, fine
 from gpuspawner.offers.discovery import gpus
 from gpuspawner.preflight.decision import Refuse, Start, UnknownRules, Wait
 from gpuspawner.scaling.outlook import CanScaleUp, MayScaleUp
-from gpuspawner.scheduling import ClusterState
 
 
 def check(hub: Hub, tried: list[Tried], ill: Ill) -> Iterator[Finding]:
@@ -44,7 +43,7 @@ def check(hub: Hub, tried: list[Tried], ill: Ill) -> Iterator[Finding]:
         its = [it for it in sound if it.server.offer == offer]
         yield _untold(its) if queues.are_unseen(hub) else _fine(its)
     if all(it.proposal for it in tried):
-        yield from _not_offered(hub.state, tried)
+        yield from _not_offered(hub, tried)
 
 
 def _untold(tried: list[Tried]) -> Finding:
@@ -101,18 +100,21 @@ def _all(servers: list[OfferedServer]) -> str:
     return f"{offer} (also with {also})" if servers[0].smallest else f"{offer} with {also}"
 
 
-def _not_offered(state: ClusterState, tried: list[Tried]) -> Iterator[Finding]:
+def _not_offered(hub: Hub, tried: list[Tried]) -> Iterator[Finding]:
     """Name the GPUs that no offer reaches."""
     reached = {
         node.name
         for it in tried
         if it.proposal and it.proposal.grant.accelerator
-        for node in selected(state, it)
+        for node in selected(hub.state, it)
     }
-    others = [n for n in state.nodes.values() if n.name not in reached and any(gpus(n))]
+    others = [n for n in hub.state.nodes.values() if n.name not in reached and any(gpus(n))]
     if others:
+        # With both, the hub doesn't start.
+        has_profiles = bool(hub.spawner.profile_list)
+        place = "KubeSpawner.profile_list" if has_profiles else "GPUSpawner.accelerators"
         yield fine(
             "not-offered",
             f"No accelerator or profile reaches {count(len(others))} with GPUs ({names(others)}).",
-            "Offer them in GPUSpawner.accelerators, if users should have them.",
+            f"Offer them in {place}, if users should have them.",
         )

@@ -213,6 +213,33 @@ async def test_a_profile_whose_image_is_written_in_is_tried_without_it(tmp_path)
     assert "Users can start the profile “Your image”" in told[0].text
 
 
+T4_PROFILE = {
+    "display_name": "T4",
+    "kubespawner_override": {
+        "extra_resource_limits": {GPU: "1"},
+        "node_selector": {"gpu": "t4"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ({"accelerators": OFFERED}, "GPUSpawner.accelerators"),
+        ({"kube": {"profile_list": [T4_PROFILE]}}, "KubeSpawner.profile_list"),
+    ],
+)
+async def test_other_gpus_can_be_offered_where_the_hub_has_its_offers(tmp_path, settings, place):
+    """A hub with accelerators and profiles doesn't start."""
+    Files(tmp_path, [labelled(node(name, 1), {"gpu": name}) for name in ("t4", "a100")])
+
+    told = await told_of(tmp_path, **settings)
+
+    [finding] = [it for it in told if it.id == "not-offered"]
+    assert "reaches 1 node with GPUs (a100)" in finding.text
+    assert finding.advice == f"Offer them in {place}, if users should have them."
+
+
 NO_VOLUME = (
     "Nobody can start t4: GPUSpawner.accelerators['t4']: volume_mounts names 'dta', but the pod "
     "has no such volume"
