@@ -81,10 +81,10 @@ async def _free_name(api: HubApi, user: str) -> str:
     """Return the name of a new server; "", the default server's, if there are no named ones.
 
     Raises:
-        HubApiError: The hub doesn't say, or the default server is in use.
+        HubApiError: The hub doesn't say.
     """
     name = f"doctor-{secrets.token_hex(4)}"
-    known = await api.ask("GET", _path(user))
+    await api.ask("GET", _path(user))  # of an unknown user, the answer below would mislead
     try:
         # The answer to this alone says whether there can be named servers; none has this name.
         await api.ask("DELETE", _path(user, name))
@@ -93,12 +93,6 @@ async def _free_name(api: HubApi, user: str) -> str:
             return name
         if refused.status != HTTPStatus.BAD_REQUEST:
             raise
-    if "" in known.get("servers", {}):
-        text = (
-            "the hub has no named servers, and the default server is in use; stop that one first, "
-            "or name another user"
-        )
-        raise HubApiError(HTTPStatus.CONFLICT, text)
     return ""
 
 
@@ -131,7 +125,12 @@ class Trial:
 
     async def run(self, options: Mapping[str, object]) -> list[Finding]:
         """Start it, look at it, and remove it."""
-        is_ours, self._others = True, await self._seen()
+        self._others = await self._seen()
+        try:
+            await self._check_unused()
+        except HubApiError as refused:
+            return [_not_started(self._user, refused)]
+        is_ours = True
         what = f"server {self._name}" if self._name else "default server"
         self._tell(f"Starting the {what} of {self._user} with {json.dumps(options)}.")
         try:
@@ -153,6 +152,25 @@ class Trial:
             return frozenset(it.metadata.uid for it in await self._pods(_Object))
         except (RequestError, *UNDECODABLE):  # its removal will say so
             return frozenset()
+
+    async def _check_unused(self) -> None:
+        """Check that the user's default server isn't in use, at the last moment before its start.
+
+        To a POST, the hub says yes to a server that is already starting, and then the doctor would
+        stop the user's own.
+
+        Raises:
+            HubApiError: It is in use, or the hub doesn't say.
+        """
+        if self._name:
+            return
+        known = await self._api.ask("GET", _path(self._user))
+        if "" in known.get("servers", {}):
+            text = (
+                "the hub has no named servers, and the default server is in use; stop that one "
+                "first, or name another user"
+            )
+            raise HubApiError(HTTPStatus.CONFLICT, text)
 
     async def _start(self, options: Mapping[str, object]) -> None:
         """Start it, and note whether the hub has said if it makes the server.

@@ -219,6 +219,32 @@ async def test_a_server_that_the_hub_refuses_to_make_is_none_that_may_be_left(st
     assert [it.id for it in found] == told
 
 
+class BusyApi(StubApi):
+    """One whose user has pressed Start since the doctor looked; it follows that start."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    async def ask(self, method, *_):
+        self.asked.append(method)
+        return {"servers": {"": {"pending": "spawn"}}} if method == "GET" else None
+
+    async def follow(self, *_):
+        return {"ready": True}
+
+
+async def test_a_default_server_that_its_user_has_started_meanwhile_is_not_stopped():
+    api = BusyApi()
+
+    async with trial_of(api, server="", pods=[page()] * 3) as tried:
+        [finding] = await tried.run({})
+
+    assert (finding.id, finding.severity) == ("start", "error")
+    assert "the default server is in use" in finding.text
+    assert set(api.asked) == {"GET"}
+
+
 async def test_an_interrupted_start_may_be_left_if_the_hub_makes_its_server_later():
     told = []
     gone = {"pods": [page()], "persistentvolumeclaims": [page()]}
