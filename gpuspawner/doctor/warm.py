@@ -82,7 +82,7 @@ def _below(state: ClusterState, server: Pod, name: str) -> str:
     """Return the PriorityClass of this name, or the chart's, which has to be below that of servers.
 
     Raises:
-        UsageError: There is none, or several are possible.
+        UsageError: There is none, several are possible, or servers wouldn't preempt its pods.
     """
     values = {it.metadata.name: it.value for it in state.storage.all(PriorityClass)}
     found = [it for it in values if (it == name if name else it.endswith(OF_THE_CHART))]
@@ -90,12 +90,14 @@ def _below(state: ClusterState, server: Pod, name: str) -> str:
         advice = "set scheduling.podPriority.enabled in the chart, or name one by --priority-class"
         many = f": {listing(sorted(found))}" if found else did_you_mean(name, values)
         raise UsageError(f"the cluster has {len(found)} such PriorityClasses{many}; {advice}")
-    priority = priority_of(server, state).value
-    if values[found[0]] >= priority:
+    its, effect = priority_of(server, state), "servers would not get the room of such placeholders"
+    if values[found[0]] >= its.value:
         raise UsageError(
-            f"the priority of {found[0]} is {values[found[0]]} and that of a server {priority}, so "
-            "servers would not get the room of such placeholders"
+            f"the priority of {found[0]} is {values[found[0]]} and that of a server {its.value}, "
+            f"so {effect}"
         )
+    if not its.preempts:
+        raise UsageError(f"servers have the preemptionPolicy Never, so {effect}")
     return found[0]
 
 

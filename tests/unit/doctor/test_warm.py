@@ -136,3 +136,15 @@ def test_placeholders_that_would_not_make_way_are_not_printed(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert told in printed.err
+
+
+def test_no_placeholders_are_printed_for_servers_that_may_not_preempt_them(files, capsys):
+    mine = {"metadata": {"name": "mine"}, "value": 5, "preemptionPolicy": "Never"}
+    files.put("priorityclasses", [LOW, mine])
+    files.configuration.write_text(f'{T4}c.KubeSpawner.priority_class_name = "mine"\n')
+
+    assert files.ask("warm", "--profile", "t4") == 3
+
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "servers have the preemptionPolicy Never" in printed.err
