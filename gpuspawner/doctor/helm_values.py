@@ -100,8 +100,10 @@ class Values(Command):
                 known = f"there are {', '.join(VALUES)}"
                 raise UsageError(f"no values {quote(name)}{did_you_mean(name, VALUES)}; {known}")
             text = merged(text, _shipped(name))
-        images = re.compile(rf'(k8s-hub:|tag: "){re.escape(CHART)}')
-        terminal.pass_on(images.sub(rf"\g<1>{self.chart}", text))
+        # Also in comments with commands, or whoever copies them upgrades the chart unasked. That of
+        # install-from-index on hashes is about one image, and stays.
+        places = re.compile(rf'(k8s-hub:|tag: "|--chart |--version ){re.escape(CHART)}')
+        terminal.pass_on(places.sub(rf"\g<1>{self.chart}", text))
         return 0
 
 

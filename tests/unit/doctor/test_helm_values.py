@@ -122,3 +122,11 @@ def test_the_hub_s_image_is_that_of_the_chart_s_version(capsys, way):
     hub = yaml.safe_load(shown)["hub"]
     tags = [it["image"].partition(":")[2] for it in hub.get("initContainers", [])]
     assert tags == ["4.3.5"] or hub["image"]["tag"] == "4.3.5-1"
+
+
+@pytest.mark.parametrize("names", [(), *((it,) for it in VALUES)], ids=" ".join)
+def test_commands_in_comments_are_for_the_same_version_of_the_chart(capsys, names):
+    def without_why(text):  # wheels of the index are for the Python of one image
+        return text.replace("as in the image of chart 4.4.0", "")
+
+    assert "4.4.0" not in without_why(printed(capsys, "values", *names, "--chart", "4.3.5"))
