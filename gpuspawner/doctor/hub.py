@@ -31,7 +31,7 @@ from gpuspawner.cluster.reflector import Store
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.compat.kubespawner import labels_of_claim
 from gpuspawner.configuration import check, spawner_class
-from gpuspawner.gates.what_if import NO_ID, NOBODY, Asking, imagined
+from gpuspawner.gates.what_if import NO_ID, NOBODY, Asking, UnusableError, imagined
 from gpuspawner.kube.files import FileError, read_objects
 from gpuspawner.kube.objects import Manifest, decode, mapping
 from gpuspawner.kube.quoting import did_you_mean
@@ -104,6 +104,10 @@ class RecordedPods(Following):
         return self._health
 
 
+class NoSpawnerError(UnusableError):
+    """An administrator's class needs more of a user than commands know of one."""
+
+
 FIRST_LIST_PATIENCE = 60.0
 """How long a command waits for the first list, in seconds."""
 
@@ -147,6 +151,7 @@ async def watching(
 
     Raises:
         ConfigurationError, OfferError: The configuration would stop the hub.
+        NoSpawnerError: As `spawner_in`.
     """
     made = Runtime(check(config, spawner_class(config)))
     written = _begin(made, judged)
@@ -168,6 +173,7 @@ def of_files(config: Config, folder: Path, owner: Owner = NOBODY) -> Hub:
     Raises:
         ConfigurationError, OfferError: The configuration would stop the hub.
         FileError: A file doesn't hold what its name says.
+        NoSpawnerError: As `spawner_in`.
     """
     settings = check(config, spawner_class(config))
     made = Runtime(settings, Recorded(folder, scheduling_rules(settings)))
@@ -218,9 +224,11 @@ def spawner_in(config: Config, state: ClusterState, owner: Owner) -> GPUSpawner:
 
     ``pvc_name_template`` may have ``{userid}`` in it. Whoever has no claim yet gets a new one, and
     then the id makes no difference.
+
+    Raises:
+        NoSpawnerError: The class fails for an imagined user.
     """
-    kind = spawner_class(config)
-    made: GPUSpawner = imagined(kind, config, owner, id_=ANY_ID)
+    made = _made(config, owner, ANY_ID)
     before, *after = re.escape("/".join((made.namespace, made.pvc_name))).split(str(ANY_ID))
     name = re.compile(before + "([1-9][0-9]*)" + r"\1".join(after))
     label = labels_of_claim(made)[USER]
@@ -230,6 +238,13 @@ def spawner_in(config: Config, state: ClusterState, owner: Owner) -> GPUSpawner:
         if (found := name.fullmatch("/".join(it.metadata.key)))
         and (it.metadata.labels or {}).get(USER) == label
     ]
-    id_ = ids[0] if after and len(ids) == 1 else NO_ID
-    its: GPUSpawner = imagined(kind, config, owner, id_=id_)
-    return its
+    return _made(config, owner, ids[0] if after and len(ids) == 1 else NO_ID)
+
+
+def _made(config: Config, owner: Owner, id_: int) -> GPUSpawner:
+    kind = spawner_class(config)
+    try:
+        made: GPUSpawner = imagined(kind, config, owner, id_=id_)
+    except Exception as error:
+        raise NoSpawnerError(f"{kind.__name__}: {error!r}") from error
+    return made

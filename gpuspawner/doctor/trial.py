@@ -18,7 +18,7 @@ from traitlets.config import Config
 from gpuspawner.cluster.client import RequestError
 from gpuspawner.compat.kubespawner import labels_of_claim, labels_of_pod
 from gpuspawner.compat.people import slugs_of
-from gpuspawner.doctor.hub import ANY_ID, Hub, watching
+from gpuspawner.doctor.hub import ANY_ID, Hub, NoSpawnerError, watching
 from gpuspawner.doctor.hub_api import HubApi, HubApiError, NoHubError
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.objects import UNDECODABLE
@@ -73,8 +73,11 @@ async def try_start(
         name = await _free_name(api, user)
     except HubApiError as refused:
         return [_not_started(user, refused)]
-    async with watching(config, Owner(user, server=name)) as hub:
-        return await Trial(hub, api, tell).run(options)
+    try:
+        async with watching(config, Owner(user, server=name)) as hub:
+            return await Trial(hub, api, tell).run(options)
+    except NoSpawnerError:
+        return []  # the other checks have found that
 
 
 async def _free_name(api: HubApi, user: str) -> str:

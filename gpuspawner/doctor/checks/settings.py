@@ -24,6 +24,7 @@ from gpuspawner.messages.administrators import (
     fine,
     warning,
 )
+from gpuspawner.policies.owner import Owner
 from gpuspawner.profiles import override_mistakes
 from gpuspawner.runtime import DRY_RUN_PATIENCE
 from gpuspawner.spawner import GPUSpawner
@@ -151,7 +152,7 @@ def without_servers(hub: Hub, failed: UnusableError) -> Finding:
     if is_broken and not is_function:
         advice = "Correct KubeSpawner.profile_list."
         return error("profiles", f"No user can start a server: {failed}", advice)
-    severity, whom = _of_owner(hub)
+    severity, whom = _of_owner(hub.owner)
     does = "fails for" if is_broken else "forbids it to"
     what = "The function of KubeSpawner.profile_list" if is_function else "Code of yours"
     text = f"{what} {does} {whom}: {failed}"
@@ -159,9 +160,22 @@ def without_servers(hub: Hub, failed: UnusableError) -> Finding:
     return Finding("profiles", severity, text, advice)
 
 
+def without_spawner(owner: Owner, failed: UnusableError) -> Finding:
+    """Say that the administrator's class makes no spawner, so nothing else can be checked.
+
+    It is an error also for nobody in particular: a warning alone would read like a sound hub.
+    """
+    text = f"The doctor can't check this hub: no spawner can be made for {_of_owner(owner)[1]}"
+    advice = (
+        "Name a real user with --user, or let the class do without what the doctor doesn't know: "
+        "its users have only a name and groups."
+    )
+    return error("own-code", f"{text}: {failed}.", advice)
+
+
 def own_code(hub: Hub, failure: Exception) -> Cause:
     """Say that the administrator's functions and classes make no pod for the owner."""
-    severity, whom = _of_owner(hub)
+    severity, whom = _of_owner(hub.owner)
     return Cause(
         "own-code",
         "The doctor can't check {servers}, because a function or class of yours fails for "
@@ -172,11 +186,11 @@ def own_code(hub: Hub, failure: Exception) -> Cause:
     )
 
 
-def _of_owner(hub: Hub) -> tuple[Severity, str]:
+def _of_owner(owner: Owner) -> tuple[Severity, str]:
     """Return how bad it is if code fails for the owner, and who that is."""
-    if hub.owner == NOBODY:
+    if owner == NOBODY:
         return Severity.WARNING, "an imagined user"
-    return Severity.ERROR, quote(hub.owner.name)
+    return Severity.ERROR, quote(owner.name)
 
 
 def _is_ours(given: object) -> bool:

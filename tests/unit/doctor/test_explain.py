@@ -135,3 +135,22 @@ def test_it_names_the_setting_that_asks_every_server_s_node_for_a_label(tmp_path
     assert files.ask("explain", "t4") == 1
     asks = "no label pool=cpu, for which KubeSpawner.node_selector (in the chart, singleuser."
     assert asks in capsys.readouterr().out
+
+
+def test_a_class_that_makes_no_spawner_is_told_in_one_line(tmp_path, capsys):
+    files = Files(tmp_path, of_fleet("on-premises"))
+    files.configuration.write_text(
+        f"""{T4}
+from gpuspawner import GPUSpawner
+class OfAccounts(GPUSpawner):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.account = {{}}[self.user.name]
+c.JupyterHub.spawner_class = OfAccounts
+"""
+    )
+
+    assert files.ask("explain", "t4") == 3
+
+    said = capsys.readouterr().err
+    assert said == "gpuspawner explain: OfAccounts: KeyError('gpuspawner')\n"

@@ -9,6 +9,7 @@ from gpuspawner import GPUSpawner
 from gpuspawner.doctor import checks
 from gpuspawner.doctor.checks import examine
 from gpuspawner.doctor.hub import of_files
+from gpuspawner.gates.what_if import NOBODY
 from gpuspawner.messages.administrators import fine
 from gpuspawner.policies.owner import Owner
 from tests.unit.makers.files import Files
@@ -36,6 +37,30 @@ async def test_no_spawner_is_made_for_anybody_but_the_named_user():
 
     assert [it.id for it in found] == ["cluster"]
     assert set(NAMES) == {"ann"}
+
+
+class OfAccounts(GPUSpawner):
+    """A class that looks its users up."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.account = {}[self.user.name]
+
+
+@pytest.mark.parametrize(("owner", "whom"), [(NOBODY, "an imagined user"), (Owner("ann"), "'ann'")])
+async def test_a_class_that_makes_no_spawner_is_an_error_of_its_own(owner, whom):
+    config = Config(
+        JupyterHub={"spawner_class": OfAccounts},
+        KubeSpawner={"k8s_api_host": "http://127.0.0.1:1"},
+    )
+
+    [finding] = await examine(config, owner)
+
+    assert (finding.id, finding.severity) == ("own-code", "error")
+    assert finding.text == (
+        f"The doctor can't check this hub: no spawner can be made for {whom}: "
+        f"OfAccounts: KeyError('{owner.name}')."
+    )
 
 
 def of_groups(spawner):
