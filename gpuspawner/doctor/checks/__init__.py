@@ -75,7 +75,7 @@ async def _examined(hub: Hub) -> list[Finding]:
 def _about(hub: Hub, tried: list[Tried], failing: Finding | None) -> Iterator[Finding]:
     """Check the cluster, and the servers unless nobody can tell them, because of *failing*."""
     yield from cluster.check_schedulers(hub, tried)
-    yield from settings.check_disruption(hub)
+    yield from settings.check_disruption(hub, tried)
     yield from storage.check(hub.state, tried)
     yield from storage.check_places(hub.state, tried)
     yield from queues.check(hub)

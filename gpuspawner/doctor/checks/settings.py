@@ -1,7 +1,7 @@
 """Settings of the hub that keep gpuspawner from its work, or that contradict each other."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jupyterhub.utils import maybe_future
@@ -12,8 +12,9 @@ from gpuspawner.compat.spawner_class import SpawnerClassError, imported
 from gpuspawner.configuration import SAME_NAME, shared_names
 from gpuspawner.doctor.checks.causes import Cause
 from gpuspawner.doctor.hub import Hub
-from gpuspawner.gates.what_if import NOBODY, UnusableError
+from gpuspawner.gates.what_if import NOBODY, Tried, UnusableError
 from gpuspawner.kube.autoscaling import Disruption, NodePool
+from gpuspawner.kube.objects import Manifest, mapping
 from gpuspawner.kube.quoting import count, listing, quote
 from gpuspawner.kube.servers import KARPENTER
 from gpuspawner.messages.administrators import (
@@ -57,20 +58,39 @@ def check(hub: Hub) -> Iterator[Finding]:
         )
 
 
-def check_disruption(hub: Hub) -> Iterator[Finding]:
+def check_disruption(hub: Hub, tried: Sequence[Tried]) -> Iterator[Finding]:
     """Check that Karpenter ends no servers to consolidate nodes."""
     pools = [
         it.metadata.name
         for it in hub.view.autoscalers.every(NodePool)
         if _ends_servers(it.spec.disruption)
     ]
-    spawner = hub.spawner
-    if pools and not spawner.do_not_disrupt and KARPENTER not in spawner.extra_annotations:
+    if pools and (whose := _disrupted(hub.spawner, tried)):
         yield warning(
             "consolidation",
-            f"Karpenter may end users' servers on nodes of {listing(pools)} to consolidate nodes.",
-            "Set GPUSpawner.do_not_disrupt = True, or the pools' consolidationPolicy: WhenEmpty.",
+            f"Karpenter may end {whose} on nodes of {listing(pools)} to consolidate nodes.",
+            "Set GPUSpawner.do_not_disrupt = True, for all servers or in profiles, or the pools' "
+            "consolidationPolicy: WhenEmpty.",
         )
+
+
+def _disrupted(spawner: GPUSpawner, tried: Sequence[Tried]) -> str:
+    """Say which servers have no annotation against it; "" if none that matters.
+
+    Profiles may set it for themselves. If some do, those without GPUs may be meant to go.
+    """
+    if spawner.do_not_disrupt or KARPENTER in spawner.extra_annotations:
+        return ""
+    made = [(it.server.offer, it.proposal) for it in tried if it.proposal is not None]
+    judged = [it for it in made if it[1].grant.accelerator] or made
+    without = [offer for offer, proposal in judged if KARPENTER not in _annotations(proposal.pod)]
+    if len(without) == len(judged):  # also if no server could be tried
+        return "users' servers"
+    return f"servers of {listing(dict.fromkeys(without))}" if without else ""
+
+
+def _annotations(pod: Manifest) -> Mapping[str, object]:
+    return mapping(mapping(pod.get("metadata")).get("annotations"))
 
 
 def _ends_servers(rule: Disruption) -> bool:

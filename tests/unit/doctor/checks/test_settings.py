@@ -19,8 +19,9 @@ from gpuspawner.policies.owner import Owner
 from gpuspawner.start.refusal import misconfigured
 from gpuspawner.use.idle_servers import DeviceUse, Window
 from gpuspawner.use.prometheus import Prometheus, UseUnknownError
-from tests.unit.makers.files import Files
+from tests.unit.makers.files import Files, tried_on
 from tests.unit.makers.profile_lists import CPU
+from tests.unit.makers.worlds import GPU, node
 
 
 class TheirSpawner(GPUSpawner):
@@ -183,10 +184,45 @@ def a_pool(**disruption):
 async def test_servers_that_karpenter_may_consolidate_away_are_named(tmp_path, pools, traits, ids):
     Files(tmp_path, []).put("nodepools", pools)
 
-    found = list(settings.check_disruption(of_files(Config(GPUSpawner=traits), tmp_path)))
+    hub = of_files(Config(GPUSpawner=traits), tmp_path)
+
+    found = list(settings.check_disruption(hub, []))
 
     assert [it.id for it in found] == ids
     assert all("on nodes of gpu to consolidate" in it.text for it in found)
+
+
+def a_profile(name, **override):
+    return {"display_name": name, "kubespawner_override": override}
+
+
+GPU_LIMIT = {"extra_resource_limits": {GPU: "1"}}
+KEPT = {**GPU_LIMIT, "do_not_disrupt": True}
+ANNOTATED = {**GPU_LIMIT, "extra_annotations": {"karpenter.sh/do-not-disrupt": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("profiles", "whose"),
+    [
+        ([a_profile("A", **KEPT)], []),
+        ([a_profile("A", **ANNOTATED)], []),
+        ([a_profile("A", **KEPT), a_profile("CPU")], []),  # whose nodes they want to shrink
+        ([a_profile("A", **KEPT), a_profile("B", **GPU_LIMIT)], ["servers of the profile “B”"]),
+        ([a_profile("CPU"), a_profile("Large")], ["users' servers"]),
+        ([a_profile("A", **GPU_LIMIT), a_profile("CPU")], ["users' servers"]),
+    ],
+)
+async def test_profiles_may_keep_their_own_servers_from_being_consolidated(
+    tmp_path, profiles, whose
+):
+    Files(tmp_path, [node("n", 1)]).put("nodepools", [a_pool()])
+    hub, tried = await tried_on(tmp_path, kube={"profile_list": profiles})
+
+    found = list(settings.check_disruption(hub, tried))
+
+    assert [it.text for it in found] == [
+        f"Karpenter may end {it} on nodes of gpu to consolidate nodes." for it in whose
+    ]
 
 
 @pytest.mark.parametrize(
