@@ -3,6 +3,7 @@
 import os
 import time
 from datetime import UTC, datetime
+from http.client import HTTPException
 from inspect import cleandoc
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -14,6 +15,7 @@ from gpuspawner.configuration import check, load, spawner_class
 from gpuspawner.doctor import terminal
 from gpuspawner.doctor.application import UsageError
 from gpuspawner.doctor.hub_command import HubCommand
+from gpuspawner.kube.objects import UNDECODABLE
 from gpuspawner.messages import words
 from gpuspawner.use.gpu_use_config import UseRules, read_use
 from gpuspawner.use.record import RefusalReport, report
@@ -86,7 +88,7 @@ def _check(directory: Path) -> None:
 
 def _of_hub() -> RefusalReport:
     try:
-        base = os.environ["JUPYTERHUB_API_URL"].removesuffix("/api")
+        base = os.environ["JUPYTERHUB_API_URL"].rstrip("/").removesuffix("/api")
         token = os.environ["JUPYTERHUB_API_TOKEN"]
     except KeyError as missing:
         raise UsageError(
@@ -98,7 +100,7 @@ def _of_hub() -> RefusalReport:
         request = Request(address, headers={"Authorization": f"token {token}"})  # noqa: S310, the hub's own address
         with urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310
             return msgspec.json.decode(answer.read(), type=RefusalReport)
-    except (OSError, ValueError) as error:
+    except (OSError, HTTPException, *UNDECODABLE) as error:
         raise UsageError(f"{address}: {error}") from error
 
 

@@ -2,7 +2,10 @@
 
 import json
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 
@@ -98,6 +101,61 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, capsys, monkeypatch, use,
     assert said.startswith("gpuspawner report: ")
     assert told in said
     assert "Traceback" not in said
+
+
+class Hub(BaseHTTPRequestHandler):
+    """It answers with the body, and notes the paths that it is asked for."""
+
+    body = b""
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("body", "end", "status", "told"),
+    [
+        (b"<html>Log in</html>", "", 3, "JSON is malformed"),
+        (b'{"starts": "many"}', "", 3, "Expected `int`, got `str`"),
+        (b"{}", "/", 0, ""),
+    ],
+    ids=["a page of a proxy", "another shape", "a slash at the end"],
+)
+def test_the_hub_s_answer_is_read_or_its_fault_is_said_in_one_line(
+    tmp_path, capsys, monkeypatch, body, end, status, told
+):
+    answering = type("Answering", (Hub,), {"body": body, "asked": []})
+    with HTTPServer(("127.0.0.1", 0), answering) as server:
+        Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/hub/api{end}"
+        monkeypatch.setenv("JUPYTERHUB_API_URL", address)
+        monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
+        assert main(["report", "--config", with_use(tmp_path, True)]) == status
+        server.shutdown()
+
+    said = capsys.readouterr().err
+    assert answering.asked == ["/hub/gpuspawner/report"]
+    assert told in said
+    assert said.count("\n") == (status != 0)
+
+
+@pytest.mark.parametrize("address", ["hub/api", "http://a hub/api"])
+def test_an_address_that_is_none_is_said_in_one_line(tmp_path, capsys, monkeypatch, address):
+    monkeypatch.setenv("JUPYTERHUB_API_URL", address)
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
+
+    assert main(["report", "--config", with_use(tmp_path, True)]) == 3
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"gpuspawner report: {address.removesuffix('/api')}/gpuspawner/report: ")
+    assert said.count("\n") == 1
 
 
 def test_it_says_where_it_cannot_forget_a_user(configured, capsys):
