@@ -26,7 +26,9 @@ def holder(owner="ann", **more):
 def drawn(more, explained="", said=()):
     figures = ForAll(said, gpus_view.states(), ())
     names = {"page": AT, "file": str, "user": "ann", "xsrf": "x", "explained": explained}
-    return Page(environment().get_template("gpus.html").render(all=figures, more=more, **names))
+    words = {"stale": "Old.", "login_ended": "Log in."}
+    template = environment().get_template("gpus.html")
+    return Page(template.render(all=figures, more=more, **names, **words))
 
 
 def row(it, *, stops=True):
