@@ -102,9 +102,9 @@ def _begin(c: Config, spawner: type[GPUSpawner]) -> None:
         settings = check(c, spawner)
         if hub is not None and is_served(hub):  # it is configured twice, as by two files
             return
+        running = runtime.configured(settings)  # before anything reads the traits' defaults
         for place, name in shared_names(settings, spawner):
             get_logger().warning("%s", SAME_NAME.format(place, name))
-        running = runtime.configured(settings)
         if hub is not None:
             serve(hub)
             hub_pages.announce(hub, running, settings.language)

@@ -71,10 +71,11 @@ accelerators = Dict(
 
     If the dictionary is empty, the hub discovers the models from the labels of the nodes. It can't
     discover a pool that has no nodes: configure a pool that can be empty. Users can't choose among
-    discovered models if the hub has a form of its own, or if its spawner class reads
-    ``user_options``, as that of BinderHub does. If there are no other offers, they can't either if
-    ``extra_resource_limits`` or ``extra_resource_guarantees`` gives GPUs to every server, or if
-    ``apply_user_options``, ``options_from_form``, a hook or another function reads options. While
+    discovered models if the hub has a form of its own, or if a spawner class that isn't derived
+    from GPUSpawner reads ``user_options``, as that of BinderHub does. If there are no other offers,
+    they can't either if ``extra_resource_limits`` or ``extra_resource_guarantees`` gives GPUs to
+    every server, or if ``apply_user_options``, ``options_from_form``, a hook, another function or a
+    class derived from GPUSpawner reads options. While
     no node has ever had a GPU and there are no other offers, there is no form.
 
     The *offers* are everything that users can choose: this trait, :attr:`default_accelerator`,

@@ -344,12 +344,17 @@ def test_our_scope_stands_beside_the_administrators_however_those_are_given(is_s
 
 
 def test_a_hub_that_is_configured_twice_says_everything_once(monkeypatch) -> None:
+    """And it knows which traits are as the administrator has set them."""
     c = _c(JupyterHub={"spawner_class": GPUSpawner})
     hub = JupyterHub(config=c)
     monkeypatch.setattr(JupyterHub, "_instance", hub)
     begun: list[str] = []
-    running = SimpleNamespace(line=None)
-    monkeypatch.setattr(runtime, "configured", lambda _: running)
+
+    def configured(settings: Any) -> Any:
+        begun.append("default" if settings.trait_has_value("cpu_environment") else "as set")
+        return SimpleNamespace(line=None)
+
+    monkeypatch.setattr(runtime, "configured", configured)
     monkeypatch.setattr(configuration.hub_pages, "announce", lambda *_: begun.append("pages"))
     monkeypatch.setattr(configuration, "_keep_record", lambda *_: begun.append("record"))
     monkeypatch.setattr(configuration.startup_report, "begin", lambda *_: begun.append("report"))
@@ -358,7 +363,7 @@ def test_a_hub_that_is_configured_twice_says_everything_once(monkeypatch) -> Non
     configuration._begin(c, GPUSpawner)
     configuration._begin(c, GPUSpawner)
 
-    assert begun == ["pages", "record", "report"]
+    assert begun == ["as set", "pages", "record", "report"]
 
 
 def test_the_record_knows_tolerations_that_are_written_as_a_dictionary(monkeypatch) -> None:
