@@ -76,8 +76,10 @@ async def try_start(
     try:
         async with watching(config, Owner(user, server=name)) as hub:
             return await Trial(hub, api, tell).run(options)
-    except NoSpawnerError:
-        return []  # the other checks have found that
+    except NoSpawnerError as failed:
+        text = f"{user}'s server wasn't started: no spawner can be made for it: {failed}."
+        advice = "The class has to make one for a server of any name, whose user may have no group."
+        return [error("start", text, advice)]
 
 
 async def _free_name(api: HubApi, user: str) -> str:

@@ -22,8 +22,8 @@ window.gpuspawnerReleased = (() => {
    here: JupyterHub's answer to a form that is sent then doesn't say it. The link leads back. */
 window.gpuspawnerAnswered = (answer) => {
   const root = document.querySelector("[data-login]");
-  const address = document.querySelector("[data-stream]").dataset.stream;
   if (answer.status === 403 && root && !root.querySelector(".gpuspawner-login")) {
+    const address = document.querySelector("[data-stream]").dataset.stream;
     const link = document.createElement("a");
     const next = encodeURIComponent(location.pathname);
     link.href = address.replace(/gpuspawner\/(gpus\/)?stream\/.*/, `login?next=${next}`);

@@ -30,7 +30,8 @@
     all.find((it) => it.tagName === focused.tagName && same(it) === same(focused))?.focus();
   }
 
-  /* Rows that move under a pointer let it press the button of another server. */
+  /* Rows that move under a pointer let it press the button of another server. One that rests for
+     longer may have been left there. */
   async function settled() {
     while (performance.now() < moved + CALM) await pause(CALM);
     await gpuspawnerReleased();
@@ -56,6 +57,7 @@
     }
     root.dataset.live = "";
     said.textContent = "";
+    root.querySelector(".gpuspawner-login")?.remove(); /* somebody has logged in again */
   }
 
   const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -69,10 +71,11 @@
         await pause(spread * Math.random());
         isOld = false;
         let rest = REST;
-        await ask().catch(() => {
+        await ask().catch(async () => {
           rest = AGAIN;
           known = undefined; /* a hidden page asks nothing; it does so once it hears something */
           isOld = !document.hidden;
+          await settled();
           said.textContent = said.parentElement.dataset.stale;
         });
         await pause(rest);

@@ -8,9 +8,11 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner.doctor import trial
+from gpuspawner.doctor.hub import NoSpawnerError
 from gpuspawner.doctor.hub_api import HubApiError, NoHubError
 from gpuspawner.doctor.trial import Trial, _facts, _not_started
 from gpuspawner.gates.what_if import imagined
+from gpuspawner.messages.administrators import Severity
 from gpuspawner.policies.owner import Owner
 from gpuspawner.spawner import GPUSpawner
 from tests.unit.makers.scripted import ScriptedServer, failure, obj, page
@@ -257,3 +259,23 @@ async def test_an_interrupted_start_may_be_left_if_the_hub_makes_its_server_late
 
     assert starting.cancelled()
     assert told[-1] == "It isn't certain whether the server was removed: HTTP 404: no."
+
+
+async def test_a_class_that_makes_no_spawner_for_that_server_is_an_error(monkeypatch):
+    """The other checks were for a user with groups, and for no new server."""
+
+    @asynccontextmanager
+    async def watching(_, owner):
+        raise NoSpawnerError(f"Labs: no room for {owner.server}")
+        yield
+
+    async def free_name(*_):
+        return "doctor-1"
+
+    monkeypatch.setattr(trial, "watching", watching)
+    monkeypatch.setattr(trial, "_free_name", free_name)
+
+    (found,) = await trial.try_start(Config(), StubApi(), "ann", {}, print)
+
+    assert (found.id, found.severity) == ("start", Severity.ERROR)
+    assert "Labs: no room for doctor-1" in found.text
