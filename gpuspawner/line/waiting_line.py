@@ -241,15 +241,20 @@ class WaitingLine(WhoWaits):
         if ticket is None:
             return 0
         ahead = self._ahead_of(ticket)
-        collects = self._serving.collects_on(ticket) in self._room.possible(ticket)
         waits = (
             self._stored_places.are_awaited
-            or (ahead and self._room.is_promised(ticket) and self._is_behind(ticket))
-            or (collects and self._is_behind(ticket))  # the next in line would collect there then
+            or (self._is_behind(ticket) and self._needs_promised_room(ticket, ahead))
             or self._waits_for_the_same(ticket)
             or self._serving.would_delay(ticket, self._room, time.time())
         )
         return max(1, ahead) if waits else 0
+
+    def _needs_promised_room(self, ticket: Ticket, ahead: int) -> bool:
+        """Whether its room is promised to others, or the next in line would collect there then."""
+        room = self._room
+        return (ahead > 0 and room.is_promised(ticket)) or (
+            self._serving.collects_on(ticket) in room.possible(ticket)
+        )
 
     def _is_behind(self, ticket: Ticket) -> bool:
         """Whether somebody else in line who may be called waits for any of a newcomer's nodes."""

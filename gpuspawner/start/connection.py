@@ -75,7 +75,7 @@ async def start_reflector(
     and a list whose starts are all cancelled can still fail.
 
     Raises:
-        ConnectionError: The list failed that another start has begun, for example.
+        ConnectionError, TimeoutError: The list of another start, which this one waited for, failed.
     """
     return await asyncio.shield(_start_reflector(stock, kind, gone, reflector_class, **kwargs))
 

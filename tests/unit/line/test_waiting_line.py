@@ -708,18 +708,28 @@ async def test_a_pool_that_may_grow_is_tried_by_one_at_a_time_whatever_their_lab
         assert refused(growing.preflight.decider.check(one_each("new"))) is Reason.BUSY
 
 
-@pytest.fixture
-def two_zones():
-    """A node in each, both in use, and homes whose volumes the first servers place."""
+def zones(*objects, capacity=False):
+    """A node in each of two zones, both in use; the driver may tell its *capacity* there."""
+    driver = {"metadata": {"name": "csi"}, "spec": {"storageCapacity": capacity}}
     return all_known(
         Stage(
             *(("Node", labelled(node(f"n{it}", 1), {"zone": it})) for it in "ab"),
             *(("Pod", pod(f"on-{it}", 1, on=f"n{it}")) for it in "ab"),
             ("StorageClass", WAIT),
-            ("CSIDriver", {"metadata": {"name": "csi"}, "spec": {"storageCapacity": False}}),
-            *(("PersistentVolumeClaim", claim(it, namespace=NAMESPACE)) for it in USERS),
+            ("CSIDriver", driver),
+            *objects,
         )
     )
+
+
+def homes(names, **fields):
+    return [("PersistentVolumeClaim", claim(it, namespace=NAMESPACE, **fields)) for it in names]
+
+
+@pytest.fixture
+def two_zones():
+    """Two zones, and homes whose volumes the first servers place."""
+    return zones(*homes(USERS))
 
 
 async def binds_anns_home(stage):
@@ -778,18 +788,10 @@ def space(zone, size):
 
 @pytest.fixture
 def homes_to_be_made():
-    """A node in each zone, both in use; Ann's first home is too large for the space in zone b."""
-    return all_known(
-        Stage(
-            *(("Node", labelled(node(f"n{it}", 1), {"zone": it})) for it in "ab"),
-            *(("Pod", pod(f"on-{it}", 1, on=f"n{it}")) for it in "ab"),
-            ("StorageClass", WAIT),
-            ("CSIDriver", {"metadata": {"name": "csi"}, "spec": {"storageCapacity": True}}),
-            *(space("a", "1Ti"), space("b", "50Gi")),
-            ("PersistentVolumeClaim", claim("ann", size="500Gi", namespace=NAMESPACE)),
-            *(("PersistentVolumeClaim", claim(it, namespace=NAMESPACE)) for it in ("bob", "cid")),
-        )
-    )
+    """Two zones, of which zone b has too little space for Ann's first home."""
+    spaces = space("a", "1Ti"), space("b", "50Gi")
+    its_homes = *homes(["ann"], size="500Gi"), *homes(["bob", "cid"])
+    return zones(*spaces, *its_homes, capacity=True)
 
 
 async def test_who_needs_a_larger_home_keeps_nobody_off_a_node_with_space_for_smaller_ones(

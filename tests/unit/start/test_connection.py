@@ -311,10 +311,16 @@ class Watch:
     async def close(self) -> None: ...
 
 
-@pytest.mark.usefixtures("clock", "reflectors")
-async def test_after_an_outage_of_any_length_kubespawner_sees_pods_again(make, monkeypatch) -> None:
-    """Its reflector gives up after 51 s. Without it, each start fails until the hub restarts."""
+@pytest.fixture
+def outages(clock, reflectors, monkeypatch) -> None:
+    """Let each watch end soon; the test's clock and reflectors are its own."""
+    del clock, reflectors
     monkeypatch.setattr("kubespawner.reflector.watch.Watch", Watch)
+
+
+@pytest.mark.usefixtures("outages")
+async def test_after_an_outage_of_any_length_kubespawner_sees_pods_again(make) -> None:
+    """Its reflector gives up after 51 s. Without it, each start fails until the hub restarts."""
     reflector = await make()._start_reflector("pods", InOutage)
     try:
         await asyncio.sleep(190)
@@ -326,11 +332,8 @@ async def test_after_an_outage_of_any_length_kubespawner_sees_pods_again(make, m
         await reflector.stop()
 
 
-@pytest.mark.usefixtures("clock", "reflectors")
-async def test_a_reflector_can_be_replaced_while_it_waits_for_the_api_server(
-    make, monkeypatch
-) -> None:
-    monkeypatch.setattr("kubespawner.reflector.watch.Watch", Watch)
+@pytest.mark.usefixtures("outages")
+async def test_a_reflector_can_be_replaced_while_it_waits_for_the_api_server(make) -> None:
     reflector = await make()._start_reflector("pods", InOutage)
     await asyncio.sleep(100)
 
@@ -351,12 +354,9 @@ class Denied(PodReflector):
         return "1"
 
 
-@pytest.mark.usefixtures("clock", "reflectors")
-async def test_without_the_right_to_list_pods_kubespawner_asks_every_ten_minutes(
-    make, monkeypatch
-) -> None:
+@pytest.mark.usefixtures("outages")
+async def test_without_the_right_to_list_pods_kubespawner_asks_every_ten_minutes(make) -> None:
     """It logs an error each time."""
-    monkeypatch.setattr("kubespawner.reflector.watch.Watch", Watch)
     reflector = await make()._start_reflector("pods", Denied)
     await asyncio.sleep(3600)
     in_an_hour = reflector.lists
