@@ -1,6 +1,8 @@
 """What dry runs have shown of admission, which decides whether it is asked about the next pod."""
 
 import asyncio
+import math
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -18,6 +20,9 @@ from gpuspawner.preflight.rejection import (
     Rejection,
 )
 
+# Webhooks come, go and change. While servers start, each of them shows it.
+_FRESH_SECONDS = 3600.0
+
 
 class LearnedAdmission:
     """Asks admission, and remembers what it did. One for the whole hub.
@@ -33,6 +38,7 @@ class LearnedAdmission:
         at the user, so this says nothing about the next pod but whether it may change devices."""
         self._supposed: set[str | None] = set()
         """The accelerators for which only samples were tried."""
+        self._learned_at: dict[str | None, float] = {}
         self._verifying: set[asyncio.Task[object]] = set()
         self._held_back: dict[str, bool] = {}
         """By namespace, whether Kueue has held the last pod back that named a queue."""
@@ -90,14 +96,16 @@ class LearnedAdmission:
         return admitted.decoded
 
     def verify(self, proposal: Proposal, decision: Decision, admission: Admission) -> None:
-        """Try a server's own pod, if it was refused because of what samples have shown.
+        """Try a pod that was refused because of what samples or old answers have shown.
 
         Without an answer, the next one that is refused is tried.
         """
-        model = _model(proposal.grant)
-        if not isinstance(decision, Refuse) or model not in self._supposed:
+        model, now = _model(proposal.grant), time.monotonic()
+        is_old = now - self._learned_at.get(model, -math.inf) > _FRESH_SECONDS
+        if not isinstance(decision, Refuse) or not (is_old or model in self._supposed):
             return
         self._supposed.discard(model)
+        self._learned_at[model] = now
 
         async def ask() -> None:
             answer = None
@@ -113,6 +121,7 @@ class LearnedAdmission:
     def _learn(self, proposal: Proposal, admitted: Proposal) -> None:
         model = _model(proposal.grant)
         self._supposed.discard(model)
+        self._learned_at[model] = time.monotonic()
         changed = changes(proposal.pod, admitted.pod)
         self._changes[model] = self._changes.get(model, False) or changed
         if proposal.queue:

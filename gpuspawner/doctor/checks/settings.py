@@ -186,8 +186,9 @@ def without_spawner(owner: Owner, failed: UnusableError) -> Finding:
     It is an error also for nobody in particular: a warning alone would read like a sound hub.
     """
     text = f"The doctor can't check this hub: no spawner can be made for {_of_owner(owner)[1]}"
+    user = "a real" if owner == NOBODY else "another"
     advice = (
-        "Name a real user with --user, or let the class do without what the doctor doesn't know: "
+        f"Name {user} user with --user, or let the class do without what the doctor doesn't know: "
         "its users have only a name and groups."
     )
     return error("own-code", f"{text}: {failed}.", advice)

@@ -194,6 +194,11 @@ def ask_twice(hub: Hub) -> tuple[Route, Route]:
     return questions[0], questions[1]
 
 
+def test_a_screen_reader_knows_the_status_before_it_says_anything(hub: Hub) -> None:
+    """One that comes with its text isn't read out."""
+    expect(answer_of(hub)).to_have_text("")
+
+
 def test_a_page_whose_address_has_an_old_token_asks_with_that_of_its_form(hub: Hub) -> None:
     """As one from the browser's history: the page of a refusal has a token in its address."""
     assert hub.until_asked("stream", 1).request.headers["x-xsrftoken"] == "x"

@@ -72,6 +72,19 @@ async def test_a_first_no_that_could_not_be_tried_leaves_that_to_the_next(silent
     assert admission.asked == [2]
 
 
+async def test_after_an_hour_without_a_start_a_no_is_tried_again(clock):
+    """By then, a webhook may be there that makes of the pod one that fits."""
+    preflight, admission = preflight_on(node("n", 1)), Scripted()
+    await preflight.examine(proposal("a"), admission)
+
+    for seconds in (3599, 2, 2, 3600):
+        clock.now += seconds
+        assert refused(await preflight.begin(proposal("b", 8), admission))
+        await asyncio.sleep(0)
+
+    assert admission.asked == [1, 8, 8]
+
+
 async def test_admission_that_treats_a_sample_differently_is_asked_from_the_second_no_on():
     preflight = preflight_on(node("n", 1, taints=[TAINT]), node("full", 1))
     await preflight.learned.try_sample(proposal("a", 2), Scripted())

@@ -61,6 +61,8 @@ async def test_a_class_that_makes_no_spawner_is_an_error_of_its_own(owner, whom)
         f"The doctor can't check this hub: no spawner can be made for {whom}: "
         f"OfAccounts: KeyError('{owner.name}')."
     )
+    user = "a real" if owner == NOBODY else "another"
+    assert finding.advice.startswith(f"Name {user} user with --user,")
 
 
 def of_groups(spawner):
