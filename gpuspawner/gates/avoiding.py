@@ -28,7 +28,7 @@ async def avoiding(
     pod = choice.proposal.pod
     kept_off = choice.sending(off(pod, hostnames))
     judges = setting(spawner, "preflight") != OFF
-    if judges and await runtime.preflight.is_sure_of(kept_off.proposal, admission):
+    if judges and await runtime.preflight.secures(kept_off.proposal, admission):
         return kept_off, True
     return choice.sending(rather_off(pod, hostnames)), False
 

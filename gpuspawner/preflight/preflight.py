@@ -153,10 +153,11 @@ class Preflight:
             self.reservations.release(proposal.key)
         return decision
 
-    async def is_sure_of(self, proposal: Proposal, admission: Admission) -> bool:
+    async def secures(self, proposal: Proposal, admission: Admission) -> bool:
         """Whether the pod that admission makes surely has room beside all promised pods.
 
-        It also has if a node surely comes for it.
+        It also has if a node surely comes for it. What its start is promised moves there in this
+        tick, so nobody takes the room before `confirm`.
         """
         try:
             admitted = await self.learned.admitted(proposal, admission)
@@ -166,13 +167,19 @@ class Preflight:
         return not isinstance(admitted, Rejection) and self._has_sure_room(admitted or proposal)
 
     def _has_sure_room(self, proposal: Proposal) -> bool:
-        decision, subject = self.decider.check(proposal), self.decider.subject(proposal)
-        if isinstance(decision, Wait):
-            return isinstance(decision.scale_up, CanScaleUp)
-        if decision != Start(proposal.grant) or isinstance(subject, Undecodable):
+        key, subject = proposal.key, self.decider.subject(proposal)
+        decision, others = self.decider.check(proposal), self.reservations
+        if isinstance(subject, Undecodable):
             return False
-        demand = self.verdicts.demand(subject)
-        return demand is None or self.reservations.has_room(proposal.key, demand)
+        if isinstance(decision, Wait):
+            is_sure, move = isinstance(decision.scale_up, CanScaleUp), others.take_of_new_node
+        else:
+            demand = self.verdicts.demand(subject)
+            has_room = demand is None or others.has_room(key, demand)
+            is_sure, move = decision == Start(proposal.grant) and has_room, others.take
+        if is_sure and others.find(key):
+            move(key, subject)
+        return is_sure
 
     async def to_wait(self, proposal: Proposal, admission: Admission) -> Proposal:
         """Return the proposal that waits in line: after admission, if a no of `begin` comes then.

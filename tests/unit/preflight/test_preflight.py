@@ -42,10 +42,12 @@ from tests.unit.makers.worlds import (
     Instead,
     StillView,
     is_unknown,
+    labelled,
     node,
     of_pool,
     proposal,
     refused,
+    waiting,
 )
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -293,12 +295,23 @@ async def test_room_is_sure_if_a_pod_fits_or_a_node_comes_for_it(what, health, i
     view = StillView(*ONE_FREE)
     view.now = health
 
-    assert await Preflight(view).is_sure_of(what, NoAnswer()) is is_sure
+    assert await Preflight(view).secures(what, NoAnswer()) is is_sure
 
 
 async def test_what_is_promised_to_others_is_no_sure_room():
     preflight = Preflight(StillView(*ONE_FREE))
     await preflight.reserving.take(proposal("other", 1))
 
-    assert not await preflight.is_sure_of(proposal("a", 1), NoAnswer())
-    assert await preflight.is_sure_of(proposal("other", 1), NoAnswer())
+    assert not await preflight.secures(proposal("a", 1), NoAnswer())
+    assert await preflight.secures(proposal("other", 1), NoAnswer())
+
+
+async def test_nobody_takes_sure_room_before_the_pod_is_sent_that_keeps_off_other_nodes():
+    preflight = preflight_on(node("n", 2), labelled(node("m", 2), {"gpu": "t4"}))
+    elsewhere = proposal("a", 2, nodeSelector={"gpu": "t4"})
+    await preflight.reserving.take(proposal("a", 2, nodeSelector={}))
+
+    assert await preflight.secures(elsewhere, NoAnswer())
+    other = await waiting(preflight.reserving.take(proposal("other", 2, nodeSelector={})))
+    assert isinstance(await preflight.reserving.move(elsewhere), Start)
+    other.cancel()  # it might still get the same node
