@@ -314,13 +314,23 @@ def hub() -> Any:
     return Application.instance() if Application.initialized() else None
 
 
+def all_users(hub: Any) -> list[Any]:
+    """Return the hub's users; none before it has its settings.
+
+    Who asks for its ``users`` earlier makes them with the administrator's few settings alone, and
+    so without a spawner class, for as long as the hub runs (``_users_default`` in ``app.py``). An
+    authenticator may let other tasks run before that: as it makes roles, say, or adds users.
+    """
+    return list((hub.tornado_settings.get("users") or {}).values())
+
+
 def unused_for(seconds: float) -> frozenset[tuple[str, str]]:
     """Return the namespaces and names of the pods of servers that nobody has used for so long.
 
     The hub knows it from its proxy and from the servers themselves.
     """
     before = utcnow(with_tz=False) - timedelta(seconds=seconds)
-    servers = (it for user in hub().users.values() for it in running(user).values())
+    servers = (it for user in all_users(hub()) for it in running(user).values())
     try:
         last = {(it.namespace, it.pod_name): it.orm_spawner.last_activity for it in servers}
     except SQLAlchemyError:  # who can't be looked up isn't idle

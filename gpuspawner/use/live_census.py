@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuspawner.cluster.background import Turn
-from gpuspawner.compat.jupyterhub import starting
+from gpuspawner.compat.jupyterhub import all_users, starting
 from gpuspawner.kube.meta import Key
 from gpuspawner.offers.types import Accelerator
 from gpuspawner.runtime import Runtime
@@ -94,7 +94,7 @@ class LiveCensus:
         Of the thousands that run, the database would have to say so after each of its faults.
         """
         found: set[Key] = set()
-        for user in list(self._hub.users.values()):
+        for user in all_users(self._hub):
             await turn.end_if_long()
             found.update((it.namespace, it.pod_name) for it in starting(user).values())
         return frozenset(found)

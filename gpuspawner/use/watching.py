@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gpuspawner.compat.jupyterhub import hub, running, running_or_checked, unused_for
+from gpuspawner.compat.jupyterhub import all_users, hub, running, running_or_checked, unused_for
 from gpuspawner.kube.meta import Key
 from gpuspawner.kube.servers import ServerAnnotations
 from gpuspawner.reservations.granted import WhenIdle
@@ -224,7 +224,7 @@ class UseWatch:
     async def _with_gpus(
         self, spawners: Callable[[Any], dict[str, Any]] = running
     ) -> AsyncIterator[Watched]:
-        for user in list(hub().users.values()):
+        for user in all_users(hub()):
             for spawner in spawners(user).values():
                 if it := self._watched(spawner):
                     yield it

@@ -326,8 +326,9 @@ async def test_nothing_is_stored_of_a_server_that_the_hub_has_deleted(db, rows, 
 
 async def test_nobody_is_idle_while_nobody_knows_it(db, rows, monkeypatch) -> None:
     spawners = {row.name: SimpleNamespace(ready=True, orm_spawner=row) for row in rows}
-    users = {"ann": SimpleNamespace(spawners=spawners)}
-    monkeypatch.setattr(jupyterhub, "hub", lambda: SimpleNamespace(db=db.session, users=users))
+    settings = {"users": {"ann": SimpleNamespace(spawners=spawners)}}
+    hub = SimpleNamespace(db=db.session, tornado_settings=settings)
+    monkeypatch.setattr(jupyterhub, "hub", lambda: hub)
     for spawner in spawners.values():
         spawner.namespace = spawner.pod_name = "it"
     db.session.expire_all()

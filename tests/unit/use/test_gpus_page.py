@@ -19,7 +19,7 @@ class Opened:
 
     def __init__(self, patch, watch=None, *, sees_names=True):
         self.users = {}
-        hub = SimpleNamespace(db=None, users=self.users)
+        hub = SimpleNamespace(db=None, tornado_settings={"users": self.users})
         still, self.record = StillHub(patch), Record()
         running = still.runtime(still.spawner(gpu_use=True))
         use = SimpleNamespace(running=running, record=self.record, watch=watch)

@@ -48,7 +48,7 @@ class Holding:
         return self.database.server(ann, server)
 
     async def found(self):
-        hub = SimpleNamespace(db=None, users=self.users)
+        hub = SimpleNamespace(db=None, tornado_settings={"users": self.users})
         census = LiveCensus(hub, self.running)
         await census.take()
         return await holders(self.running, self.database.session, Turn(1), self.use.get, census)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from jupyterhub.app import JupyterHub
 from prometheus_client import CollectorRegistry, generate_latest
 
 from gpuspawner.kube.objects import convert
@@ -28,7 +29,9 @@ class Living:
         self.spawner = hub.spawner(**TRAITS)
         self.running = hub.runtime(self.spawner)
         self.users = {}
-        self.census = LiveCensus(SimpleNamespace(db=None, users=self.users), self.running)
+        self.census = LiveCensus(
+            SimpleNamespace(db=None, tornado_settings={"users": self.users}), self.running
+        )
 
     def put(self, kind, plain):
         self.running.view.state.put(convert(kind, plain))
@@ -63,6 +66,16 @@ async def test_the_pod_of_a_server_that_starts_is_the_hubs_own(living):
     living.put("Pod", pod("jupyter-ann", 2, on="a"))
 
     assert await living.held() == Held(free=2, ours=2)
+
+
+async def test_a_hub_that_is_about_to_start_makes_no_users_for_the_census(living):
+    """They would have no spawner class, for as long as the hub runs."""
+    hub = JupyterHub(tornado_settings={"slow_spawn_timeout": 0})
+    hub.db = None
+
+    await LiveCensus(hub, living.running).take()
+
+    assert not hub.trait_has_value("users")
 
 
 async def test_the_hub_goes_on_while_it_looks_for_starts_among_thousands(living, monkeypatch):

@@ -75,7 +75,9 @@ class Stage:
             run=lambda task: self.tasks.append(asyncio.ensure_future(task)),
         )
         self.users = {it: user(it, rule) for it in ("ann", "bob")}
-        patch.setattr(watching, "hub", lambda: SimpleNamespace(users=self.users))
+        patch.setattr(
+            watching, "hub", lambda: SimpleNamespace(tornado_settings={"users": self.users})
+        )
         patch.setattr(watching, "unused_for", lambda _: frozenset(self.inactive))
         self.watch = UseWatch(running, self.source, self.told.append, lambda: self.now)
 
