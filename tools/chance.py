@@ -22,7 +22,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from secrets import token_hex
 
@@ -93,23 +95,28 @@ def _busy_loops() -> Iterator[None]:
 def _stalls(mark: str, first: int) -> Iterator[None]:
     """Stop and continue all processes of the tests, in turns, until the block ends."""
     over = threading.Event()
-    thread = threading.Thread(target=_stall_again_and_again, args=(mark, first, over))
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as thread:
+        stalls = thread.submit(_stall_again_and_again, mark, first, over)
+        try:
+            yield
+        finally:
+            over.set()
+        print(f"{stalls.result()} stalls", flush=True)  # or the error that ended them
 
 
-def _stall_again_and_again(mark: str, first: int, over: threading.Event) -> None:
-    while not over.wait(random.uniform(10, 20)):  # noqa: S311
+def _stall_again_and_again(mark: str, first: int, over: threading.Event) -> int:
+    for stalls in count():
+        if over.wait(random.uniform(10, 20)):  # noqa: S311
+            return stalls
         stopped = _processes(mark, first)
-        for process in stopped:
-            _signal(process, signal.SIGSTOP)
-        over.wait(random.uniform(2, 5))  # noqa: S311
-        for process in stopped:
-            _signal(process, signal.SIGCONT)
+        try:
+            for process in stopped:
+                _signal(process, signal.SIGSTOP)
+            over.wait(random.uniform(2, 5))  # noqa: S311
+        finally:
+            for process in stopped:
+                _signal(process, signal.SIGCONT)
+    raise AssertionError
 
 
 def _processes(mark: str, first: int) -> list[int]:

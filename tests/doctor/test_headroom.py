@@ -246,7 +246,7 @@ class Case:
 
 
 CA = "cluster-autoscaler"
-SLOW = autoscaled(1, 3, provision_seconds=10.0)
+SLOW = autoscaled(1, 3, provision_seconds=30.0)
 NO_QUOTA = autoscaled(1, 4, stock=0, failure_seconds=0.3, error_code="QUOTA_EXCEEDED")
 MOST = "at-maximum"
 CASES = {

@@ -21,7 +21,7 @@ from gpuspawner.offers.options import FieldError
 from gpuspawner.preflight.decision import Alternative, Difference
 from gpuspawner.profiles import page
 from tests.unit.makers.drawing import OFFERS, ROWS, rows_of
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 SITE = "http://hub.test"
 LIVE = LiveAddresses(
@@ -157,6 +157,7 @@ class Hub:
 def hub(browser: Browser, shown: str) -> Iterator[Hub]:
     context = browser.new_context()
     page = context.new_page()
+    page.set_default_timeout(1000 * PATIENCE)
     page.clock.install(time=0)
     page.clock.pause_at(1)  # however slow the machine is, only a test lets time pass
     page.add_init_script(SCRIPT)

@@ -15,6 +15,7 @@ from tests.hub.pods import Pods
 from tests.hub.running import RunningHub, running_hub
 from tests.servers import single_user
 from tests.unit.makers import profile_lists as lists
+from tests.waiting import PATIENCE
 
 CONFIGURATION = """
 from jupyterhub_fancy_profiles import setup_ui
@@ -60,6 +61,7 @@ def hub(
 @pytest.fixture
 def page(browser: Browser, hub: RunningHub) -> Iterator[Page]:
     page = browser.new_context().new_page()
+    page.set_default_timeout(1000 * PATIENCE)
     page.goto(f"{hub.url}/hub/login?next=/hub/spawn")
     page.fill("#username_input", "bob")
     page.fill("#password_input", "any")

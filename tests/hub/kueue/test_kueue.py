@@ -129,7 +129,7 @@ def test_a_server_that_kueue_considers_no_more_ends_instead_of_being_the_next_fo
 
 
 def test_a_server_that_kueue_admits_waits_for_room_and_is_refused_only_if_none_comes(hub, queues):
-    hub.reconfigure("c.GPUSpawner.scheduling_timeout = 10")
+    hub.reconfigure("c.GPUSpawner.scheduling_timeout = 20")
     queues.add("team-a", 8)
     queues.lead("team-a")
     for user in ("alice", "bob"):

@@ -94,7 +94,7 @@ def test_the_culler_stops_gpu_servers_sooner_and_frees_their_gpus(
         asked = {"profile": "gpu"} if gpu else {"accelerator": "t4"}
         assert hub.api("POST", "/users/idle/servers/more", asked).status_code == 409
 
-        were_active_before(hub, idle=21, busy=19, without=21, asleep=241)
+        were_active_before(hub, idle=21, busy=10, without=21, asleep=241)
         wait_for(lambda: hub.pods.names() == {"jupyter-busy", "jupyter-without"})
         wait_for(lambda: hub.api("POST", "/users/idle/servers/more", asked).status_code == 201)
 
@@ -107,7 +107,7 @@ def test_the_culler_stops_idle_gpu_servers_sooner_while_somebody_waits_for_their
     with start_gpu_hub(T4 + queue + with_culler(tmp_path, CULLER_WITH_LINE)) as hub:
         for user in ("idle", "busy"):
             hub.start_until_ready(user, {"accelerator": "t4"})
-        were_active_before(hub, idle=21, busy=19)
+        were_active_before(hub, idle=21, busy=10)
         wait_for(lambda: "GET /hub/gpuspawner/line" in hub.log)
 
         hub.start("waits", {"accelerator": "t4", "wait": True})

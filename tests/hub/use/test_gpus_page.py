@@ -147,7 +147,7 @@ def test_who_may_stop_a_server_comes_back_to_what_was_shown(hub):
 
     assert answer.status_code == 302, answer.text
     assert answer.headers["Location"] == "/hub/gpuspawner/gpus?text=t4&order=since#servers"
-    assert not hub.server("ann")
+    wait_for(lambda: not hub.server("ann"))
 
 
 def test_whose_server_an_administrator_has_stopped_reads_it_and_nobody_is_told_of_their_own_stop(
@@ -155,6 +155,7 @@ def test_whose_server_an_administrator_has_stopped_reads_it_and_nobody_is_told_o
 ):
     ann, said = hub.person("ann"), "ended because an administrator stopped it."
     stop(hub.person("admin"))
+    wait_for(lambda: not hub.server("ann"))
     assert said in ann.open("/hub/home").html
     assert f"Your last server {said}" in ann.open("/hub/spawn").html
 
@@ -163,7 +164,7 @@ def test_whose_server_an_administrator_has_stopped_reads_it_and_nobody_is_told_o
     sent = {"_xsrf": ann.xsrf}
     address = f"{hub.url}/hub/gpuspawner/stop/ann/"
     assert ann.session.post(address, data=sent, headers={"Referer": hub.url}).ok
-    assert not hub.server("ann")
+    wait_for(lambda: not hub.server("ann"))
     assert said not in ann.open("/hub/home").html
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.hub.configurations import ANSWER_AT_ONCE, T4, t4_nodes
 from tests.hub.running import API_TOKEN
+from tests.waiting import wait_for
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -53,18 +54,27 @@ def test_the_examples_start_a_server_and_explain_the_next_refusal(kept_hub, add_
     assert '"ready": true' in run("bash", by_curl, hub, "carol").stdout
 
 
+def cut(stream: str) -> str:
+    """Follow for a moment; a slow machine may hear nothing in it."""
+    return stream.replace("curl", "curl --max-time 3")
+
+
+def events(followed: str) -> list[str]:
+    lines = followed.splitlines()
+    return [it.removeprefix("data: ") for it in lines if it.startswith("data: ")]
+
+
 def test_the_examples_ask_for_the_availability_a_decision_and_the_line(kept_hub, add_nodes):
     add_nodes(t4_nodes(1, 1))
     states, stream, decision, line = examples("reference/http.md", "bash")
     hub = kept_hub(T4)
     [t4, none] = json.loads(run("bash", states, hub, "alice").stdout)["accelerators"]
-    followed = run("bash", stream.replace("curl", "curl --max-time 3"), hub, "alice").stdout
+    [data] = wait_for(lambda: events(run("bash", cut(stream), hub, "alice").stdout))
     asked = json.loads(run("bash", decision, hub, "alice").stdout)
     waiting = json.loads(run("bash", line, hub, "alice").stdout)
 
     assert set(t4) == set(none)
-    [data] = [it for it in followed.splitlines() if it.startswith("data: ")]
-    assert json.loads(data.removeprefix("data: "))["accelerators"] == [t4, none]
+    assert json.loads(data)["accelerators"] == [t4, none]
     assert (t4["accelerator"], t4["gpus"]["total"]) == ("t4", 1)
     assert (asked["decision"], asked["reason"]) == ("refuse", "impossible")
     assert asked["alternatives"][0]["label"] == "Start with 1 × Tesla T4"
