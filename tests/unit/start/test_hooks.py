@@ -146,6 +146,40 @@ def of_options(spawner: Any) -> None:
         spawner.tolerations = []
 
 
+def of_a_variable(spawner: Any, pod: Any) -> Any:
+    if spawner.environment.get("COURSE") == "ml":
+        pod.spec.tolerations = TOLERATIONS
+    return pod
+
+
+def of_a_variable_that_is_there(spawner: Any) -> None:
+    if "COURSE" in spawner.environment:
+        spawner.tolerations = TOLERATIONS
+
+
+def of_one_variable(spawner: Any) -> None:
+    spawner.node_selector = {"pool": spawner.environment["COURSE"]}
+
+
+def of_a_copied_variable(spawner: Any) -> None:
+    spawner.node_selector["pool"] = spawner.environment["COURSE"]
+
+
+def of_all_variables(spawner: Any) -> None:
+    spawner.node_selector.update(spawner.environment)
+
+
+def setting_variables(spawner: Any) -> None:
+    spawner.environment["POOL"] = "gpu"
+    spawner.environment.update({"PLACE": "here"})
+    spawner.tolerations = TOLERATIONS
+
+
+def setting_all_variables(spawner: Any) -> None:
+    spawner.environment = {"POOL": "gpu"}
+    spawner.tolerations = TOLERATIONS
+
+
 @pytest.mark.each_hub
 @pytest.mark.parametrize(
     ("traits", "found"),
@@ -193,6 +227,13 @@ def test_code_that_may_place_a_server_elsewhere_is_found(hub_with, traits, found
         ({"auth_state_hook": tolerate_as_configured}, "alice", False),
         ({"modify_pod_hook": tolerate, "pre_spawn_hook": of_a_user}, "alice", False),
         ({"pre_spawn_hook": of_options}, "alice", True),
+        ({"modify_pod_hook": of_a_variable}, "alice", False),
+        ({"pre_spawn_hook": of_a_variable_that_is_there}, "alice", False),
+        ({"pre_spawn_hook": of_one_variable}, "alice", False),
+        ({"pre_spawn_hook": of_a_copied_variable}, "alice", False),
+        ({"pre_spawn_hook": of_all_variables}, "alice", False),
+        ({"pre_spawn_hook": setting_variables}, "", False),
+        ({"pre_spawn_hook": setting_all_variables}, "", False),
     ],
 )
 def test_only_code_that_can_ask_nothing_treats_all_users_and_options_alike(
