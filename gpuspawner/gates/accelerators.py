@@ -138,6 +138,7 @@ class Accelerators(ServerSource):
         """As `ServerSource.resolve`."""
         builder = await self.builder()
         ours, theirs = self.split(raw)
+        builder = builder.choosing(theirs)
         request, offers = self.parse(ours, builder.offers)
         if not isinstance(request, GPURequest):
             raise invalid(request)
@@ -201,7 +202,8 @@ class Accelerators(ServerSource):
     @property
     def later(self) -> Later:
         """As `ServerSource.later`."""
-        return hooks.later(self.spawner, self.runtime.preflight.learned.placements, MAKING)
+        placements = self.runtime.preflight.learned.placements
+        return hooks.later(self.spawner, placements, self.policing.server, MAKING)
 
     def propose(self, grant: Grant, pod: Manifest, later: Later) -> Proposal:
         """Propose a pod for this server, as *later* expects it."""

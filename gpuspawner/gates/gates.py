@@ -237,8 +237,7 @@ class Gates:
     def _learn(self, pod: Manifest) -> None:
         """Learn what the hub's own code has changed, when the pod is sent first."""
         if self.attempt is not None and not self.attempt.is_sent:
-            proposal = self.attempt.choice.proposal
-            self.sources.current.later.learn(proposal.kind, proposal.pod, pod)
+            self.attempt.choice.proposal.learn(pod)
 
     async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
         """Delete the pod; a start that does so itself fails, and its own error says why."""

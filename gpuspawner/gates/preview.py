@@ -44,7 +44,8 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
         options, _wish = wait_option.split(raw, runtime.line)
     except Refusal as refusal:
         return refusal.on_form.errors
-    ours, _ = accelerators.split(options)
+    ours, theirs = accelerators.split(options)
+    builder = builder.choosing(theirs)
     request, offers = accelerators.parse(ours, builder.offers)
     if not isinstance(request, GPURequest):
         return request

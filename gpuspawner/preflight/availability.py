@@ -212,7 +212,7 @@ class Trials:
         granted, kind = self._granted(grant), kind_of(grant)
         if granted is None:
             return None
-        admitted = admit(kind, self.later.expected(kind, granted))
+        admitted = admit(kind, self.later.granting(grant).expected(kind, granted))
         made = admitted and convert("Pod", admitted)
         return made if isinstance(made, Pod) else None
 
@@ -229,7 +229,8 @@ class Trials:
     def is_open(self, grant: Grant) -> bool:
         """Whether nobody can tell what the hub's own code does with the pod for a grant."""
         granted = self._granted(grant)
-        return granted is not None and self.later.is_open(kind_of(grant), granted)
+        later, kind = self.later.granting(grant), kind_of(grant)
+        return granted is not None and later.is_open(kind, granted)
 
     def _granted(self, grant: Grant) -> Manifest | None:
         try:

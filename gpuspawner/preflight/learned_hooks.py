@@ -5,6 +5,8 @@ comes after them. Both may add what lets a pod on a node, or send it to others.
 """
 
 import time
+from collections.abc import Mapping
+from hashlib import blake2b
 
 import msgspec
 
@@ -18,8 +20,9 @@ from gpuspawner.scheduling.requests import is_device
 MadeFor = tuple[str, str]
 """The profile and the accelerator that pods are made for; "" for none."""
 Tolerations = tuple[Manifest, ...]
-Whose = tuple[MadeFor, str]
-"""The kind, and the owner of the pods; "" if the hub's own code treats all alike."""
+Whose = tuple[MadeFor, str, str]
+"""The kind; the server and what was chosen for it, both "" if the hub's own code treats all alike.
+"""
 
 
 def kind_of(grant: Grant, profile: str = "") -> MadeFor:
@@ -34,7 +37,7 @@ _FIELDS = (
 """The fields of a pod's spec that decide on which nodes it can run."""
 _EVERYTHING = [Toleration(operator="Exists")]
 _FRESH = 600.0
-"""For how many seconds one knows what code does for a user that may ask anything about them."""
+"""For how many seconds one knows what code does for a server if it may ask anything about it."""
 _MOST = 10_000
 """How many pods are remembered."""
 
@@ -101,7 +104,7 @@ class Placements:
         before, after = _placement(expected), _placement(sent)
         changed = {it: after.get(it) for it in _FIELDS if before.get(it) != after.get(it)}
         if changed and self.find(whose, expected) is not None:  # the code has changed its mind
-            for key in [it for it in self._seen if it[0] == whose]:
+            for key in [it for it in self._seen if it[0][:2] == whose[:2]]:
                 del self._seen[key]
         if _requests(expected) != _requests(sent):
             self._keep((whose, placement_of(expected)), None)
@@ -150,7 +153,9 @@ class Later(msgspec.Struct, frozen=True):
             what they request.
         has_any_code: Whether it has code of its own that may change anything.
         sets_priority: Whether that code sets a PriorityClass.
-        owner: The server's owner, if that code may treat users differently; "" otherwise.
+        server: The server, by its owner's name and its own, if that code may treat servers
+            differently; "" otherwise.
+        chosen: What has been chosen for it, at which the same code may look; "" otherwise.
         is_unknowable: Whether it depends on the options that a start will have.
     """
 
@@ -158,20 +163,41 @@ class Later(msgspec.Struct, frozen=True):
     has_own_code: bool = False
     has_any_code: bool = False
     sets_priority: bool = False
-    owner: str = ""
+    server: str = ""
+    chosen: str = ""
     is_unknowable: bool = False
+
+    def choosing(self, options: Mapping[str, object]) -> "Later":
+        """Return what becomes of the pods if these options are chosen, too.
+
+        The pod needn't show them: a profile may set a variable or an attribute, which code reads.
+        """
+        if not self.server or not options:
+            return self
+        told = repr((self.chosen, sorted(options.items(), key=str)))  # may be long, or secret
+        return msgspec.structs.replace(self, chosen=blake2b(told.encode()).hexdigest())
+
+    def granting(self, grant: Grant) -> "Later":
+        """As `choosing`, for what is granted beside the accelerator."""
+        if not self.server:
+            return self
+        its = {"gpus": grant.gpus, "image": grant.image, "memory": grant.memory, "cpu": grant.cpu}
+        return self.choosing(its)
 
     def expected(self, kind: MadeFor, pod: Manifest) -> Manifest:
         """Return a pod with what the hub's own code will probably change."""
-        changed = self.placements.find((kind, self.owner), pod) if self.has_own_code else None
+        changed = self.placements.find(self._whose(kind), pod) if self.has_own_code else None
         return {**pod, "spec": {**pod["spec"], **changed}} if changed else pod
 
     def is_open(self, kind: MadeFor, pod: Manifest) -> bool:
         """Whether nobody can tell what becomes of a pod."""
         if self.is_unknowable or not self.has_own_code:
             return self.is_unknowable
-        return self.placements.find((kind, self.owner), pod) is None
+        return self.placements.find(self._whose(kind), pod) is None
 
     def learn(self, kind: MadeFor, expected: Manifest, sent: Manifest) -> None:
         """Learn from a pod that is sent; what runs before the second gate matters to the first."""
-        self.placements.learn((kind, self.owner), expected, sent)
+        self.placements.learn(self._whose(kind), expected, sent)
+
+    def _whose(self, kind: MadeFor) -> Whose:
+        return kind, self.server, self.chosen

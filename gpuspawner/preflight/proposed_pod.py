@@ -34,6 +34,7 @@ class Proposal:
         may_rise: Whether that code sets priorities.
         owner: The id of the server's owner, whose other servers aren't people ahead in line; "" if
             it is nobody's.
+        later: What was expected to become of the pod; None if nobody has asked.
         older_stays: Whether an older pod of its name in the view is there until this one is sent:
             KubeSpawner, which deletes it then, hasn't seen it go.
     """
@@ -50,6 +51,7 @@ class Proposal:
     is_unfinished: bool = False
     may_rise: bool = False
     owner: Hashable = ""
+    later: Later | None = field(default=None, repr=False, compare=False)
     older_stays: bool = False
 
     @property
@@ -86,13 +88,20 @@ class Proposal:
 
     def expecting(self, later: Later) -> "Proposal":
         """Return the proposal of the pod that will probably be sent."""
+        its = later.granting(self.grant)
         return replace(
             self,
-            pod=later.expected(self.kind, self.pod),
-            is_open=later.is_open(self.kind, self.pod),
-            is_unfinished=later.has_any_code,
-            may_rise=later.sets_priority,
+            pod=its.expected(self.kind, self.pod),
+            is_open=its.is_open(self.kind, self.pod),
+            is_unfinished=its.has_any_code,
+            may_rise=its.sets_priority,
+            later=its,
         )
+
+    def learn(self, sent: Manifest) -> None:
+        """Learn what the hub's own code has changed of this pod until it was sent."""
+        if self.later is not None:
+            self.later.learn(self.kind, self.pod, sent)
 
     def kept_off(self, hostnames: Collection[str]) -> "Proposal":
         """Return the proposal of a pod that no scheduler puts on these nodes."""

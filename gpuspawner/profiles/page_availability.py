@@ -21,7 +21,7 @@ from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Decision, Refuse, Start, UnknownRules, Wait
 from gpuspawner.preflight.downloads import on_all, settled_images
 from gpuspawner.preflight.dry_runs import Admission, TooManyDryRunsError
-from gpuspawner.preflight.learned_hooks import placement_of
+from gpuspawner.preflight.learned_hooks import Later, placement_of
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.preflight.rejection import Rejection
 from gpuspawner.profiles.pod_of_choice import try_out, unknown
@@ -114,6 +114,7 @@ class Looking:
     Args:
         spawner: The server; it isn't changed.
         entitlement: What the policies leave to its owner.
+        later: What becomes of its pods.
         turn: How long it may hold the hub's event loop.
 
     Attributes:
@@ -125,12 +126,18 @@ class Looking:
     """
 
     def __init__(
-        self, spawner: Host, listed: Listed, runtime: Runtime, entitlement: Entitlement, turn: Turn
+        self,
+        spawner: Host,
+        listed: Listed,
+        runtime: Runtime,
+        entitlement: Entitlement,
+        later: Later,
+        turn: Turn,
     ) -> None:
         self._spawner = spawner
         self.listed = listed
         self._entitlement = entitlement
-        self._later = hooks.later(spawner, runtime.preflight.learned.placements)
+        self._later = later
         self._view = runtime.view
         self._preflight = runtime.preflight
         self._decider = runtime.preflight.decider
@@ -141,7 +148,7 @@ class Looking:
         self.depends_on_labels = False
         self._renew: Callable[[], Host] | None = None
         self._base: Proposal | None = None
-        self._judged: dict[tuple[int, str], JudgedChoice] = {}
+        self._judged: dict[tuple[object, ...], JudgedChoice] = {}
         self._patterns = Patterns()
         self._asked_admission = False
         self.settings: bytes | None = None
@@ -174,11 +181,18 @@ class Looking:
                 else await self._look(alike[choice.key], admission)
                 for choice in option.choices
             }
-            if len({shape for shape, _ in judged.values()}) > 1:
+            if len({self._told(*it) for it in judged.values()}) > 1:
                 choices |= {(option.name, key): row for key, (_, row) in judged.items()}
             elif judged:
                 images |= {(option.name, key): it for key, it in self._at_hand(alike).items()}
         return ProfileAvailability(usual[1], choices, images)
+
+    def _told(self, shape: PodShape | None, row: Availability | None) -> object:
+        """Return what tells choices apart: their pods, and what the hub's own code makes of them.
+
+        It may be known for one choice and not for another one with an equal pod.
+        """
+        return shape, row.state if row and self._later.server else None
 
     async def deciding(self, profile: Profile) -> tuple[ProfileOption, ...]:
         """Return the options whose choices give pods that differ in what the scheduler reads."""
@@ -197,10 +211,19 @@ class Looking:
         pattern = self._patterns.get(_key(chosen))
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
-        key = id(pattern), chosen.slug if self._later.has_own_code else ""
+        key = id(pattern), *self._by_code(chosen, proposal)
         if key not in self._judged:
             self._judged[key] = await self._judge(chosen, proposal, admission)
         return self._judged[key]
+
+    def _by_code(self, chosen: Chosen, proposal: Proposal) -> tuple[object, ...]:
+        """Return what tells a choice from others with an equal pod: the hub's own code may."""
+        if not self._later.has_own_code:
+            return ()
+        if not self._later.server:
+            return (chosen.slug,)
+        expected = self._expected(chosen, proposal)
+        return chosen.slug, expected.is_open, placement_of(expected.pod)
 
     def _at_hand(self, chosen: Mapping[object, Chosen]) -> Mapping[object, bool]:
         """Say which choices need no download, by any keys, if their pods differ only in images."""
@@ -282,7 +305,8 @@ class Looking:
 
     def _expected(self, chosen: Chosen, proposal: Proposal) -> Proposal:
         """Return the proposal as it will be sent; it may be that of a choice with an equal pod."""
-        return dataclasses.replace(proposal, profile=chosen.slug).expecting(self._later)
+        later = self._later.choosing(chosen.settled) if self._later.server else self._later
+        return dataclasses.replace(proposal, profile=chosen.slug).expecting(later)
 
     def _shape(self, proposal: Proposal) -> PodShape | None:
         """Return what the scheduler reads of the pod at this moment; None if it can't be read."""

@@ -68,6 +68,17 @@ class Chosen(msgspec.Struct, frozen=True):
         needed = (it for it in options if it.write_in and not it.choices)
         return tuple(it for it in needed if not self.options.get(it.name + WRITTEN_IN))
 
+    @property
+    def settled(self) -> Mapping[str, object]:
+        """What is chosen for each option, with the defaults, and the options of others as sent."""
+        options = self.profile.options if self.profile else ()
+        written = {it.name: self.options.get(it.name + WRITTEN_IN) for it in options}
+        names = {*written, *(name + WRITTEN_IN for name in written)}
+        of_others = {name: it for name, it in self.options.items() if name not in names}
+        chosen = {o.name: [it.key for it in o.choices if self.has(o, it)] for o in options}
+        ours = {name: written[name] or its for name, its in chosen.items()}
+        return {**of_others, **ours, PROFILE: self.slug}
+
     def has(self, option: ProfileOption, choice: ListedChoice) -> bool:
         """Whether an option has this choice: chosen, or as its default; not if one is written."""
         if self.options.get(option.name + WRITTEN_IN):

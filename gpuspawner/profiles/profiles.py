@@ -113,7 +113,11 @@ class Profiles(ServerSource):
     @property
     def later(self) -> Later:
         """As `ServerSource.later`."""
-        return hooks.later(self._spawner, self.runtime.preflight.learned.placements)
+        return self._later(self._spawner)
+
+    def _later(self, spawner: Host) -> Later:
+        placements = self.runtime.preflight.learned.placements
+        return hooks.later(spawner, placements, self.policing.server)
 
     async def requested(self) -> Stored:
         """As `ServerSource.requested`: a body means what it means to this version of the hub."""
@@ -143,7 +147,7 @@ class Profiles(ServerSource):
         before, copied = _early_traits(started), started.gpuspawner_copy()
         rules = self.runtime.view.state.rules
         proposal = await try_out(copied, listed.complete, chosen, rules)
-        proposal = proposal.expecting(self.later)
+        proposal = proposal.expecting(self.later.choosing(chosen.settled))
         options = dict(chosen.options)
         return ProfileChoice(
             proposal,
@@ -158,7 +162,8 @@ class Profiles(ServerSource):
         """Find out what other choices would get, for a refusal."""
         entitlement = await self.policing.entitlement()
         turn = Turn(_REFUSAL_TURN_SECONDS)
-        return Looking(self._spawner, listed, self.runtime, entitlement, turn)
+        later = self._later(self._spawner)
+        return Looking(self._spawner, listed, self.runtime, entitlement, later, turn)
 
     async def _rows(self, looking: Looking, admission: Admission) -> tuple[Listed, Rows]:
         """Return the profiles that are shown to the owner, and the availability of each."""
@@ -216,7 +221,8 @@ class Profiles(ServerSource):
     def look_at(self, listed: Listed, entitlement: Entitlement) -> Looking:
         """Begin to find out what choices would get, for a page."""
         turn = Turn(_PAGE_TURN_SECONDS)
-        return Looking(self._shown, listed, self.runtime, entitlement, turn)
+        later = self._later(self._shown)
+        return Looking(self._shown, listed, self.runtime, entitlement, later, turn)
 
     async def states_of(self, looking: Looking) -> list[dict[str, Any]]:
         """Return the same as `states`, for profiles that `listed` has returned."""

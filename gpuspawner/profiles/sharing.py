@@ -154,8 +154,8 @@ class Page:
         is_alone = listed.has_functions or not makes_its_pods(spawner)
         found = None if is_alone else likeness(started)
         queue = queue_for(started, runtime.view.queues)
-        owner = hooks.later(spawner, runtime.preflight.learned.placements).owner
-        self._is_known = found is not None and not queue and not owner
+        later = hooks.later(spawner, runtime.preflight.learned.placements, spawner.name)
+        self._is_known = found is not None and not queue and not later.server
         self.alone = (listed, found.alone) if found else None
         common = found and (found.alone if listed.has_names else found.but_for_names)
         self.shared = (listed, common) if found else None

@@ -43,11 +43,13 @@ _PLACES = re.compile(
 _PRIORITY = ("priority_class_name", "priorityClassName")
 
 
-def later(spawner: Host, placements: Placements, unused: tuple[str, ...] = ()) -> Later:
-    """Return what becomes of a server's pods after this moment.
+def later(
+    spawner: Host, placements: Placements, server: str, unused: tuple[str, ...] = ()
+) -> Later:
+    """Return what becomes of the pods of an owner's server after this moment.
 
-    *unused* are methods that a class of the administrator's may have, and that have had no part in
-    the pod that is judged.
+    *server* is its name, which may be another one than the spawner's. *unused* are methods that a
+    class of the administrator's may have, and that have had no part in the pod that is judged.
     """
     before = (
         *jupyterhub.code_before_a_start(spawner),
@@ -66,7 +68,7 @@ def later(spawner: Host, placements: Placements, unused: tuple[str, ...] = ()) -
         has_own_code=bool(late) or bool(early and not is_starting),
         has_any_code=any(it is not None for it in (*(() if is_starting else before), *after)),
         sets_priority=_mention(spawner, (*early, *late), _PRIORITY),
-        owner="" if is_alike else spawner.user.name,
+        server="" if is_alike else f"{spawner.user.name}/{server}",
         is_unknowable=(not is_starting and spawner.apply_user_options not in (apply_nothing, {}))
         or any(mentions(it, "user_options") for it in late),
     )

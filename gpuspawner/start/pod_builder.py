@@ -1,5 +1,7 @@
 """Build the pod for a grant, or read the grant of a pod that somebody else has built."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from gpuspawner.compat import pods
@@ -31,6 +33,10 @@ class PodBuilder(msgspec.Struct, frozen=True):
     stock: Manifest | None
     later: Later
 
+    def choosing(self, theirs: Mapping[str, object]) -> "PodBuilder":
+        """Return the builder of pods of a server with these options of the administrator's."""
+        return msgspec.structs.replace(self, later=self.later.choosing(theirs))
+
     def pod(self, grant: Grant) -> Manifest:
         """Build the pod that will be sent for a grant, as far as anybody can tell.
 
@@ -41,7 +47,8 @@ class PodBuilder(msgspec.Struct, frozen=True):
         """
         if self.stock is None:
             return {"spec": None}
-        return self.later.expected(kind_of(grant), manifest.apply(self.stock, grant, self.rules))
+        made = manifest.apply(self.stock, grant, self.rules)
+        return self.later.granting(grant).expected(kind_of(grant), made)
 
 
 def home_of(spawner: Host) -> tuple[Manifest, ...]:

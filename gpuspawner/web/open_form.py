@@ -172,7 +172,7 @@ class AcceleratorsForm(_OfAnOwner):
         queue, met = queue_of(self._pod), _met(self._stock, offers)
         # The hub's own code may add rules about the other pods of the namespace.
         namespace = self._pod.metadata.namespace if later.has_own_code or queue else ""
-        return msgpack.encode((namespace, queue, spec, images, met, later.owner))
+        return msgpack.encode((namespace, queue, spec, images, met, later.server))
 
     def _labels(self) -> Hashable:
         """Return the pod's labels if they count at this moment, with which it is like no other.

@@ -6,13 +6,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jupyterhub import orm
 from jupyterhub.utils import maybe_future
 from kubernetes_asyncio.client import V1Toleration
 from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
 from gpuspawner.gates.preview import preview
-from gpuspawner.preflight.decision import Start
+from gpuspawner.kube.quantity import exact_bytes
+from gpuspawner.preflight.decision import Refuse, Start
 from gpuspawner.preflight.rejection import Denied, Of, Rejection
 from gpuspawner.spawner import in_front_of
 from gpuspawner.start.refusal import Refusal
@@ -43,6 +45,7 @@ async def start(spawner: Any, **options: Any) -> Any:
         sent.append(pod)
 
     spawner.api.create_namespaced_pod = create
+    await maybe_future(spawner.apply_user_options(spawner, options))
     await begin(spawner, **(options or {"accelerator": "a100"}))
 
     async def run_start() -> None:
@@ -140,6 +143,12 @@ MODELS = {"display_name": "Model", "choices": {"t4": choice("t4"), "a100": choic
 LIST = [{"display_name": "GPU", "slug": "gpu", "profile_options": {"model": MODELS}}]
 ONE = {**choice("a100"), "slug": "gpu"}
 
+EACH_SOURCE = pytest.mark.parametrize(
+    ("offers", "chosen"),
+    [({}, {"accelerator": "a100"}), ({"profile_list": [ONE]}, {"profile": "gpu"})],
+    ids=["accelerators", "profiles"],
+)
+
 
 async def test_another_choice_of_the_same_profile_is_not_judged_by_the_first_one(hub_with) -> None:
     """T4s are all in use, A100s are free."""
@@ -159,30 +168,106 @@ def by_amount(_: Any, pod: Any) -> Any:
     return pod
 
 
-def by_model(_: Any, pod: Any) -> Any:
-    if (pod.spec.node_selector or {}).get("gpu") == "a100":
+def by_memory(_: Any, pod: Any) -> Any:
+    if pod.spec.containers[0].resources.limits["memory"] == exact_bytes(2 * 2**30):
         pod.spec.tolerations = [V1Toleration(**TOLERATION)]
     return pod
 
 
-T4 = {"profile": "gpu", "model": "t4"}
+def by_image(_: Any, pod: Any) -> Any:
+    if pod.spec.containers[0].image == "big":
+        pod.spec.tolerations = [V1Toleration(**TOLERATION)]
+    return pod
 
 
-@pytest.mark.parametrize(
-    ("other", "traits", "first", "then"),
-    [
-        ("a100", {"modify_pod_hook": by_amount}, {"accelerator": "a100"}, {"gpus": 2}),
-        ("t4", {"modify_pod_hook": by_model, "profile_list": LIST}, T4, {"model": "a100"}),
-    ],
-    ids=["how many GPUs", "which GPU"],
-)
-async def test_a_hook_may_look_at_what_was_chosen_through_the_pod(
-    hub_with, other, traits, first, then
+def by_course(spawner: Any) -> None:
+    if spawner.user_course == "big":
+        spawner.tolerations = [TOLERATION]
+
+
+def remembers_course(spawner: Any, options: Any) -> None:
+    spawner.user_course = options["course"]
+
+
+def by_variable(spawner: Any, pod: Any) -> Any:
+    if spawner.environment["COURSE"] == "big":
+        pod.spec.tolerations = [V1Toleration(**TOLERATION)]
+    return pod
+
+
+def of_course(name: str) -> dict[str, Any]:
+    return {"kubespawner_override": {"environment": {"COURSE": name}}}
+
+
+COURSES = {"of": {"choices": {it: of_course(it) for it in ("small", "big")}}}
+OF_COURSES: Any = {
+    "modify_pod_hook": by_variable,
+    "profile_list": [{**ONE, "profile_options": COURSES}],
+}
+THEIRS = {"pre_spawn_hook": by_course, "apply_user_options": remembers_course}
+SIZES = {"modify_pod_hook": by_memory, "memory_choices": ["1Gi", "2Gi"]}
+IMAGES = {"modify_pod_hook": by_image, "images": {it: {"image": it} for it in ("small", "big")}}
+A100S, PROFILE = {"accelerator": "a100"}, {"profile": "gpu"}
+CHOSEN = [
+    ({"modify_pod_hook": by_amount}, {**A100S, "gpus": 1}, {"gpus": 2}),
+    (SIZES, {**A100S, "memory": "1Gi"}, {"memory": "2Gi"}),
+    (IMAGES, {**A100S, "image": "small"}, {"image": "big"}),
+    (THEIRS, {**A100S, "course": "small"}, {"course": "big"}),
+    ({**THEIRS, "profile_list": [ONE]}, {**PROFILE, "course": "small"}, {"course": "big"}),
+    (OF_COURSES, {**PROFILE, "of": "small"}, {"of": "big"}),
+]
+
+
+@pytest.mark.parametrize(("traits", "first", "then"), CHOSEN)
+async def test_a_hook_may_look_at_whatever_its_user_has_chosen(
+    hub_with, traits, first, then
 ) -> None:
-    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": other})))
-
+    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": "a100"})))
     await start(made(hub, "ann", **traits), **first)
-    await start(made(hub, "bob", **traits), **{**first, **then})
+    hub.view.put("Pod", pod("x", 1, on="b"))
+
+    with pytest.raises(Refusal):  # what is known stays known
+        await begin(made(hub, "ann", **traits), **first)
+    await start(made(hub, "ann", **traits), **{**first, **then})
+
+
+def by_server(spawner: Any) -> None:
+    if spawner.name == "big":
+        spawner.tolerations = [TOLERATION]
+
+
+@EACH_SOURCE
+async def test_a_hook_may_look_at_which_of_a_user_s_servers_it_is(hub_with, offers, chosen) -> None:
+    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": "a100"})))
+    traits: Any = {"pre_spawn_hook": by_server, **offers}
+    await start(made(hub, "ann", **traits), **chosen)
+    hub.view.put("Pod", pod("x", 1, on="b"))
+    other = made(hub, "ann", **traits)
+    other.orm_spawner = orm.Spawner(name="big")
+
+    await start(other.gpuspawner_copy(), **chosen)
+
+
+async def test_a_form_says_of_another_server_only_what_is_known_of_that_one(hub_with) -> None:
+    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": "a100"})))
+    await start(made(hub, "ann", pre_spawn_hook=by_server))
+    hub.view.put("Pod", pod("x", 1, on="b"))
+    accelerators = made(hub, "ann", pre_spawn_hook=by_server).gpuspawner_gates.sources.accelerators
+
+    found = [(await preview(accelerators, {"accelerator": "a100"}, it))[0] for it in ("", "big")]
+
+    assert [type(it) for it in found] == [Refuse, Start]
+
+
+async def test_a_page_says_of_another_choice_only_what_is_known_of_that_one(hub_with) -> None:
+    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": "a100"})))
+    await start(made(hub, "ann", **OF_COURSES), profile="gpu")
+    hub.view.put("Pod", pod("x", 1, on="b"))
+
+    [row] = await made(hub, "ann", **OF_COURSES).gpuspawner_gates.sources.current.states()
+
+    assert row["state"] == "busy"
+    assert [it["state"] for it in row["choices"]] == ["busy", "unknown"]
 
 
 def harmless(_: Any, pod: Any) -> Any:
@@ -197,13 +282,6 @@ def with_priority(spawner: Any) -> None:
 
 
 TEACHERS = ("PriorityClass", {"metadata": {"name": "teachers"}, "value": 1000})
-
-
-EACH_SOURCE = pytest.mark.parametrize(
-    ("offers", "chosen"),
-    [({}, {"accelerator": "a100"}), ({"profile_list": [ONE]}, {"profile": "gpu"})],
-    ids=["accelerators", "profiles"],
-)
 
 
 @EACH_SOURCE

@@ -114,7 +114,7 @@ def test_code_that_may_treat_users_differently_is_known_for_each_user_alone_and_
 ):
     placements, now = Placements(), [1000.0]
     monkeypatch.setattr("gpuspawner.preflight.learned_hooks.time.monotonic", lambda: now[0])
-    ann, bob, all_ = (Later(placements, has_own_code=True, owner=it) for it in ("ann", "bob", ""))
+    ann, bob, all_ = (Later(placements, has_own_code=True, server=it) for it in ("ann", "bob", ""))
 
     for later in (ann, all_):
         later.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
@@ -130,7 +130,7 @@ def test_code_that_may_treat_users_differently_is_known_for_each_user_alone_and_
 def test_only_so_many_pods_are_remembered(monkeypatch):
     monkeypatch.setattr("gpuspawner.preflight.learned_hooks._MOST", 3)
     placements = Placements()
-    all_four = [Later(placements, has_own_code=True, owner=it) for it in "abcd"]
+    all_four = [Later(placements, has_own_code=True, server=it) for it in "abcd"]
 
     for later in all_four:
         later.learn(KIND, pod("a"), pod("a"))

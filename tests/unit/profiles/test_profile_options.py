@@ -49,6 +49,25 @@ def test_options_that_kubespawner_can_load_stay_unchanged(options, slug) -> None
     assert chosen.options == (options or {})
 
 
+@pytest.mark.parametrize(
+    ("options", "settled"),
+    [
+        ({}, {"gpus": ["one"], "image": []}),
+        ({"gpus": "", "image": None}, {"gpus": ["one"], "image": []}),
+        ({"gpus": "two", "image": "base"}, {"gpus": ["two"], "image": ["base"]}),
+        (
+            {"gpus": "one", "image": "torch", "image--unlisted-choice": "quay.io/a"},
+            {"gpus": ["one"], "image": "quay.io/a"},
+        ),
+        ({"size": "of a hook"}, {"gpus": ["one"], "image": [], "size": "of a hook"}),
+    ],
+)
+def test_what_is_chosen_has_the_defaults_of_what_is_left_out(options, settled) -> None:
+    chosen = Chosen(GPU_PROFILE, {"profile": "gpu", **options})
+
+    assert chosen.settled == {"profile": "gpu", **settled}
+
+
 def test_of_profiles_with_the_same_slug_the_first_is_chosen_as_by_kubespawner() -> None:
     later = structs.replace(GPU_PROFILE, options=())
 

@@ -172,7 +172,12 @@ async def read(hub: StillHub, spawner: GPUSpawner, chosen: dict[str, object]) ->
     listed = await profiles._list(spawner)
     profile = next(it for it in listed.profiles if it.slug == chosen["profile"])
     found = page_availability.Looking(
-        spawner, listed, hub.runtime(spawner), await profiles.policing.entitlement(), Turn(1)
+        spawner,
+        listed,
+        hub.runtime(spawner),
+        await profiles.policing.entitlement(),
+        profiles.later,
+        Turn(1),
     )
     return await found.proposal(Chosen(profile, chosen))
 

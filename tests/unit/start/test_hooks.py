@@ -83,7 +83,7 @@ class Preparing(Authenticator):
 
 
 def flags(spawner: Any, unused: tuple[str, ...] = ()) -> tuple[bool, bool]:
-    after = hooks.later(spawner, spawner.hub.runtime(spawner), unused)
+    after = hooks.later(spawner, spawner.hub.runtime(spawner), "", unused)
     return after.has_own_code, after.is_unknowable
 
 
@@ -210,40 +210,40 @@ def test_code_that_may_place_a_server_elsewhere_is_found(hub_with, traits, found
 
 @pytest.mark.each_python
 @pytest.mark.parametrize(
-    ("traits", "owner", "is_unknowable"),
+    ("traits", "server", "is_unknowable"),
     [
         ({"modify_pod_hook": tolerate}, "", False),
         ({"pre_spawn_hook": tolerate_as_configured}, "", False),
         ({"of": OwnStartWithTolerations}, "", False),
-        ({"pre_spawn_hook": of_a_user}, "alice", False),
-        ({"pre_spawn_hook": calling_another}, "alice", False),
-        ({"modify_pod_hook": of_the_pod_s_name}, "alice", False),
-        ({"pre_spawn_hook": importing}, "alice", False),
-        ({"pre_spawn_hook": closing_over(["ann"])}, "alice", False),
-        ({"pre_spawn_hook": cached}, "alice", False),
-        ({"pre_spawn_hook": partial(tolerate_as_configured)}, "alice", False),
-        ({"pre_spawn_hook": wraps(tolerate_as_configured)(lambda it: it)}, "alice", False),
-        ({"pre_spawn_hook": asking_an_object}, "alice", False),
-        ({"auth_state_hook": tolerate_as_configured}, "alice", False),
-        ({"modify_pod_hook": tolerate, "pre_spawn_hook": of_a_user}, "alice", False),
-        ({"pre_spawn_hook": of_options}, "alice", True),
-        ({"modify_pod_hook": of_a_variable}, "alice", False),
-        ({"pre_spawn_hook": of_a_variable_that_is_there}, "alice", False),
-        ({"pre_spawn_hook": of_one_variable}, "alice", False),
-        ({"pre_spawn_hook": of_a_copied_variable}, "alice", False),
-        ({"pre_spawn_hook": of_all_variables}, "alice", False),
+        ({"pre_spawn_hook": of_a_user}, "alice/", False),
+        ({"pre_spawn_hook": calling_another}, "alice/", False),
+        ({"modify_pod_hook": of_the_pod_s_name}, "alice/", False),
+        ({"pre_spawn_hook": importing}, "alice/", False),
+        ({"pre_spawn_hook": closing_over(["ann"])}, "alice/", False),
+        ({"pre_spawn_hook": cached}, "alice/", False),
+        ({"pre_spawn_hook": partial(tolerate_as_configured)}, "alice/", False),
+        ({"pre_spawn_hook": wraps(tolerate_as_configured)(lambda it: it)}, "alice/", False),
+        ({"pre_spawn_hook": asking_an_object}, "alice/", False),
+        ({"auth_state_hook": tolerate_as_configured}, "alice/", False),
+        ({"modify_pod_hook": tolerate, "pre_spawn_hook": of_a_user}, "alice/", False),
+        ({"pre_spawn_hook": of_options}, "alice/", True),
+        ({"modify_pod_hook": of_a_variable}, "alice/", False),
+        ({"pre_spawn_hook": of_a_variable_that_is_there}, "alice/", False),
+        ({"pre_spawn_hook": of_one_variable}, "alice/", False),
+        ({"pre_spawn_hook": of_a_copied_variable}, "alice/", False),
+        ({"pre_spawn_hook": of_all_variables}, "alice/", False),
         ({"pre_spawn_hook": setting_variables}, "", False),
         ({"pre_spawn_hook": setting_all_variables}, "", False),
     ],
 )
 def test_only_code_that_can_ask_nothing_treats_all_users_and_options_alike(
-    hub_with, traits, owner, is_unknowable
+    hub_with, traits, server, is_unknowable
 ) -> None:
     spawner = hub_with().spawner(**traits)
 
-    after = hooks.later(spawner, spawner.hub.runtime(spawner))
+    after = hooks.later(spawner, spawner.hub.runtime(spawner), "")
 
-    assert (after.owner, after.is_unknowable) == (owner, is_unknowable)
+    assert (after.server, after.is_unknowable) == (server, is_unknowable)
 
 
 def test_a_class_that_makes_the_pod_counts_if_it_had_no_part_in_what_is_judged(hub_with) -> None:
@@ -283,7 +283,7 @@ def test_any_code_that_has_not_run_yet_may_change_what_admission_looks_at(
 
     for is_starting, found in ((False, before), (True, at_the_start)):
         spawner._spawn_pending = is_starting
-        assert hooks.later(spawner, spawner.hub.runtime(spawner)).has_any_code == found
+        assert hooks.later(spawner, spawner.hub.runtime(spawner), "").has_any_code == found
 
 
 def in_the_pod(_: Any, pod: Any) -> Any:
@@ -332,7 +332,7 @@ class OwnStartThatPrefers(GPUSpawner):
 def test_a_priority_is_found_wherever_code_sets_it(hub_with, traits, sets) -> None:
     spawner = hub_with().spawner(**traits)
 
-    assert hooks.later(spawner, spawner.hub.runtime(spawner)).sets_priority is sets
+    assert hooks.later(spawner, spawner.hub.runtime(spawner), "").sets_priority is sets
 
 
 def test_what_is_overridden_for_groups_changes_a_copy_alone(hub_with) -> None:
