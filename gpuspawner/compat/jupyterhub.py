@@ -195,17 +195,20 @@ def code_before_a_start(spawner: Spawner) -> list[Any]:
     ]
 
 
-def group_overrides(spawner: Spawner) -> list[Mapping[str, Any]]:
+def group_overrides(spawner: Spawner, trait: str = "") -> list[Mapping[str, Any]]:
     """Return what the configuration overrides for the groups of a server's owner, in order.
 
+    With a *trait*, only the overrides that set it: most hubs have none, and need no groups.
     Nothing if that depends on functions, which the hub calls only for a start (``spawner.py``,
     ``apply_group_overrides``).
     """
-    listed = _group_overrides(spawner)
-    if not listed:
+    listed = _group_overrides(spawner) or {}
+    found = [listed[key] for key in sorted(listed)]
+    if trait:
+        found = [it for it in found if trait in mapping(mapping(it).get("spawner_override"))]
+    if not found:
         return []
     groups = {group.name for group in spawner.user.groups}
-    found = [listed[key] for key in sorted(listed)]
     return [it["spawner_override"] for it in found if groups & set(it["groups"])]
 
 

@@ -64,13 +64,18 @@ class Sources:
         either, or if every server gets GPUs anyway.
         """
         spawner, running = self._spawner, self._runtime
-        if spawner.profile_list or running.gpus_for_all:
+        if self._listed or running.gpus_for_all:
             return None
         own = running.discovers and (
             administrators_form.is_set(spawner) or spawner.gpuspawner_has_own_options
         )
         theirs = own or (running.offers_nothing and hooks.reads_options(spawner))
         return None if theirs else self._accelerators
+
+    @property
+    def _listed(self) -> Any:
+        """The ``profile_list``, which groups and functions of the administrator's may set."""
+        return hooks.profiles_of(self._spawner)
 
     async def know_auth_state(self) -> None:
         """Run the ``auth_state_hook`` once: functions of profiles and policies may need it.
@@ -110,21 +115,21 @@ class Sources:
         A spawner that has drawn no page yet lacks the profiles of an administrator's function.
         """
         await self.know_auth_state()
-        if not (self.accelerators or self._spawner.profile_list):
+        if not (self.accelerators or self._listed):
             await administrators_form.run(self._spawner)
-        return self.accelerators or (self._profiles if self._spawner.profile_list else None)
+        return self.accelerators or (self._profiles if self._listed else None)
 
     def default_form(self) -> Any:
         """Return the default form, which an administrator's function may return too."""
         form = self._spawner.gpuspawner_stock.options_form(PLACE)
-        return form or (PLACE if self.accelerators else "")
+        return form or (PLACE if self.accelerators or self._listed else "")
 
     async def fill(self, drawn: Any) -> Any:
         """Put our fields into their place in the form, if it has one and they aren't empty."""
         if not (isinstance(drawn, str) and PLACE in drawn):
             return drawn
         await self._runtime.view.first_list(FORM_PATIENCE)
-        if drawn == PLACE and not (self._spawner.profile_list or self._runtime.may_have_choices):
+        if drawn == PLACE and not (self._listed or self._runtime.may_have_choices):
             return ""
         set_locale(self._spawner)
         draft = submitted_form.current()

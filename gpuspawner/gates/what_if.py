@@ -180,7 +180,7 @@ def asked_for(asking: Asking, what: str) -> dict[str, object]:
         chosen = None if what == "null" else what
         if asking.spawner.gpuspawner_gates.sources.accelerators:
             return {"accelerator": chosen}
-        return {PROFILE: what} if chosen or asking.spawner.profile_list else {}
+        return {PROFILE: what} if chosen or hooks.profiles_of(asking.spawner) else {}
     try:
         return dict(json.loads(what))
     except (ValueError, RecursionError) as error:

@@ -96,7 +96,7 @@ class Profiles(ServerSource):
     def _answers_for_others(self) -> bool:
         """Whether it is asked about other servers; a page may have to find the profiles first."""
         before = self._unloaded
-        is_known = before is not None and bool(before.profile_list)
+        is_known = before is not None and bool(hooks.profiles_of(before))
         return is_known and jupyterhub.may_have_named_servers(self._spawner)
 
     @property
@@ -197,7 +197,7 @@ class Profiles(ServerSource):
     @property
     def are_computed(self) -> bool:
         """Whether an administrator's function returns the profiles."""
-        return callable(self._shown.profile_list)
+        return callable(hooks.profiles_of(self._shown))
 
     async def listed(self) -> Listed:
         """Return the profiles that an open form shows.
@@ -289,7 +289,7 @@ class Profiles(ServerSource):
             Refusal: They can't be read, or the function fails.
         """
         try:
-            given = kubespawner.as_list(spawner.profile_list)
+            given = kubespawner.as_list(hooks.profiles_of(spawner))
             listed = given(spawner) if callable(given) else given
             async with within_start_timeout(spawner):
                 return known(self.runtime).lists.read(spawner, await maybe_future(listed))

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpuspawner.compat import jupyterhub, kubespawner
 from gpuspawner.compat.code import mentions, stays_within, uses_only
+from gpuspawner.compat.overrides import overridden
 from gpuspawner.preflight.learned_hooks import Later, Placements
 from gpuspawner.start.host import Host
 from gpuspawner.start.refusal import misconfigured
@@ -40,6 +41,7 @@ _PLACES = re.compile(
     "accelerator|gpu|cpu|mem|attr|dict|vars|globals|locals|exec|eval|compile|^_(?!_class__|start$)"
 )
 """What the names contain by which code can change the placement or the requests of a pod."""
+_PROFILES = "profile_list"
 _PRIORITY = ("priority_class_name", "priorityClassName")
 
 
@@ -107,8 +109,22 @@ def as_started(spawner: Host) -> Host:
         return spawner
     copied = spawner.gpuspawner_copy()
     for override in overrides:
-        copied.gpuspawner_stock.apply_overrides(override)
+        rest = {name: value for name, value in override.items() if name != _PROFILES}
+        copied.gpuspawner_stock.apply_overrides(rest)
+    if any(_PROFILES in it for it in overrides):
+        # KubeSpawner would change a dictionary in place, which the copy shares with its spawner.
+        copied.profile_list = profiles_of(spawner)
     return copied
+
+
+def profiles_of(spawner: Host) -> Any:
+    """Return the ``profile_list`` of a spawner, as the hub overrides it for groups in a start."""
+    listed = spawner.profile_list
+    if jupyterhub.is_starting(spawner):
+        return listed
+    for override in jupyterhub.group_overrides(spawner, _PROFILES):
+        listed = overridden(listed, override[_PROFILES])
+    return listed
 
 
 def apply_overrides(stock: kubespawner.Stock, overrides: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import weakref
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -16,12 +17,12 @@ from gpuspawner.preflight.dry_runs import DryRuns, TooManyDryRunsError
 from gpuspawner.preflight.rejection import Denied, Of, Rejection
 from gpuspawner.start import submitted_form
 from gpuspawner.start.refusal import Refusal
-from tests.unit.makers.courses import NODES, Course, refused
-from tests.unit.makers.hubs import TAINT, tolerating
+from tests.unit.makers.courses import NODES, Course, refused, refused_query
+from tests.unit.makers.hubs import A100, TAINT, tolerating
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU, OWN_IMAGE
 from tests.unit.makers.waiters import FULL
-from tests.unit.makers.worlds import having, node, pod
+from tests.unit.makers.worlds import having, labelled, node, pod
 
 NO_DEVICES: list[dict[str, Any]] = [
     {**CPU, "display_name": "A <em>small</em> one"},
@@ -55,6 +56,62 @@ async def test_a_list_that_never_comes_lets_no_start_wait_forever(hub_with, capl
 
     assert refusal.slug == "misconfigured"
     assert "Can't read KubeSpawner.profile_list, or its function fails" in caplog.text
+
+
+def of_staff(hub: Any, *, by_group: Any, **traits: Any) -> Any:
+    """Return the spawner of somebody whose group has profiles of its own."""
+    groups = {"s": {"groups": ["staff"], "spawner_override": {"profile_list": by_group}}}
+    spawner = hub.spawner(group_overrides=groups, autoscaling="none", **traits)
+    spawner.user.groups = [SimpleNamespace(name="staff")]
+    return spawner
+
+
+OF_STAFF = {
+    **GPU,
+    "kubespawner_override": {**GPU["kubespawner_override"], "node_selector": {"gpu": "staff"}},
+}
+
+
+@pytest.mark.each_hub
+async def test_a_form_has_the_profiles_of_its_owner_s_groups(hub_with) -> None:
+    used = ("Node", labelled(node("a", 1), {"gpu": "a100"})), ("Pod", pod("x", 1, on="a"))
+    hub = hub_with(*used, ("Node", labelled(node("staff", 2), {"gpu": "staff"})))
+    assert await refused_query(hub.spawner(profile_list=[GPU], autoscaling="none"), profile="gpu")
+    new = {**OF_STAFF, "slug": "new"}
+    spawner = of_staff(hub, by_group=[OF_STAFF, new], profile_list=[GPU])
+
+    for slug in ("gpu", "new"):
+        assert await spawner.options_from_query({"opt-profile": [slug]}) == {"profile": slug}
+        assert (await spawner.run_options_from_form({"profile": [slug]}))["profile"] == slug
+    assert [it["profile"] for it in await profiles_of(spawner).states()] == ["gpu", "new"]
+    assert spawner.profile_list == [GPU]
+
+
+@pytest.mark.parametrize("traits", [{}, {"accelerators": {"a100": A100}}])
+async def test_who_gets_profiles_by_a_group_alone_chooses_among_these(hub_with, traits) -> None:
+    hub = hub_with(TWO_GPUS)
+
+    spawner = of_staff(hub, by_group=[GPU], **traits)
+
+    assert await spawner.gpuspawner_gates.sources.offered() is profiles_of(spawner)
+    assert "profile-option-gpu--gpus" in await spawner.get_options_form()
+
+
+with_dictionaries = pytest.mark.skipif(
+    kubespawner.version_info < (7, 1), reason="version: KubeSpawner 7.1 brought dictionaries"
+)
+
+
+@pytest.mark.each_hub
+@with_dictionaries
+async def test_a_form_leaves_its_spawner_s_profiles_as_they_are(hub_with) -> None:
+    spawner = of_staff(hub_with(TWO_GPUS), by_group={"2": GPU}, profile_list={"1": CPU})
+
+    form = await spawner.get_options_form()
+    await spawner.run_options_from_form({"profile": ["gpu"]})
+
+    assert "profile-option-gpu--gpus" in form
+    assert spawner.profile_list == {"1": CPU}
 
 
 def no_turn(_: Manifest) -> None:
@@ -314,9 +371,7 @@ async def test_a_profile_s_state_counts_what_admission_adds(tainted, word, hub_w
 
 
 @pytest.mark.each_hub
-@pytest.mark.skipif(
-    kubespawner.version_info < (7, 1), reason="version: KubeSpawner 7.1 brought dictionaries"
-)
+@with_dictionaries
 async def test_profiles_may_be_a_dictionary(hub_with) -> None:
     hub = hub_with(TWO_GPUS)
     as_list = await hub.spawner(profile_list=[CPU, GPU]).get_options_form()
