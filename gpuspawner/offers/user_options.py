@@ -73,8 +73,10 @@ def from_form(form: Mapping[str, Sequence[object]]) -> dict[str, object]:
             raw[option] = _number(option, value)
     for option in (it.name for it in OPTIONS):
         written = raw.pop(f"{UNLISTED}{option}", "")
+        if isinstance(written, str):  # as in the form's script, spaces alone are nothing
+            written = written.strip()
         if written != "":
-            raw[option] = written.strip() if isinstance(written, str) else written
+            raw[option] = written
     return {name: None if value == "" else value for name, value in raw.items()}
 
 

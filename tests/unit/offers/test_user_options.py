@@ -193,6 +193,13 @@ def test_a_text_field_of_a_form_takes_precedence_over_its_list():
     assert from_form(form) == {"image": "ghcr.io/a:1"}
 
 
+@pytest.mark.parametrize("space", [" ", "\t\u3000"])
+def test_spaces_in_a_text_field_of_a_form_are_nothing(space):
+    form = {"image": ["minimal"], "unlisted_image": [space], "unlisted_memory": [space]}
+
+    assert from_form(form) == {"image": "minimal"}
+
+
 def test_unknown_fields_of_a_form_are_refused_by_name():
     assert error(from_form({"profile": ["x"]})).startswith(": There is no option 'profile'.")
 
