@@ -89,7 +89,7 @@ class Chosen(msgspec.Struct, frozen=True):
     def instead(self, option: ProfileOption, choice: ListedChoice) -> "Chosen":
         """Return the same options with another choice for one option."""
         kept = {k: v for k, v in self.options.items() if k != option.name + WRITTEN_IN}
-        return Chosen(self.profile, {**kept, option.name: choice.key})
+        return Chosen(self.profile, {**kept, PROFILE: self.slug, option.name: choice.key})
 
 
 def choose(raw: object, profiles: Sequence[Profile]) -> Chosen | Errors:

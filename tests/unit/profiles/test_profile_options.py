@@ -14,7 +14,7 @@ from gpuspawner.offers.options import FieldError
 from gpuspawner.profiles.profile_list import read
 from gpuspawner.profiles.profile_options import Chosen, check_written, choose, keep, of_profile
 from gpuspawner.start.refusal import Refusal
-from tests.unit.makers.profile_lists import CPU, GPU_PROFILE, PROFILES
+from tests.unit.makers.profile_lists import CPU, GPU, GPU_PROFILE, PROFILES
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -47,6 +47,18 @@ def test_options_that_kubespawner_can_load_stay_unchanged(options, slug) -> None
     assert chosen.profile
     assert chosen.profile.slug == slug
     assert chosen.options == (options or {})
+
+
+@pytest.mark.parametrize("named", [{}, {"profile": ""}, {"profile": "cpu-only"}])
+def test_another_choice_names_the_profile_that_it_is_of(named) -> None:
+    [cpu] = read([{**GPU, "slug": "cpu-only", "default": True}])
+    option = cpu.options[0]
+    chosen = choose({**named, "gpus": "one"}, (cpu,))
+    assert isinstance(chosen, Chosen)
+
+    instead = chosen.instead(option, option.choices[1])
+
+    assert instead.options == {"profile": "cpu-only", "gpus": "two"}
 
 
 @pytest.mark.parametrize(
