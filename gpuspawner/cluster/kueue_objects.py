@@ -54,8 +54,11 @@ class KueueObjects(ObjectStore):
             if self._by_pod.get(owner.uid) is known:
                 del self._by_pod[owner.uid]
         if is_waiting(known):
-            line, place = self._waiting[_queue(known)], order(known)
+            queue, place = _queue(known), order(known)
+            line = self._waiting[queue]
             del line[bisect_left(line, place)]
+            if not line:  # anybody may name queues that nobody has made
+                del self._waiting[queue]
 
     def waiting_for(self, pool: str, before: Order | None = None) -> int:
         """Return how many workloads wait for a ClusterQueue, or how many of them before a place."""

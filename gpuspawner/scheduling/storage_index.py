@@ -116,7 +116,8 @@ class StorageIndex:
         self.discard(kind, key)
         self._kinds[kind][key] = thing
         if isinstance(thing, PersistentVolume):
-            self._volumes_like(thing)[key] = thing
+            groups, group = self._group_of(thing)
+            groups.setdefault(group, {})[key] = thing
         elif isinstance(thing, VolumeAttachment):
             self._attachments.setdefault(thing.spec.node_name, {})[key] = thing
         elif isinstance(thing, CSINode):
@@ -130,15 +131,17 @@ class StorageIndex:
         """Drop an object; return whether it existed."""
         thing = self._kinds[kind].pop(key, None)
         if isinstance(thing, PersistentVolume):
-            self._volumes_like(thing).pop(key, None)
+            drop_from(*self._group_of(thing), key)
         elif isinstance(thing, VolumeAttachment):
             drop_from(self._attachments, thing.spec.node_name, key)
         elif isinstance(thing, CSINode):
             del self._limits[key]
         return thing is not None
 
-    def _volumes_like(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:
+    def _group_of(
+        self, volume: PersistentVolume
+    ) -> tuple[dict[str, dict[str, PersistentVolume]], str]:
         claim = volume.spec.claim_ref
         if claim is None:
-            return self._open.setdefault(class_of_volume(volume), {})
-        return self._reserved.setdefault(f"{claim.namespace}/{claim.name}", {})
+            return self._open, class_of_volume(volume)
+        return self._reserved, f"{claim.namespace}/{claim.name}"

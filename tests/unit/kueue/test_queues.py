@@ -45,6 +45,13 @@ def test_whatever_is_in_use_the_queue_says_only_who_waits_already(used):
     assert found == PlaceInQueue("gpus", "team-a", 2)
 
 
+def test_nothing_is_left_of_a_queue_in_which_nobody_waits():
+    store = known(workload("a", queue="no-such-queue"))
+    store.remove("Workload", "jhub", "a")
+
+    assert store._waiting == store._by_pod == {}
+
+
 def test_a_pod_may_have_as_much_as_the_largest_flavor_could_give():
     objects = queue(), pool("team-a", QUOTA, {"nominalQuota": "4"}), T4, A100
 

@@ -207,3 +207,12 @@ def test_a_discarded_undecodable_object_is_gone() -> None:
     assert not objects.discard("Pod", "hub/a")
     assert not objects
     assert list(objects.pods_on("n1")) == []
+
+
+@pytest.mark.parametrize("claim", [None, {"namespace": "hub", "name": "run-4711"}])
+def test_nothing_is_left_of_a_volume_that_is_gone(state, claim):
+    """Other workloads' claims have new names all the time, and a hub runs for months."""
+    put(state, "PersistentVolume", {"metadata": {"name": "v"}, "spec": {"claimRef": claim}})
+    state.remove("PersistentVolume", "", "v")
+
+    assert state.storage._open == state.storage._reserved == {}
