@@ -311,23 +311,22 @@ def _mounts_at(spec: Mapping[str, Any], path: str) -> list[Any]:
     return [mount for mount in mounts if mount["mountPath"].rstrip("/") == path.rstrip("/")]
 
 
-# Lets a container that crashes leave the end of its log, which the hub may read in its status.
+# Lets a server that crashes leave the end of its log, which the hub may read in its pod's status.
 #
 # The hub's role in Zero-to-JupyterHub 4.4 doesn't let it read logs.
 
 
 def with_last_words(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pod whose containers end with their log's last lines as their message.
+    """Return a pod whose server, its first container, ends with its log's last lines as a message.
 
-    That is so only if they end with an error and write no message of their own (Kubernetes
-    documentation, Pod API, ``terminationMessagePolicy``). What the administrator has set stays.
+    That is so only if it ends with an error and writes no message of its own (Kubernetes
+    documentation, Pod API, ``terminationMessagePolicy``). What the administrator has set stays, and
+    so do other containers: the log of one that isn't the user's may have secrets.
     """
-    spec = dict(pod["spec"])
-    policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-    for kind in ("initContainers", "containers"):
-        if spec.get(kind):
-            spec[kind] = [{**policy, **it} for it in spec[kind]]
-    return {**pod, "spec": spec}
+    spec = pod["spec"]
+    server, *others = spec["containers"]
+    server = {"terminationMessagePolicy": "FallbackToLogsOnError", **server}
+    return {**pod, "spec": {**spec, "containers": [server, *others]}}
 
 
 # The limits of a server, read from its pod.

@@ -24,12 +24,15 @@ from gpuspawner.troubles.evidence import (
     earliest,
     latest,
     own,
+    server,
 )
 from gpuspawner.troubles.node_faults import of_disruption, of_failed_status
 from gpuspawner.troubles.steps import Place, stages
 from gpuspawner.troubles.trouble import IMAGE, VAGUE, About, Exit, Fault, Kind, Trouble
 
 _ENDED = frozenset({"Failed", "Succeeded"})
+_OF_PROGRAM = frozenset({Kind.CRASHED, Kind.ENDED, Kind.OUT_OF_MEMORY})
+"""Kinds whose text is a program's own, often the end of its log."""
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -169,13 +172,17 @@ def _of_end(
     fault = of_end(ended, container, look.pod.spec.restart_policy) if ended else None
     if ended is None or fault is None:
         return
-    finished = moment(ended.finished_at)
+    finished, message = moment(ended.finished_at), ended.message
+    text = message or ended.reason
+    if fault.kind in _OF_PROGRAM and container.name != server(look.pod):
+        # The server's owner reads the text, and the administrator's program may tell secrets.
+        message, text = "", f"{container.name}: {ended.reason}"
     yield _Seen(
         _in(container.name, fault),
-        ended.message or ended.reason,
+        text,
         times=restarts + 1,
         is_over=look.is_over(Until.READY, container.name),
-        exit=Exit(ended.exit_code, ended.signal, ended.reason, restarts, ended.message),
+        exit=Exit(ended.exit_code, ended.signal, ended.reason, restarts, message),
         began=finished,
         last=finished,
     )

@@ -20,7 +20,7 @@ _TAGS = frozenset({
 })  # fmt: skip
 """The elements of our templates; they contain no `img` and no `iframe`."""
 _ALWAYS = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-"""What every container has with us, whatever its owner sends."""
+"""What every server's container has with us, whatever its owner sends."""
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|#39|#34|#x27);")
 
 

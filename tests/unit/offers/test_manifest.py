@@ -416,15 +416,18 @@ def _matches(term, node):
     return all(node.get(line["key"]) not in line["values"] for line in lines)
 
 
-def test_each_container_leaves_its_last_words():
-    pod = {"spec": {"containers": [{"name": "a"}], "initContainers": [{"name": "b"}]}}
+def test_only_the_server_leaves_its_last_words():
+    """Its owner reads them, and other containers may know what users mustn't."""
+    pod = {
+        "spec": {"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "c"}]}
+    }
 
     spec = with_last_words(pod)["spec"]
 
     policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-    assert spec["containers"] == [{"name": "a", **policy}]
-    assert spec["initContainers"] == [{"name": "b", **policy}]
-    assert pod["spec"]["containers"] == [{"name": "a"}]
+    assert spec["containers"] == [{"name": "a", **policy}, {"name": "b"}]
+    assert spec["initContainers"] == [{"name": "c"}]
+    assert pod["spec"]["containers"][0] == {"name": "a"}
 
 
 def test_what_the_administrator_has_set_stays():

@@ -23,7 +23,7 @@ from gpuspawner.troubles.container_faults import (
 from gpuspawner.troubles.evidence import SeenContainer
 from gpuspawner.troubles.giving_up import hopeless
 from gpuspawner.troubles.pod_troubles import troubles
-from gpuspawner.troubles.trouble import About, Fault, Kind
+from gpuspawner.troubles.trouble import About, Exit, Fault, Kind
 from tests.unit.makers.starts import ended, waiting
 from tests.unit.makers.trouble_tables import meaning
 
@@ -238,6 +238,15 @@ def test_other_ends_are_crashes(name, code):
     [trouble] = checked(name, state=ended(code, message=SAID))
 
     assert (trouble.kind, trouble.is_final) == (Kind.CRASHED, False)
+
+
+@pytest.mark.parametrize("reason", ["Error", "OOMKilled"])
+def test_what_another_container_than_the_server_s_has_written_is_not_told(reason):
+    """The server's owner would read it, and it may have secrets of the administrator's."""
+    [trouble] = checked("course", state=ended(1, reason, "+ sync https://bot:s3cr3t@files"))
+
+    assert trouble.text == f"course: {reason}"
+    assert trouble.exit == Exit(1, reason=reason)
 
 
 def test_a_check_that_found_all_is_no_trouble():
