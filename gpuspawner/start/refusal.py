@@ -11,6 +11,7 @@ from tornado import web
 from gpuspawner import messages, runtime
 from gpuspawner.compat import jupyterhub
 from gpuspawner.compat.database import is_fault
+from gpuspawner.kube.quoting import one_line
 from gpuspawner.language import ENGLISH, language_tag
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.options import FieldError
@@ -23,6 +24,8 @@ from gpuspawner.troubles.facts import Happened
 UNREACHABLE = "unreachable"
 """Why a start is refused while the hub can't reach the cluster."""
 LEFT = "left-line"
+_LONGEST_LINE = 5_000
+"""More than a message and what a container may leave in its pod's status, which is 4 KiB."""
 # Invisible characters, chosen at random by each process, so that no server's name can contain them.
 _MARK = "".join(secrets.choice("\u2061\u2062\u2063\u2064") for _ in range(16))
 
@@ -162,7 +165,9 @@ def messages_page(spawner: Host) -> str:
 
 def _log(spawner: Host, refusal: Refusal) -> None:
     line = f"{refusal.text} [{refusal.details}]" if refusal.details else refusal.text
-    spawner.log.info("Not starting %s (%s): %s", log_name(spawner), refusal.slug, line)
+    # It may quote what users write: their servers' names, and the end of a container's log.
+    said = one_line(line, _LONGEST_LINE)
+    spawner.log.info("Not starting %s (%s): %s", log_name(spawner), refusal.slug, said)
 
 
 class _NoEcho(logging.Filter):

@@ -62,6 +62,31 @@ def test_a_server_s_name_adds_no_log_line(hub_with, caplog) -> None:
     assert line == "Not starting alice:lab [I] Starting bob [31m (busy): It is in use."
 
 
+SAID = "lab\r\n[I] Starting bob\x1b[31m\u2028\u202e"
+
+
+@pytest.mark.parametrize("refused", [
+    Refusal(Message.of(f"You're using 1: {SAID}"), reason="limit"),
+    Refusal(Message.of("It crashed."), reason="crashed", details=SAID + "x" * 100_000),
+], ids=["the name of another server", "what a container has written"])  # fmt: skip
+def test_what_users_write_adds_no_log_line(refused, hub_with, caplog) -> None:
+    with pytest.raises(Refusal), reporting(hub_with().spawner()):
+        raise refused
+
+    [line] = caplog.messages
+    assert "lab [I] Starting bob [31m" in line
+    assert line.isprintable()
+    assert len(line) < 6000
+
+
+def test_the_log_has_all_that_a_container_may_leave(hub_with, caplog) -> None:
+    said = f"{'x' * 4000}\nImportError"
+    with pytest.raises(Refusal), reporting(hub_with().spawner()):
+        raise Refusal(Message.of("It crashed."), reason="crashed", details=said)
+
+    assert caplog.messages[0].endswith("x ImportError]")
+
+
 def test_only_the_log_shows_the_details(hub_with, caplog) -> None:
 
     with pytest.raises(Refusal) as raised, reporting(hub_with().spawner()):
