@@ -138,6 +138,14 @@ class ClusterView:
         """
         return all(it.error is None for it in self._reflectors if it.kind.required)
 
+    def silent_for(self, kind: str) -> float:
+        """For how many seconds the watch of a kind has said nothing.
+
+        If its connection breaks silently, the view is live and in touch for more than a minute.
+        """
+        confirmed = (it.confirmed for it in self._reflectors if it.kind.name == kind)
+        return max((time.monotonic() - at for at in confirmed), default=0.0)
+
     def forbidden(self) -> tuple[str, ...]:
         """The optional kinds that the hub may not read, as RBAC names them; others' too."""
         return tuple(it.kind.plural for it in self._optional() if is_forbidden(it))

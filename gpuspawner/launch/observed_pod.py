@@ -34,7 +34,11 @@ _GONE_SECONDS = 5.0
 UNSEEN_SECONDS = 2.0
 """How long a pod must be out of sight. The view may lag, and still have shown an older one."""
 NEVER_SEEN_SECONDS = 30.0
-"""As that, of a pod that was never in view: it may have come and gone in one answer of a watch."""
+"""As that, of a pod that was never in view: it may have come and gone in one answer of a watch.
+
+They end with the last that the watch of pods has said: it may have broken silently, and show the
+pod only when it is back.
+"""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -85,9 +89,10 @@ class InView:
             return False
         if self._missing_since is None:
             self._missing_since = now
-        return now - self._missing_since >= (
-            UNSEEN_SECONDS if self._was_seen else NEVER_SEEN_SECONDS
-        )
+        missing = now - self._missing_since
+        if self._was_seen:  # this very watch has told its end
+            return missing >= UNSEEN_SECONDS
+        return missing - self._view.silent_for("Pod") >= NEVER_SEEN_SECONDS
 
     def _is_seen(self) -> bool:
         state = self._view.state

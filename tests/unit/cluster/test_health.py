@@ -115,6 +115,19 @@ async def test_a_silent_api_server_makes_the_view_stale_and_is_logged(monkeypatc
         await until(view, lambda: any("fallen silent" in r.message for r in caplog.records))
 
 
+async def test_only_its_own_watch_ends_the_silence_about_a_kind() -> None:
+    said = asyncio.Event()
+    pods = [page(), after(said, watch(event("ADDED", POD), hold=True))]
+    async with viewing(pods=pods) as (view, _):
+        assert await view.first_list(PATIENCE)
+        await until(view, lambda: min(map(view.silent_for, ("Node", "Pod"))) > 0.2)
+        said.set()
+        await until(view, lambda: view.silent_for("Pod") < 0.2)
+
+        assert view.silent_for("Node") > 0.2
+        assert isinstance(view.health(), Live)
+
+
 async def test_contact_is_back_only_when_all_missed_changes_have_arrived() -> None:
     """The server answers a new watch before it sends the changes since the last one."""
     other, sent = obj("b", namespace="jhub", spec={"nodeName": "n1"}), asyncio.Event()

@@ -64,3 +64,17 @@ def test_after_a_long_rest_the_first_look_finds_no_pod_lost(clock):
     view.remove_pod("a")
 
     assert not in_view.is_lost()
+
+
+def test_a_pod_that_was_never_in_view_is_not_lost_while_the_watch_of_pods_is_silent(clock):
+    """If its connection breaks silently, the view is live and in touch for more than a minute."""
+    view = StillView()
+    in_view = InView(view, KEY)
+    view.silent = 5.0
+    for _ in range(80):
+        assert not in_view.is_lost()
+        clock.now += 1
+        view.silent += 1
+
+    view.silent = 1.0
+    assert in_view.is_lost()

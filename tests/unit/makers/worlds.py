@@ -63,6 +63,7 @@ class StillView(ClusterView):
         self.events = FedEvents(Access(_no_server, Backoff(), self.wake))
         self.now: Health = Live(0.5)
         self.touch = True
+        self.silent = 0.0
         self.state.mark_known("Node")
         self.state.mark_known("Pod")
         self.state.mark_known("PriorityClass")
@@ -74,6 +75,9 @@ class StillView(ClusterView):
 
     def in_touch(self) -> bool:
         return self.touch
+
+    def silent_for(self, kind: str) -> float:  # noqa: ARG002
+        return self.silent
 
     def lost_contact(self) -> bool:
         return not self.touch
