@@ -41,6 +41,7 @@ from gpuspawner.troubles.facts import Fact, Happened
 from gpuspawner.troubles.steps import UsualSteps
 
 if TYPE_CHECKING:
+    from gpuspawner.cluster.unwatched_objects import RuntimeClasses
     from gpuspawner.line.hub_line import HubLine
     from gpuspawner.line.queue_config import QueueRules
     from gpuspawner.policies.accounts import Accounts
@@ -130,7 +131,7 @@ class Runtime:
             self._count_servers(policies, settings, load)
         self._discovered = self._configured
         self._discovered_at = -1
-        self._runtime_classes: frozenset[str] = frozenset()
+        self._runtime_classes: RuntimeClasses | None = None
         # Users choose something else, so nobody has to configure what the hub discovers.
         self.offers_nothing = not any(getattr(settings, name) for name in OFFERS)
         self._had_choices = not self.offers_nothing
@@ -176,6 +177,10 @@ class Runtime:
         if self.accounts is not None and is_read:
             self.accounts.following.start()
         self._closing = self.run(self._close_at_the_end())
+        if self.discovers:
+            from gpuspawner.cluster.unwatched_objects import RuntimeClasses
+
+            self._runtime_classes = RuntimeClasses(self.client)
         self.run(self._announce())
 
     def run(self, beside: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -218,12 +223,24 @@ class Runtime:
     async def _announce(self) -> None:
         while not await self.view.first_list(math.inf):  # it may fail, and be live later
             await self.view.changed(math.inf)
-        if self.discovers:
-            from gpuspawner.cluster.unwatched_objects import runtime_classes
-
-            self._runtime_classes = await runtime_classes(self.client)
-            self._discovered_at = -1
         _ = self.offers
+        if self._runtime_classes is not None:
+            await self._runtime_classes.learn()
+            self._discovered_at = -1
+
+    async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
+        """As `ClusterView.first_list`, and wait until what is discovered is complete.
+
+        Without its RuntimeClass, a server would start well, but see no GPU.
+        """
+        ends = time.monotonic() + timeout
+        is_live, classes = await self.view.first_list(timeout), self._runtime_classes
+        if is_live and classes is not None and not classes.is_settled:
+            from gpuspawner.offers import discovery
+
+            if discovery.may_need_class(self.view.state):
+                await classes.settled(ends - time.monotonic())
+        return is_live
 
     async def _close_at_the_end(self) -> None:
         """Close the connections when the hub ends, which cancels all tasks."""
@@ -275,7 +292,8 @@ class Runtime:
         from gpuspawner.offers import discovery  # hubs with accelerators don't load it
 
         self._discovered_at = self.view.state.nodes_version
-        found = discovery.discover(self.view.state, self._runtime_classes)
+        classes = self._runtime_classes
+        found = discovery.discover(self.view.state, classes.names if classes else ())
         self._discovered = self._configured.with_accelerators(found)
         self._had_choices = self._had_choices or bool(found)
         note = discovery.note(found)

@@ -13,8 +13,8 @@ from gpuspawner.cluster.wakeups import Contact
 
 # Seconds. If a server keeps changing what it says, the waits must get longer even so.
 _BETWEEN_HURRIES = 60.0
-# Answers that may stay the same for good.
-_REFUSALS = (403, 404)
+REFUSALS = (403, 404)
+"""Answers that may stay the same for good."""
 
 
 class Backoff(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class Backoff(msgspec.Struct, frozen=True):
 
     def after(self, error: RequestError) -> "Backoff":
         """Return the waits after such a failure."""
-        if error.status not in _REFUSALS or self.last_if_refused <= self.last_retry:
+        if error.status not in REFUSALS or self.last_if_refused <= self.last_retry:
             return self
         return replace(self, last_retry=self.last_if_refused)
 

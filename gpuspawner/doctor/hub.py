@@ -157,7 +157,7 @@ async def watching(
     written = _begin(made, judged)
     made.start()
     try:
-        await made.view.first_list(FIRST_LIST_PATIENCE)
+        await made.first_list(FIRST_LIST_PATIENCE)
         spawner = spawner_in(config, made.view.state, owner)
         yield Hub(spawner, made, made.dry_runs.for_start(owner.name), config, written, owner)
     finally:

@@ -109,7 +109,7 @@ class Accelerators(ServerSource):
     async def ready(self, patience: float) -> None:
         """As `ServerSource.ready`."""
         if self.runtime.discovers:
-            await self.runtime.view.first_list(patience)
+            await self.runtime.first_list(patience)
 
     @property
     def reads_form(self) -> Callable[..., Any]:

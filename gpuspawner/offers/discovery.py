@@ -270,6 +270,11 @@ def needs_class(resources: Iterable[str], nodes: Iterable[NodeInfo]) -> bool:
     return any(it.startswith("nvidia.com/") for it in resources) and any(map(_needs, nodes))
 
 
+def may_need_class(state: ClusterState) -> bool:
+    """Whether a container needs the class for a GPU of some node."""
+    return any(needs_class(gpus(node), (node,)) for node in state.nodes.values())
+
+
 def _needs(node: NodeInfo) -> bool:
     notes = (node.node.metadata.annotations if node.node else None) or {}
     given = next((notes[it] for it in _ARGUMENTS if it in notes), None)

@@ -1,19 +1,22 @@
 """The traits that the hub's runtime uses."""
 
 import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from traitlets.config import Config
 
 from gpuspawner import runtime as runtime_module
-from gpuspawner.cluster import unwatched_objects
 from gpuspawner.cluster.health import Live, Unreachable
 from gpuspawner.cluster.schedulers import ONLY_SCORING
 from gpuspawner.configuration import check
 from gpuspawner.offers import discovery
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import Rules
-from tests.unit.makers.worlds import StillView, node
+from tests.unit.makers.scripted import ScriptedServer, Step, after, failure, obj, page, silence
+from tests.unit.makers.worlds import StillView, node, settle, waiting
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 PROFILE = {"display_name": "T4"}
@@ -117,31 +120,66 @@ def test_accelerators_are_discovered_again_only_when_a_node_has_changed(monkeypa
     assert made.offers.accelerators["gpu"].counts == (1,)
 
 
-async def test_runtime_classes_are_read_although_the_first_list_has_failed(monkeypatch) -> None:
+def on_k3s() -> StillView:
     plain = node("a", 1)
     plain["metadata"]["labels"] = {"node.kubernetes.io/instance-type": "k3s"}
-    view = StillView(("Node", plain))
+    return StillView(("Node", plain))
+
+
+@asynccontextmanager
+async def reading(view: StillView, *answers: Step) -> AsyncIterator[Runtime]:
+    """Start a runtime whose API server answers so when it is asked for RuntimeClasses."""
+    async with ScriptedServer(runtimeclasses=[*answers]).serving() as client:
+        made = Runtime(check(Config()), view)
+        made.client = client
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(view, "start", lambda: None)
+            made.start()
+        try:
+            yield made
+        finally:
+            for task in made._tasks:
+                task.cancel()
+            await asyncio.gather(*made._tasks, return_exceptions=True)
+
+
+def runtime_class(made: Runtime) -> str | None:
+    return made.offers.accelerators["gpu"].runtime_class
+
+
+NVIDIA = page(obj("nvidia", handler="nvidia"))
+
+
+@pytest.mark.parametrize("answers", [[NVIDIA], [failure(503), NVIDIA]], ids=["first", "second"])
+async def test_runtime_classes_are_read_although_the_first_list_or_answer_has_failed(
+    answers,
+) -> None:
+    view = on_k3s()
     view.now = Unreachable("connection refused")
-
-    async def classes(_: object) -> frozenset[str]:
-        return frozenset({"nvidia"})
-
-    monkeypatch.setattr(unwatched_objects, "runtime_classes", classes)
-    monkeypatch.setattr(view, "start", lambda: None)
-    made = Runtime(check(Config()), view)
-    made.start()
-    try:
-        assert made.offers.accelerators["gpu"].runtime_class is None
-        for _ in range(5):
-            await asyncio.sleep(0)
+    async with reading(view, *answers) as made, asyncio.timeout(PATIENCE):
+        await settle()
+        assert runtime_class(made) is None
         view.now = Live(0.5)
-        async with asyncio.timeout(PATIENCE):
-            while made.offers.accelerators["gpu"].runtime_class is None:
-                view.wake()
-                await asyncio.sleep(0)
-    finally:
-        for task in made._tasks:
-            task.cancel()
-        await asyncio.gather(*made._tasks, return_exceptions=True)
+        while runtime_class(made) is None:
+            view.wake()
+            await asyncio.sleep(0)
 
-    assert made.offers.accelerators["gpu"].runtime_class == "nvidia"
+        assert runtime_class(made) == "nvidia"
+
+
+async def test_who_waits_for_the_first_list_waits_for_the_runtime_classes_too() -> None:
+    said = asyncio.Event()
+    async with reading(on_k3s(), after(said, NVIDIA)) as made:
+        assert await made.first_list(0.1)
+        assert runtime_class(made) is None
+        first = await waiting(made.first_list(PATIENCE))
+        said.set()
+        assert await first
+
+        assert runtime_class(made) == "nvidia"
+
+
+async def test_nobody_waits_for_runtime_classes_that_no_node_needs() -> None:
+    async with reading(StillView(("Node", node("a", 1))), silence()) as made:
+        async with asyncio.timeout(PATIENCE):
+            assert await made.first_list(math.inf)

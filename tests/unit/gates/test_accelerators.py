@@ -9,9 +9,11 @@ from jupyterhub import orm
 from kubespawner import KubeSpawner
 
 from gpuspawner import GPUSpawner
+from gpuspawner.cluster.unwatched_objects import RuntimeClasses
 from gpuspawner.gates.accelerators import Accelerators, AllowedVariants
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.user_options import GPURequest
+from gpuspawner.offers.vendors import INSTANCE_TYPE
 from gpuspawner.preflight.availability import State
 from gpuspawner.preflight.decision import Refuse, Start
 from gpuspawner.preflight.proposed_pod import Proposal
@@ -27,7 +29,17 @@ from tests.unit.makers.hubs import (
 )
 from tests.unit.makers.profile_clusters import TAINTED, TWO_GPUS
 from tests.unit.makers.profile_lists import CPU
-from tests.unit.makers.worlds import HOSTNAME, NAMESPACE, named_node, node, pod
+from tests.unit.makers.scripted import ScriptedServer, after, obj, page
+from tests.unit.makers.worlds import (
+    HOSTNAME,
+    NAMESPACE,
+    labelled,
+    named_node,
+    node,
+    pod,
+    waiting,
+)
+from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 
 def mount_course(spawner: Any) -> None:
@@ -289,3 +301,21 @@ async def test_what_admission_adds_no_more_is_forgotten(hub_with) -> None:
     assert isinstance(await foretold(hub, "bob"), Refuse)
 
     assert 'data-state="free"' not in await form(hub, "ann")
+
+
+async def test_the_first_starts_on_k3s_wait_for_the_runtime_classes(hub_with) -> None:
+    told = asyncio.Event()
+    nvidia = after(told, page(obj("nvidia", handler="nvidia")))
+    hub = hub_with(("Node", labelled(node("n", 1), {INSTANCE_TYPE: "k3s"})))
+    spawner = hub.spawner()
+    async with ScriptedServer(runtimeclasses=[nvidia]).serving() as client:
+        runtime = hub.runtime(spawner)
+        classes = runtime._runtime_classes = RuntimeClasses(client)
+        learning = asyncio.create_task(classes.learn())
+
+        ready = await waiting(spawner.gpuspawner_gates.sources.accelerators.ready(PATIENCE))
+        told.set()
+        await ready
+
+        assert classes.names == {"nvidia"}
+        await learning
