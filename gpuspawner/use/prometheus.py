@@ -23,7 +23,8 @@ ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 """The part of the time in which a GPU, or a slice, has computed: from 0 to 1."""
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
 """The same in percent; of whole GPUs only, and there if the profiling metrics aren't."""
-_BY = "UUID, GPU_I_ID, GPU_I_PROFILE, pod, namespace, exported_pod, exported_namespace"
+_DEVICE, _POD, _EXPORTED = "UUID, GPU_I_ID", "pod, namespace", "exported_pod, exported_namespace"
+_BY = f"{_DEVICE}, {_POD}, {_EXPORTED}"
 _PATIENCE = 20.0
 """How long Prometheus may take for one answer, in seconds."""
 _HELD_SECONDS = 300
@@ -86,9 +87,9 @@ class Prometheus:
         step = max(_LEAST_STEP, math.ceil(seconds / _STEPS))
         devices, times = list[tuple[Key, DeviceUse]](), [0.0]
         for metric, whole in ((ENGINE, 1), (UTILIZATION, 100)):
-            series = f"{metric}{self._labels}"
+            series = self._series(metric)
             used = await self._ask(f"max_over_time({series}[{seconds:.0f}s]) / {whole}")
-            known = f"(({series} >= 0) <= {whole})[{seconds:.0f}s:{step}s]"
+            known = f"({self._known(metric, whole)})[{seconds:.0f}s:{step}s]"
             counted = await self._ask(f"count_over_time({known})")
             held = await self._ask(f"last_over_time({series}[{_HELD_SECONDS}s])")
             steps = max(1, seconds // step)
@@ -98,6 +99,22 @@ class Prometheus:
             devices += [it for it in found if metric is ENGINE or not it[1].name[1]]
             times += [it.value[0] for it in (*used, *counted)]
         return Window(seconds, max(times), _by_pod(devices))
+
+    def _known(self, metric: str, whole: int) -> str:
+        """Return what is one series for each device and pod, at the times when its use is known.
+
+        A new pod of the exporter, as after an update, brings series of its own: for its address,
+        and unless Prometheus honours the exporter's labels, for its name too.
+        """
+        each = (
+            f"max by ({_DEVICE}, {names}) (({self._series(metric, has)} >= 0) <= {whole})"
+            for has, names in (('exported_pod!=""', _EXPORTED), ('exported_pod=""', _POD))
+        )
+        return " or ".join(each)
+
+    def _series(self, metric: str, *also: str) -> str:
+        matchers = ",".join([*self._labels, *also])
+        return f"{metric}{{{matchers}}}" if matchers else metric
 
     async def _ask(self, query: str) -> list[_Sample]:
         try:
@@ -122,10 +139,9 @@ class Prometheus:
         return read.data.result
 
 
-def _matchers(labels: Mapping[str, str]) -> str:
+def _matchers(labels: Mapping[str, str]) -> list[str]:
     """Return PromQL's matchers of labels, with texts as JSON has them, but no surrogates."""
-    each = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in labels.items())
-    return f"{{{','.join(each)}}}" if labels else ""
+    return [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in labels.items()]
 
 
 def _devices(
