@@ -317,14 +317,20 @@ def hub() -> Any:
     return Application.instance() if Application.initialized() else None
 
 
-def all_users(hub: Any) -> list[Any]:
-    """Return the hub's users; none before it has its settings.
+def users(hub: Any) -> Mapping[str, Any]:
+    """Return the hub's users, found by name; none before it has its settings.
 
     Who asks for its ``users`` earlier makes them with the administrator's few settings alone, and
     so without a spawner class, for as long as the hub runs (``_users_default`` in ``app.py``). An
     authenticator may let other tasks run before that: as it makes roles, say, or adds users.
     """
-    return list((hub.tornado_settings.get("users") or {}).values())
+    found: Mapping[str, Any] = hub.tornado_settings.get("users", {})
+    return found
+
+
+def all_users(hub: Any) -> list[Any]:
+    """Return the users whom the hub has loaded: all who have a server that starts or runs."""
+    return list(users(hub).values())
 
 
 def unused_for(seconds: float) -> frozenset[tuple[str, str]]:

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from jupyterhub import orm
@@ -13,7 +14,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from gpuspawner.compat.database import Database, database_of
-from gpuspawner.compat.jupyterhub import hub
+from gpuspawner.compat.jupyterhub import hub, users
 from gpuspawner.kube.quoting import one_line
 
 log = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ def stored_states(word: str) -> Iterator[tuple[Any, object]]:
 
 def is_active(row: Any) -> bool:
     """Whether a server starts, runs or stops, or the hub checks it after its own restart."""
-    user = hub().users.get(row.user.name) if is_stored(row) else None
+    user = users(hub()).get(row.user.name) if is_stored(row) else None
     spawner = user.spawners.get(row.name) if user is not None else None
     return spawner is not None and bool(spawner.active) and spawner.orm_spawner is row
 
@@ -119,12 +120,17 @@ async def surviving(act: Callable[[], Awaitable[T]]) -> T:
 
 
 async def answers() -> bool:
-    """Whether the hub's own API answers."""
+    """Whether the hub's own API answers.
+
+    Before the hub listens, somebody else may, such as a service mesh with HTTP 503.
+    """
+    if not _settings():
+        return False
     try:
-        await _fetch(HTTPRequest(hub().hub.api_url, request_timeout=_REQUEST_SECONDS))
+        answer = await _fetch(HTTPRequest(hub().hub.api_url, request_timeout=_REQUEST_SECONDS))
     except (OSError, HTTPClientError):
         return False
-    return True
+    return int(answer.code) < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 async def start(row: Any, options: object) -> int:
@@ -136,7 +142,7 @@ async def start(row: Any, options: object) -> int:
         ValueError: The owner may not start servers.
     """
     user_name, server_name = row.user.name, row.name
-    user, stores = hub().users[user_name], Database.of(hub().db)
+    user, stores = users(hub())[user_name], Database.of(hub().db)
     token = user.new_api_token(
         note="gpuspawner: continue to wait in line",
         scopes=["servers!user"],

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 from jupyterhub import orm
+from jupyterhub.app import JupyterHub
 from jupyterhub.spawner import Spawner
 from sqlalchemy import text
+from tornado import web
 from tornado.httpclient import AsyncHTTPClient
+from tornado.httpserver import HTTPServer
+from tornado.testing import bind_unused_port
 
 from gpuspawner.compat import waiting
 from gpuspawner.line.resuming import resume
@@ -25,10 +29,13 @@ pytestmark = pytest.mark.each_python
 @pytest.fixture
 def hub(monkeypatch, database) -> Any:
     """A hub with a database, and with what a test gives it."""
+    users = {"ann": SimpleNamespace(new_api_token=lambda **_: "token")}
     hub = SimpleNamespace(
         hub=SimpleNamespace(api_url="http://hub/api"),
         db=database.session,
-        users={"ann": SimpleNamespace(new_api_token=lambda **_: "token")},
+        users=users,
+        internal_ssl=False,
+        tornado_settings={"users": users},
         tornado_application=SimpleNamespace(
             settings={"concurrent_spawn_limit": 10, "active_server_limit": 0}
         ),
@@ -115,6 +122,51 @@ def test_without_a_hub_there_are_no_limits() -> None:
     assert waiting.hub() is None
     with waiting.uncounted():
         pass
+
+
+@pytest.fixture
+async def answering(hub) -> Any:
+    """What answers at the hub's address, with the status that a test gives it."""
+    found = SimpleNamespace(status=200)
+
+    class Answer(web.RequestHandler):
+        def get(self) -> None:
+            self.set_status(found.status)
+
+    server = HTTPServer(web.Application([("/hub/api", Answer)]))
+    socket, port = bind_unused_port()
+    server.add_sockets([socket])
+    hub.hub.api_url = f"http://127.0.0.1:{port}/hub/api"
+    yield found
+    server.stop()
+    await server.close_all_connections()
+
+
+@pytest.mark.parametrize(
+    ("status", "is_its"), [(200, True), (403, True), (502, False), (503, False)]
+)
+async def test_a_mesh_that_answers_for_a_hub_is_not_the_hub(status, is_its, answering) -> None:
+    answering.status = status
+
+    assert await waiting.answers() == is_its
+
+
+async def test_a_hub_without_its_settings_answers_nobody(hub, answering) -> None:  # noqa: ARG001
+    """Whoever answers at its address by then."""
+    hub.tornado_application = None
+
+    assert not await waiting.answers()
+
+
+def test_whether_a_server_is_active_makes_no_users_of_a_hub_that_is_about_to_start(
+    database, monkeypatch
+) -> None:
+    this = JupyterHub(tornado_settings={"slow_spawn_timeout": 0})
+    this.db = database.session
+    monkeypatch.setattr(waiting, "hub", lambda: this)
+
+    assert not waiting.is_active(database.server(database.user("ann")))
+    assert not this.trait_has_value("users")
 
 
 class Curl(AsyncHTTPClient):
