@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from weakref import ReferenceType, ref
 
+from jinja2 import TemplateNotFound
 from jupyterhub.scopes import Scope
 from jupyterhub.spawner import Spawner
 from markupsafe import Markup
@@ -93,10 +94,22 @@ def add_templates(hub: Any, folder: str) -> None:
     ``init_tornado_settings``).
     """
     own = str(Path(hub.data_files_path) / "templates")
-    environment = hub.tornado_settings.get("jinja2_env")
-    loaders = environment.loader.loaders if environment is not None else ()
+    loaders = _loaders(hub.tornado_settings.get("jinja2_env"))
     for paths in (hub.template_paths, *(getattr(it, "searchpath", []) for it in loaders)):
         paths.insert(paths.index(own) if own in paths else len(paths), folder)
+
+
+def _loaders(environment: Any) -> Sequence[Any]:
+    """Return the loaders of the hub's environment; none before there is one.
+
+    None either if it is an administrator's own, in which ours can't extend the hub's templates.
+    """
+    try:
+        environment.loader.get_source(environment, "templates/page.html")
+        loaders: Sequence[Any] = environment.loader.loaders
+    except (AttributeError, TemplateNotFound):
+        return ()
+    return loaders
 
 
 def holds_for_all(handler: Any, *names: str) -> bool:

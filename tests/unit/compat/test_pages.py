@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
+from jinja2 import BaseLoader, ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
 from jupyterhub.app import JupyterHub
 
 from gpuspawner.compat.pages import add_templates
@@ -43,3 +43,20 @@ def test_ours_extends_the_hubs_page_unless_an_administrator_has_one(
     assert "nav_bar_left_items" in source
     source, _, _ = loader.get_source(hub.tornado_settings["jinja2_env"], "home.html")
     assert source
+
+
+HUBS = FileSystemLoader([str(Path(JupyterHub().data_files_path) / "templates")])
+
+
+@pytest.mark.parametrize("loader", [HUBS, ChoiceLoader([HUBS]), None])
+def test_an_environment_in_which_ours_cannot_extend_the_hubs_stays_as_it_is(
+    loader: BaseLoader | None, tmp_path: Path
+) -> None:
+    """An administrator has made it. Ours would be found there, and break every page."""
+    (tmp_path / "page.html").write_text('{% extends "templates/page.html" %}')
+    theirs = Environment(loader=loader)
+
+    add_templates(JupyterHub(tornado_settings={"jinja2_env": theirs}), str(tmp_path))
+
+    assert theirs.loader is loader
+    assert HUBS.get_source(theirs, "page.html")[1] == f"{HUBS.searchpath[-1]}/page.html"
