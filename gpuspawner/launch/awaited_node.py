@@ -72,7 +72,7 @@ class AwaitedNode:
 
     A wait ends with the autoscaler's own no, with the end of every pool that would help, or when
     its time is up. That answer is remembered for pods of the same kind, unless the autoscaler
-    hasn't looked in the meantime.
+    hasn't looked in the meantime. While a volume of the pod is made, no answer counts.
 
     Args:
         heard: The pod's events, in which autoscalers answer.
@@ -93,6 +93,7 @@ class AwaitedNode:
         self._view = runtime.view
         self._to_come = runtime.preflight.to_come
         self._check = runtime.preflight.decider.check_sent
+        self._waits_for_a_claim = runtime.preflight.decider.waits_for_a_claim
         self._turns = runtime.turns
         self._heard = heard
         self._proposal = proposal
@@ -113,14 +114,19 @@ class AwaitedNode:
         pod = pending(self._view, self._proposal)
         if pod is None or not self._turns.is_turn_of(self):
             return None
-        subjects = [it for it in (self._proposal.subject, Subject(pod)) if isinstance(it, Subject)]
+        sent = Subject(pod, self._proposal.new_claims)
+        subjects = [it for it in (self._proposal.subject, sent) if isinstance(it, Subject)]
         for event in self._heard.take(pod.metadata.uid):
             self._hear(event)
         said = self._clock.take_refusals()
-        for subject in subjects:
-            for source, why in said:
-                self._to_come.remember(subject, source, why)
         with self._turns.taken_by(self):
+            if self._waits_for_a_claim(sent):
+                # Neither a no nor silence is about nodes: the claim keeps the pod off all of them.
+                self._clock.begin_trial(self._to_come.pools.looks)
+                subjects = []
+            for subject in subjects:
+                for source, why in said:
+                    self._to_come.remember(subject, source, why)
             decision = self._check(self._proposal)
             if said and isinstance(decision, Refuse):
                 return decision
@@ -255,6 +261,11 @@ class _WaitClock:
     def go_on(self) -> None:
         """Give the start some more time."""
         self._deadline = self._contact.seconds + self._trial
+
+    def begin_trial(self, looks: int | None) -> None:
+        """Give autoscalers a whole trial from now on: none has seen the pod as it will be."""
+        self._deadline = max(self._deadline, self._contact.seconds + self._trial)
+        self._looks = looks
 
     def lose_hope(self) -> float:
         """Note that no pool would help any more; return for how many seconds this has been so."""

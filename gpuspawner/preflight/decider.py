@@ -181,12 +181,12 @@ class Decider:
         subject = proposal.subject
         if isinstance(subject, Undecodable):
             return subject
-        is_held_up = not self._verdicts.fits(subject) and self._waits_for_a_claim(subject)
+        is_held_up = not self._verdicts.fits(subject) and self.waits_for_a_claim(subject)
         return _without_volumes(subject) if is_held_up else subject
 
     def _on_nodes(self, proposal: Proposal, subject: Subject) -> Decision:
         verdict = self._verdicts.verdict(subject)
-        if self._waits_for_a_claim(subject):
+        if self.waits_for_a_claim(subject):
             bare = _without_volumes(subject)
             if self._verdicts.verdict(bare).outcome not in (Outcome.BUSY, Outcome.IMPOSSIBLE):
                 return Start(proposal.grant, (UnknownRules((verdict.message,)),))
@@ -262,7 +262,7 @@ class Decider:
         refused = self._refuse_shares(subject, lambda: self._verdicts.nodes(subject))
         return None if refused else subject
 
-    def _waits_for_a_claim(self, subject: Subject) -> bool:
+    def waits_for_a_claim(self, subject: Subject) -> bool:
         """Whether the pod is rejected, and perhaps because of a claim that may soon be bound.
 
         If it isn't in view yet or young, the spawner or an administrator's hook may have made it;

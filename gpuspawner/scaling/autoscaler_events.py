@@ -4,7 +4,8 @@ Sources: Cluster Autoscaler's ``processors/status/eventing_scale_up_processor.go
 ``core/scaleup/orchestrator/skippedreasons.go``, and Karpenter's ``events.go``, ``scheduler.go`` and
 ``nodeclaim.go`` in ``pkg/controllers/provisioning/scheduling`` (v1.14.1). Only GKE's autoscaler has
 an event for a node that has failed to come; it then tries other groups. Karpenter's reason
-``FailedScheduling`` is kube-scheduler's too. Karpenter reports under several names
+``FailedScheduling`` is kube-scheduler's too. What it says of claims is in ``volumetopology.go``;
+Cluster Autoscaler takes kube-scheduler's words for that. Karpenter reports under several names
 (``karpenter``, ``eks-auto-mode/compute``), so its texts tell them apart.
 """
 
@@ -38,6 +39,15 @@ _PHRASES = (
     ("not yet supported by Karpenter", WhyNoNode.NO_SUCH_MACHINE),
     ("Insufficient", WhyNoNode.NO_SUCH_MACHINE),
     ("node(s)", WhyNoNode.NO_SUCH_MACHINE),
+)
+
+# While a claim or its volume isn't there, neither asks whether a node would help.
+_NO_VOLUME_YET = re.compile(
+    r"unbound immediate PersistentVolumeClaims|pvc is considered unbound|unbound pvc must"
+    r"|failed to validate pvc, (?!provisioner is not|storage class uses)"
+    r'|persistentvolumeclaim (?:"[^"]*" )?(?:not found|is being deleted|bound to non-existent)'
+    r'|persistentvolume "[^"]*" not found|bound to non-existent pv|getting persistent volume claim'
+    r"|controller to create the persistentvolumeclaim|\(pod is not owner\)"
 )
 
 # What Karpenter says if limits leave no type, or none that is large enough.
@@ -78,9 +88,11 @@ AutoscalerAnswer = Coming | Refused | Obstacle
 
 
 def answer(event: Event) -> AutoscalerAnswer | None:
-    """Return an autoscaler's answer about the pod; None if the event isn't one."""
+    """Return an autoscaler's answer about the pod and nodes; None if the event isn't one."""
     message = event.message
     match event.reason:
+        case "NotTriggerScaleUp" | "FailedScheduling" if _NO_VOLUME_YET.search(message):
+            return None
         case "TriggeredScaleUp":
             found = _GROUP.search(message)
             return Coming(Source.CLUSTER_AUTOSCALER, found[1] if found else "")

@@ -57,7 +57,7 @@ trial_timeout = Float(
     From 1 to 1200; by default 60. Without an answer of the autoscaler in this time, the hub refuses
     the start. If the hub reads Cluster Autoscaler's status, it waits until the autoscaler has
     looked, too. If it isn't allowed to read events, in which autoscalers answer, it waits as long
-    as for a node that is known to come.
+    as for a node that is known to come. The time begins once the pod's volumes are there.
 
     .. versionadded:: 0.1
     """,

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -25,7 +26,7 @@ from gpuspawner.start.attempt import Attempt
 from gpuspawner.start.source import Choice
 from tests.unit.makers.launches import UNSCHEDULABLE, answered
 from tests.unit.makers.outlooks import status_map
-from tests.unit.makers.storage import HOME, STORAGE_KINDS
+from tests.unit.makers.storage import HOME, LOCAL, NOW, STORAGE_KINDS, claim, volume
 from tests.unit.makers.worlds import (
     ALONE,
     GPU,
@@ -52,19 +53,19 @@ def whys(decision):
 class World:
     """A full node, and a pod that waits for another one; a runtime for what waits."""
 
-    def __init__(self, scale_up=UNKNOWN, provider="aws:///z/i-1"):
+    def __init__(self, scale_up=UNKNOWN, provider="aws:///z/i-1", **spec):
         full = ("Pod", pod("x", 1, on="n"))
         self.view = StillView(("Node", node("n", 1, providerID=provider)), full)
         pools = Pools(self.view.state, self.view.autoscalers)
         self.preflight = Preflight(self.view, pools=pools)
         self.decide = self.preflight.decider.check
         self.turns = TurnsToLook(self.view.wake)
-        self.asked = proposal("a")
+        self.asked = proposal("a", **spec)
         self.wait = Wait(self.asked.grant, scale_up)
         self._sent = 0
 
     async def __aenter__(self):
-        self.view.put("Pod", pod("a"))
+        self.view.put("Pod", self.asked.pod)
         self.task = asyncio.create_task(self.in_vain())
         await settle()
         return self
@@ -75,7 +76,7 @@ class World:
 
     async def in_vain(self, name="a", trial=TRIAL_SECONDS, most=math.inf):
         """Return why no node comes for a pod, once none does."""
-        asked = proposal(name)
+        asked = self.asked if name == "a" else proposal(name)
         with self.view.events.of(*asked.key) as heard:
             node = self.awaited(heard, asked, self.wait, trial, most)
             return await answered(self.view, node.look)
@@ -147,9 +148,9 @@ def written(world, number, target=1, health="Healthy", group="Healthy"):
     world.view.wake()
 
 
-def on_gke():
+def on_gke(world=None):
     """The only node group is at its maximum, but the autoscaler may create others."""
-    world = World()
+    world = world or World()
     world.view.put("Node", labelled(node("m", 0), {"cloud.google.com/gke-nodepool": "core"}))
     written(world, 0)
     return world
@@ -576,6 +577,116 @@ async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits()
     world.view.put("Pod", pod("a"))
 
     assert whys(await task) == [WhyNoNode.NO_ANSWER]
+
+
+# While a home is being made
+
+NO_VOLUME_YET = "pod didn't trigger scale-up: 1 pod has unbound immediate PersistentVolumeClaims"
+NO_VOLUME_TO_BIND = (
+    "pod didn't trigger scale-up: 1 node(s) didn't find available persistent volumes to bind"
+)
+
+
+class NewHome(World):
+    """A pod that waits for a node, and at first for the volume of its claim, too."""
+
+    def __init__(self, class_=NOW):
+        super().__init__(volumes=[HOME])
+        self.class_ = class_["metadata"]["name"]
+        for kind in STORAGE_KINDS:
+            self.view.state.mark_known(kind)
+        self.view.put("StorageClass", class_)
+        self.view.put("PersistentVolumeClaim", self.claim())
+
+    def claim(self, user="a", volume=None):
+        made = {"namespace": NAMESPACE, "creationTimestamp": datetime.now(UTC).isoformat()}
+        return claim(f"claim-{user}", volume, self.class_, **made)
+
+    async def gets_its_volume(self):
+        self.view.put("PersistentVolume", volume("disk", class_=self.class_))
+        if self.class_ == "now":
+            self.view.put("PersistentVolumeClaim", self.claim(volume="disk"))
+        await settle()
+
+    def newcomer(self):
+        """Another user, who has no home yet."""
+        home = {"name": "home", "persistentVolumeClaim": {"claimName": "claim-b"}}
+        return replace(proposal("b", volumes=[home]), new_claims=(self.claim("b"),))
+
+
+async def test_a_no_while_a_home_is_being_made_says_nothing_about_nodes():
+    async with NewHome() as world:
+        await world.hears("NotTriggerScaleUp", "pod didn't trigger scale-up: something new")
+        assert await world.still_waits()
+        assert isinstance(world.decide(world.newcomer()), Wait)
+        await world.gets_its_volume()
+        assert await world.still_waits(TRIAL_SECONDS / 2)
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+
+        assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
+
+
+async def test_nor_does_it_if_it_is_read_once_the_home_is_there():
+    async with NewHome() as world:
+        await world.gets_its_volume()
+        await world.hears("NotTriggerScaleUp", NO_VOLUME_YET)
+
+        assert await world.still_waits(TRIAL_SECONDS / 2)
+        assert isinstance(world.decide(world.asked), Wait)
+
+
+async def test_a_no_about_a_volume_that_is_made_by_hand_does_not_outlast_its_making():
+    async with NewHome(LOCAL) as world:
+        await world.hears("NotTriggerScaleUp", NO_VOLUME_TO_BIND)
+        assert await world.still_waits(2 * TRIAL_SECONDS)
+        await world.gets_its_volume()
+
+        assert await world.still_waits(TRIAL_SECONDS / 2)
+        assert isinstance(world.decide(world.asked), Wait)
+
+
+async def test_a_trial_begins_once_the_home_is_there(clock):
+    async with NewHome() as world:
+        before = world.preflight.to_come.version
+        assert await world.still_waits(5 * TRIAL_SECONDS)
+        assert world.preflight.to_come.version == before, "forms would be drawn anew"
+        await world.gets_its_volume()
+        began = clock.now
+
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
+        assert TRIAL_SECONDS - 1 <= clock.now - began <= TRIAL_SECONDS + 1
+        assert isinstance(world.decide(world.newcomer()), Wait)
+
+
+async def test_only_looks_at_a_pod_whose_home_is_there_end_its_trial():
+    async with on_gke(NewHome()) as world:
+        for number in (30, 60):
+            written(world, number)
+            assert await world.still_waits(TRIAL_SECONDS)
+        await world.gets_its_volume()
+        written(world, 90)
+        assert await world.still_waits(2 * TRIAL_SECONDS)
+        written(world, 120)
+
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
+
+
+async def test_a_node_that_is_coming_is_waited_for_as_long_though_a_home_is_being_made():
+    async with NewHome() as world:
+        await world.hears("TriggeredScaleUp", SCALE_UP)
+        assert await world.still_waits(TRIAL_SECONDS)
+        await world.gets_its_volume()
+
+        assert await world.still_waits(5 * TRIAL_SECONDS)
+
+
+async def test_a_home_that_is_never_made_ends_a_wait_before_the_hub_s_own_timeout(clock):
+    began = clock.now
+    async with NewHome() as world:
+        refusal = await world.in_vain(most=300)
+
+        assert refusal.reason is Reason.BUSY
+        assert clock.now - began <= 301
 
 
 # Behind a queue of Kueue

@@ -118,6 +118,46 @@ def test_a_hostile_answer_is_read() -> None:
     assert said("TriggeredScaleUp", "{" * 1_000_000) == Coming(Source.CLUSTER_AUTOSCALER)
 
 
+OF_SCHEDULER = (
+    "1 pod has unbound immediate PersistentVolumeClaims",
+    "1 pod has unbound immediate PersistentVolumeClaims, 1 max node group size reached",
+    '1 persistentvolumeclaim "claim-a" not found',
+    '1 persistentvolumeclaim "claim-a" is being deleted',
+    '1 persistentvolumeclaim "claim-a" bound to non-existent persistentvolume "pv"',
+    '1 persistentvolume "pv" not found',
+    '1 waiting for ephemeral volume controller to create the persistentvolumeclaim "a-scratch"',
+    "1 PVC jhub/a-scratch was not created for pod jhub/a (pod is not owner)",
+    "1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+)
+OF_KARPENTER = (
+    "failed to validate pvc, pvc with immediate volume binding mode must be bound (StorageClass=x)",
+    "pvc is considered unbound because it does not contain annotation (annotation=x)",
+    'getting persistent volume claim, persistentvolumeclaims "claim-a" not found',
+    "persistentvolumeclaim is being deleted (PersistentVolumeClaim=x)",
+    "persistentvolumeclaim bound to non-existent persistentvolume (PersistentVolumeClaim=x)",
+    "unbound pvc must define a storage class (PersistentVolumeClaim=x, StorageClass=)",
+)
+
+
+@pytest.mark.parametrize("message", OF_SCHEDULER)
+def test_a_claim_that_is_not_ready_is_no_answer_of_cluster_autoscaler_s(message) -> None:
+    assert said("NotTriggerScaleUp", NOT + message) is None
+
+
+@pytest.mark.parametrize("message", OF_KARPENTER)
+def test_nor_is_it_one_of_karpenter_s(message) -> None:
+    assert said("FailedScheduling", f"Failed to schedule pod, {message}") is None
+
+
+@pytest.mark.parametrize(
+    "message", ["provisioner is not supported", "storage class uses unsupported topology key"]
+)
+def test_a_kind_of_storage_that_karpenter_never_serves_is_a_no(message) -> None:
+    text = f"Failed to schedule pod, failed to validate pvc, {message} (StorageClass=x)"
+
+    assert isinstance(said("FailedScheduling", text), Refused)
+
+
 @pytest.mark.parametrize(
     ("reason", "message", "reporter"),
     [
