@@ -9,9 +9,10 @@ from msgspec import structs
 
 from gpuspawner.kube.meta import NodeSelector, NodeSelectorTerm
 from gpuspawner.kube.pods import Affinity, Pod, PodAffinity
-from gpuspawner.offers.vendors import HOSTNAME
-from gpuspawner.scaling.node_pool import Growth, Machine
+from gpuspawner.offers.vendors import HOSTNAME, INSTANCE_TYPE, NAMELESS
+from gpuspawner.scaling.node_pool import Growth, Machine, arriving, like, new_node
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
+from gpuspawner.scaling.starting_nodes import expected_devices, expected_labels, is_starting
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.could_hold import would_hold
 from gpuspawner.scheduling.device_claims import judged_on, may_serve
@@ -115,6 +116,31 @@ def _holds(filters: Filters, node: NodeInfo) -> bool:
 def _might_hold(filters: Filters, node: NodeInfo) -> bool:
     """Whether a node would hold a pod with what its drivers might serve, which nobody knows yet."""
     return _holds(judged_on(filters, node), node)
+
+
+def may_hold_soon(filters: Filters, node: NodeInfo) -> bool:
+    """Whether a node that is still starting may hold a pod once it is ready.
+
+    If no finished node of its type tells how many devices it will have, and of which model, nobody
+    knows before it shows them.
+    """
+    if not is_starting(node, filters):
+        return False
+    its_type = node.labels.get(INSTANCE_TYPE, "")
+    devices = {it: amount for it, amount in filters.asked if is_device(it)}
+    models = [
+        like(it)
+        for it in filters.state.nodes.values()
+        if its_type not in NAMELESS
+        and it.labels.get(INSTANCE_TYPE) == its_type
+        and not is_starting(it, filters)
+        and all(map(it.allocatable.get, devices))
+    ]
+    if not models:
+        expected = {it: devices[it] for it in expected_devices(node, filters)}
+        labels = {**expected_labels(filters), **node.labels}
+        models = [new_node(node.name, labels, (), {**like(node).allocatable, **expected})]
+    return any(_might_hold(filters, arriving(node, it)) for it in models)
 
 
 class Future(msgspec.Struct, frozen=True):

@@ -16,8 +16,9 @@ from gpuspawner.scaling.outlook import (
     Source,
 )
 from gpuspawner.scaling.pools import DeclaredPool, Pools
-from gpuspawner.scaling.starting_nodes import is_starting
+from gpuspawner.scaling.starting_nodes import is_starting, is_young
 from gpuspawner.scheduling.filters import Filters
+from gpuspawner.scheduling.node_info import NodeInfo
 from gpuspawner.scheduling.state import ClusterState
 from gpuspawner.scheduling.verdicts import Subject, Verdicts, new_claims
 
@@ -36,6 +37,7 @@ class NodesToCome:
         self._reservations = reservations
         self.pools = pools
         self._pending = UntilChanged[list[Subject]]()
+        self._young = UntilChanged[list[str]]()
 
     def outlook(self, key: Key | None, subject: Subject, declared: DeclaredPool | None) -> Outlook:
         """Return whether a node can come for a pod that no present node can hold now.
@@ -74,9 +76,9 @@ class NodesToCome:
             seen = found
         if None not in refused:
             if (others := self.pools.others(refused, filters)) is not None:
-                comes = any(is_starting(it, filters) for it in self._state.nodes.values())
+                comes = any(is_starting(it, filters) for it in self._young_nodes())
                 return MayScaleUp(others, self.pools.usual.minutes(""), comes)
-            if self._is_getting_ready(subject, filters):
+            if self._is_getting_ready(subject, filters) or (refused and self._joins(filters)):
                 return MayScaleUp(Source.NODES, on_its_way=True)
         return CannotScaleUp(tuple(dict.fromkeys((*refused.values(), *seen.obstacles))))
 
@@ -120,6 +122,25 @@ class NodesToCome:
         """Whether a present node will hold the pod that is still starting, whoever has added it."""
         away = self._verdicts.verdict(subject).away
         return any(is_starting(self._state.nodes[name], filters) for name in away)
+
+    def _joins(self, filters: Filters) -> bool:
+        """Whether a present node may hold the pod once it shows its devices and their labels.
+
+        An autoscaler that has added such a node may take it for finished, and then says that it
+        adds no other one.
+        """
+        from gpuspawner.scaling.new_nodes import may_hold_soon  # as in `outlook`
+
+        return any(may_hold_soon(filters, node) for node in self._young_nodes())
+
+    def _young_nodes(self) -> list[NodeInfo]:
+        """Return the nodes that may still be starting: few of thousands, and forms ask often."""
+        state = self._state
+
+        def find() -> list[str]:
+            return [name for name, it in state.nodes.items() if is_young(it)]
+
+        return [state.nodes[it] for it in self._young.of(state.nodes_version, (), find)]
 
     def _waiting(self, key: Key, mine: "Judged", most: int) -> list[Subject]:
         """Return other pods that wait for a node, to be created or in view: no more than *most*.

@@ -61,10 +61,9 @@ def is_starting(node: NodeInfo, filters: Filters, now: datetime | None = None) -
 def _lacks_labels(node: NodeInfo, filters: Filters) -> bool:
     """Whether the node has a device, but no label yet by which the pod selects its model."""
     choice = filters.choice
-    expected = {it: value for it, value in choice.labels.items() if it.startswith(DISCOVERED)}
     return (
         any(node.allocatable.get(it, 0) for it, _ in filters.asked if is_device(it))
-        and choice.matches({**expected, **node.labels}, node.name)
+        and choice.matches({**expected_labels(filters), **node.labels}, node.name)
         and not choice.matches(node.labels, node.name)
     )
 
@@ -77,6 +76,17 @@ def _lacks_devices(node: NodeInfo, filters: Filters) -> bool:
     """
     is_selected = any(filters.choice) and filters.choice.matches(node.labels, node.name)
     return has_lost_devices(node, filters) or (is_selected and bool(_missing(node, filters)))
+
+
+def expected_devices(node: NodeInfo, filters: Filters) -> list[str]:
+    """Return the devices that the pod asks for, and that a young node is to have but lacks."""
+    return _missing(node, filters) if _lacks_devices(node, filters) else []
+
+
+def expected_labels(filters: Filters) -> dict[str, str]:
+    """Return the labels that feature discovery gives to a node that the pod selects."""
+    labels = filters.choice.labels
+    return {it: value for it, value in labels.items() if it.startswith(DISCOVERED)}
 
 
 def has_lost_devices(node: NodeInfo, filters: Filters) -> bool:

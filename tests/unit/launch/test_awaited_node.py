@@ -579,6 +579,56 @@ async def test_an_older_pod_that_is_ending_is_not_taken_for_the_one_that_waits()
     assert whys(await task) == [WhyNoNode.NO_ANSWER]
 
 
+# After a no, while a node joins
+
+
+def joining(gpus=0, minutes=1.0):
+    """A node that has joined, and may not show its GPUs yet."""
+    began = (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
+    made = node("young", gpus)
+    return {**made, "metadata": {**made["metadata"], "creationTimestamp": began}}
+
+
+async def told_no_while_a_node_joins(world):
+    """Cluster Autoscaler's group is at its maximum by then, and it takes the node for finished."""
+    await world.hears("TriggeredScaleUp", SCALE_UP)
+    assert await world.still_waits(2 * TRIAL_SECONDS)
+    world.view.put("Node", joining())
+    await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+    assert await world.still_waits(3 * TRIAL_SECONDS)
+
+
+async def test_a_no_while_a_node_joins_does_not_end_the_wait_for_it():
+    async with World() as world:
+        await told_no_while_a_node_joins(world)
+        world.view.put("Node", joining(gpus=1))
+        world.view.put("Pod", pod("a", on="young"))
+
+        assert await world.still_waits(2 * LASTING_SECONDS)
+
+
+@pytest.mark.parametrize("others", [[], [pod("b", on="young")]], ids=["old", "taken"])
+async def test_but_it_ends_in_seconds_once_that_node_will_not_hold_the_pod(others, clock):
+    async with World() as world:
+        await told_no_while_a_node_joins(world)
+        world.view.put("Node", joining(gpus=len(others), minutes=1 if others else 15.1))
+        for other in others:
+            world.view.put("Pod", other)
+        began = clock.now
+
+        assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
+        assert clock.now - began <= LASTING_SECONDS + 2
+
+
+async def test_nobody_waits_longer_than_for_any_node_though_new_ones_join_again_and_again(clock):
+    async with World() as world:
+        began = clock.now
+        await told_no_while_a_node_joins(world)
+        await world.refusal()
+
+        assert clock.now - began <= longest_wait(world.wait.scale_up) + 2
+
+
 # While a home is being made
 
 NO_VOLUME_YET = "pod didn't trigger scale-up: 1 pod has unbound immediate PersistentVolumeClaims"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from typing import Any
 
@@ -37,6 +37,7 @@ from tests.unit.makers.outlooks import (
     T4,
     Cluster,
     Plain,
+    asks,
     autoscalers,
     declared,
     node,
@@ -490,3 +491,103 @@ def test_what_a_pool_says_itself_stays_after_an_answer_about_all_pools() -> None
     cluster.to_come.remember(Subject(pod("a")), Source.CLUSTER_AUTOSCALER, FULL)
 
     assert WhyNoNode.STOCK_OUT in why(cluster.outlook(pod("b")))
+
+
+# A no doesn't take a node away that has joined, but isn't complete yet
+
+EKS = {"eks.amazonaws.com/nodegroup": "gpu"}
+SIGN = {**EKS, "nvidia.com/gpu.present": "true"}
+PRODUCT = {"nvidia.com/gpu.product": "Tesla-T4"}
+ON_ITS_WAY = MayScaleUp(Source.NODES, on_its_way=True)
+
+
+def young(gpus: int = 0, labels: Plain = SIGN, minutes: float = 1, **more: Any) -> Plain:
+    created = datetime.now(UTC) - timedelta(minutes=minutes)
+    return node("young", gpus, labels=labels, created=created.isoformat(), **more)
+
+
+def refused(
+    *nodes: Plain, status: str | None = None, asked: Pod | None = None, **kinds: Any
+) -> Any:
+    """Return the outlook of a pod after Cluster Autoscaler has said no about one like it."""
+    known = state(*nodes, **kinds)
+    cluster = Cluster(known, autoscalers(status=status), "detect")
+    asked = asked or asks()
+    cluster.to_come.remember(Subject(asked), Source.CLUSTER_AUTOSCALER, FULL)
+    return cluster.outlook(asked)
+
+
+@pytest.mark.parametrize("shown", [None, status(group("eks-gpu-1", 1, 1))], ids=["none", "full"])
+@pytest.mark.parametrize(
+    ("joined", "asked"),
+    [
+        (young(), asks()),
+        (young(labels={**EKS, "zone": "a"}), asks(selector={"zone": "a"})),
+        (young(), asks(selector=PRODUCT)),
+        (young(1), asks(selector={**EKS, **PRODUCT})),
+        (young(taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]), asks()),
+    ],
+    ids=["its GPUs", "GPUs that are selected", "both", "their labels", "all"],
+)
+def test_a_node_that_lacks_so_far_is_waited_for_after_a_no_too(joined, asked, shown) -> None:
+    assert refused(joined, status=shown, asked=asked) == ON_ITS_WAY
+
+
+@pytest.mark.parametrize(
+    ("joined", "asked"),
+    [
+        (young(1), asks(2)),
+        (young(minutes=15.1), asks()),
+        (young(unschedulable=True), asks()),
+        (young(labels=EKS), asks()),
+        (young(memory="4Gi"), asks()),
+        (young(taints=[{"key": "team", "effect": "NoSchedule"}]), asks()),
+        (young(labels={**SIGN, "zone": "b"}), asks(selector={"zone": "a"})),
+        (young(1, labels={**SIGN, "nvidia.com/gpu.product": "A10"}), asks(selector=PRODUCT)),
+    ],
+    ids=[
+        "has all its GPUs", "isn't young", "is cordoned", "shows no sign of GPUs", "has no room",
+        "has another taint", "is elsewhere", "is of another model",
+    ],
+)  # fmt: skip
+def test_after_a_no_nobody_waits_for_a_node_that(joined, asked) -> None:
+    assert why(refused(joined, asked=asked)) == [WhyNoNode.AT_MAXIMUM]
+
+
+def test_after_a_no_nobody_waits_for_a_young_node_that_others_fill() -> None:
+    theirs = plain_pod("theirs", 0, "30Gi", nodeName="young")
+
+    assert why(refused(young(), pods=(theirs,))) == [WhyNoNode.AT_MAXIMUM]
+
+
+def test_after_a_no_a_young_node_is_taken_to_be_like_the_others_of_its_type() -> None:
+    """Feature discovery hasn't labelled it yet."""
+    kind = {"node.kubernetes.io/instance-type": "g5.xlarge"}
+    other, many = {**kind, "nvidia.com/gpu.product": "A10G"}, asks(8)
+    finished = node("old", 1, labels=other, unschedulable=True)
+    joined = young(labels=kind)
+
+    assert refused(joined, asked=asks(selector=PRODUCT)) == ON_ITS_WAY
+    assert refused(joined, finished, asked=asks()) == ON_ITS_WAY
+    for asked in (asks(selector=PRODUCT), many):
+        assert why(refused(joined, finished, asked=asked)) == [WhyNoNode.AT_MAXIMUM]
+
+    broken = node("old", 0, labels=other, unschedulable=True)
+    assert refused(joined, broken, asked=many) == ON_ITS_WAY
+    assert refused(young(1, labels=kind), broken, asked=asks(selector=PRODUCT)) == ON_ITS_WAY
+
+
+def test_a_type_that_names_no_machine_tells_nothing_about_a_young_node() -> None:
+    k3s = {"node.kubernetes.io/instance-type": "k3s"}
+    finished = node("old", 1, labels=k3s, unschedulable=True)
+
+    assert refused(young(labels={**SIGN, **k3s}), finished, asked=asks(8)) == ON_ITS_WAY
+
+
+def test_karpenters_no_takes_no_node_away_that_somebody_else_has_added() -> None:
+    taints = [{"key": "other", "effect": "NoSchedule"}]
+    pool = {"metadata": {"name": "cpu"}, "spec": {"template": {"spec": {"taints": taints}}}}
+    cluster = Cluster(state(young()), autoscalers((pool,)), "detect")
+    cluster.to_come.remember(Subject(asks()), Source.KARPENTER, Obstacle(WhyNoNode.REFUSED))
+
+    assert cluster.outlook(asks()) == ON_ITS_WAY
