@@ -148,6 +148,8 @@ class AwaitedNode:
         match answer(event):
             case Coming() as coming:
                 clock.is_coming(coming)
+                if coming.source is Source.KARPENTER:
+                    self._to_come.pools.nominated_at = time.monotonic()
             case Refused(source, said) as no if clock.coming_by in (None, source):
                 is_early = no.is_of_round and self._is_one_of_several()
                 clock.is_refused(source, self._why(source, said), is_early=is_early)
@@ -182,7 +184,8 @@ class AwaitedNode:
             return None
         looks = clock.looked(self._to_come.pools.looks)
         # If the hub may not read events, silence says nothing.
-        may_come = _comes(decision) or not self._heard.is_heard or clock.is_early(looks)
+        is_silent = self._heard.is_heard and not self._to_come.pools.may_come_untold
+        may_come = _comes(decision) or not is_silent or clock.is_early(looks)
         if isinstance(decision, Start) or (may_come and not clock.is_at_end()):
             clock.go_on()
             return None

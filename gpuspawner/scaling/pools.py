@@ -1,6 +1,7 @@
 """All pools that may grow, from all sources, and what autoscalers have refused."""
 
 import json
+import math
 import time
 from collections.abc import Container, Hashable, Iterator, Mapping
 from dataclasses import replace
@@ -64,6 +65,11 @@ class DeclaredPool(msgspec.Struct, frozen=True):
 
 
 REMEMBERED_SECONDS = 600.0
+
+# Karpenter tells of ten nominations at once and then of five a second, and takes those that it
+# leaves out for told: it tells them after two minutes, in a round that needs some seconds
+# (`PodNominationRateLimiter` in ``events.go``, `publishEvent` in ``recorder.go``, v1.14.1).
+_UNTOLD_SECONDS = 150.0
 _MOST_SHAPES = 1024
 
 _Said = dict[Source | None, tuple[float, Obstacle]]
@@ -125,6 +131,8 @@ class Pools:
     Attributes:
         refusals: Why no node comes, as autoscalers have answered.
         usual: How long new nodes took.
+        nominated_at: When Karpenter has said last that it makes a machine for a pod, in seconds of
+            the monotonic clock.
     """
 
     def __init__(
@@ -139,6 +147,7 @@ class Pools:
         self._nodes = UntilChanged[frozenset[str]]()
         self.refusals = AutoscalerRefusals()
         self.usual = UsualTimes[str]()
+        self.nominated_at = -math.inf
 
     def seen(self, filters: Filters) -> "list[Growth]":
         """Return how the pools of autoscalers that the hub sees can grow for a pod."""
@@ -175,6 +184,12 @@ class Pools:
     def has_lost(self, claim: str) -> bool:
         """Whether a NodeClaim that Karpenter has named is gone, as far as the hub may see."""
         return self._objects.known("NodeClaim") and self.claim(claim) is None
+
+    @property
+    def may_come_untold(self) -> bool:
+        """Whether Karpenter may make a machine for a pod, though neither it nor a claim says so."""
+        is_telling = time.monotonic() - self.nominated_at < _UNTOLD_SECONDS
+        return is_telling and not self._objects.known("NodeClaim")
 
     def declared(self, pool: DeclaredPool, filters: Filters) -> "Growth":
         """Return how a declared pool can grow for a pod; its measured time is better."""

@@ -436,6 +436,23 @@ async def test_no_time_counts_for_a_node_while_contact_with_the_api_server_is_lo
         assert round((clock.now - began) / TRIAL_SECONDS) == 6
 
 
+@pytest.mark.parametrize("is_seen", [False, True], ids=["unseen", "seen"])
+async def test_karpenter_may_not_tell_each_of_many_that_its_machine_comes(is_seen, clock):
+    """It tells ten at once, and the others two minutes later; NodeClaims would show it."""
+    world = World(MayScaleUp(Source.UNREAD), provider="")
+    for kind in ("NodePool", *(() if is_seen else ("NodeClaim",))):
+        world.view.autoscalers.mark_unknown(kind)
+    world.view.put("Pod", pod("b"))
+    other, began = asyncio.create_task(world.in_vain("b")), clock.now
+    async with world:
+        world.tell("b", "Nominated", "Pod should schedule on: nodeclaim/x")
+        assert await world.still_waits(2.5 * TRIAL_SECONDS) is not is_seen
+
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
+        assert clock.now - began <= 5 * TRIAL_SECONDS
+    other.cancel()
+
+
 async def test_a_start_that_ends_before_karpenters_next_rounds_says_what_karpenter_said():
     async with of_karpenter(rival()) as world:
         task = asyncio.create_task(world.in_vain(most=TRIAL_SECONDS / 2))
