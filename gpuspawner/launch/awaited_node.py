@@ -9,12 +9,13 @@ from gpuspawner.cluster.pod_events import Heard
 from gpuspawner.cluster.view import ClusterView
 from gpuspawner.kube.autoscaling import Event
 from gpuspawner.kube.kueue import is_gated
+from gpuspawner.kube.pods import Pod
 from gpuspawner.launch.unscheduled import LOOK_EVERY, Check, WhyUnscheduled, bound, pending
 from gpuspawner.preflight.decision import Decision, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.pending_pods import is_unschedulable
 from gpuspawner.runtime import Runtime
-from gpuspawner.scaling.autoscaler_events import Coming, Refused, answer
+from gpuspawner.scaling.autoscaler_events import Coming, Refused, answer, lacks_volume
 from gpuspawner.scaling.cloud_errors import launch_failure
 from gpuspawner.scaling.outlook import CanScaleUp, Obstacle, Source, WhyNoNode
 from gpuspawner.scaling.starting_nodes import age
@@ -120,7 +121,7 @@ class AwaitedNode:
             self._hear(event)
         said = self._clock.take_refusals()
         with self._turns.taken_by(self):
-            if self._waits_for_a_claim(sent):
+            if self._waits_for_a_claim(sent) or _lacks_volume(pod):
                 # Neither a no nor silence is about nodes: the claim keeps the pod off all of them.
                 self._clock.begin_trial(self._to_come.pools.looks)
                 subjects = []
@@ -314,6 +315,13 @@ class _WaitClock:
         silence = Obstacle(WhyNoNode.IN_VAIN if is_in_vain else WhyNoNode.NO_ANSWER)
         said = () if self.coming_by else self._refusals.values()
         return self.failed or next((why for _, why in said), silence)
+
+
+def _lacks_volume(pod: Pod) -> bool:
+    """Whether kube-scheduler says so, which also sees claims that the hub may not read."""
+    return is_unschedulable(pod) and any(
+        it.type == "PodScheduled" and lacks_volume(it.message) for it in pod.status.conditions or ()
+    )
 
 
 def _is_taken(refusal: Refuse) -> bool:

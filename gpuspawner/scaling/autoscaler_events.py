@@ -87,11 +87,16 @@ AutoscalerAnswer = Coming | Refused | Obstacle
 """An obstacle alone ended one attempt; the autoscaler may make another."""
 
 
+def lacks_volume(message: str) -> bool:
+    """Whether kube-scheduler or an autoscaler says that a claim or its volume isn't there."""
+    return _NO_VOLUME_YET.search(message) is not None
+
+
 def answer(event: Event) -> AutoscalerAnswer | None:
     """Return an autoscaler's answer about the pod and nodes; None if the event isn't one."""
     message = event.message
     match event.reason:
-        case "NotTriggerScaleUp" | "FailedScheduling" if _NO_VOLUME_YET.search(message):
+        case "NotTriggerScaleUp" | "FailedScheduling" if lacks_volume(message):
             return None
         case "TriggeredScaleUp":
             found = _GROUP.search(message)

@@ -10,9 +10,14 @@ from msgspec import structs
 from gpuspawner.kube.meta import NodeSelector, NodeSelectorTerm
 from gpuspawner.kube.pods import Affinity, Pod, PodAffinity
 from gpuspawner.offers.vendors import HOSTNAME, INSTANCE_TYPE, NAMELESS
-from gpuspawner.scaling.node_pool import Growth, Machine, arriving, like, new_node
+from gpuspawner.scaling.node_pool import Growth, Machine, arriving, kind, like, new_node
 from gpuspawner.scaling.outlook import Obstacle, WhyNoNode
-from gpuspawner.scaling.starting_nodes import expected_devices, expected_labels, is_starting
+from gpuspawner.scaling.starting_nodes import (
+    expected_devices,
+    expected_labels,
+    has_lost_devices,
+    is_starting,
+)
 from gpuspawner.scheduling.contention import Demand, requests_with_pod
 from gpuspawner.scheduling.could_hold import would_hold
 from gpuspawner.scheduling.device_claims import judged_on, may_serve
@@ -121,23 +126,26 @@ def _might_hold(filters: Filters, node: NodeInfo) -> bool:
 def may_hold_soon(filters: Filters, node: NodeInfo) -> bool:
     """Whether a node that is still starting may hold a pod once it is ready.
 
-    If no finished node of its type tells how many devices it will have, and of which model, nobody
-    knows before it shows them.
+    Finished nodes of its type tell how many devices it will have, and of which model. If there is
+    none, nobody knows before it shows them.
     """
     if not is_starting(node, filters):
         return False
     its_type = node.labels.get(INSTANCE_TYPE, "")
     devices = {it: amount for it, amount in filters.asked if is_device(it)}
-    models = [
-        like(it)
+    finished = {  # one of each kind: there may be hundreds
+        kind(it): it
         for it in filters.state.nodes.values()
         if its_type not in NAMELESS
         and it.labels.get(INSTANCE_TYPE) == its_type
         and not is_starting(it, filters)
-        and all(map(it.allocatable.get, devices))
-    ]
+    }
+    models = [like(it) for it in finished.values() if all(map(it.allocatable.get, devices))]
     if not models:
-        expected = {it: devices[it] for it in expected_devices(node, filters)}
+        lacking = expected_devices(node, filters)
+        if finished and lacking and not has_lost_devices(node, filters):
+            return False  # machines of its type have none
+        expected = {it: devices[it] for it in lacking}
         labels = {**expected_labels(filters), **node.labels}
         models = [new_node(node.name, labels, (), {**like(node).allocatable, **expected})]
     return any(_might_hold(filters, arriving(node, it)) for it in models)

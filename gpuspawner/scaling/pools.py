@@ -98,8 +98,11 @@ class AutoscalerRefusals:
         The *source* is the autoscaler that said no; None if none did, and still no node came.
         """
         self._forget_if_changed(about)
-        self._said.of(shape, dict)[source] = time.monotonic(), obstacle
-        self._version += 1
+        self._forget_old()
+        said = self._said.of(shape, dict)
+        if source not in said or said[source][1] != obstacle:  # autoscalers repeat themselves
+            self._version += 1
+        said[source] = time.monotonic(), obstacle
 
     def obstacles(self, shape: Hashable, about: Hashable) -> dict[Source | None, Obstacle]:
         """Return why no node comes for pods of this shape, by who said it."""
@@ -189,7 +192,8 @@ class Pools:
     def may_come_untold(self) -> bool:
         """Whether Karpenter may make a machine for a pod, though neither it nor a claim says so."""
         is_telling = time.monotonic() - self.nominated_at < _UNTOLD_SECONDS
-        return is_telling and not self._objects.known("NodeClaim")
+        # Claims count with their pools alone.
+        return is_telling and not all(map(self._objects.known, ("NodeClaim", "NodePool")))
 
     def declared(self, pool: DeclaredPool, filters: Filters) -> "Growth":
         """Return how a declared pool can grow for a pod; its measured time is better."""

@@ -436,20 +436,42 @@ async def test_no_time_counts_for_a_node_while_contact_with_the_api_server_is_lo
         assert round((clock.now - began) / TRIAL_SECONDS) == 6
 
 
-@pytest.mark.parametrize("is_seen", [False, True], ids=["unseen", "seen"])
-async def test_karpenter_may_not_tell_each_of_many_that_its_machine_comes(is_seen, clock):
-    """It tells ten at once, and the others two minutes later; NodeClaims would show it."""
+@pytest.mark.parametrize("unseen", [["NodePool", "NodeClaim"], ["NodePool"]])
+async def test_karpenter_may_not_tell_each_of_many_that_its_machine_comes(unseen, clock):
+    """It tells ten at once, and the others two minutes later."""
     world = World(MayScaleUp(Source.UNREAD), provider="")
-    for kind in ("NodePool", *(() if is_seen else ("NodeClaim",))):
+    for kind in unseen:
         world.view.autoscalers.mark_unknown(kind)
     world.view.put("Pod", pod("b"))
     other, began = asyncio.create_task(world.in_vain("b")), clock.now
     async with world:
         world.tell("b", "Nominated", "Pod should schedule on: nodeclaim/x")
-        assert await world.still_waits(2.5 * TRIAL_SECONDS) is not is_seen
+        assert await world.still_waits(2.5 * TRIAL_SECONDS)
 
         assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
         assert clock.now - began <= 5 * TRIAL_SECONDS
+    other.cancel()
+
+
+@pytest.mark.parametrize(
+    ("unseen", "told"),
+    [
+        ([], ("Nominated", "Pod should schedule on: nodeclaim/x")),
+        (["NodeClaim"], ("TriggeredScaleUp", SCALE_UP)),
+    ],
+    ids=["NodeClaims would show it", "Cluster Autoscaler tells each"],
+)
+async def test_silence_beside_anothers_yes_is_a_no_where(unseen, told, clock):
+    world = World(provider="aws:///z/i-1")
+    for kind in unseen:
+        world.view.autoscalers.mark_unknown(kind)
+    world.view.put("Pod", pod("b"))
+    other, began = asyncio.create_task(world.in_vain("b")), clock.now
+    async with world:
+        world.tell("b", *told)
+
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
+        assert clock.now - began <= 1.5 * TRIAL_SECONDS
     other.cancel()
 
 
@@ -710,6 +732,44 @@ async def test_a_no_about_a_volume_that_is_made_by_hand_does_not_outlast_its_mak
 
         assert await world.still_waits(TRIAL_SECONDS / 2)
         assert isinstance(world.decide(world.asked), Wait)
+
+
+class UnreadHome(World):
+    """A first start on a hub that may not read claims."""
+
+    def __init__(self):
+        super().__init__(volumes=[HOME])
+        for kind in STORAGE_KINDS:
+            self.view.state.mark_known(kind)
+        self.view.state.mark_unknown("PersistentVolumeClaim")
+        self.view.put("StorageClass", NOW)
+        its = claim("claim-a", class_="now", namespace=NAMESPACE)
+        self.asked = replace(self.asked, new_claims=(its,))
+
+    def says(self, message):
+        """Let kube-scheduler say why the pod gets no node."""
+        told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        self.view.put(
+            "Pod", {**self.asked.pod, "status": {"conditions": [{**told, "message": message}]}}
+        )
+
+
+async def test_where_claims_are_not_read_kube_scheduler_says_that_a_home_is_being_made(clock):
+    async with UnreadHome() as world:
+        world.says("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.")
+        assert await world.still_waits(2 * TRIAL_SECONDS)
+        world.says("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")
+        began = clock.now
+
+        assert whys(await world.refusal()) == [WhyNoNode.NO_ANSWER]
+        assert clock.now - began <= TRIAL_SECONDS + 2
+
+
+async def test_where_claims_are_not_read_a_no_about_nodes_counts():
+    async with UnreadHome() as world:
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+
+        assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
 
 
 async def test_a_trial_begins_once_the_home_is_there(clock):

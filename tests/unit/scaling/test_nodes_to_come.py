@@ -16,7 +16,7 @@ from gpuspawner.kube.autoscaling import NodePool
 from gpuspawner.kube.objects import convert
 from gpuspawner.kube.pods import Pod
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.scaling import nodes_to_come
+from gpuspawner.scaling import new_nodes, nodes_to_come
 from gpuspawner.scaling.new_nodes import Future, Judged, could_serve
 from gpuspawner.scaling.node_pool import Growth, like
 from gpuspawner.scaling.outlook import (
@@ -575,6 +575,31 @@ def test_after_a_no_a_young_node_is_taken_to_be_like_the_others_of_its_type() ->
     broken = node("old", 0, labels=other, unschedulable=True)
     assert refused(joined, broken, asked=many) == ON_ITS_WAY
     assert refused(young(1, labels=kind), broken, asked=asks(selector=PRODUCT)) == ON_ITS_WAY
+
+
+def test_after_a_no_a_young_node_of_a_type_without_gpus_is_not_waited_for() -> None:
+    labels = {"purpose": "user", "node.kubernetes.io/instance-type": "m5.xlarge"}
+    asked = asks(selector={"purpose": "user"})
+
+    assert refused(young(labels=labels), asked=asked) == ON_ITS_WAY
+    found = refused(node("old", 0, labels=labels), young(labels=labels), asked=asked)
+    assert why(found) == [WhyNoNode.AT_MAXIMUM]
+
+
+def test_of_many_finished_nodes_of_a_type_one_tells_what_a_young_one_will_have(monkeypatch) -> None:
+    labels = {**SIGN, "node.kubernetes.io/instance-type": "g5.xlarge"}
+    many = [node(f"old-{it}", 1, labels=labels, unschedulable=True) for it in range(20)]
+    likened: list[object] = []
+    monkeypatch.setattr(new_nodes, "like", lambda it: likened.append(it) or like(it))
+
+    assert refused(young(labels=labels), *many) == ON_ITS_WAY
+    assert len(likened) == 1
+
+
+def test_without_a_no_a_young_node_is_no_sign_that_a_cluster_grows() -> None:
+    found = Cluster(state(young(labels=EKS)), autoscalers(), "none").outlook(asks())
+
+    assert found == CannotScaleUp()
 
 
 def test_a_type_that_names_no_machine_tells_nothing_about_a_young_node() -> None:

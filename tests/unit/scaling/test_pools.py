@@ -29,6 +29,17 @@ def test_a_no_ends_when_nodes_or_pools_change() -> None:
     assert refusals.version > before
 
 
+def test_a_no_that_is_said_again_changes_nothing_but_lasts_longer() -> None:
+    refusals = AutoscalerRefusals()
+    refusals.refused("shape", Source.CLUSTER_AUTOSCALER, FULL, "now")
+    before = refusals.version
+
+    refusals.refused("shape", Source.CLUSTER_AUTOSCALER, FULL, "now")
+    assert refusals.version == before
+    refusals.refused("shape", Source.CLUSTER_AUTOSCALER, VAIN, "now")
+    assert refusals.version > before
+
+
 def test_two_autoscalers_answers_are_kept_apart() -> None:
     refusals = AutoscalerRefusals()
     refusals.refused("shape", Source.KARPENTER, FULL, "now")
