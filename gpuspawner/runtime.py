@@ -181,6 +181,7 @@ class Runtime:
             from gpuspawner.cluster.unwatched_objects import RuntimeClasses
 
             self._runtime_classes = RuntimeClasses(self.client)
+            self.run(self._learn(self._runtime_classes))
         self.run(self._announce())
 
     def run(self, beside: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -224,9 +225,13 @@ class Runtime:
         while not await self.view.first_list(math.inf):  # it may fail, and be live later
             await self.view.changed(math.inf)
         _ = self.offers
-        if self._runtime_classes is not None:
-            await self._runtime_classes.learn()
-            self._discovered_at = -1
+
+    async def _learn(self, classes: "RuntimeClasses") -> None:
+        """Learn what discovery needs besides nodes; also of a view that never becomes live."""
+        while not self.view.state.nodes:
+            await self.view.changed(math.inf)
+        await classes.learn()
+        self._discovered_at = -1
 
     async def first_list(self, timeout: float) -> bool:  # noqa: ASYNC109 - a gate's patience
         """As `ClusterView.first_list`, and wait until what is discovered is complete.
@@ -235,7 +240,7 @@ class Runtime:
         """
         ends = time.monotonic() + timeout
         is_live, classes = await self.view.first_list(timeout), self._runtime_classes
-        if is_live and classes is not None and not classes.is_settled:
+        if classes is not None and not classes.is_settled:
             from gpuspawner.offers import discovery
 
             if discovery.may_need_class(self.view.state):

@@ -176,7 +176,7 @@ def _of_end(
     text = message or ended.reason
     if fault.kind in _OF_PROGRAM and container.name != server(look.pod):
         # The server's owner reads the text, and the administrator's program may tell secrets.
-        message, text = "", f"{container.name}: {ended.reason}"
+        message, text = "", f"{container.name}: {ended.reason}, exit code {ended.exit_code}"
     yield _Seen(
         _in(container.name, fault),
         text,

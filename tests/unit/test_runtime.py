@@ -9,14 +9,14 @@ import pytest
 from traitlets.config import Config
 
 from gpuspawner import runtime as runtime_module
-from gpuspawner.cluster.health import Live, Unreachable
+from gpuspawner.cluster.health import Forbidden, Unreachable
 from gpuspawner.cluster.schedulers import ONLY_SCORING
 from gpuspawner.configuration import check
 from gpuspawner.offers import discovery
 from gpuspawner.runtime import Runtime
 from gpuspawner.scheduling import Rules
 from tests.unit.makers.scripted import ScriptedServer, Step, after, failure, obj, page, silence
-from tests.unit.makers.worlds import StillView, node, settle, waiting
+from tests.unit.makers.worlds import StillView, node, waiting
 from tests.waiting import UNIT_PATIENCE as PATIENCE
 
 PROFILE = {"display_name": "T4"}
@@ -157,9 +157,6 @@ async def test_runtime_classes_are_read_although_the_first_list_or_answer_has_fa
     view = on_k3s()
     view.now = Unreachable("connection refused")
     async with reading(view, *answers) as made, asyncio.timeout(PATIENCE):
-        await settle()
-        assert runtime_class(made) is None
-        view.now = Live(0.5)
         while runtime_class(made) is None:
             view.wake()
             await asyncio.sleep(0)
@@ -176,6 +173,15 @@ async def test_who_waits_for_the_first_list_waits_for_the_runtime_classes_too() 
         said.set()
         assert await first
 
+        assert runtime_class(made) == "nvidia"
+
+
+@pytest.mark.parametrize("health", [Unreachable("HTTP 429"), Forbidden(("pods",), "no")])
+async def test_starts_that_go_on_unchecked_wait_for_the_runtime_classes_too(health) -> None:
+    view = on_k3s()
+    view.now = health
+    async with reading(view, NVIDIA) as made:
+        assert not await made.first_list(PATIENCE)
         assert runtime_class(made) == "nvidia"
 
 

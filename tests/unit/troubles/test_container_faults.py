@@ -245,7 +245,7 @@ def test_what_another_container_than_the_server_s_has_written_is_not_told(reason
     """The server's owner would read it, and it may have secrets of the administrator's."""
     [trouble] = checked("course", state=ended(1, reason, "+ sync https://bot:s3cr3t@files"))
 
-    assert trouble.text == f"course: {reason}"
+    assert trouble.text == f"course: {reason}, exit code 1"
     assert trouble.exit == Exit(1, reason=reason)
 
 
