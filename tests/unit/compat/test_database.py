@@ -16,6 +16,7 @@ from sqlalchemy.orm.exc import StaleDataError
 from gpuspawner.compat import database, jupyterhub
 from gpuspawner.compat.database import Database
 from tests.unit.makers.file_database import FileDatabase, until
+from tests.unit.makers.hub_database import HubDatabase
 from tests.waiting import UNIT_PATIENCE
 
 LARGE = {"x": "y" * 100_000}
@@ -336,3 +337,14 @@ async def test_nobody_is_idle_while_nobody_knows_it(db, rows, monkeypatch) -> No
     with db.locked():
         assert jupyterhub.unused_for(0) == frozenset()
     assert rows[0].name == "a"
+
+
+def test_users_whom_the_hub_has_not_loaded_yet_are_found_by_name() -> None:
+    database = HubDatabase()
+    database.user("ann")
+    loaded = UserDict(lambda: database.session, {"log_function": None})
+    hub = SimpleNamespace(tornado_settings={"users": loaded})
+
+    assert not jupyterhub.all_users(hub)
+    assert jupyterhub.users(hub).get("ann").name == "ann"
+    assert jupyterhub.users(hub).get("bob") is None

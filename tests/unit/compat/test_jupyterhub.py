@@ -7,10 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from jupyterhub.user import UserDict
 
-from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS, all_users, forgive, users
-from tests.unit.makers.hub_database import HubDatabase
+from gpuspawner.compat.jupyterhub import COUNTS_REFUSALS, forgive
 
 pytestmark = pytest.mark.skipif(
     not COUNTS_REFUSALS, reason="version: JupyterHub 6 doesn't count refusals"
@@ -48,14 +46,3 @@ async def test_a_start_that_is_refused_twice_is_taken_back_once() -> None:
 
     assert start.settings["failure_count"] == 2
     assert start.spawner.consecutive_failure_limit == 5
-
-
-def test_users_whom_the_hub_has_not_loaded_yet_are_found_by_name() -> None:
-    database = HubDatabase()
-    database.user("ann")
-    loaded = UserDict(lambda: database.session, {"log_function": None})
-    hub = SimpleNamespace(tornado_settings={"users": loaded})
-
-    assert not all_users(hub)
-    assert users(hub).get("ann").name == "ann"
-    assert users(hub).get("bob") is None

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from jinja2 import BaseLoader, ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
+from jinja2 import (
+    BaseLoader,
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    ModuleLoader,
+    PrefixLoader,
+)
 from jupyterhub.app import JupyterHub
 
 from gpuspawner.compat.pages import add_templates
@@ -48,7 +55,12 @@ def test_ours_extends_the_hubs_page_unless_an_administrator_has_one(
 HUBS = FileSystemLoader([str(Path(JupyterHub().data_files_path) / "templates")])
 
 
-@pytest.mark.parametrize("loader", [HUBS, ChoiceLoader([HUBS]), None])
+COMPILED = ModuleLoader([])
+
+
+@pytest.mark.parametrize(
+    "loader", [HUBS, ChoiceLoader([HUBS]), COMPILED, ChoiceLoader([COMPILED, HUBS]), None]
+)
 def test_an_environment_in_which_ours_cannot_extend_the_hubs_stays_as_it_is(
     loader: BaseLoader | None, tmp_path: Path
 ) -> None:

@@ -33,7 +33,6 @@ def hub(monkeypatch, database) -> Any:
     hub = SimpleNamespace(
         hub=SimpleNamespace(api_url="http://hub/api"),
         db=database.session,
-        users=users,
         internal_ssl=False,
         tornado_settings={"users": users},
         tornado_application=SimpleNamespace(
@@ -214,7 +213,9 @@ async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(database,
     session, user = hub.db, database.user("ann")
     session.add(server_of(user, 1))
     session.commit()
-    hub.users["ann"] = SimpleNamespace(orm_spawners=user.orm_spawners, spawners={})
+    hub.tornado_settings["users"]["ann"] = SimpleNamespace(
+        orm_spawners=user.orm_spawners, spawners={}
+    )
     ((server, _),) = waiting.stored_states("place")
 
     for it in (server, server_of(None, 5)):
@@ -226,7 +227,7 @@ async def test_a_stored_state_can_be_changed_unless_the_server_is_gone(database,
 
 async def test_a_server_is_not_stored_any_more_once_another_has_its_names(database, hub) -> None:
     session = hub.db
-    first = hub.users["ann"] = database.user("ann")
+    first = hub.tornado_settings["users"]["ann"] = database.user("ann")
     session.add(server_of(first, 1))
     session.commit()
     ((server, _),) = waiting.stored_states("place")
@@ -237,7 +238,7 @@ async def test_a_server_is_not_stored_any_more_once_another_has_its_names(databa
     session.add(server_of(database.user("ann"), 2))
     session.commit()
     its = orm.User.find(session, "ann").orm_spawners
-    hub.users["ann"] = SimpleNamespace(orm_spawners=its, spawners={})
+    hub.tornado_settings["users"]["ann"] = SimpleNamespace(orm_spawners=its, spawners={})
     await waiting.change_state(server, lambda _: {})
 
     assert its[""].state == {"place": 2}
@@ -258,7 +259,7 @@ def test_a_server_that_the_hub_checks_is_active(database, hub) -> None:
         for user, name in ((ann, ""), (ann, "other"), (database.user("bob"), ""))
     )
     spawner = Spawner(orm_spawner=row)
-    hub.users["ann"] = SimpleNamespace(spawners={"": spawner})
+    hub.tornado_settings["users"]["ann"] = SimpleNamespace(spawners={"": spawner})
     assert not waiting.is_active(row)
 
     spawner._check_pending = True
@@ -273,7 +274,9 @@ async def test_a_place_is_given_up_though_another_server_with_the_same_names_run
 ) -> None:
     """Else, the hub would look twenty times a second for as long as the other one runs."""
     other = SimpleNamespace(active=True, orm_spawner=orm.Spawner(name=""))
-    hub.users["ann"] = SimpleNamespace(spawners={"": other}, orm_spawners={"": other.orm_spawner})
+    hub.tornado_settings["users"]["ann"] = SimpleNamespace(
+        spawners={"": other}, orm_spawners={"": other.orm_spawner}
+    )
     kept, server = StoredPlaces(), orm.Spawner(name="")
     kept.keep(server, KeptPlace(1.0, Wish.ANYWAY))
 
