@@ -48,21 +48,19 @@ class NodeAfterQueue:
         self._check = check
         self._proposal = proposal
         self._awaited = awaited
-        self._is_queued = True
         self._looked_at = -math.inf
         self._node: WhyUnscheduled | None = None
 
     def look(self) -> Refuse | None:
         """As `AwaitedNode.look`."""
         now = time.monotonic()
-        is_due = self._is_queued and now - self._looked_at >= LOOK_EVERY
+        is_due = self._node is None and now - self._looked_at >= LOOK_EVERY
         pod = pending(self._view, self._proposal) if is_due else None
         if pod is not None and not is_gated(pod.spec.scheduling_gates):
             self._looked_at = now
             admitted = self._proposal.created(pod)
             decision = self._check(admitted)
-            # It may need a node later, when others have ended.
-            self._is_queued = isinstance(decision, Refuse)
+            # If not, it may need one later: when others have ended, or have taken its room.
             if isinstance(decision, Wait):
                 self._node = self._awaited(admitted, decision)
         return self._node() if self._node else None

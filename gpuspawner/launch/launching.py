@@ -24,6 +24,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Start, Wait
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime
+from gpuspawner.scaling.usual_times import longest_wait
 from gpuspawner.start import connection
 from gpuspawner.start.asking_preflight import decide, warn
 from gpuspawner.start.attempt import Attempt
@@ -247,13 +248,16 @@ class Launching:
         if self._had_longer or isinstance(self._attempt.decision, Wait):
             return False
         self._had_longer = True
-        had, left = self._limits[StartPhase.SCHEDULED], self._attempt.seconds_left
+        had, starting = self._limits[StartPhase.SCHEDULED], self._attempt.starting
+        left = self._attempt.seconds_left
         is_silent = all(it.kind is not Kind.UNSCHEDULABLE for it in seen.troubles)
         comes = any(it.step is Step.NODE_STARTING for it in seen.stages)
         if comes or isinstance(decision, Wait):
-            longer = had + left
+            # What is left of the hub's timeout may be years: nothing limits the wait in a queue.
+            scale_up = decision.scale_up if isinstance(decision, Wait) else None
+            longer = had + min(left, max(starting, longest_wait(scale_up)))
         else:
-            longer = min(had + left, self._attempt.starting) if is_silent else had
+            longer = min(had + left, starting) if is_silent else had
         self._limits = {**self._limits, StartPhase.SCHEDULED: longer}
         return longer > had
 

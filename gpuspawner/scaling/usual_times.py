@@ -45,9 +45,10 @@ class UsualTimes(Generic[_Key]):
         return None if usual is None else usual / 60
 
 
-def longest_wait(scale_up: CanScaleUp | MayScaleUp) -> float:
-    """Return how many seconds a start may wait for its node.
+def longest_wait(scale_up: CanScaleUp | MayScaleUp | None) -> float:
+    """Return how many seconds a start may wait for its node; None if nobody knows its pool.
 
     Twice the usual time, but no less than `LEAST_MINUTES`, and a minute for the pod to get there.
     """
-    return 60 * max(LEAST_MINUTES, 2 * (scale_up.minutes or 0)) + TRIAL_SECONDS
+    usual = scale_up.minutes if scale_up is not None else None
+    return 60 * max(LEAST_MINUTES, 2 * (usual or 0)) + TRIAL_SECONDS

@@ -869,6 +869,17 @@ async def test_an_admitted_pod_that_waits_for_its_home_needs_a_node_only_afterwa
         assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
 
 
+async def test_an_admitted_pod_needs_a_node_also_if_its_room_is_taken_only_afterwards():
+    async with Queued() as world:
+        world.view.remove_pod("x")
+        await world.is_admitted()
+        assert await world.still_waits(2)
+        world.view.put("Pod", pod("x", 1, on="n"))
+        await world.hears("NotTriggerScaleUp", AT_MAXIMUM)
+
+        assert whys(await world.refusal()) == [WhyNoNode.AT_MAXIMUM]
+
+
 async def test_an_admitted_pod_is_judged_once_a_second_however_often_the_cluster_changes(clock):
     check = Mock(return_value=Refuse(Grant(), Reason.BUSY))
     node = NodeAfterQueue(StillView(("Pod", pod("a"))), check, proposal("a"), Mock())

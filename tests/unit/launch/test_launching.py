@@ -20,6 +20,7 @@ from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import Reason, Refuse, Start, Wait
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.scaling.outlook import CanScaleUp
+from gpuspawner.scaling.usual_times import longest_wait
 from gpuspawner.scheduling.node_images import NodeImages
 from gpuspawner.scheduling.rules import DEFAULT_RULES
 from gpuspawner.start.refusal import Refusal
@@ -53,7 +54,17 @@ def _few_words(monkeypatch):
     monkeypatch.setattr(DECIDE, decide)
 
 
-def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None, lost_contact=bool):
+def launching(
+    pod,
+    nodes=None,
+    *,
+    judged=FITS,
+    question=None,
+    in_touch=None,
+    lost_contact=bool,
+    starting=STARTING,
+    left=LEFT,
+):
     """Return a start whose pod the hub sees as it is given, and never another one."""
     is_seen = in_touch or (lambda: bool(nodes))
     state = SimpleNamespace(
@@ -86,9 +97,9 @@ def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None, los
     attempt = SimpleNamespace(
         choice=Choice(proposal),
         decision=Start(Grant()),
-        starting=STARTING,
+        starting=starting,
         seconds_for_a_node=0,
-        seconds_left=LEFT,
+        seconds_left=left,
         may_queue=False,
     )
     spawner = SimpleNamespace(
@@ -104,13 +115,13 @@ def launching(pod, nodes=None, *, judged=FITS, question=None, in_touch=None, los
     return Launching(spawner, runtime, Progress(), attempt, question)
 
 
-async def seconds_until_failed(start, *events):
+async def seconds_until_failed(start, *events, most=1200):
     """Return after how many seconds, to the ten, a start is given up; infinity if it goes on."""
     heard, began = Heard(), time.monotonic()
     for it in events:
         heard.put(it)
     with pytest.raises((Refusal, TimeoutError)) as ended:
-        await asyncio.wait_for(start.until_failed(heard), 1200)
+        await asyncio.wait_for(start.until_failed(heard), most)
     return inf if ended.type is TimeoutError else round(time.monotonic() - began, -1)
 
 
@@ -137,6 +148,30 @@ async def test_a_pod_that_came_and_went_unseen_ends_the_start():
 )
 async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judged, seconds):
     assert await seconds_until_failed(launching(pod, judged=judged)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("starting", "scale_up", "seconds"),
+    [
+        (STARTING, COMES.scale_up, longest_wait(COMES.scale_up)),
+        (STARTING, CanScaleUp(1, 2, 15), 2 * 15 * 60 + 60),
+        (2000, COMES.scale_up, 2000),
+    ],
+    ids=["usual", "a slow pool", "a long start_timeout"],
+)
+async def test_a_node_that_is_to_come_has_a_limit_also_if_the_hub_has_none_because_of_a_queue(
+    starting, scale_up, seconds
+):
+    start = launching(NO_ROOM, judged=Wait(Grant(), scale_up), starting=starting, left=10.0**8)
+
+    assert await seconds_until_failed(start, most=3000) == SCHEDULING + seconds
+
+
+async def test_an_event_that_a_node_comes_gives_the_usual_time_after_a_queue():
+    coming = event("TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]", uid="u")
+    start = launching(NO_ROOM, left=10.0**8)
+
+    assert await seconds_until_failed(start, coming, most=3000) == SCHEDULING + 20 * 60 + 60
 
 
 BOUND = {"spec": {"nodeName": "node-1"}}
