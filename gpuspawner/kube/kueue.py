@@ -170,11 +170,26 @@ def order(workload: Workload) -> Order:
     return -(workload.spec.priority or 0), created, workload.metadata.uid
 
 
+_NOT_AGAIN = ("Preempted", "NodeFailures")
+"""Reasons of evictions after which Kueue may leave a workload out of its queue for good."""
+
+
 def is_waiting(workload: Workload) -> bool:
     """Whether a workload waits for quota."""
-    has_left = holds(workload, "QuotaReserved") or holds(workload, "Finished")
-    is_alive = workload.spec.active is not False and not workload.metadata.deletion_timestamp
-    return is_alive and not has_left
+    has_left = holds(workload, "QuotaReserved") or workload.metadata.deletion_timestamp
+    return not has_left and not is_over(workload)
+
+
+def is_over(workload: Workload) -> bool:
+    """Whether Kueue never looks at a workload again, unless a person activates it.
+
+    From 0.19 on, it doesn't queue the workload of a single pod again after these evictions: it
+    takes for granted that the pod ends too (``SkipReassignmentForPodOwnedWorkloads`` in
+    ``pkg/controller/jobframework/reconciler.go`` of 0.19.2). After others it does so itself, later.
+    """
+    again = condition(workload, "Requeued")
+    is_left = again is not None and again.status == "False" and again.reason in _NOT_AGAIN
+    return is_left or workload.spec.active is False or holds(workload, "Finished")
 
 
 def condition(of: Workload | LocalQueue | ClusterQueue, type_: str) -> Condition | None:

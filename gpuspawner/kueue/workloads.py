@@ -5,11 +5,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
-from gpuspawner.kube.kueue import ClusterQueue, LocalQueue, Order, Workload, condition, holds, order
+from gpuspawner.kube.kueue import (
+    ClusterQueue,
+    LocalQueue,
+    Order,
+    Workload,
+    condition,
+    holds,
+    is_over,
+    order,
+)
+from gpuspawner.kube.meta import Condition
 from gpuspawner.kube.quantity import QuantityError
 from gpuspawner.kueue.queue_capacity import amount, quotas
 from gpuspawner.preflight.kueue import PlaceInQueue
 from gpuspawner.scheduling.requests import is_device
+from gpuspawner.troubles.pod_troubles import of_eviction
 from gpuspawner.troubles.trouble import Kind, Trouble
 
 _NEVER = ("unavailable in ClusterQueue", "namespace doesn't match ClusterQueue selector")
@@ -21,6 +32,7 @@ _EXCLUDED = (
     re.compile(r"flavor (\S+) doesn't match node affinity"),
 )
 """What Kueue says of a flavor that it can never give the pod."""
+_PUT_AWAY = Condition(message="The workload isn't active")
 
 
 def is_checked(workload: Workload) -> bool:
@@ -62,12 +74,14 @@ def vain(objects: KueueObjects, workload: Workload) -> Trouble | None:
 
     If an admission check rejects it (a ProvisioningRequest that fails, for example), or somebody
     deactivates it, Kueue leaves its pod gated: ``Stop`` in ``pkg/controller/jobs/pod`` passes pods
-    that haven't begun, from 0.9.0 to 0.19.2. The same holds if a workload has ended before its pod.
+    that haven't begun, from 0.9.0 to 0.19.2. The same holds if a workload has ended before its pod,
+    or loses its quota while a check runs.
     """
-    if workload.spec.active is False or holds(workload, "Finished"):
+    if is_over(workload):
         told = filter(None, (condition(workload, it) for it in ("Finished", "Evicted")))
-        said = next((it.message for it in told if it.message), "The workload isn't active")
-        return Trouble(Kind.QUEUE_EVICTED, is_final=True, texts=(said,))
+        last = next((it for it in told if it.message), _PUT_AWAY)
+        kind = of_eviction(last.reason, last.message)
+        return Trouble(kind, is_final=True, texts=(last.message,))
     said = hopeless(objects, workload)
     return Trouble(Kind.QUEUE_NEVER, is_final=True, texts=(said,)) if said else None
 

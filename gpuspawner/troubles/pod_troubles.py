@@ -141,7 +141,9 @@ def _of_pod(pod: StartingPod) -> Iterator[_Seen]:
         if condition.type == "DisruptionTarget" and condition.status == "True":
             yield _Seen(of_disruption(condition.reason, text), text, began=since, last=since)
         if condition.type == _OF_KUEUE and condition.status == "True":
-            fault = _of_termination(condition.reason, text)
+            # Whatever they say, the pod is deleted.
+            why = condition.reason.removeprefix(_EVICTED)
+            fault = Fault(of_eviction(why, text), is_final=True)
             yield _Seen(fault, text, began=since, last=since)
         if condition.type == "PodScheduled" and condition.status == "False":
             yield _Seen(Fault(Kind.UNSCHEDULABLE), text, began=since, last=since)
@@ -267,7 +269,8 @@ def _stamp(at: datetime | None) -> float:
     return at.timestamp() if at else 0.0
 
 
-# Reads why Kueue has ended a pod, from the condition that it writes before it deletes the pod.
+# Reads why Kueue has ended a pod, from the condition that it writes before it deletes the pod; its
+# workload says the same.
 #
 # ``Stop`` in ``pkg/controller/jobs/pod/pod_controller.go``, ``stopJob`` in
 # ``pkg/controller/jobframework/reconciler.go`` and ``pkg/scheduler/preemption`` of Kueue 0.15.0.
@@ -278,11 +281,8 @@ _STOPPED = ("ClusterQueueStopped", "LocalQueueStopped")
 _RECLAIMED = "within the cohort"
 
 
-def _of_termination(reason: str, text: str) -> Fault:
-    """Read the condition's reason and message; whatever they say, the pod is deleted."""
-    why = reason.removeprefix(_EVICTED)
-    if why == "Preempted":
-        kind = Kind.QUEUE_RECLAIMED if _RECLAIMED in text else Kind.QUEUE_PREEMPTED
-    else:
-        kind = Kind.QUEUE_STOPPED if why in _STOPPED else Kind.QUEUE_EVICTED
-    return Fault(kind, is_final=True)
+def of_eviction(reason: str, text: str) -> Kind:
+    """Return what Kueue has done to a workload, from the reason and the message of a condition."""
+    if reason == "Preempted":
+        return Kind.QUEUE_RECLAIMED if _RECLAIMED in text else Kind.QUEUE_PREEMPTED
+    return Kind.QUEUE_STOPPED if reason in _STOPPED else Kind.QUEUE_EVICTED

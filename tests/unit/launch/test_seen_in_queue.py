@@ -90,6 +90,46 @@ def test_a_workload_that_kueue_never_looks_at_again_ends_the_start(conditions, a
     ]
 
 
+PREEMPTED = "Preempted to accommodate a workload (UID: u, JobUID: j) due to prioritization"
+RECLAIMED = "Preempted to accommodate a workload (UID: u) due to reclamation within the cohort"
+
+
+def evicted(reason, said, requeued):
+    """A workload that lost its quota while an admission check ran."""
+    made = workload("w", QuotaReserved=said)
+    told = {"type": "Evicted", "status": "True", "reason": reason, "message": said}
+    again = {"type": "Requeued", "status": requeued, "reason": reason, "message": said}
+    return {**made, "status": {"conditions": [*made["status"]["conditions"], told, again]}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "said", "kind"),
+    [
+        ("Preempted", PREEMPTED, Kind.QUEUE_PREEMPTED),
+        ("Preempted", RECLAIMED, Kind.QUEUE_RECLAIMED),
+        ("NodeFailures", "Workload was evicted as a node failed", Kind.QUEUE_EVICTED),
+    ],
+)
+def test_a_workload_that_kueue_evicts_and_does_not_queue_again_ends_the_start(reason, said, kind):
+    objects = known(*TEAM, evicted(reason, said, "False"))
+    seen = look(objects)
+
+    assert seen.queue is None
+    assert [(it.kind, it.is_final, it.text) for it in seen.troubles] == [(kind, True, said)]
+    assert objects.waiting_for("team-a") == 0
+
+
+@pytest.mark.parametrize(
+    ("reason", "requeued"),
+    [("Preempted", "True"), ("AdmissionCheck", "False"), ("PodsReadyTimeout", "False")],
+)
+def test_a_workload_that_kueue_queues_again_waits_on(reason, requeued):
+    objects = known(*TEAM, evicted(reason, PREEMPTED, requeued))
+
+    assert look(objects).queue == PlaceInQueue("gpus", "team-a", 0)
+    assert objects.waiting_for("team-a") == 1
+
+
 def at(ahead):
     return structs.replace(WAITING, queue=PlaceInQueue("gpus", "team-a", ahead))
 
