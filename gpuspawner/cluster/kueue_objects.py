@@ -62,12 +62,13 @@ class KueueObjects(ObjectStore):
 
     def waiting_for(self, pool: str, before: Order | None = None) -> int:
         """Return how many workloads wait for a ClusterQueue, or how many of them before a place."""
-        lines = [
-            self._waiting.get((it.metadata.namespace, it.metadata.name), [])
-            for it in self.every(LocalQueue)
-            if it.spec.cluster_queue == pool
-        ]
+        lines = [line for queue, line in self._waiting.items() if self._leads_to(pool, queue)]
         return sum(len(it) if before is None else bisect_left(it, before) for it in lines)
+
+    def _leads_to(self, pool: str, queue: tuple[str, str]) -> bool:
+        namespace, name = queue
+        local = self.find(LocalQueue, name, namespace)
+        return local is not None and local.spec.cluster_queue == pool
 
     @property
     def knows_quotas(self) -> bool:

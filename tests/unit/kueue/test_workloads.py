@@ -1,5 +1,7 @@
 """The place of a workload in its queue."""
 
+from unittest.mock import Mock
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -204,3 +206,15 @@ def test_whatever_changes_each_place_is_that_among_those_who_wait_now(changes):
             known_one = objects.find(Workload, it, "jhub")
             expected = known_one if isinstance(known_one, Workload) else None
             assert objects.workload_of(f"uid-{it}") == expected
+
+
+def test_queues_in_which_nobody_waits_cost_a_place_nothing_and_are_forgotten(monkeypatch):
+    """If each user has a namespace, each has a queue, and whoever waits asks once a second."""
+    objects = known(queue(), workload("a"), workload("b", queue="gone"))
+    monkeypatch.setattr(objects, "every", Mock(side_effect=AssertionError("all were looked at")))
+
+    assert objects.waiting_for("team-a") == 1
+    for name in "ab":
+        objects.remove("Workload", "jhub", name)
+    assert objects.waiting_for("team-a") == 0
+    assert not objects._waiting
