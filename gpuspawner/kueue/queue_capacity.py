@@ -16,6 +16,8 @@ from gpuspawner.scheduling.requests import CPU
 FlavorResource = tuple[str, str]
 """A flavor and a resource."""
 _Member = ClusterQueue | Cohort
+_Name = tuple[type[_Member], str]
+"""A ClusterQueue and a cohort may have the same name."""
 
 
 class CohortError(ValueError):
@@ -23,9 +25,10 @@ class CohortError(ValueError):
 
 
 class QueueCapacity:
-    """What ClusterQueues could give, alone and in cohorts.
+    """What ClusterQueues could give, alone and in cohorts, as long as none of them changes.
 
-    Amounts are millicores of CPU, and whole units of everything else.
+    Amounts are millicores of CPU, and whole units of everything else. A cohort may have hundreds of
+    members, so each one's quotas are read and added up only once.
     """
 
     def __init__(self, queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> None:
@@ -34,6 +37,8 @@ class QueueCapacity:
         members: list[_Member] = [*queues, *self._cohorts.values()]
         for it in members:
             self._below[_above(it)].append(it)
+        self._quotas: dict[_Name, dict[FlavorResource, ResourceQuota]] = {}
+        self._sums: dict[tuple[_Name, FlavorResource], int] = {}
 
     def most(self, queue: ClusterQueue, key: FlavorResource) -> int:
         """Return how much a ClusterQueue could have if nothing was reserved.
@@ -45,7 +50,7 @@ class QueueCapacity:
         root, *others = self._path(queue)
         most = self._own(root, key)
         for it in others:
-            own, quota = self._own(it, key), _quota(it, key)
+            own, quota = self._own(it, key), self._quota(it, key)
             most += own - self._lent(it, key)
             if quota is not None and quota.borrowing_limit is not None:
                 most = min(most, own + amount(key[1], quota.borrowing_limit))
@@ -64,17 +69,32 @@ class QueueCapacity:
 
     def _own(self, member: _Member, key: FlavorResource) -> int:
         """Return its own quota, and what those below can lend it."""
-        quota = _quota(member, key)
+        at = _name(member), key
+        if (known := self._sums.get(at)) is not None:
+            return known
+        quota = self._quota(member, key)
         nominal = amount(key[1], quota.nominal_quota) if quota else 0
         below = self._below[member.metadata.name] if isinstance(member, Cohort) else ()
-        return nominal + sum(self._lent(it, key) for it in below)
+        self._sums[at] = nominal + sum(self._lent(it, key) for it in below)
+        return self._sums[at]
 
     def _lent(self, member: _Member, key: FlavorResource) -> int:
         """Return what it can lend at most."""
-        own, quota = self._own(member, key), _quota(member, key)
+        own, quota = self._own(member, key), self._quota(member, key)
         if quota is None or quota.lending_limit is None:
             return own
         return min(own, amount(key[1], quota.lending_limit))
+
+    def _quota(self, member: _Member, key: FlavorResource) -> ResourceQuota | None:
+        name = _name(member)
+        if (own := self._quotas.get(name)) is None:
+            own = {(flavor, it.name): it for flavor, it in quotas(member)}
+            self._quotas[name] = own
+        return own.get(key)
+
+
+def _name(member: _Member) -> _Name:
+    return type(member), member.metadata.name
 
 
 def _above(member: _Member) -> str:
@@ -82,12 +102,6 @@ def _above(member: _Member) -> str:
     if isinstance(member, Cohort):
         return member.spec.parent_name
     return member.spec.cohort_name or member.spec.cohort
-
-
-def _quota(member: _Member, key: FlavorResource) -> ResourceQuota | None:
-    name, resource = key  # of hundreds of members, for each flavor and resource
-    found = (it for flavor, it in quotas(member) if it.name == resource and flavor == name)
-    return next(found, None)
 
 
 def quotas(member: _Member) -> Iterator[tuple[str, ResourceQuota]]:

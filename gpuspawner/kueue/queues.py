@@ -30,11 +30,15 @@ from gpuspawner.scheduling.state import ClusterState
 
 
 class Queues:
-    """Kueue's queues, for pods of this cluster."""
+    """Kueue's queues, for pods of this cluster.
+
+    It keeps what is read of quotas until one changes.
+    """
 
     def __init__(self, objects: KueueObjects, state: ClusterState) -> None:
         self._objects = objects
         self._state = state
+        self._capacity: tuple[Hashable, QueueCapacity] | None = None
 
     def ask(self, queue: str, pod: Pod) -> Never | Closed | PlaceInQueue:
         """Return what a LocalQueue of the pod's namespace says of a pod."""
@@ -103,7 +107,7 @@ class Queues:
             CohortError, QuantityError: Something can't be read.
         """
         asked = {**pod_requests(pod, self._state.rules), PODS: 1}
-        capacity = QueueCapacity(self._objects.every(ClusterQueue), self._objects.every(Cohort))
+        capacity = self._capacity_now()
         for resource in sorted(asked, key=devices_first):
             flavors = [
                 it.name
@@ -117,6 +121,13 @@ class Queues:
             if asked[resource] > most:
                 return Never(queue, resource, asked[resource], most)
         return None
+
+    def _capacity_now(self) -> QueueCapacity:
+        known, quotas = self._objects, self.quotas
+        if self._capacity is None or self._capacity[0] != quotas:
+            made = QueueCapacity(known.every(ClusterQueue), known.every(Cohort))
+            self._capacity = quotas, made
+        return self._capacity[1]
 
 
 def quota_of(objects: KueueObjects, queue: str, namespace: str) -> ClusterQueue | Closed:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Container, Hashable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -138,7 +139,7 @@ class Decider:
             return Start(proposal.grant, (UnknownRules((subject.problem,)),))
         if not proposal.queue:
             return self._on_nodes(proposal, subject)
-        match self._queues().ask(proposal.queue, subject.pod):
+        match self._queues.ask(proposal.queue, subject.pod):
             case Never() as queue:
                 return Refuse(proposal.grant, Reason.QUOTA, queue=queue)
             case Closed() as queue:
@@ -150,11 +151,12 @@ class Decider:
         """Return what a pod's queue says of all pods, and its quotas; None without a queue."""
         if not proposal.queue:
             return None
-        queues = self._queues()
+        queues = self._queues
         return queues.of_any(proposal.queue, proposal.namespace), queues.quotas
 
+    @cached_property
     def _queues(self) -> "Queues":
-        """Return what Kueue says of a pod that names one of its queues."""
+        """What Kueue says of a pod that names one of its queues."""
         from gpuspawner.kueue.queues import Queues  # hubs whose pods name none don't load it
 
         return Queues(self._view.queues, self._state)
@@ -163,7 +165,7 @@ class Decider:
         self, proposal: Proposal, subject: Subject, place: PlaceInQueue
     ) -> Start | Refuse:
         """Decide about a pod that Kueue admits: a no only if no node could ever hold it."""
-        pod = self._queues().tolerant(proposal.queue, subject.pod)
+        pod = self._queues.tolerant(proposal.queue, subject.pod)
         if pod is None:
             unknown = Start(proposal.grant, (BY_KUEUE,))
             return Start(proposal.grant, (InQueue(place, unknown),))
@@ -253,9 +255,9 @@ class Decider:
         if isinstance(subject, Undecodable):
             return None
         if queue := proposal.queue:
-            if not isinstance(self._queues().ask(queue, subject.pod), PlaceInQueue):
+            if not isinstance(self._queues.ask(queue, subject.pod), PlaceInQueue):
                 return None
-            pod = self._queues().tolerant(queue, subject.pod) or subject.pod
+            pod = self._queues.tolerant(queue, subject.pod) or subject.pod
             subject = msgspec.structs.replace(subject, pod=pod)
         if not self._verdicts.fits(subject):
             return None

@@ -1,8 +1,11 @@
 """What a queue says of a pod before the pod exists."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
+from gpuspawner.kueue import queue_capacity
 from gpuspawner.kueue.queues import Queues
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
 from gpuspawner.scheduling.state import ClusterState
@@ -16,6 +19,7 @@ from tests.unit.makers.kueue_worlds import (
     pod,
     pool,
     queue,
+    read,
     workload,
 )
 
@@ -143,3 +147,20 @@ def test_nobody_knows_what_an_admission_check_makes_of_a_pod(spec):
     assert queues(queue(), pool("team-a", QUOTA, **spec), T4).tolerant("gpus", pod()) is None
     assert queues(store=KueueObjects()).tolerant("gpus", pod()) is None
     assert queues().tolerant("gpus", pod()) is None
+
+
+def test_quotas_are_read_once_however_many_pods_are_judged_until_something_changes(monkeypatch):
+    """A refusal judges many alternatives in one tick, and a cohort may have hundreds of teams."""
+    names = "t4", "a100", "l4"
+    teams = [pool(f"team-{it}", *[QUOTA] * 3, names=names, cohortName="all") for it in range(50)]
+    objects = known(queue(pool="team-0"), *teams)
+    asked = queues(store=objects)
+    reads = Mock(side_effect=queue_capacity.quotas)
+    monkeypatch.setattr(queue_capacity, "quotas", reads)
+
+    assert asked.ask("gpus", pod(100)) == PlaceInQueue("gpus", "team-0", 0)
+    objects.put(read(workload("w", QuotaReserved="")))
+    assert asked.ask("gpus", pod(101)) == Never("gpus", GPU, 101, 100)
+    assert reads.call_count == len(teams) + 1  # and the cohort itself
+    objects.remove("ClusterQueue", "", "team-1")
+    assert asked.ask("gpus", pod(100)) == Never("gpus", GPU, 100, 98)
