@@ -23,7 +23,11 @@ from gpuspawner.scheduling.requests import is_device
 from gpuspawner.troubles.pod_troubles import of_eviction
 from gpuspawner.troubles.trouble import Kind, Trouble
 
-_NEVER = ("unavailable in ClusterQueue", "namespace doesn't match ClusterQueue selector")
+_NEVER = (
+    "unavailable in ClusterQueue",
+    "namespace doesn't match ClusterQueue selector",
+    "KueueDRAIntegration feature",  # it is off, or knows no claims made by hand
+)
 _LATER = ("insufficient unused quota", "preemption")
 _SHORT = re.compile(r"insufficient unused quota for (\S+) in flavor ([^\s,]+)")
 _EXCLUDED = (
@@ -80,7 +84,8 @@ def vain(objects: KueueObjects, workload: Workload) -> Trouble | None:
     if is_over(workload):
         told = filter(None, (condition(workload, it) for it in ("Finished", "Evicted")))
         last = next((it for it in told if it.message), _PUT_AWAY)
-        kind = of_eviction(last.reason, last.message)
+        is_put_away = workload.spec.active is False  # whatever it was evicted for before
+        kind = Kind.QUEUE_EVICTED if is_put_away else of_eviction(last.reason, last.message)
         return Trouble(kind, is_final=True, texts=(last.message,))
     said = hopeless(objects, workload)
     return Trouble(Kind.QUEUE_NEVER, is_final=True, texts=(said,)) if said else None

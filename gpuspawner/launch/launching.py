@@ -253,9 +253,11 @@ class Launching:
         is_silent = all(it.kind is not Kind.UNSCHEDULABLE for it in seen.troubles)
         comes = any(it.step is Step.NODE_STARTING for it in seen.stages)
         if comes or isinstance(decision, Wait):
-            # What is left of the hub's timeout may be years: nothing limits the wait in a queue.
-            scale_up = decision.scale_up if isinstance(decision, Wait) else None
-            longer = had + min(left, max(starting, longest_wait(scale_up)))
+            if self._attempt.choice.proposal.queue or left == math.inf:
+                # Nothing limits the wait in a queue, so years are left of the hub's timeout.
+                scale_up = decision.scale_up if isinstance(decision, Wait) else None
+                left = min(left, max(starting, longest_wait(scale_up)))
+            longer = had + left
         else:
             longer = min(had + left, starting) if is_silent else had
         self._limits = {**self._limits, StartPhase.SCHEDULED: longer}

@@ -162,5 +162,9 @@ def test_quotas_are_read_once_however_many_pods_are_judged_until_something_chang
     objects.put(read(workload("w", QuotaReserved="")))
     assert asked.ask("gpus", pod(101)) == Never("gpus", GPU, 101, 100)
     assert reads.call_count == len(teams) + 1  # and the cohort itself
+    adds = Mock(side_effect=queue_capacity.amount)
+    monkeypatch.setattr(queue_capacity, "amount", adds)
+    assert asked.ask("gpus", pod(102)) == Never("gpus", GPU, 102, 100)
+    assert adds.call_count < len(teams)
     objects.remove("ClusterQueue", "", "team-1")
     assert asked.ask("gpus", pod(100)) == Never("gpus", GPU, 100, 98)

@@ -12,6 +12,7 @@ import pytest
 
 from gpuspawner.cluster.kueue_objects import KueueObjects
 from gpuspawner.cluster.pod_events import Heard
+from gpuspawner.kube.kueue import QUEUE
 from gpuspawner.kube.nodes import Taint
 from gpuspawner.launch.launching import Launching, refused
 from gpuspawner.launch.progress import Progress, Teller
@@ -64,6 +65,7 @@ def launching(
     lost_contact=bool,
     starting=STARTING,
     left=LEFT,
+    queue="",
 ):
     """Return a start whose pod the hub sees as it is given, and never another one."""
     is_seen = in_touch or (lambda: bool(nodes))
@@ -93,7 +95,7 @@ def launching(
         farewells=Farewells(),
         usual_steps=UsualSteps(),
     )
-    proposal = Proposal("jhub", "jupyter-ann", {}, Grant())
+    proposal = Proposal("jhub", "jupyter-ann", {"metadata": {"labels": {QUEUE: queue}}}, Grant())
     attempt = SimpleNamespace(
         choice=Choice(proposal),
         decision=Start(Grant()),
@@ -150,6 +152,7 @@ async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judged, seconds):
     assert await seconds_until_failed(launching(pod, judged=judged)) == seconds
 
 
+@pytest.mark.parametrize("unlimited", [{"left": 10.0**8, "queue": "gpus"}, {"left": inf}])
 @pytest.mark.parametrize(
     ("starting", "scale_up", "seconds"),
     [
@@ -159,19 +162,26 @@ async def test_a_pod_that_may_still_get_a_node_has_longer(pod, judged, seconds):
     ],
     ids=["usual", "a slow pool", "a long start_timeout"],
 )
-async def test_a_node_that_is_to_come_has_a_limit_also_if_the_hub_has_none_because_of_a_queue(
-    starting, scale_up, seconds
+async def test_a_node_that_is_to_come_has_a_limit_also_if_the_hub_has_none(
+    starting, scale_up, seconds, unlimited
 ):
-    start = launching(NO_ROOM, judged=Wait(Grant(), scale_up), starting=starting, left=10.0**8)
+    judged = Wait(Grant(), scale_up)
+    start = launching(NO_ROOM, judged=judged, starting=starting, **unlimited)
 
     assert await seconds_until_failed(start, most=3000) == SCHEDULING + seconds
 
 
 async def test_an_event_that_a_node_comes_gives_the_usual_time_after_a_queue():
     coming = event("TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]", uid="u")
-    start = launching(NO_ROOM, left=10.0**8)
+    start = launching(NO_ROOM, left=10.0**8, queue="gpus")
 
     assert await seconds_until_failed(start, coming, most=3000) == SCHEDULING + 20 * 60 + 60
+
+
+async def test_without_a_queue_a_node_may_come_for_as_long_as_the_hub_waits():
+    start = launching(NO_ROOM, judged=COMES, left=1800)
+
+    assert await seconds_until_failed(start, most=3000) == SCHEDULING + 1800
 
 
 BOUND = {"spec": {"nodeName": "node-1"}}

@@ -56,10 +56,15 @@ def test_a_workload_that_cant_be_read_may_be_that_of_the_pod():
     assert look(known(*TEAM, strange)) == WAITING
 
 
-def test_what_kueue_can_never_give_ends_the_start():
-    [trouble] = look(known(*TEAM, workload("w", QuotaReserved=TOO_MUCH))).troubles
+OF_CLAIMS = "KueueDRAIntegration feature does not support use of resource claims"
+NO_CLAIMS = "Workload uses DRA resources but the KueueDRAIntegration feature gate is not enabled"
 
-    assert (trouble.kind, trouble.is_final, trouble.text) == (Kind.QUEUE_NEVER, True, TOO_MUCH)
+
+@pytest.mark.parametrize("said", [TOO_MUCH, OF_CLAIMS, NO_CLAIMS])
+def test_what_kueue_can_never_give_ends_the_start(said):
+    [trouble] = look(known(*TEAM, workload("w", QuotaReserved=said))).troubles
+
+    assert (trouble.kind, trouble.is_final, trouble.text) == (Kind.QUEUE_NEVER, True, said)
 
 
 REJECTED = "The workload is deactivated due to Admission check(s): gpus, were rejected"
@@ -117,6 +122,13 @@ def test_a_workload_that_kueue_evicts_and_does_not_queue_again_ends_the_start(re
     assert seen.queue is None
     assert [(it.kind, it.is_final, it.text) for it in seen.troubles] == [(kind, True, said)]
     assert objects.waiting_for("team-a") == 0
+
+
+def test_a_workload_that_is_put_away_after_an_eviction_was_not_preempted():
+    made = evicted("Preempted", PREEMPTED, "True")
+    objects = known(*TEAM, {**made, "spec": {**made["spec"], "active": False}})
+
+    assert [it.kind for it in look(objects).troubles] == [Kind.QUEUE_EVICTED]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """The preflight asks a pod's queue first, and lets Kueue decide about all that may be."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from gpuspawner.kube.kueue import ADMISSION, QUEUE
+from gpuspawner.kueue import queue_capacity
 from gpuspawner.offers.grant import Grant
 from gpuspawner.preflight.decision import InQueue, Reason, Refuse, Start
 from gpuspawner.preflight.kueue import Closed, Never, PlaceInQueue, WhyClosed
@@ -271,3 +273,15 @@ async def test_that_the_nodes_with_room_share_gpus_is_no_reason_for_a_no_if_othe
 
     assert place_in_queue(Preflight(viewed(NODES, quota(8), on=on)).decider.check(in_queue(2)))
     assert refused(Preflight(viewed(NODES, quota(8), on=on[:1])).decider.check(in_queue(8)))
+
+
+def test_the_quotas_of_a_queue_are_read_once_for_all_alternatives_of_a_refusal(monkeypatch):
+    preflight = of_queue(quota(8))
+    reads = Mock(side_effect=queue_capacity.quotas)
+    monkeypatch.setattr(queue_capacity, "quotas", reads)
+    preflight.decider.check(in_queue(1))
+    before = reads.call_count
+
+    preflight.decider.check(in_queue(2))
+
+    assert 0 < before == reads.call_count
