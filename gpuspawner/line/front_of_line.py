@@ -77,6 +77,11 @@ class Fronts:
         since = self._gone.get(ticket.lane)
         return None if since is None else max(0.0, since + GONE_SECONDS - time.monotonic())
 
+    def lose_contact(self) -> None:
+        """Begin all times anew: without contact, nobody sees a node, or what a verdict needs."""
+        self._unsure.clear()
+        self._gone.clear()
+
     def done(self, until: float) -> Iterator[tuple[Ticket, Decision | None]]:
         """Yield those that need no place any more, of those who joined before a time, and why.
 

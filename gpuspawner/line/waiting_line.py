@@ -294,7 +294,10 @@ class WaitingLine(WhoWaits):
     def look(self) -> None:
         """Call everybody whose turn it is. Never raises, or a fault would end all waits."""
         health = self._view.health()
-        if not len(self._line) or not isinstance(health, Live | Forbidden):
+        if not isinstance(health, Live | Forbidden):
+            self._fronts.lose_contact()
+            return
+        if not len(self._line):
             return
         first_awaited = self._stored_places.first
         try:

@@ -95,6 +95,39 @@ async def test_nobody_is_called_while_contact_is_lost_and_nobody_loses_a_place(s
         assert ann.done()
 
 
+@pytest.mark.parametrize("health", [Stale(60, "it is silent"), Unreachable("no route")])
+async def test_a_node_that_cant_come_back_without_contact_costs_nobody_the_place(stage, health):
+    with stage.joining("ann") as ann:
+        for it in ("x", "y"):  # with their node, and before anybody looks
+            stage.view.state.remove("Pod", NAMESPACE, it)
+        stage.view.state.remove("Node", "", "n")
+        await stage.wakes()
+        stage.view.now, live = health, stage.view.now
+        await asyncio.sleep(2 * GONE_SECONDS)
+        stage.view.now = live
+        await stage.wakes()
+        assert not ann.done()
+        assert stage.line.standing(stage.tickets["ann"]).lost_in > GONE_SECONDS - 5
+
+        stage.view.put(*FULL[0])
+        await stage.wakes()
+        assert stage.preflight.reservations.find(proposal("ann").key) is not None
+
+
+async def test_of_whom_nobody_could_tell_before_contact_was_lost_wait_half_a_minute_anew(stage):
+    needs_devices = {"resourceClaims": [{"name": "gpus", "resourceClaimName": "ann"}]}
+    with stage.joining("ann", pod=needs_devices) as ann:
+        await stage.ends("x", "y")
+        stage.view.now, live = Unreachable("no route"), stage.view.now
+        await asyncio.sleep(2 * UNSURE_SECONDS)
+        stage.view.now = live
+        await stage.wakes()
+        assert not ann.done()
+
+        await asyncio.sleep(UNSURE_SECONDS + 2)
+        assert ann.done()
+
+
 async def test_all_start_unchecked_half_a_minute_after_a_right_was_withdrawn(stage):
     """However many want the same."""
     with ExitStack() as open_:
