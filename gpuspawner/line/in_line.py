@@ -30,12 +30,13 @@ from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
 from gpuspawner.start import connection, stored_options
-from gpuspawner.start.asking_preflight import LOST_ROOM, may_wait
+from gpuspawner.start.asking_preflight import LOST_ROOM, may_wait, preflight_of
 from gpuspawner.start.attempt import Attempt, TurnToStart
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
 from gpuspawner.start.refusal import LEFT, UNREACHABLE, Refusal
 from gpuspawner.start.source import Choice
+from gpuspawner.traits import ENFORCE
 from gpuspawner.troubles.facts import Happened
 
 # Which refusals let a start wait in line, or keep its place there.
@@ -322,7 +323,10 @@ class InLine(TurnToStart):
         person = people.person(self._spawner.user)
         lifetime = await self._policing.lifetime(choice)
         weight = self._rules.weight(person.groups)
-        ticket = self._line.ticket(proposal, person.id, place.since, weight, lifetime)
+        is_checked = preflight_of(self._spawner, choice) == ENFORCE
+        ticket = self._line.ticket(
+            proposal, person.id, place.since, weight, lifetime, is_checked=is_checked
+        )
         if ticket is None:
             raise refusal
         self._check_places()  # others may have joined meanwhile

@@ -33,6 +33,7 @@ class LaneKey(NamedTuple):
     weight: float
     lifetime: float | None
     shape: Hashable
+    is_checked: bool = True
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -49,6 +50,7 @@ class Ticket(msgspec.Struct, frozen=True):
         subject: The pod, for a `Room` that judges nodes by verdicts; the rule never reads it.
         shape: Equal for servers whose labels and priority make no difference. By a higher priority,
             a server may end others' pods, and then it needs no place.
+        is_checked: Whether it needs room to start. Else, it only waits until policies allow it.
     """
 
     key: Key
@@ -60,11 +62,12 @@ class Ticket(msgspec.Struct, frozen=True):
     lifetime: float | None = None
     subject: Any = None
     shape: Hashable = None
+    is_checked: bool = True
 
     @property
     def lane(self) -> LaneKey:
         """The lane that the ticket is in."""
-        return LaneKey(self.needs, self.weight, self.lifetime, self.shape)
+        return LaneKey(self.needs, self.weight, self.lifetime, self.shape, self.is_checked)
 
     @property
     def arrival(self) -> Arrival:

@@ -29,7 +29,7 @@ from gpuspawner.line.stored_places import StoredPlaces
 from gpuspawner.line.tickets import Line, Ticket
 from gpuspawner.line.usual_waits import UsualWait, WaitedFor, Waits
 from gpuspawner.offers.vendors import HOSTNAME
-from gpuspawner.preflight.decision import Decision, Wait
+from gpuspawner.preflight.decision import Decision, Overruled, Reason, Refuse, Start, Wait
 from gpuspawner.preflight.nobody_waits import WhoWaits
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.reservations import Reservations
@@ -49,6 +49,7 @@ class _Waiter(msgspec.Struct, frozen=True):
 
     proposal: Proposal
     called: asyncio.Future[Hostnames]
+    is_checked: bool
 
 
 class PlaceInLine(msgspec.Struct, frozen=True):
@@ -97,16 +98,12 @@ class WaitingLine(WhoWaits):
         self._view = view
         self._verdicts = verdicts
         self._reservations = reservations
+        self._decide = decide
         self._stored_places = stored_places
         self._waits = Waits()
         self._line = Line()
         self._serving = Serving(self._line, part)
-        self._fronts = Fronts(
-            self._line,
-            lambda key: decide(self._waiters[key].proposal),
-            self._is_tried,
-            self._renewed,
-        )
+        self._fronts = Fronts(self._line, self._decision, self._is_tried, self._renewed)
         self._waiters: dict[Key, _Waiter] = {}
         self.held_back = HeldBack(self._line, self._serving, self.look)
         self._room = LineRoom(view.state, verdicts, reservations, self._promise, pods, unused)
@@ -122,8 +119,10 @@ class WaitingLine(WhoWaits):
         since: float,
         weight: float = 1.0,
         lifetime: float | None = None,
+        *,
+        is_checked: bool = True,
     ) -> Ticket | None:
-        """Make a ticket; None if nobody can read the pod."""
+        """Make a ticket, as `Ticket`; None if nobody can read the pod."""
         subject = proposal.subject
         if isinstance(subject, Undecodable):
             return None
@@ -132,8 +131,9 @@ class WaitingLine(WhoWaits):
             needs, shape = self._needs_and_shape(subject)
         except QuantityError:
             return None
+        key = proposal.key
         return Ticket(
-            proposal.key, person, needs, requests, since, weight, lifetime, subject, shape
+            key, person, needs, requests, since, weight, lifetime, subject, shape, is_checked
         )
 
     def _needs_and_shape(self, subject: Subject) -> tuple[Hashable, Hashable]:
@@ -166,7 +166,7 @@ class WaitingLine(WhoWaits):
             What gets the nodes that the pod must be kept off, once room is promised elsewhere.
         """
         called: asyncio.Future[Hostnames] = asyncio.get_running_loop().create_future()
-        waiter = self._waiters[ticket.key] = _Waiter(proposal, called)
+        waiter = self._waiters[ticket.key] = _Waiter(proposal, called, ticket.is_checked)
         self._serving.join(ticket)
         if allows is None:
             self._waits.join(ticket.key, _kind(proposal), ticket.since)
@@ -329,6 +329,14 @@ class WaitingLine(WhoWaits):
             if isinstance(decision, Wait):
                 self._reservations.take_of_new_node(ticket.key, ticket.subject)
             _call(waiter, ())
+
+    def _decision(self, key: Key) -> Decision:
+        """Decide about one who waits; who would start without room, too, doesn't wait for it."""
+        waiter = self._waiters[key]
+        if waiter.is_checked:
+            return self._decide(waiter.proposal)
+        grant = waiter.proposal.grant
+        return Start(grant, (Overruled(Refuse(grant, Reason.BUSY)),))
 
     def _is_tried(self, ticket: Ticket) -> bool:
         others = self._reservations.of_new_nodes(besides=ticket.key).values()

@@ -968,6 +968,27 @@ async def test_who_waits_for_a_limit_is_not_called_while_the_database_cannot_be_
     assert limited.turn.is_on
 
 
+@pytest.mark.parametrize("preflight", ["warn", "off"])
+async def test_who_waits_for_a_limit_starts_without_room_where_the_hub_starts_everybody_so(
+    hub_with, preflight
+):
+    course = Course(hub_with(*FULL))
+    spawner = course.spawner({"course": {"gpus_per_user": 1}}, queue=True, preflight=preflight)
+    spawner.orm_spawner = course.database.server(course.row, runs=False)
+    course.put(spawner, "alice", "train", 1)
+    spawner.user_options = {"accelerator": "t4", "gpus": 1, "wait": True}
+    start = asyncio.ensure_future(spawner.run_pre_spawn_hook())
+    await settle()
+    assert spawner.gpuspawner_gates.turn.is_on
+
+    for key in list(course.accounts(spawner).ledger.pods):
+        course.accounts(spawner).ledger.remove("ServerPod", *key)
+    await asyncio.sleep(60)
+
+    assert start.done()
+    await start
+
+
 # Who waits with the page open, who is away, and who comes back
 
 
