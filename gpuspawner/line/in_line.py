@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,8 @@ from gpuspawner.form.addresses import line
 from gpuspawner.launch import failed_starts
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
-from gpuspawner.line.front_of_line import GONE_SECONDS, STAYS, needs_a_place
+from gpuspawner.line.front_of_line import GONE_SECONDS
+from gpuspawner.line.joining import HELD_BACK, PASSES, lets_join, lets_stay
 from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume
 from gpuspawner.line.stored_places import Server, StoredPlaces
@@ -25,7 +26,7 @@ from gpuspawner.line.tickets import Ticket
 from gpuspawner.line.waiting_line import Hostnames, WaitingLine
 from gpuspawner.messages import Message, OnForm, with_line_page
 from gpuspawner.messages import line as told
-from gpuspawner.preflight.decision import Decision, Reason, Refuse
+from gpuspawner.preflight.decision import Reason, Refuse
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.reservations.place_in_line import KeptPlace, Wish
 from gpuspawner.runtime import Runtime
@@ -34,35 +35,10 @@ from gpuspawner.start.asking_preflight import LOST_ROOM, may_wait, preflight_of
 from gpuspawner.start.attempt import Attempt, TurnToStart
 from gpuspawner.start.host import Host, log_name
 from gpuspawner.start.policing import LIMIT, UNCOUNTED, Policing
-from gpuspawner.start.refusal import LEFT, UNREACHABLE, Refusal
+from gpuspawner.start.refusal import LEFT, Refusal
 from gpuspawner.start.source import Choice
 from gpuspawner.traits import ENFORCE
 from gpuspawner.troubles.facts import Happened
-
-# Which refusals let a start wait in line, or keep its place there.
-
-PASSES = frozenset({UNREACHABLE, UNCOUNTED})
-"""Why a start fails that says nothing about its server."""
-HELD_BACK = frozenset({LIMIT, UNCOUNTED})
-"""Why policies let somebody who has a place wait until they allow the server."""
-
-
-def lets_join(refusal: Refusal, decide: Callable[[], Decision]) -> bool:
-    """Whether a refused start may join the line.
-
-    The line lets some starts go at once. If it isn't clear whether there is room for such a start,
-    it would come back again and again. So *decide*, which decides about its pod at this moment, is
-    asked then, and only then.
-    """
-    if refusal.slug == Reason.TRY_AGAIN:
-        return needs_a_place(decide())
-    return bool(refusal.on_form.place) or refusal.slug == LIMIT
-
-
-def lets_stay(refusal: Refusal) -> bool:
-    """Whether a start that has a place keeps it."""
-    return bool(refusal.on_form.place) or refusal.slug in HELD_BACK | STAYS
-
 
 _LOOK_SECONDS = 2.0
 """How often the place is looked up."""
