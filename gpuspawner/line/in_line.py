@@ -93,6 +93,7 @@ class InLine(TurnToStart):
         self._leaves = False
         self._asked_at = -inf
         self._pages = 0
+        self._is_unseen = False  # nobody has opened a page since the hub started
         self._seen = time.monotonic()
         self.said = Message.of("")
         self.is_on = self.has_waited = False
@@ -121,6 +122,12 @@ class InLine(TurnToStart):
     async def through(self, asked: Choice, wish: Wish) -> Attempt:
         """As `TurnToStart.through`."""
         kept = self._stored_places.find(self._server)
+        self._is_unseen = (
+            wish is Wish.HERE
+            and not self._pages
+            and self._stored_places.is_of_earlier_hub(self._server)
+            and not kubespawner.has_own_progress(self._spawner)
+        )
         self._has_place = kept is not None
         if wish is not Wish.NOT:
             since = kept.since if kept else time.time()
@@ -132,6 +139,8 @@ class InLine(TurnToStart):
 
     async def _admitted(self, asked: Choice) -> Attempt:
         choice = asked
+        if self._is_unseen and self._place and await may_wait(self._spawner, asked):
+            choice = await self._at_its_turn(asked, self._place) or asked
         while True:
             try:
                 admitted = await self.admit(choice)
@@ -141,9 +150,9 @@ class InLine(TurnToStart):
                         self._lose(refusal)
                     raise
                 self._denied = refusal if refusal.slug in HELD_BACK else None
-                proposal, ticket = await self._ticket(asked, self._place, refusal)
-                off = await self._until_called(asked, proposal, ticket, self._place)
-                choice = asked.kept_off_nodes(off)
+                if (called := await self._at_its_turn(asked, self._place)) is None:
+                    raise
+                choice = called
             else:
                 if self._place is None:  # who was in line now starts without the wish to wait
                     self._server_state.wait_no_longer()
@@ -196,6 +205,7 @@ class InLine(TurnToStart):
     def watched(self) -> Iterator[None]:
         """As `TurnToStart.watched`."""
         self._pages += 1
+        self.see()
         try:
             yield
         finally:
@@ -204,7 +214,7 @@ class InLine(TurnToStart):
 
     def see(self) -> None:
         """Note that the owner has looked at a page that shows this wait."""
-        self._seen = time.monotonic()
+        self._seen, self._is_unseen = time.monotonic(), False
 
     def leave(self) -> bool:
         """Leave the line: the start ends, unless it is admitted first. Return whether it waited."""
@@ -232,6 +242,13 @@ class InLine(TurnToStart):
             return nothing
         return on_form
 
+    async def _at_its_turn(self, asked: Choice, place: KeptPlace) -> Choice | None:
+        """Wait for the turn of a choice, and return it; None if nobody can read its pod."""
+        proposal, ticket = await self._ticket(asked, place)
+        if ticket is None:
+            return None
+        return asked.kept_off_nodes(await self._until_called(asked, proposal, ticket, place))
+
     async def _until_called(
         self, choice: Choice, proposal: Proposal, ticket: Ticket, place: KeptPlace
     ) -> Hostnames:
@@ -256,7 +273,7 @@ class InLine(TurnToStart):
             with (
                 failed_starts.explaining(self._spawner, self._runtime.failed_starts, str),
                 waiting.uncounted(),
-                self._line.join(ticket, proposal, allows) as called,
+                self._line.join(ticket, proposal, allows, is_away=self._is_unseen) as called,
             ):
                 self._has_place = True
                 self._stored_places.pop(self._server)
@@ -284,13 +301,11 @@ class InLine(TurnToStart):
         self._runtime.note(Happened.CALLED, self._spawner, given, seconds=waited)
         return called.result()
 
-    async def _ticket(
-        self, choice: Choice, place: KeptPlace, refusal: Refusal
-    ) -> tuple[Proposal, Ticket]:
-        """Make a ticket for a refused start, and the proposal that waits in line.
+    async def _ticket(self, choice: Choice, place: KeptPlace) -> tuple[Proposal, Ticket | None]:
+        """Make the proposal that waits in line, and its ticket; None if nobody can read the pod.
 
         Raises:
-            Refusal: There is no place for it, or nobody can read what it waits for.
+            Refusal: There is no place for it.
         """
         self._check_places()
         await asyncio.sleep(self._rest())
@@ -303,8 +318,6 @@ class InLine(TurnToStart):
         ticket = self._line.ticket(
             proposal, person.id, place.since, weight, lifetime, is_checked=is_checked
         )
-        if ticket is None:
-            raise refusal
         self._check_places()  # others may have joined meanwhile
         return proposal, ticket
 
@@ -333,7 +346,7 @@ class InLine(TurnToStart):
         away = 0.0 if self._pages else time.monotonic() - self._seen
         if away > 60 * self._rules.minutes_away:
             raise Refusal(told.place_given_up(), reason="away-from-line")
-        if away > RELOAD_SECONDS:
+        if self._is_unseen or away > RELOAD_SECONDS:
             self._line.held_back.owner_away(ticket)
         else:
             self._line.held_back.owner_back(ticket)
@@ -361,16 +374,14 @@ class InLine(TurnToStart):
     def _tell(self, ticket: Ticket, choice: Choice, place: KeptPlace) -> None:
         denied, grant = self._denied, choice.proposal.grant
         profile = choice.display_names.get(choice.profile, "")
-        standing = self._line.standing(ticket)
-        self._is_losing = standing.lost_in is not None
+        at = self._line.standing(ticket)
+        self._is_losing = at.lost_in is not None
         if denied and denied.slug == LIMIT and self._line.held_back.is_limited(ticket.key):
-            said = told.waits_for_a_limit(denied.text, standing.place, grant, profile)
-        elif standing.lost_in is not None:
-            said = told.loses_place(standing.lost_in, standing.place, grant, profile)
+            said = told.waits_for_a_limit(denied.text, at.place, grant, profile)
+        elif at.lost_in is not None:
+            said = told.loses_place(at.lost_in, at.place, grant, profile)
         else:
-            said = told.in_line(
-                standing.place, grant, profile, standing.usual, standing.idle, standing.kept
-            )
+            said = told.in_line(at.place, grant, profile, at.usual, at.idle, at.kept)
         if said != self.said:
             self.said = said
             self._progress.tell_instead(self._on_page(said, place.wish), 1)

@@ -25,6 +25,7 @@ class StoredPlaces:
 
     def __init__(self) -> None:
         self._places: dict[Server, KeptPlace] = {}
+        self._of_earlier_hub: set[Server] = set()
         self._came: set[Server] | None = set()  # only until the stored places have been read
         self._until = time.monotonic() + PATIENCE_SECONDS
 
@@ -43,7 +44,13 @@ class StoredPlaces:
         and stays for a second if somebody stops them while they wait.
         """
         came, self._came = self._came or set(), None
-        self._places |= {it: stored[it] for it in stored if it not in came}
+        kept = {it: stored[it] for it in stored if it not in came}
+        self._places |= kept
+        self._of_earlier_hub |= kept.keys()
+
+    def is_of_earlier_hub(self, server: Server) -> bool:
+        """Whether the place of a server is kept since before the hub started."""
+        return server in self._of_earlier_hub
 
     def find(self, server: Server) -> KeptPlace | None:
         """Return the place that is kept for a server; None if there is none."""
@@ -53,6 +60,7 @@ class StoredPlaces:
         """Return the place of a server that waits again, or doesn't any more; it has none then."""
         if self._came is not None:
             self._came.add(server)
+        self._of_earlier_hub.discard(server)
         return self._places.pop(server, None)
 
     def servers(self) -> tuple[Server, ...]:

@@ -156,11 +156,17 @@ class WaitingLine(WhoWaits):
 
     @contextmanager
     def join(
-        self, ticket: Ticket, proposal: Proposal, allows: Allows | None = None
+        self,
+        ticket: Ticket,
+        proposal: Proposal,
+        allows: Allows | None = None,
+        *,
+        is_away: bool = False,
     ) -> Iterator[asyncio.Future[Hostnames]]:
         """Join the line; leaving the context leaves it.
 
-        With *allows*, the server isn't called before that says that policies allow it.
+        With *allows*, the server isn't called before that says that policies allow it. If its owner
+        *is_away*, it isn't called before `HeldBack.owner_back`.
 
         Yields:
             What gets the nodes that the pod must be kept off, once room is promised elsewhere.
@@ -172,6 +178,8 @@ class WaitingLine(WhoWaits):
             self._waits.join(ticket.key, _kind(proposal), ticket.since)
         else:  # how long it waits says nothing about what it waits for
             self.held_back.limit(ticket, allows)
+        if is_away:
+            self.held_back.owner_away(ticket)
         self.look()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._serve_while_somebody_waits())

@@ -972,6 +972,46 @@ async def test_who_comes_back_when_there_is_room_is_served(waiting):
     await alice.starts()
 
 
+async def test_who_waits_with_a_page_starts_after_a_restart_only_with_one(hub_with):
+    alice = Waiting(hub_with(FULL[0]), "here")
+    alice.keep(accelerator="a100", gpus=1)
+    await alice.begin()
+    await asyncio.sleep(30)
+    assert alice.spawner.gpuspawner_gates.attempt is None
+    assert alice.place.is_on
+
+    alice.place.see()
+
+    await alice.starts()
+
+
+async def test_who_opens_no_page_after_a_restart_loses_the_place(hub_with):
+    alice = Waiting(hub_with(FULL[0]), "here")
+    alice.keep(accelerator="a100", gpus=1)
+    await alice.begin()
+
+    assert (await alice.refused()).slug == "away-from-line"
+
+
+async def test_who_is_back_with_an_open_page_goes_on_at_once(hub_with):
+    alice = Waiting(hub_with(FULL[0]), "here")
+    alice.keep(accelerator="a100", gpus=1)
+    with alice.place.watched():
+        alice.spawner.run_pre_spawn_hook()
+
+    assert alice.spawner.gpuspawner_gates.attempt is not None
+
+
+async def test_from_whom_the_room_was_taken_a_moment_ago_needs_no_new_page(hub_with):
+    alice = Waiting(hub_with(FULL[0]), "here")
+    places = alice.hub.runtime(alice.spawner).line.stored_places
+    places.keep(alice.server, KeptPlace(1.0, Wish.HERE))
+
+    alice.spawner.run_pre_spawn_hook()
+
+    assert alice.spawner.gpuspawner_gates.attempt is not None
+
+
 async def test_a_server_that_needs_no_page_waits_without_one(waiting):
     alice = await waiting(True)
     await asyncio.sleep(1.1 * AWAY)
@@ -995,8 +1035,11 @@ class TellingItself(GPUSpawner):
         yield {"progress": 50, "message": "Half-way."}
 
 
-async def test_a_server_whose_pages_nobody_can_see_needs_none(hub_with):
+@pytest.mark.parametrize("is_back", [False, True], ids=["joins", "is back after a restart"])
+async def test_a_server_whose_pages_nobody_can_see_needs_none(hub_with, is_back):
     alice = Waiting(hub_with(*FULL), "here", TellingItself)
+    if is_back:
+        alice.keep(accelerator="a100", gpus=1)
     await alice.begin()
     await asyncio.sleep(1.1 * AWAY)
     assert alice.place.is_on

@@ -60,7 +60,7 @@ class Waiting:
         """Let the hub await her, as after a restart, and return the places that it keeps."""
         line: Any = self.hub.runtime(self.spawner).line
         kept: StoredPlaces = line.stored_places
-        kept.keep(self.server, KeptPlace(since, Wish.ANYWAY, options))
+        kept.keep_stored({self.server: KeptPlace(since, Wish.ANYWAY, options)})
         return kept
 
     @property
