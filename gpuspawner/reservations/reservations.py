@@ -76,6 +76,7 @@ class Reservation(msgspec.Struct):
             soon as it fits there.
         alone: Whether a pod of this name in the view is the one that was sent, not an older one.
         seen: Whether the view has shown the pod that was sent.
+        judged: What it takes, and by which state: the line asks for each of thousands of nodes.
     """
 
     subject: Subject
@@ -83,6 +84,7 @@ class Reservation(msgspec.Struct):
     waits: bool = False
     alone: bool = False
     seen: bool = False
+    judged: tuple[object, Demand | None] = (None, None)
 
 
 class Promise(msgspec.Struct):
@@ -305,8 +307,7 @@ class Reservations:
     def of_new_nodes(self, besides: Key) -> dict[Key, Subject]:
         """Return the other pods that wait for a node."""
         self.look()
-        rooms = self._rooms().items()
-        return {key: it.subject for key, it in rooms if it.waits and key != besides}
+        return {key: it.subject for key, it in self._rooms().items() if it.waits and key != besides}
 
     def has_room(self, key: Key, demand: Demand) -> bool:
         """Whether every promise holds wherever the pods land, with this demand as one more.
@@ -358,8 +359,11 @@ class Reservations:
         self.counting.count(key, next((it for it in charges if it is not None), None))
 
     def _demand(self, room: Reservation) -> Demand | None:
-        judge = self._verdicts.demand_anywhere if room.unknown else self._verdicts.demand
-        return judge(room.subject)
+        moment = self._state.version, room.unknown
+        if room.judged[0] != moment:
+            judge = self._verdicts.demand_anywhere if room.unknown else self._verdicts.demand
+            room.judged = moment, judge(room.subject)
+        return room.judged[1]
 
     def _has_settled(self, key: Key, promise: Promise, room: Reservation) -> bool:
         """Whether the view itself now shows what became of the pod, or the room's time is up."""

@@ -117,6 +117,31 @@ def test_for_servers_with_equal_needs_what_is_possible_is_found_once(stage, monk
     assert stage.room.possible(stage.ticket("bob", pod=home("bob"))) is found
 
 
+def test_what_is_promised_is_judged_once_for_all_nodes_until_something_changes(stage, monkeypatch):
+    for name in ("ann", "bob", "cid"):
+        stage.reserve(name)
+    asked, demand = [], stage.verdicts.demand
+
+    def judge(subject):
+        asked.append(subject)
+        return demand(subject)
+
+    monkeypatch.setattr(stage.verdicts, "demand", judge)
+
+    left = [stage.room.unpromised(node)[GPU] for node in ("half", "full") * 10]
+
+    assert left == [-2, 0] * 10
+    assert len(asked) == 3
+    stage.reserve("dan")
+    assert stage.room.unpromised("half")[GPU] == -3
+    assert len(asked) == 4
+    stage.view.put("Pod", pod("z", 1, on="half"))
+    stage.reservations.release((NAMESPACE, "dan"))
+    stage.view.remove_pod("z")
+    stage.view.remove_pod("x")
+    assert stage.room.unpromised("half")[GPU] == -1
+
+
 def test_a_promise_counts_on_each_node_to_which_it_may_lead(stage):
     assert stage.room.unpromised("half")[GPU] == 1
 
