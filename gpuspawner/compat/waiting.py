@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -26,26 +27,40 @@ NOT_YET = frozenset({409, 429, 503})
 Not 500: that is a failed start, and the hub may end after some of them.
 """
 _LIMITS = ("concurrent_spawn_limit", "active_server_limit")
+_uncounted = Counter[object]()
+"""The servers that the limits leave out, and how many contexts say so."""
 _TOKEN_SECONDS = 60
 _REQUEST_SECONDS = 60.0
 
 
 @contextmanager
-def uncounted() -> Iterator[None]:
+def uncounted(server: object) -> Iterator[None]:
     """Leave a server that waits in line out of the hub's limits on servers that start or run.
 
     The hub counts each pending spawn (``handlers/base.py``, ``spawn_single_user``), so the limits
-    are raised meanwhile. It reads them from the settings of its web application each time.
+    are raised meanwhile. It reads them from the settings of its web application each time. It
+    counts a server once, though the request that starts it may still be open while it waits.
+
+    Args:
+        server: As `gpuspawner.compat.jupyterhub.identity`.
     """
-    settings = _settings()
-    limits = [name for name in _LIMITS if settings.get(name)]
-    for name in limits:
-        settings[name] += 1
+    if not _uncounted[server]:
+        _raise_limits(1)
+    _uncounted[server] += 1
     try:
         yield
     finally:
-        for name in limits:
-            settings[name] -= 1
+        _uncounted[server] -= 1
+        if not _uncounted[server]:
+            del _uncounted[server]
+            _raise_limits(-1)
+
+
+def _raise_limits(by: int) -> None:
+    settings = _settings()
+    for name in _LIMITS:
+        if settings.get(name):  # for the hub, 0 is none
+            settings[name] += by
 
 
 def _settings() -> dict[str, Any]:
@@ -157,7 +172,7 @@ async def start(row: Any, options: object) -> int:
         request_timeout=_REQUEST_SECONDS,
     )
     before = stores.rollbacks
-    with uncounted():  # it may start at once, but most of those who were in line wait again
+    with uncounted(row):  # it may start at once, but most of those who were in line wait again
         status = int((await _fetch(request)).code)
     return status if stores.rollbacks == before else 503
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gpuspawner import messages
 from gpuspawner.cluster.health import ContactClock
 from gpuspawner.cluster.pod_events import Heard
-from gpuspawner.compat import waiting
+from gpuspawner.compat import jupyterhub, waiting
 from gpuspawner.compat.hub_limits import preparing_seconds
 from gpuspawner.kube.quoting import one_line
 from gpuspawner.launch.observed_pod import AGAIN_SECONDS, InView, Seen, SeenPod, with_workload
@@ -200,7 +200,7 @@ class Launching:
         It has no room on a node, and isn't one of those that the hub starts at a time.
         """
         if seen.is_queued and not before.is_queued:
-            self._uncounted.enter_context(waiting.uncounted())
+            self._uncounted.enter_context(waiting.uncounted(jupyterhub.identity(self._spawner)))
         elif before.is_queued and not seen.is_queued:
             self._uncounted.close()
         if seen.is_queued and self.course.in_stage(seen.stages[-1]) > _ADMITTED_SECONDS:

@@ -272,7 +272,7 @@ class InLine(TurnToStart):
         try:
             with (
                 failed_starts.explaining(self._spawner, self._runtime.failed_starts, str),
-                waiting.uncounted(),
+                waiting.uncounted(self._server),
                 self._line.join(ticket, proposal, allows, is_away=self._is_unseen) as called,
             ):
                 self._has_place = True

@@ -54,14 +54,26 @@ def server_of(user: Any, place: int, **traits: Any) -> orm.Spawner:
 
 
 def test_each_who_waits_raises_the_limits_as_long_as_they_wait(settings) -> None:
-    with waiting.uncounted(), waiting.uncounted():
+    with waiting.uncounted("ann"), waiting.uncounted("bob"):
         assert settings["concurrent_spawn_limit"] == 12
         assert settings["active_server_limit"] == 0  # no limit for the hub; 1 would be one
     assert settings["concurrent_spawn_limit"] == 10
 
 
+def test_who_waits_in_a_request_of_ours_raises_the_limits_once(settings) -> None:
+    """After a restart the request stays open for seconds, and others would get past the limits."""
+    request = waiting.uncounted("ann")
+    with request:
+        wait = waiting.uncounted("ann")
+        wait.__enter__()
+        assert settings["concurrent_spawn_limit"] == 11
+    assert settings["concurrent_spawn_limit"] == 11
+    wait.__exit__(None, None, None)
+    assert settings["concurrent_spawn_limit"] == 10
+
+
 def test_a_wait_that_fails_gives_the_limit_back(settings) -> None:
-    with pytest.raises(ValueError, match="x"), waiting.uncounted():
+    with pytest.raises(ValueError, match="x"), waiting.uncounted("ann"):
         raise ValueError("x")
     assert settings["concurrent_spawn_limit"] == 10
 
@@ -119,7 +131,7 @@ async def test_an_answer_says_nothing_if_the_database_has_failed_meanwhile(
 
 def test_without_a_hub_there_are_no_limits() -> None:
     assert waiting.hub() is None
-    with waiting.uncounted():
+    with waiting.uncounted("ann"):
         pass
 
 
