@@ -98,6 +98,16 @@ class GPUSpawner(KubeSpawner):  # type: ignore[misc]
         _take_charge(self)
         administrators_form.renew(self, self.gpuspawner_gates.sources.default_form)
 
+    @classmethod
+    def section_names(cls) -> list[str]:
+        """Return each section once, although a class that `in_front_of` makes has another's name.
+
+        Else traitlets merges what the section adds to a list into itself, so for each spawner that
+        is made, the list in the configuration becomes twice as long.
+        """
+        last_counts = dict.fromkeys(reversed(super().section_names()))
+        return [*reversed(last_counts)]
+
     def gpuspawner_copy(self) -> "GPUSpawner":
         """Return a copy whose traits can change without changing this spawner's."""
         copied = copy_of(self)

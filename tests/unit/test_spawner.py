@@ -67,6 +67,23 @@ def test_the_class_keeps_its_name_and_its_sections() -> None:
     assert (spawner.preflight, spawner.start_timeout) == ("warn", 7)
 
 
+def test_what_the_class_s_section_adds_is_there_once_however_many_spawners_are_made(
+    hub_with,
+) -> None:
+    """As hubs do that append their volumes; traitlets merges a section into itself otherwise."""
+    made, c = in_front_of(CourseSpawner), Config()
+    c.CourseSpawner.args.append("--course")
+    c.CourseSpawner.args.prepend(["--first"])
+    c.CourseSpawner.args.insert(0, "--in-between")
+
+    made_of_it = [hub_with().spawner(made, **c.CourseSpawner).args for _ in range(3)]
+
+    assert made_of_it == 3 * [["--first", "--in-between", "--course"]]
+    assert check(c, made).args == made_of_it[0]
+    assert c.CourseSpawner.args.to_dict() == {"prepend": ["--first"], "extend": ["--course"]}
+    assert made.section_names()[-2:] == ["GPUSpawner", "CourseSpawner"]
+
+
 def test_an_unknown_name_in_the_class_s_section_stops_no_hub_that_ran_with_it() -> None:
     c = Config()
     c.CourseSpawner.roon = "course"
