@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyterhub.app import JupyterHub
-from traitlets import Bunch, TraitError, default
-from traitlets.config import Config, Configurable, LoggingConfigurable
+from traitlets import Bunch, TraitError
+from traitlets.config import Config, Configurable
 from traitlets.config.loader import PyFileConfigLoader
 from traitlets.log import get_logger
 
@@ -253,24 +253,9 @@ def _check_names(c: Config, spawner: type[GPUSpawner]) -> None:
 
 
 def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
-    """Read the traits without creating a spawner, which would need a user and a cluster.
-
-    Names of whatever else a spawner has are in ``attributes``.
-    """
-    sections = classmethod(lambda _: spawner.section_names())
-    namespace = default("namespace")(lambda _: kubespawner.default_namespace())
-    holder = type(
-        spawner.__name__,
-        (LoggingConfigurable,),
-        {
-            **class_traits.configurable(spawner),
-            "attributes": frozenset(dir(spawner)),
-            "section_names": sections,
-            "_namespace_default": namespace,
-        },
-    )
+    """Read the traits without creating a spawner, which would need a user and a cluster."""
     try:
-        return holder(config=c)
+        return class_traits.settings_of(spawner, c, kubespawner.default_namespace)
     except TraitError as error:
         raise ConfigurationError(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""Traits as a class of an administrator's leaves them, and copies of spawners with their own.
+"""Traits as a class of an administrator's leaves them, their values, and copies of spawners.
 
 Such a class may name and hide traits as it likes.
 
@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from traitlets import Any as AnyTrait
-from traitlets import HasTraits, TraitType
+from traitlets import HasTraits, TraitType, default
+from traitlets.config import Config, Configurable, LoggingConfigurable
 
 
 def default_of(kubespawner: Any, spawner: Any, trait: str) -> Any:
@@ -43,6 +44,32 @@ def configurable(kind: type[HasTraits]) -> dict[str, TraitType[Any, Any]]:
     hidden = {name: _standing_for(it, _given(kind, name)) for name, it in _hidden(kind).items()}
     traits = {**hidden, **kind.class_traits(config=True)}
     return {name: copy.copy(it) for name, it in traits.items()}
+
+
+def settings_of(kind: type[Configurable], c: Config, namespace: Callable[[], str]) -> Any:
+    """Return an object with the values of a class's traits, which needs no user and no cluster.
+
+    *namespace* computes the namespace of its servers if none is configured. Names of whatever else
+    a spawner has are in ``attributes``.
+
+    Raises:
+        TraitError: A value has the wrong type.
+    """
+    sections = kind.section_names()
+    holder: Any = type(
+        kind.__name__,
+        (LoggingConfigurable,),
+        {
+            **configurable(kind),
+            "attributes": frozenset(dir(kind)),
+            "section_names": classmethod(lambda _: sections),
+            "_namespace_default": default("namespace")(lambda _: namespace()),
+        },
+    )
+    # Of a value that lines add to, traitlets keeps what it has made for the first reader. But later
+    # lines may add more, and only a spawner has the defaults that its class computes.
+    copied = copy.deepcopy(Config({name: c[name] for name in sections if name in c}))
+    return holder(config=copied)
 
 
 def _plain_values(spawner: Any) -> dict[str, Any]:

@@ -205,6 +205,16 @@ def test_values_of_all_sections_are_merged() -> None:
     assert settings.cpu_environment == {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 
+def test_later_lines_add_to_what_earlier_ones_have_begun() -> None:
+    """The check between them reads a value, which traitlets otherwise keeps."""
+    c = Config()
+    c.KubeSpawner.args.append("--before")
+    configure(c)
+    c.KubeSpawner.args.append("--after")
+
+    assert check(c).args == ["--before", "--after"]
+
+
 @pytest.mark.parametrize(
     ("section", "traits"),
     [

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from jupyterhub.spawner import LocalProcessSpawner
 from kubespawner import KubeSpawner
-from traitlets import Unicode
+from traitlets import Unicode, default
 from traitlets.config import Config, Configurable
 
-from gpuspawner import GPUSpawner
+from gpuspawner import GPUSpawner, configure
 from gpuspawner.compat.spawner_class import SpawnerClassError
 from gpuspawner.configuration import check
 from gpuspawner.spawner import in_front_of
@@ -164,6 +164,24 @@ def test_names_that_are_no_traits_of_ours_are_the_class_s() -> None:
 
     assert (made.stock, made.gates, made.has_own_options) == ("ours", "ours", None)
     assert made.take_charge is HasStock.take_charge
+
+
+class LabelsPods(KubeSpawner):  # type: ignore[misc]
+    @default("extra_labels")
+    def _of_the_lab(self) -> dict[str, str]:
+        return {"network-policy": "strict"}
+
+
+def test_what_lines_add_to_a_default_that_the_class_computes_is_added_to_it(hub_with) -> None:
+    """Our check reads the configuration without the class's methods, and leaves no trace."""
+    c = Config()
+    c.JupyterHub.spawner_class = LabelsPods
+    c.LabelsPods.extra_labels.update({"course": "ml"})
+    configure(c)
+
+    spawner = hub_with().spawner(c.JupyterHub.spawner_class, **c.LabelsPods)
+
+    assert spawner.extra_labels == {"network-policy": "strict", "course": "ml"}
 
 
 class HasNoChildren(KubeSpawner):  # type: ignore[misc]
