@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from logging import ERROR, WARNING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -255,7 +256,7 @@ def _check_names(c: Config, spawner: type[GPUSpawner]) -> None:
 def _settings(c: Config, spawner: type[GPUSpawner]) -> Any:
     """Read the traits without creating a spawner, which would need a user and a cluster."""
     try:
-        return class_traits.settings_of(spawner, c, kubespawner.default_namespace)
+        return class_traits.settings_of(spawner, c, partial(kubespawner.namespace_of, spawner))
     except TraitError as error:
         raise ConfigurationError(str(error)) from error
 

@@ -46,11 +46,11 @@ def configurable(kind: type[HasTraits]) -> dict[str, TraitType[Any, Any]]:
     return {name: copy.copy(it) for name, it in traits.items()}
 
 
-def settings_of(kind: type[Configurable], c: Config, namespace: Callable[[], str]) -> Any:
+def settings_of(kind: type[Configurable], c: Config, namespace: Callable[[Any], str]) -> Any:
     """Return an object with the values of a class's traits, which needs no user and no cluster.
 
-    *namespace* computes the namespace of its servers if none is configured. Names of whatever else
-    a spawner has are in ``attributes``.
+    *namespace* computes the namespace of its servers from this object if none is configured. Names
+    of whatever else a spawner has are in ``attributes``.
 
     Raises:
         TraitError: A value has the wrong type.
@@ -63,7 +63,7 @@ def settings_of(kind: type[Configurable], c: Config, namespace: Callable[[], str
             **configurable(kind),
             "attributes": frozenset(dir(kind)),
             "section_names": classmethod(lambda _: sections),
-            "_namespace_default": default("namespace")(lambda _: namespace()),
+            "_namespace_default": default("namespace")(namespace),
         },
     )
     # Of a value that lines add to, traitlets keeps what it has made for the first reader. But later

@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import dropwhile
 from traceback import walk_tb
@@ -209,8 +210,24 @@ class Stock:
         return self._spawner.reflectors.get(self._spawner._get_reflector_key(kind))
 
 
+def namespace_of(kind: type[Any], settings: object) -> Any:
+    """The namespace of a class's servers if none is configured: its own, or as in KubeSpawner.
+
+    If its own is different for each user, it isn't known without a spawner.
+    """
+    if isinstance(kind.namespace, str):
+        return kind.namespace
+    theirs, stock = (
+        it._all_trait_default_generators.get("namespace") for it in (kind, KubeSpawner)
+    )
+    if theirs not in (None, stock):
+        with suppress(Exception):  # it is the administrator's, and expects a spawner
+            return theirs(settings)
+    return default_namespace()
+
+
 def default_namespace() -> str:
-    """The namespace of servers if none is configured: the hub's own, in a cluster."""
+    """KubeSpawner's namespace of servers if none is configured: the hub's own, in a cluster."""
     found: str = KubeSpawner._namespace_default(None)
     return found
 

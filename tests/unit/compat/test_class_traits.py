@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from kubespawner import KubeSpawner
-from traitlets import List, Unicode
+from traitlets import List, Unicode, default
 from traitlets.config import Config
 
 from gpuspawner.compat.class_traits import configurable
@@ -47,6 +47,52 @@ def test_what_a_class_gives_to_a_trait_s_name_is_the_setting() -> None:
 
 def test_a_property_s_value_is_known_only_of_a_spawner() -> None:
     assert check(Config(), in_front_of(HidesTraits)).extra_resource_limits == {}
+
+
+class NamesIt(KubeSpawner):
+    namespace = "users"
+
+
+class DeclaresIt(KubeSpawner):
+    namespace = Unicode("users", config=True)
+
+
+class ComputesIt(KubeSpawner):
+    @default("namespace")
+    def _of_servers(self) -> str:
+        return "users"
+
+
+class ComputesOneOfAUser(KubeSpawner):
+    @default("namespace")
+    def _of_servers(self) -> str:
+        return f"user-{self.user.name}"
+
+
+class HasOneOfAUser(KubeSpawner):
+    @property
+    def namespace(self) -> str:
+        return f"user-{self.user.name}"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "namespace"),
+    [
+        (NamesIt, "users"),
+        (DeclaresIt, "users"),
+        (ComputesIt, "users"),
+        (ComputesOneOfAUser, "jhub"),
+        (HasOneOfAUser, "jhub"),
+    ],
+)
+def test_servers_are_counted_in_the_namespace_that_their_class_gives(
+    theirs, namespace, monkeypatch
+) -> None:
+    """What needs a user isn't known; then they are counted in that of the hub."""
+    of_hub = "gpuspawner.compat.kubespawner.default_namespace"
+    monkeypatch.setattr(of_hub, lambda: "jhub")
+
+    assert check(Config(), in_front_of(theirs)).namespace == namespace
 
 
 NAMES = sorted(KubeSpawner.class_trait_names(config=True))
