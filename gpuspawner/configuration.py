@@ -227,8 +227,8 @@ def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
     ours = [name for name in spawner.section_names() if name.endswith("Spawner")]
     by_lower_case = {name.lower(): name for name in ours}
     known = {cls.__name__ for cls in _subclasses(Configurable)}
-    # Not the section of a class that later lines import, such as LabKubeSpawner; so a misspelt name
-    # with something before ours isn't found.
+    # Not the section of a class that later lines import, such as LabKubeSpawner or MySpawner; so a
+    # misspelt name with something before ours isn't found.
     of_others = tuple(it for it in ours if it != "Spawner")
     for section in c:
         if section in known or section.endswith(of_others):
@@ -236,8 +236,7 @@ def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
         near = difflib.get_close_matches(
             section.lower(), by_lower_case, n=1, cutoff=_TYPO_SIMILARITY
         )
-        if near:
-            meant = by_lower_case[near[0]]
+        if near and not section.endswith(meant := by_lower_case[near[0]]):
             raise ConfigurationError(f"There is no section {section}; did you mean c.{meant}?")
 
 

@@ -68,7 +68,8 @@ def test_a_misspelt_section_is_named(section) -> None:
 
 
 @pytest.mark.parametrize(
-    "section", ["DockerSpawner", "KubeSpawner", "LabKubeSpawner", "Culler", "Authenticator"]
+    "section",
+    ["DockerSpawner", "KubeSpawner", "LabKubeSpawner", "MySpawner", "Culler", "Authenticator"],
 )
 def test_other_sections_are_ignored(section) -> None:
     configure(_c(**{section: {}}))
