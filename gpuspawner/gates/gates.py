@@ -194,7 +194,8 @@ class Gates:
                 create = partial(self._create_judged, pod, request_timeout)
                 created = await jupyterhub.surviving(self._spawner, create)
             if created and self.attempt is not None:
-                jupyterhub.store_options(self._spawner, dict(self.attempt.choice.options))
+                # Those of this start stay: hooks may have added something for later hooks.
+                jupyterhub.store_for_next_start(self._spawner, dict(self.attempt.choice.options))
                 self._run.created.set()
             return created
 

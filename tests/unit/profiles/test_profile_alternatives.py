@@ -5,6 +5,7 @@ from typing import Any
 
 import kubespawner
 import pytest
+from jupyterhub import orm
 from jupyterhub.utils import maybe_future
 from msgspec.structs import replace
 from tornado import web
@@ -14,6 +15,7 @@ from gpuspawner.preflight.decision import Refuse, Wait
 from gpuspawner.preflight.dry_runs import TooManyDryRunsError
 from gpuspawner.profiles.profile_alternatives import GivingUp
 from gpuspawner.start.refusal import Refusal
+from tests.unit.makers.hub_database import HubDatabase
 from tests.unit.makers.hubs import Script, StillHub, tolerating
 from tests.unit.makers.profile_clusters import ONE_TAKEN, TAINTED, TAKEN_TOO, TWO_GPUS, profiles_of
 from tests.unit.makers.profile_lists import CPU, GPU
@@ -204,7 +206,9 @@ async def test_a_failing_function_is_reported_and_logged(hub_with, caplog) -> No
     assert "LookupError: the directory of courses" in caplog.text
 
 
-async def test_options_that_a_hook_adds_are_not_stored(hub_with, monkeypatch) -> None:
+async def test_options_that_a_hook_adds_stay_and_are_not_stored(hub_with, monkeypatch) -> None:
+    """As with KubeSpawner, later hooks of the start read them."""
+
     async def made(*_: object) -> bool:
         return True
 
@@ -214,9 +218,17 @@ async def test_options_that_a_hook_adds_are_not_stored(hub_with, monkeypatch) ->
     monkeypatch.setattr(kubespawner.KubeSpawner, "_make_create_pod_request", made)
     spawner = hub_with(TWO_GPUS).spawner(profile_list=[CPU, GPU], pre_spawn_hook=add)
     spawner.user_options = {"profile": "gpu"}
+    spawner.orm_spawner = row = orm.Spawner(name="lab", user_options={"profile": "cpu"})
+    session = HubDatabase().session
+    session.add(row)
+    session.commit()
     await maybe_future(spawner.run_pre_spawn_hook())
 
     await spawner.load_user_options()
     await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
 
-    assert spawner.user_options == {"profile": "gpu"}
+    assert spawner.user_options == {"profile": "gpu", "team": "physics"}
+    session.rollback()
+    session.expire_all()
+    assert row.user_options == {"profile": "gpu"}
+    session.close()
