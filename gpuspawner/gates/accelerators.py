@@ -24,7 +24,7 @@ from gpuspawner.offers.user_options import GPURequest, fall_back, from_form, par
 from gpuspawner.preflight.availability import Availability
 from gpuspawner.preflight.decision import Refuse
 from gpuspawner.preflight.dry_runs import Admission
-from gpuspawner.preflight.learned_hooks import Later
+from gpuspawner.preflight.learned_hooks import Later, kind_of
 from gpuspawner.preflight.preflight import Preflight
 from gpuspawner.preflight.proposed_pod import Proposal
 from gpuspawner.runtime import Runtime
@@ -61,7 +61,7 @@ class AllowedVariants(msgspec.Struct, frozen=True):
         if grant is None:
             return None
         try:
-            pod = self.builder.pod(grant)
+            pod = self.builder.later.expected(kind_of(grant), self.builder.pod(grant))
         except manifest.ManifestError:
             return None
         other = replace(self.proposal, grant=grant, pod=pod)
@@ -138,7 +138,6 @@ class Accelerators(ServerSource):
         """As `ServerSource.resolve`."""
         builder = await self.builder()
         ours, theirs = self.split(raw)
-        builder = builder.choosing(theirs)
         request, offers = self.parse(ours, builder.offers)
         if not isinstance(request, GPURequest):
             raise invalid(request)
@@ -210,7 +209,7 @@ class Accelerators(ServerSource):
         started = hooks.as_started(self.spawner)
         place, owner = (started.namespace, started.pod_name), started.user.id
         made = Proposal(*place, pod, grant, home_of(started), owner=owner)
-        return made.expecting(later)
+        return made.expecting(later, grant)
 
     def survey(
         self, entitlement: Entitlement, stock: Manifest | None

@@ -238,7 +238,8 @@ class Gates:
     def _learn(self, pod: Manifest) -> None:
         """Learn what the hub's own code has changed, when the pod is sent first."""
         if self.attempt is not None and not self.attempt.is_sent:
-            self.attempt.choice.proposal.learn(pod)
+            it = self.attempt.choice.proposal
+            self.sources.current.later.learn(it.kind, it.made, pod, it.chosen)
 
     async def delete_pod(self, options: Any, grace_seconds: int) -> bool:
         """Delete the pod; a start that does so itself fails, and its own error says why."""

@@ -44,8 +44,7 @@ async def _found(accelerators: Accelerators, builder: PodBuilder, raw: object) -
         options, _wish = wait_option.split(raw, runtime.line)
     except Refusal as refusal:
         return refusal.on_form.errors
-    ours, theirs = accelerators.split(options)
-    builder = builder.choosing(theirs)
+    ours, _ = accelerators.split(options)
     request, offers = accelerators.parse(ours, builder.offers)
     if not isinstance(request, GPURequest):
         return request

@@ -212,7 +212,7 @@ class Trials:
         granted, kind = self._granted(grant), kind_of(grant)
         if granted is None:
             return None
-        admitted = admit(kind, self.later.granting(grant).expected(kind, granted))
+        admitted = admit(kind, self.later.expected(kind, granted))
         made = admitted and convert("Pod", admitted)
         return made if isinstance(made, Pod) else None
 
@@ -229,8 +229,7 @@ class Trials:
     def is_open(self, grant: Grant) -> bool:
         """Whether nobody can tell what the hub's own code does with the pod for a grant."""
         granted = self._granted(grant)
-        later, kind = self.later.granting(grant), kind_of(grant)
-        return granted is not None and later.is_open(kind, granted)
+        return granted is not None and self.later.is_open(kind_of(grant), granted, grant)
 
     def _granted(self, grant: Grant) -> Manifest | None:
         try:
@@ -277,9 +276,8 @@ def _judged(
         case Outcome.UNKNOWN:
             return Availability(accelerator, State.UNKNOWN)
     rises = trials.later.sets_priority and could_be_raised(state, pod)
-    if trials.is_open(smallest) and (
-        rises or evaluate(state, anywhere(pod)).outcome is not Outcome.BUSY
-    ):
+    is_open = trials.is_open(smallest)
+    if is_open and (rises or evaluate(state, anywhere(pod)).outcome is not Outcome.BUSY):
         return Availability(accelerator, State.UNKNOWN)
     outlook = to_come.outlook(NOBODY, Subject(pod), DeclaredPool.of(accelerator))
     match outlook:
@@ -287,7 +285,10 @@ def _judged(
             return Availability(accelerator, State.CAN_SCALE_UP, gpus, outlook)
         case MayScaleUp():
             return Availability(accelerator, State.MAY_SCALE_UP, gpus, outlook)
-    if verdict.busy:
+    if is_open and not verdict.busy:  # but it is, wherever its pod may go
+        pod = anywhere(pod)
+        gpus = counts.gpus(counts.candidates(pod), smallest) if accelerator else None
+    if verdict.busy or is_open:
         short = counts.shortage(pod, counts.candidates(pod), smallest)
         short_of, obstacles = short.resource if short else "", outlook.obstacles
         return Availability(accelerator, State.BUSY, gpus, obstacles=obstacles, short_of=short_of)

@@ -5,8 +5,6 @@ comes after them. Both may add what lets a pod on a node, or send it to others.
 """
 
 import time
-from collections.abc import Mapping
-from hashlib import blake2b
 
 import msgspec
 
@@ -20,9 +18,8 @@ from gpuspawner.scheduling.requests import is_device
 MadeFor = tuple[str, str]
 """The profile and the accelerator that pods are made for; "" for none."""
 Tolerations = tuple[Manifest, ...]
-Whose = tuple[MadeFor, str, str]
-"""The kind; the server and what was chosen for it, both "" if the hub's own code treats all alike.
-"""
+Whose = tuple[MadeFor, str]
+"""The kind, and the server; "" if the hub's own code treats all alike."""
 
 
 def kind_of(grant: Grant, profile: str = "") -> MadeFor:
@@ -72,6 +69,14 @@ def anywhere(pod: Pod) -> Pod:
     )
 
 
+class _Seen(msgspec.Struct, frozen=True):
+    """What code has changed of a pod: None if nobody can tell; what was chosen, and when it was."""
+
+    changed: Manifest | None = None
+    chosen: object = None
+    at: float = 0.0
+
+
 class Placements:
     """What has been seen of later changes of pods. One for the whole hub.
 
@@ -81,7 +86,7 @@ class Placements:
 
     def __init__(self) -> None:
         self.version = 0
-        self._seen = Recent[tuple[Whose, bytes], tuple[float, Manifest | None]](_MOST)
+        self._seen = Recent[tuple[Whose, bytes], _Seen](_MOST)
         self._admitted: dict[MadeFor, tuple[Tolerations, Tolerations]] = {}
         """What admission has added to the last two pods of a kind."""
 
@@ -91,31 +96,43 @@ class Placements:
         What was sent in the end is expected to be sent again as it is. None if nobody can tell what
         the code does: it has sent no pod like it, or has changed what that one requests.
         """
+        return self._last(whose, pod).changed
+
+    def tells(self, whose: Whose, pod: Manifest, chosen: object) -> bool:
+        """Whether the last pod like this one tells what becomes of it.
+
+        If the code may treat servers differently, it may also look at what is chosen for one.
+        """
+        last = self._last(whose, pod)
+        return last.changed is not None and (not whose[1] or last.chosen == chosen)
+
+    def _last(self, whose: Whose, pod: Manifest) -> _Seen:
         if pod.get("spec") is None:
-            return None
-        seen, changed = self._seen.get((whose, placement_of(pod)), (0.0, None))
-        is_old = whose[1] and time.monotonic() - seen > _FRESH
-        return None if is_old else changed
+            return _Seen()
+        last = self._seen.get((whose, placement_of(pod)), _Seen())
+        return _Seen() if whose[1] and time.monotonic() - last.at > _FRESH else last
 
-    def learn(self, whose: Whose, expected: Manifest, sent: Manifest) -> None:
-        """Learn from a pod that is sent, and from what was expected."""
-        if expected.get("spec") is None:  # nobody could make it before
+    def learn(self, whose: Whose, made: Manifest, sent: Manifest, chosen: object) -> None:
+        """Learn from a pod that is sent, and from what was made of what is chosen."""
+        if made.get("spec") is None:  # nobody could make it before
             return
-        before, after = _placement(expected), _placement(sent)
+        chosen = chosen if whose[1] else None
+        before, after = _placement(made), _placement(sent)
         changed = {it: after.get(it) for it in _FIELDS if before.get(it) != after.get(it)}
-        if changed and self.find(whose, expected) is not None:  # the code has changed its mind
-            for key in [it for it in self._seen if it[0][:2] == whose[:2]]:
+        has_turned = self.tells(whose, made, chosen) and self.find(whose, made) != changed
+        if has_turned:  # the code has changed its mind
+            for key in [it for it in self._seen if it[0] == whose]:
                 del self._seen[key]
-        if _requests(expected) != _requests(sent):
-            self._keep((whose, placement_of(expected)), None)
-        else:
-            self._keep((whose, placement_of(expected)), changed)
-            self._keep((whose, placement_of(sent)), {})
+        is_unclear = has_turned or _requests(made) != _requests(sent)
+        self._keep((whose, placement_of(made)), None if is_unclear else changed, chosen)
+        if not is_unclear and changed:
+            self._keep((whose, placement_of(sent)), {}, chosen)
 
-    def _keep(self, key: tuple[Whose, bytes], changed: Manifest | None) -> None:
-        if key not in self._seen or self._seen[key][1] != changed:
+    def _keep(self, key: tuple[Whose, bytes], changed: Manifest | None, chosen: object) -> None:
+        last = self._seen.get(key)
+        if last is None or (last.changed, last.chosen) != (changed, chosen):
             self.version += 1
-        self._seen[key] = time.monotonic(), changed
+        self._seen[key] = _Seen(changed, chosen, time.monotonic())
 
     def admit(self, kind: MadeFor, tolerations: Tolerations) -> None:
         """Learn which tolerations admission has added to a pod."""
@@ -155,7 +172,6 @@ class Later(msgspec.Struct, frozen=True):
         sets_priority: Whether that code sets a PriorityClass.
         server: The server, by its owner's name and its own, if that code may treat servers
             differently; "" otherwise.
-        chosen: What has been chosen for it, at which the same code may look; "" otherwise.
         is_unknowable: Whether it depends on the options that a start will have.
     """
 
@@ -164,40 +180,19 @@ class Later(msgspec.Struct, frozen=True):
     has_any_code: bool = False
     sets_priority: bool = False
     server: str = ""
-    chosen: str = ""
     is_unknowable: bool = False
-
-    def choosing(self, options: Mapping[str, object]) -> "Later":
-        """Return what becomes of the pods if these options are chosen, too.
-
-        The pod needn't show them: a profile may set a variable or an attribute, which code reads.
-        """
-        if not self.server or not options:
-            return self
-        told = repr((self.chosen, sorted(options.items(), key=str)))  # may be long, or secret
-        return msgspec.structs.replace(self, chosen=blake2b(told.encode()).hexdigest())
-
-    def granting(self, grant: Grant) -> "Later":
-        """As `choosing`, for what is granted beside the accelerator."""
-        if not self.server:
-            return self
-        its = {"gpus": grant.gpus, "image": grant.image, "memory": grant.memory, "cpu": grant.cpu}
-        return self.choosing(its)
 
     def expected(self, kind: MadeFor, pod: Manifest) -> Manifest:
         """Return a pod with what the hub's own code will probably change."""
-        changed = self.placements.find(self._whose(kind), pod) if self.has_own_code else None
+        changed = self.placements.find((kind, self.server), pod) if self.has_own_code else None
         return {**pod, "spec": {**pod["spec"], **changed}} if changed else pod
 
-    def is_open(self, kind: MadeFor, pod: Manifest) -> bool:
-        """Whether nobody can tell what becomes of a pod."""
+    def is_open(self, kind: MadeFor, pod: Manifest, chosen: object) -> bool:
+        """Whether nobody can tell what becomes of the pod that is made of what is chosen."""
         if self.is_unknowable or not self.has_own_code:
             return self.is_unknowable
-        return self.placements.find(self._whose(kind), pod) is None
+        return not self.placements.tells((kind, self.server), pod, chosen)
 
-    def learn(self, kind: MadeFor, expected: Manifest, sent: Manifest) -> None:
+    def learn(self, kind: MadeFor, made: Manifest, sent: Manifest, chosen: object) -> None:
         """Learn from a pod that is sent; what runs before the second gate matters to the first."""
-        self.placements.learn(self._whose(kind), expected, sent)
-
-    def _whose(self, kind: MadeFor) -> Whose:
-        return kind, self.server, self.chosen
+        self.placements.learn((kind, self.server), made, sent, chosen)

@@ -34,7 +34,8 @@ class Proposal:
         may_rise: Whether that code sets priorities.
         owner: The id of the server's owner, whose other servers aren't people ahead in line; "" if
             it is nobody's.
-        later: What was expected to become of the pod; None if nobody has asked.
+        made: The pod as it was before `expecting`, from which one learns.
+        chosen: What is chosen, at which the hub's own code may look.
         older_stays: Whether an older pod of its name in the view is there until this one is sent:
             KubeSpawner, which deletes it then, hasn't seen it go.
     """
@@ -51,7 +52,8 @@ class Proposal:
     is_unfinished: bool = False
     may_rise: bool = False
     owner: Hashable = ""
-    later: Later | None = field(default=None, repr=False, compare=False)
+    made: Manifest = field(default_factory=lambda: {"spec": None}, repr=False, compare=False)
+    chosen: object = field(default=None, repr=False, compare=False)
     older_stays: bool = False
 
     @property
@@ -86,26 +88,24 @@ class Proposal:
         is_queued = is_gated(pod.spec.scheduling_gates) or not self.is_admitted
         return queue_of(pod) if is_queued else ""
 
-    def expecting(self, later: Later) -> "Proposal":
-        """Return the proposal of the pod that will probably be sent."""
-        its = later.granting(self.grant)
+    def expecting(self, later: Later, chosen: object) -> "Proposal":
+        """Return the proposal of the pod that will probably be sent for what is chosen."""
         return replace(
             self,
-            pod=its.expected(self.kind, self.pod),
-            is_open=its.is_open(self.kind, self.pod),
-            is_unfinished=its.has_any_code,
-            may_rise=its.sets_priority,
-            later=its,
+            pod=later.expected(self.kind, self.pod),
+            is_open=later.is_open(self.kind, self.pod, chosen),
+            is_unfinished=later.has_any_code,
+            may_rise=later.sets_priority,
+            made=self.pod,
+            chosen=chosen,
         )
-
-    def learn(self, sent: Manifest) -> None:
-        """Learn what the hub's own code has changed of this pod until it was sent."""
-        if self.later is not None:
-            self.later.learn(self.kind, self.pod, sent)
 
     def kept_off(self, hostnames: Collection[str]) -> "Proposal":
         """Return the proposal of a pod that no scheduler puts on these nodes."""
-        return replace(self, pod=off(self.pod, hostnames)) if hostnames else self
+        if not hostnames:
+            return self
+        made = off(self.made, hostnames) if self.made["spec"] else self.made
+        return replace(self, pod=off(self.pod, hostnames), made=made)
 
     @property
     def decoded(self) -> Pod | None:

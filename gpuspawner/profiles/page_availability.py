@@ -211,19 +211,12 @@ class Looking:
         pattern = self._patterns.get(_key(chosen))
         if pattern is None:
             return await self._judge(chosen, proposal, admission)
-        key = id(pattern), *self._by_code(chosen, proposal)
+        by_code = self._later.has_own_code
+        known = (chosen.slug, self._expected(chosen, proposal).is_open) if by_code else ()
+        key = id(pattern), known
         if key not in self._judged:
             self._judged[key] = await self._judge(chosen, proposal, admission)
         return self._judged[key]
-
-    def _by_code(self, chosen: Chosen, proposal: Proposal) -> tuple[object, ...]:
-        """Return what tells a choice from others with an equal pod: the hub's own code may."""
-        if not self._later.has_own_code:
-            return ()
-        if not self._later.server:
-            return (chosen.slug,)
-        expected = self._expected(chosen, proposal)
-        return chosen.slug, expected.is_open, placement_of(expected.pod)
 
     def _at_hand(self, chosen: Mapping[object, Chosen]) -> Mapping[object, bool]:
         """Say which choices need no download, by any keys, if their pods differ only in images."""
@@ -305,8 +298,8 @@ class Looking:
 
     def _expected(self, chosen: Chosen, proposal: Proposal) -> Proposal:
         """Return the proposal as it will be sent; it may be that of a choice with an equal pod."""
-        later = self._later.choosing(chosen.settled) if self._later.server else self._later
-        return dataclasses.replace(proposal, profile=chosen.slug).expecting(later)
+        its = dataclasses.replace(proposal, profile=chosen.slug)
+        return its.expecting(self._later, chosen.settled)
 
     def _shape(self, proposal: Proposal) -> PodShape | None:
         """Return what the scheduler reads of the pod at this moment; None if it can't be read."""

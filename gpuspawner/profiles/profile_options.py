@@ -70,14 +70,12 @@ class Chosen(msgspec.Struct, frozen=True):
 
     @property
     def settled(self) -> Mapping[str, object]:
-        """What is chosen for each option, with the defaults, and the options of others as sent."""
-        options = self.profile.options if self.profile else ()
-        written = {it.name: self.options.get(it.name + WRITTEN_IN) for it in options}
-        names = {*written, *(name + WRITTEN_IN for name in written)}
-        of_others = {name: it for name, it in self.options.items() if name not in names}
-        chosen = {o.name: [it.key for it in o.choices if self.has(o, it)] for o in options}
-        ours = {name: written[name] or its for name, its in chosen.items()}
-        return {**of_others, **ours, PROFILE: self.slug}
+        """What is chosen for each option of its profile, with the defaults."""
+        return {
+            option.name: self.options.get(option.name + WRITTEN_IN)
+            or [it.key for it in option.choices if self.has(option, it)]
+            for option in (self.profile.options if self.profile else ())
+        }
 
     def has(self, option: ProfileOption, choice: ListedChoice) -> bool:
         """Whether an option has this choice: chosen, or as its default; not if one is written."""

@@ -147,7 +147,7 @@ class Profiles(ServerSource):
         before, copied = _early_traits(started), started.gpuspawner_copy()
         rules = self.runtime.view.state.rules
         proposal = await try_out(copied, listed.complete, chosen, rules)
-        proposal = proposal.expecting(self.later.choosing(chosen.settled))
+        proposal = proposal.expecting(self.later, chosen.settled)
         options = dict(chosen.options)
         return ProfileChoice(
             proposal,

@@ -71,7 +71,10 @@ def later(
         has_any_code=any(it is not None for it in (*(() if is_starting else before), *after)),
         sets_priority=_mention(spawner, (*early, *late), _PRIORITY),
         server="" if is_alike else f"{spawner.user.name}/{server}",
-        is_unknowable=(not is_starting and spawner.apply_user_options not in (apply_nothing, {}))
+        is_unknowable=(
+            spawner.apply_user_options not in (apply_nothing, {})
+            and not (is_starting and is_alike)  # or code may ask what it has kept of them
+        )
         or any(mentions(it, "user_options") for it in late),
     )
 

@@ -1,7 +1,5 @@
 """Build the pod for a grant, or read the grant of a pod that somebody else has built."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from gpuspawner.compat import pods
@@ -13,7 +11,7 @@ from gpuspawner.offers import manifest
 from gpuspawner.offers.grant import Grant
 from gpuspawner.offers.offers import Offers
 from gpuspawner.offers.types import Accelerator
-from gpuspawner.preflight.learned_hooks import Later, kind_of
+from gpuspawner.preflight.learned_hooks import Later
 from gpuspawner.scheduling import Rules
 from gpuspawner.scheduling.requests import is_device, pod_requests
 from gpuspawner.start.host import Host, log_name
@@ -33,12 +31,8 @@ class PodBuilder(msgspec.Struct, frozen=True):
     stock: Manifest | None
     later: Later
 
-    def choosing(self, theirs: Mapping[str, object]) -> "PodBuilder":
-        """Return the builder of pods of a server with these options of the administrator's."""
-        return msgspec.structs.replace(self, later=self.later.choosing(theirs))
-
     def pod(self, grant: Grant) -> Manifest:
-        """Build the pod that will be sent for a grant, as far as anybody can tell.
+        """Build the pod for a grant, before the hub's own code changes it.
 
         Without a stock pod, it is one that the preflight can't judge.
 
@@ -47,8 +41,7 @@ class PodBuilder(msgspec.Struct, frozen=True):
         """
         if self.stock is None:
             return {"spec": None}
-        made = manifest.apply(self.stock, grant, self.rules)
-        return self.later.granting(grant).expected(kind_of(grant), made)
+        return manifest.apply(self.stock, grant, self.rules)
 
 
 def home_of(spawner: Host) -> tuple[Manifest, ...]:

@@ -14,10 +14,11 @@ from kubespawner import KubeSpawner
 from gpuspawner import GPUSpawner
 from gpuspawner.gates.preview import preview
 from gpuspawner.kube.quantity import exact_bytes
-from gpuspawner.preflight.decision import Refuse, Start
+from gpuspawner.preflight.decision import Difference, Refuse, Start
 from gpuspawner.preflight.rejection import Denied, Of, Rejection
 from gpuspawner.spawner import in_front_of
 from gpuspawner.start.refusal import Refusal
+from gpuspawner.web import answers
 from tests.unit.makers.courses import begin
 from tests.unit.makers.hubs import A100, named
 from tests.unit.makers.worlds import labelled, node, pod
@@ -212,8 +213,6 @@ CHOSEN = [
     ({"modify_pod_hook": by_amount}, {**A100S, "gpus": 1}, {"gpus": 2}),
     (SIZES, {**A100S, "memory": "1Gi"}, {"memory": "2Gi"}),
     (IMAGES, {**A100S, "image": "small"}, {"image": "big"}),
-    (THEIRS, {**A100S, "course": "small"}, {"course": "big"}),
-    ({**THEIRS, "profile_list": [ONE]}, {**PROFILE, "course": "small"}, {"course": "big"}),
     (OF_COURSES, {**PROFILE, "of": "small"}, {"of": "big"}),
 ]
 
@@ -229,6 +228,100 @@ async def test_a_hook_may_look_at_whatever_its_user_has_chosen(
     with pytest.raises(Refusal):  # what is known stays known
         await begin(made(hub, "ann", **traits), **first)
     await start(made(hub, "ann", **traits), **{**first, **then})
+
+
+@EACH_SOURCE
+async def test_a_hook_may_look_at_what_was_kept_of_options_of_its_own(
+    hub_with, offers, chosen
+) -> None:
+    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": "a100"})))
+    traits: Any = {**THEIRS, **offers}
+    await start(made(hub, "ann", **traits), **chosen, course="small")
+    hub.view.put("Pod", pod("x", 1, on="b"))
+
+    await start(made(hub, "ann", **traits), **chosen, course="big")
+
+
+def by_pool(_: Any, pod: Any) -> Any:
+    """In place of each other: small servers go to one pool, and large ones to another."""
+    is_big = pod.spec.containers[0].resources.limits["memory"] == exact_bytes(2 * 2**30)
+    pod.spec.node_selector = {"pool": "big" if is_big else "small"}
+    return pod
+
+
+async def test_a_choice_is_known_after_another_one_was_expected_of_it(hub_with) -> None:
+    nodes = [
+        ("Node", labelled(node(it, 2), {"gpu": "a100", "pool": it})) for it in ("small", "big")
+    ]
+    hub = hub_with(*nodes)
+    traits = {**SIZES, "modify_pod_hook": by_pool}
+    for memory in ("1Gi", "2Gi"):
+        await start(made(hub, "ann", **traits), **A100S, memory=memory)
+    hub.view.put("Pod", pod("x", 2, on="big"))
+
+    with pytest.raises(Refusal):
+        await begin(made(hub, "ann", **traits), **A100S, memory="2Gi")
+    await start(made(hub, "ann", **traits), **A100S, memory="1Gi")
+
+
+def by_user(spawner: Any, pod: Any) -> Any:
+    if spawner.user.name == "ann":
+        pod.spec.tolerations = [V1Toleration(**TOLERATION)]
+    return pod
+
+
+@pytest.mark.parametrize(
+    "offers",
+    [{}, {"images": IMAGES["images"]}, {"memory_choices": ["2Gi", "1Gi"]}, {"cpu_choices": [2, 1]}],
+)
+@pytest.mark.parametrize(("used", "state"), [(0, "free"), (4, "busy")])
+async def test_a_form_knows_what_a_start_with_the_defaults_has_shown(
+    hub_with, offers, used, state
+) -> None:
+    hub = hub_with(TAINTED)
+    await start(made(hub, "ann", modify_pod_hook=by_user, **offers))
+    hub.view.put("Pod", pod("x", used, on="a"))
+    spawner = made(hub, "ann", modify_pod_hook=by_user, **offers)
+    spawner._spawn_pending = False
+
+    found = await answers.states(spawner.gpuspawner_gates.sources.accelerators)
+
+    assert found["accelerators"][0]["state"] == state
+
+
+async def test_a_form_calls_nothing_absent_of_which_it_does_not_know_where_it_may_go(
+    hub_with,
+) -> None:
+    hub = hub_with(TAINTED, ("Pod", pod("x", 4, on="a")))
+    spawner = made(hub, "ann", modify_pod_hook=by_user)
+    spawner._spawn_pending = False
+
+    found = await answers.states(spawner.gpuspawner_gates.sources.accelerators)
+
+    row = found["accelerators"][0]
+    assert (row["state"], row["word"], row["gpus"]["total"]) == ("busy", "In use", 4)
+
+
+def to_staff(spawner: Any, pod: Any) -> Any:
+    if spawner.user.name == "ann":
+        pod.spec.node_selector = {**(pod.spec.node_selector or {}), "pool": "staff"}
+    return pod
+
+
+async def test_nothing_is_offered_that_the_last_start_shows_to_be_in_use(hub_with) -> None:
+    nodes = [
+        ("Node", labelled(node(it, 1), {"gpu": "a100", "pool": it})) for it in ("staff", "all")
+    ]
+    hub = hub_with(*nodes)
+    traits: Any = {"modify_pod_hook": to_staff, "memory_choices": ["2Gi", "1Gi"]}
+    await start(made(hub, "ann", **traits), **A100S, memory="2Gi")
+    hub.view.put("Pod", pod("x", 1, on="staff"))
+    accelerators = made(hub, "ann", **traits).gpuspawner_gates.sources.accelerators
+
+    found, _ = await preview(accelerators, {**A100S, "memory": "2Gi"}, "")
+
+    assert isinstance(found, Refuse)
+    assert all(Difference.LESS_MEMORY not in it.differences for it in found.alternatives)
 
 
 def by_server(spawner: Any) -> None:

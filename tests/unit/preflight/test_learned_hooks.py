@@ -47,66 +47,66 @@ def test_what_was_seen_of_a_pod_makes_the_same_of_the_next_one(before, after):
     later = Later(Placements(), has_own_code=True)
     made, sent = {"spec": {**before, **CONTAINERS}}, {"spec": {**after, **CONTAINERS}}
 
-    later.learn(KIND, made, sent)
+    later.learn(KIND, made, sent, None)
 
     expected = later.expected(KIND, made)
     assert placed(expected) == placed(sent)
-    assert not later.is_open(KIND, made)
-    assert not later.is_open(KIND, expected)
-    later.learn(KIND, expected, sent)
+    assert not later.is_open(KIND, made, None)
+    assert not later.is_open(KIND, expected, None)
+    later.learn(KIND, expected, sent, None)
     assert later.expected(KIND, made) == expected
 
 
 def test_what_was_seen_says_nothing_of_pods_that_differ():
     plain, changed = pod("a"), pod("a", tolerations=[TOLERATION])
     later = Later(Placements(), has_own_code=True)
-    assert later.is_open(KIND, plain)
+    assert later.is_open(KIND, plain, None)
 
-    later.learn(KIND, plain, changed)
+    later.learn(KIND, plain, changed, None)
 
-    assert not later.is_open(KIND, plain)
+    assert not later.is_open(KIND, plain, None)
     assert later.expected(KIND, plain)["spec"]["tolerations"] == [TOLERATION]
     others = pod("a", gpus=2), pod("a", nodeSelector={"gpu": "t4"})
     for other in others:
-        assert later.is_open(KIND, other)
+        assert later.is_open(KIND, other, None)
         assert later.expected(KIND, other) == other
-    assert later.is_open(("", "t4"), plain)
+    assert later.is_open(("", "t4"), plain, None)
 
 
 def test_code_that_changes_its_mind_is_not_known_any_more():
     plain, changed = pod("a"), pod("a", tolerations=[TOLERATION])
     later = Later(Placements(), has_own_code=True)
-    later.learn(KIND, plain, changed)
+    later.learn(KIND, plain, changed, None)
 
-    later.learn(KIND, later.expected(KIND, plain), pod("a", nodeSelector={"for": "bob"}))
+    later.learn(KIND, later.expected(KIND, plain), pod("a", nodeSelector={"for": "bob"}), None)
 
-    assert later.is_open(KIND, plain)
+    assert later.is_open(KIND, plain, None)
 
 
 def test_code_that_changes_what_a_pod_requests_stays_open():
     later = Later(Placements(), has_own_code=True)
 
-    later.learn(KIND, pod("a", gpus=2), pod("a", gpus=1))
+    later.learn(KIND, pod("a", gpus=2), pod("a", gpus=1), None)
 
-    assert later.is_open(KIND, pod("a", gpus=2))
+    assert later.is_open(KIND, pod("a", gpus=2), None)
 
 
 def test_a_hub_without_code_of_its_own_expects_nothing():
     later = Later(Placements())
 
-    later.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
+    later.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]), None)
 
-    assert not later.is_open(KIND, pod("a"))
+    assert not later.is_open(KIND, pod("a"), None)
     assert later.expected(KIND, pod("a")) == pod("a")
 
 
 def test_nothing_is_learned_of_a_pod_that_could_not_be_made():
     later = Later(Placements(), has_own_code=True)
 
-    later.learn(KIND, {"spec": None}, pod("a"))
+    later.learn(KIND, {"spec": None}, pod("a"), None)
 
-    assert later.is_open(KIND, {"spec": None})
-    assert later.is_open(KIND, pod("a"))
+    assert later.is_open(KIND, {"spec": None}, None)
+    assert later.is_open(KIND, pod("a"), None)
 
 
 def test_code_that_may_treat_users_differently_is_known_for_each_user_alone_and_not_for_long(
@@ -117,14 +117,14 @@ def test_code_that_may_treat_users_differently_is_known_for_each_user_alone_and_
     ann, bob, all_ = (Later(placements, has_own_code=True, server=it) for it in ("ann", "bob", ""))
 
     for later in (ann, all_):
-        later.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]))
+        later.learn(KIND, pod("a"), pod("a", tolerations=[TOLERATION]), None)
 
-    assert not ann.is_open(KIND, pod("a"))
-    assert bob.is_open(KIND, pod("a"))
+    assert not ann.is_open(KIND, pod("a"), None)
+    assert bob.is_open(KIND, pod("a"), None)
     assert bob.expected(KIND, pod("a")) == pod("a")
     now[0] += 601
-    assert ann.is_open(KIND, pod("a"))
-    assert not all_.is_open(KIND, pod("a"))
+    assert ann.is_open(KIND, pod("a"), None)
+    assert not all_.is_open(KIND, pod("a"), None)
 
 
 def test_only_so_many_pods_are_remembered(monkeypatch):
@@ -133,9 +133,9 @@ def test_only_so_many_pods_are_remembered(monkeypatch):
     all_four = [Later(placements, has_own_code=True, server=it) for it in "abcd"]
 
     for later in all_four:
-        later.learn(KIND, pod("a"), pod("a"))
+        later.learn(KIND, pod("a"), pod("a"), None)
 
-    assert [it.is_open(KIND, pod("a")) for it in all_four] == [True, False, False, False]
+    assert [it.is_open(KIND, pod("a"), None) for it in all_four] == [True, False, False, False]
 
 
 TAINTED = node("tainted", 1, taints=[TAINT])

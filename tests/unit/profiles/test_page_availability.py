@@ -144,7 +144,7 @@ async def test_what_is_learned_of_others_does_not_make_open_forms_ask_again(hub_
     for n in range(20):
         now[0] += 11
         await profiles_of(ann).states()
-        placements.learn((("gpu", ""), f"student-{n}"), pod("a"), pod("a"))
+        placements.learn((("gpu", ""), f"student-{n}"), pod("a"), pod("a"), None)
 
     assert len(hub.admission.asked) <= 3
 

@@ -114,7 +114,7 @@ async def test_users_with_namespaces_ask_for_themselves_if_a_hook_may_have_rules
     for options in ({}, {"accelerator": "a100"}):
         made = (await source.resolve(options)).proposal
         sent = {**made.pod, "spec": {**made.pod["spec"], "affinity": APART}}
-        source.later.learn(made.kind, made.pod, sent)
+        source.later.learn(made.kind, made.made, sent, made.chosen)
     other = pod("other", 0, on="a")
     other["metadata"]["namespace"] = "of-ann"
 
