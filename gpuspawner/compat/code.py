@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from itertools import zip_longest
 from types import CodeType, FunctionType, NoneType
 
 _ABSENT = object()
@@ -50,16 +49,13 @@ def _constants(code: CodeType) -> Iterator[object]:
 
 
 def uses_only(
-    function: object,
-    is_harmless: Callable[[str], object],
-    packages: Container[str],
-    written: Container[str] = (),
+    function: object, is_harmless: Callable[[str], object], packages: Container[str]
 ) -> bool:
     """Whether a function looks at nothing but its arguments, constants, and harmless names.
 
     Names are those of attributes and builtins; what its module imports from *packages* is harmless
     too, and its other functions are read as well. Of anything that isn't a plain function, nobody
-    can tell. Attributes that are *written* are harmless where they, or their items, are only set.
+    can tell.
     """
     read: set[object] = set()
     left = [function]
@@ -70,7 +66,7 @@ def uses_only(
         if not {"__class__"}.issuperset(member.__code__.co_freevars):  # for ``super()``
             return False
         read.add(member)
-        for step in _names(member, written):
+        for step in _names(member):
             value = member.__globals__.get(step.argval, _ABSENT)
             if step.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
                 value = _ABSENT
@@ -89,22 +85,9 @@ def stays_within(function: object, packages: Container[str]) -> bool:
     return uses_only(getattr(found, "__func__", found), lambda _: True, packages)
 
 
-def _names(function: FunctionType, written: Container[str]) -> Iterator[dis.Instruction]:
-    """The steps that use a name, but for those that only set one of those that are *written*."""
+def _names(function: FunctionType) -> Iterator[dis.Instruction]:
     for code in _within(function.__code__):
-        steps = list(dis.get_instructions(code))
-        for step, *then in zip_longest(steps, steps[1:], steps[2:]):
-            if step.opcode in dis.hasname and not (step.argval in written and _sets(step, *then)):
-                yield step
-
-
-def _sets(step: dis.Instruction, then: dis.Instruction | None, last: object) -> bool:
-    """Whether a step sets an attribute, or the next ones one of its items, or update it."""
-    if step.opname == "STORE_ATTR" or then is None:
-        return step.opname == "STORE_ATTR"
-    is_updated = then.opname in ("LOAD_ATTR", "LOAD_METHOD") and then.argval == "update"
-    is_filled = then.opname == "LOAD_CONST" and getattr(last, "opname", "") == "STORE_SUBSCR"
-    return is_updated or is_filled
+        yield from (it for it in dis.get_instructions(code) if it.opcode in dis.hasname)
 
 
 def _is_allowed(

@@ -29,8 +29,6 @@ _OF_ALL_ALIKE = frozenset({
 })
 # fmt: on
 """Names by which code sets where pods may go, and none by which it could ask whose they are."""
-_ONLY_SET = ("environment",)
-"""What may differ between users, by their groups or their login, so code may set it alone."""
 _CLIENTS = frozenset({"kubernetes", "kubernetes_asyncio"})
 _STDLIB = sys.stdlib_module_names - {"builtins", "importlib", "inspect", "operator"}
 _WITHOUT_EVENTS = _STDLIB | _CLIENTS | {"gpuspawner", "jupyterhub", "kubespawner", "traitlets"}
@@ -64,7 +62,7 @@ def later(
     )
     early, late = _that_matters(spawner, *before), _that_matters(spawner, *after)
     is_starting = jupyterhub.is_starting(spawner)
-    is_alike = not early and all(_is_alike(it) for it in late)
+    is_alike = not early and all(uses_only(it, _OF_ALL_ALIKE.__contains__, _CLIENTS) for it in late)
     return Later(
         placements,
         has_own_code=bool(late) or bool(early and not is_starting),
@@ -77,11 +75,6 @@ def later(
         )
         or any(mentions(it, "user_options") for it in late),
     )
-
-
-def _is_alike(code: object) -> bool:
-    """Whether code treats all pods alike that have the same placement."""
-    return uses_only(code, _OF_ALL_ALIKE.__contains__, _CLIENTS, _ONLY_SET)
 
 
 def _that_matters(spawner: Host, *code: object) -> list[object]:
