@@ -164,6 +164,7 @@ class Looking:
         """Whether what has been found holds for all owners with such `settings` and `base`.
 
         Not if a choice has a claim that the default hasn't, or if admission was asked about a pod.
+        If the hub's own code may treat servers differently, it holds for this server alone.
         """
         is_of_all = self.settings is not None and not self._asked_admission
         return is_of_all and None not in self._patterns.values()

@@ -203,8 +203,8 @@ class ProfilesForm(_OfAnOwner):
     """As `OpenForm`.
 
     Two users' profiles show the same if their pods are made of the same settings, those of their
-    default profiles differ only in what is named after them, and their volumes can be reached from
-    the same places.
+    default profiles differ only in what is named after them, their volumes can be reached from the
+    same places, and no code of the hub's own may treat them differently.
     """
 
     def __init__(self, source: "Profiles", entitlement: Entitlement, listed: "Listed") -> None:
@@ -214,6 +214,7 @@ class ProfilesForm(_OfAnOwner):
         self._base: Proposal | None = None
         self._settings: bytes | None = None
         self._spec = b""
+        self._server = source.later.server  # what is known of the hub's own code may be of it alone
         self._places = UntilChanged[bytes]()
 
     @classmethod
@@ -248,7 +249,7 @@ class ProfilesForm(_OfAnOwner):
         runtime = self._source.runtime
         find = partial(runtime.preflight.verdicts.places, base.subject)
         places = self._places.of(runtime.view.state.lasting_version, (), find)
-        alike = self._settings, self._spec, places, base.queue
+        alike = self._settings, self._spec, places, base.queue, self._server
         return self._language, self._listed, alike, self._token()
 
     async def answer(self) -> Shown:

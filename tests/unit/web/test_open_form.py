@@ -124,6 +124,19 @@ async def test_users_with_namespaces_ask_for_themselves_if_a_hook_may_have_rules
     assert ann.question() != bob.question()
 
 
+def of_a_user(spawner, made):
+    if spawner.user.name == "ann":
+        made.spec.scheduler_name = "of-ann"
+    return made
+
+
+@EACH
+async def test_users_ask_for_themselves_if_a_hook_may_treat_them_differently(hub, offers):
+    ann, bob = await ann_and_bob(hub, **offers, modify_pod_hook=of_a_user)
+
+    assert ann.question() != bob.question()
+
+
 BESIDE = {"labelSelector": {}, "topologyKey": "gpu"}
 APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [BESIDE]}}
 
