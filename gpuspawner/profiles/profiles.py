@@ -96,7 +96,7 @@ class Profiles(ServerSource):
     def _answers_for_others(self) -> bool:
         """Whether it is asked about other servers; a page may have to find the profiles first."""
         before = self._unloaded
-        is_known = before is not None and bool(hooks.profiles_of(before))
+        is_known = before is not None and bool(before.profile_list)
         return is_known and jupyterhub.may_have_named_servers(self._spawner)
 
     @property
@@ -197,7 +197,7 @@ class Profiles(ServerSource):
     @property
     def are_computed(self) -> bool:
         """Whether an administrator's function returns the profiles."""
-        return callable(hooks.profiles_of(self._shown))
+        return callable(self._shown.profile_list)
 
     async def listed(self) -> Listed:
         """Return the profiles that an open form shows.

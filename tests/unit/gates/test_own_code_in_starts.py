@@ -289,6 +289,24 @@ async def test_a_form_knows_what_a_start_with_the_defaults_has_shown(
     assert found["accelerators"][0]["state"] == state
 
 
+@pytest.mark.parametrize(
+    ("offers", "state"), [({}, "busy"), ({"images": IMAGES["images"]}, "unknown")]
+)
+async def test_a_form_does_not_know_what_a_start_with_other_choices_has_shown(
+    hub_with, offers, state
+) -> None:
+    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": "a100"})))
+    traits = {"modify_pod_hook": by_user, **offers}
+    await start(made(hub, "bob", **traits))
+    hub.view.put("Pod", pod("x", 1, on="b"))
+    spawner = made(hub, "bob", **traits)
+    spawner._spawn_pending = False
+
+    found = await answers.states(spawner.gpuspawner_gates.sources.accelerators)
+
+    assert found["accelerators"][0]["state"] == state
+
+
 async def test_a_form_calls_nothing_absent_of_which_it_does_not_know_where_it_may_go(
     hub_with,
 ) -> None:
@@ -339,6 +357,18 @@ async def test_a_hook_may_look_at_which_of_a_user_s_servers_it_is(hub_with, offe
     other.orm_spawner = orm.Spawner(name="big")
 
     await start(other.gpuspawner_copy(), **chosen)
+
+
+async def test_a_page_says_of_another_server_only_what_is_known_of_that_one(hub_with) -> None:
+    hub = hub_with(TAINTED, ("Node", labelled(node("b", 1), {"gpu": "a100"})))
+    traits: Any = {"pre_spawn_hook": by_server, "profile_list": [ONE]}
+    await start(made(hub, "ann", **traits), profile="gpu")
+    hub.view.put("Pod", pod("x", 1, on="b"))
+    profiles = made(hub, "ann", **traits).gpuspawner_gates.sources.current
+
+    found = [(await profiles.of(it).states())[0]["state"] for it in ("", "big")]
+
+    assert found == ["busy", "unknown"]
 
 
 async def test_a_form_says_of_another_server_only_what_is_known_of_that_one(hub_with) -> None:

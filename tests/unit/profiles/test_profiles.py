@@ -97,6 +97,14 @@ async def test_who_gets_profiles_by_a_group_alone_chooses_among_these(hub_with, 
     assert "profile-option-gpu--gpus" in await spawner.get_options_form()
 
 
+async def test_who_gets_profiles_by_a_group_alone_has_a_form_on_a_hub_without_gpus(
+    hub_with,
+) -> None:
+    spawner = of_staff(hub_with(("Node", node("a", 0))), by_group=[CPU])
+
+    assert "profile" in await spawner.get_options_form()
+
+
 with_dictionaries = pytest.mark.skipif(
     kubespawner.version_info < (7, 1), reason="version: KubeSpawner 7.1 brought dictionaries"
 )
