@@ -93,7 +93,8 @@ class MortalHub:
         }
         users = UserDict(lambda: db, settings)
         self.user: Any = users.add(owner)
-        hub = SimpleNamespace(db=db, users=users, tornado_application=None)
+        its = {"users": users}
+        hub = SimpleNamespace(db=db, tornado_settings=its, tornado_application=None)
         patch.setattr(waiting, "hub", lambda: hub)
         self._starts: list[asyncio.Future[Any]] = []
 
