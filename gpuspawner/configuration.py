@@ -53,8 +53,8 @@ class ConfigurationError(ValueError):
     """The hub's configuration contradicts itself or names something that doesn't exist."""
 
 
-_loading: list[list[Config]] = []
-"""What `configure` has seen of the file that `load` reads, and of those that this file loads."""
+_configured: list[Config] = []
+"""What `configure` has seen without a hub, until `load` puts GPUSpawner in front of later lines."""
 
 
 def configure(c: Config) -> None:
@@ -70,32 +70,23 @@ def configure(c: Config) -> None:
         OfferError: The offers aren't usable.
     """
     spawner = spawner_class(c)
-    loop = _running_loop()
-    hub = JupyterHub.instance() if loop and JupyterHub.initialized() else None
-    if "spawner_class" in c.JupyterHub or not (hub or _loading):
-        c.JupyterHub.spawner_class = spawner
-    elif hub is not None:
-        # Not in `c`, which may replace the class of a file that loads this one.
-        hub.spawner_class = spawner
+    c.JupyterHub.spawner_class = spawner
     settings = check(c, spawner)
     if settings.gpu_use is not False:
         from gpuspawner.use.gpu_use_config import SCOPES  # only hubs that keep a record load it
 
         # Beside the administrator's, before the hub reads the roles.
         c.JupyterHub.custom_scopes.update(SCOPES)
-    if _loading:
-        _loading[-1].append(c)
-    if hub is not None:
-        hub.observe(_put_in_front, "spawner_class")
-    if loop is not None:
-        # The hub reads files and the command line without yielding to the event loop.
-        loop.call_soon(_begin, c, spawner)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    with suppress(RuntimeError):
-        return asyncio.get_running_loop()
-    return None  # a command such as `jupyterhub token` reads the file and starts no hub
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:  # a command such as `jupyterhub token` reads the file and starts no hub
+        _configured.append(c)
+        return
+    # The hub reads its configuration, with other files and the command line, without yielding to
+    # the event loop.
+    if JupyterHub.initialized():
+        JupyterHub.instance().observe(_put_in_front, "spawner_class")
+    loop.call_soon(_begin, c, spawner)
 
 
 def _put_in_front(change: Bunch) -> None:
@@ -189,16 +180,14 @@ def load(path: Path) -> Config:
     Raises:
         ConfigurationError: The file can't be read, or raises an error.
     """
-    _loading.append([])
+    _configured.clear()
     try:
         config = PyFileConfigLoader(path.name, str(path.parent)).load_config()
     except (ConfigurationError, OfferError) as error:
         raise ConfigurationError(str(error)) from error
     except (Exception, SystemExit) as error:  # it is the administrator's program
         raise ConfigurationError(f"{type(error).__name__}: {error}") from error
-    finally:
-        seen = _loading.pop()
-    if seen:
+    if any(it is config for it in _configured):
         config.JupyterHub.spawner_class = spawner_class(config)
     return config
 
@@ -244,7 +233,9 @@ def _check_sections(c: Config, spawner: type[GPUSpawner]) -> None:
     for section in c:
         if section in known or section.endswith(of_others):
             continue
-        near = difflib.get_close_matches(section.lower(), by_lower_case, 1, _TYPO_SIMILARITY)
+        near = difflib.get_close_matches(
+            section.lower(), by_lower_case, n=1, cutoff=_TYPO_SIMILARITY
+        )
         if near and not section.endswith(meant := by_lower_case[near[0]]):
             raise ConfigurationError(f"There is no section {section}; did you mean c.{meant}?")
 

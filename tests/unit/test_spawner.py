@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
-from jupyterhub.app import JupyterHub
 from jupyterhub.spawner import LocalProcessSpawner
 from kubespawner import KubeSpawner
 from traitlets import Unicode, default
 from traitlets.config import Config, Configurable
 
-from gpuspawner import GPUSpawner, configuration, configure
+from gpuspawner import GPUSpawner, configure
 from gpuspawner.compat.spawner_class import SpawnerClassError
-from gpuspawner.configuration import check, load
+from gpuspawner.configuration import check
 from gpuspawner.spawner import in_front_of
 
 pytestmark = pytest.mark.each_python
@@ -184,32 +182,6 @@ def test_what_lines_add_to_a_default_that_the_class_computes_is_added_to_it(hub_
     spawner = hub_with().spawner(c.JupyterHub.spawner_class, **c.LabelsPods)
 
     assert spawner.extra_labels == {"network-policy": "strict", "course": "ml"}
-
-
-@pytest.fixture
-def config_file(tmp_path) -> Path:
-    """Make a file that sets its class, and loads another, which has the line with configure."""
-    main, loaded = tmp_path / "main.py", tmp_path / "gpu.py"
-    loaded.write_text("import gpuspawner; gpuspawner.configure(c)\n")
-    sets = f"c.JupyterHub.spawner_class = '{__name__}.CourseSpawner'"
-    main.write_text(f"{sets}\nload_subconfig('{loaded}')\n")
-    return main
-
-
-async def test_configure_in_a_file_that_another_loads_leaves_the_class_of_that_one(
-    config_file, monkeypatch
-) -> None:
-    hub = JupyterHub()
-    monkeypatch.setattr(JupyterHub, "_instance", hub)
-    monkeypatch.setattr(configuration, "_begin", lambda *_: None)
-
-    hub.load_config_file(str(config_file))
-
-    assert hub.spawner_class is in_front_of(CourseSpawner)
-
-
-def test_commands_use_the_class_of_a_file_that_loads_the_one_with_configure(config_file) -> None:
-    assert load(config_file).JupyterHub.spawner_class is in_front_of(CourseSpawner)
 
 
 class HasNoChildren(KubeSpawner):  # type: ignore[misc]
