@@ -69,7 +69,7 @@ def settings_of(kind: type[Configurable], c: Config, namespace: Callable[[Any], 
     # Of a value that lines add to, traitlets keeps what it has made for the first reader. But later
     # lines may add more, and only a spawner has the defaults that its class computes.
     copied = copy.deepcopy(Config({name: c[name] for name in sections if name in c}))
-    return holder(config=copied)
+    return holder(config=Config({**c, **copied}))
 
 
 def _plain_values(spawner: Any) -> dict[str, Any]:

@@ -213,16 +213,15 @@ class Stock:
 def namespace_of(kind: type[Any], settings: object) -> Any:
     """The namespace of a class's servers if none is configured: its own, or as in KubeSpawner.
 
-    If its own is different for each user, it isn't known without a spawner.
+    If only a spawner can compute its own, as from the user, it isn't known.
     """
     if isinstance(kind.namespace, str):
         return kind.namespace
-    theirs, stock = (
-        it._all_trait_default_generators.get("namespace") for it in (kind, KubeSpawner)
-    )
-    if theirs not in (None, stock):
+    theirs = kind._all_trait_default_generators.get("namespace")
+    if theirs not in (None, KubeSpawner._all_trait_default_generators.get("namespace")):
         with suppress(Exception):  # it is the administrator's, and expects a spawner
-            return theirs(settings)
+            if isinstance(found := theirs(settings), str):
+                return found
     return default_namespace()
 
 

@@ -69,6 +69,12 @@ class ComputesOneOfAUser(KubeSpawner):
         return f"user-{self.user.name}"
 
 
+class ReadsIt(KubeSpawner):
+    @default("namespace")
+    def _of_servers(self) -> object:
+        return self.config.OurHub.namespace
+
+
 class HasOneOfAUser(KubeSpawner):
     @property
     def namespace(self) -> str:
@@ -81,6 +87,7 @@ class HasOneOfAUser(KubeSpawner):
         (NamesIt, "users"),
         (DeclaresIt, "users"),
         (ComputesIt, "users"),
+        (ReadsIt, "users"),
         (ComputesOneOfAUser, "jhub"),
         (HasOneOfAUser, "jhub"),
     ],
@@ -92,7 +99,14 @@ def test_servers_are_counted_in_the_namespace_that_their_class_gives(
     of_hub = "gpuspawner.compat.kubespawner.default_namespace"
     monkeypatch.setattr(of_hub, lambda: "jhub")
 
-    assert check(Config(), in_front_of(theirs)).namespace == namespace
+    c = Config({"OurHub": {"namespace": "users"}})
+    assert check(c, in_front_of(theirs)).namespace == namespace
+
+
+def test_a_namespace_that_is_no_text_is_not_known(monkeypatch) -> None:
+    monkeypatch.setattr("gpuspawner.compat.kubespawner.default_namespace", lambda: "jhub")
+
+    assert check(Config(), in_front_of(ReadsIt)).namespace == "jhub"
 
 
 NAMES = sorted(KubeSpawner.class_trait_names(config=True))
