@@ -18,7 +18,7 @@ from gpuspawner.launch import failed_starts
 from gpuspawner.launch.progress import Progress
 from gpuspawner.launch.server_state import ServerState
 from gpuspawner.line.front_of_line import GONE_SECONDS
-from gpuspawner.line.joining import HELD_BACK, PASSES, lets_join, lets_stay
+from gpuspawner.line.joining import HELD_BACK, PASSES, deciding, lets_join, lets_stay
 from gpuspawner.line.queue_config import QueueRules
 from gpuspawner.line.resuming import resume
 from gpuspawner.line.stored_places import Server, StoredPlaces
@@ -165,7 +165,9 @@ class InLine(TurnToStart):
             is_gone = (self.has_waited or self._is_back) and not self._is_losing
             may = (is_gone and refusal.slug == Reason.IMPOSSIBLE) or lets_stay(refusal)
         else:
-            may = self._may_join(asked, refusal)
+            may, decider = False, self._runtime.preflight.decider
+            with deciding(self._spawner):
+                may = lets_join(refusal, partial(decider.check, asked.proposal))
         return may and await may_wait(self._spawner, asked)
 
     def _lose(self, refusal: Refusal) -> NoReturn:
@@ -176,15 +178,6 @@ class InLine(TurnToStart):
         lost.grant = refusal.grant
         with failed_starts.explaining(self._spawner, self._runtime.failed_starts, str):
             raise lost from None
-
-    def _may_join(self, asked: Choice, refusal: Refusal) -> bool:
-        try:
-            decider = self._runtime.preflight.decider
-            return lets_join(refusal, partial(decider.check, asked.proposal))
-        except Exception:  # the refusal is right even so
-            name = log_name(self._spawner)
-            self._spawner.log.exception("No decision whether %s may wait in line", name)
-            return False
 
     @contextmanager
     def kept_if_taken(self) -> Iterator[None]:
@@ -243,9 +236,11 @@ class InLine(TurnToStart):
         return on_form
 
     async def _at_its_turn(self, asked: Choice, place: KeptPlace) -> Choice | None:
-        """Wait for the turn of a choice, and return it; None if nobody can read its pod."""
-        proposal, ticket = await self._ticket(asked, place)
-        if ticket is None:
+        """Wait for the turn of a choice, and return it; None if it can't wait."""
+        ticket = None
+        with deciding(self._spawner):
+            proposal, ticket = await self._ticket(asked, place)
+        if ticket is None:  # nobody can read its pod, say
             return None
         return asked.kept_off_nodes(await self._until_called(asked, proposal, ticket, place))
 

@@ -41,12 +41,12 @@ class StoredPlaces:
         """Keep the places that the hub had stored when it ended.
 
         Servers that have come since then are left out. What is stored for them is from this hub,
-        and stays for a second if somebody stops them while they wait.
+        and stays for a second if somebody stops them while they wait. Those that the hub still
+        checks have their places already.
         """
         came, self._came = self._came or set(), None
-        kept = {it: stored[it] for it in stored if it not in came}
-        self._places |= kept
-        self._of_earlier_hub |= kept.keys()
+        self._places |= {it: stored[it] for it in stored if it not in came}
+        self._of_earlier_hub = self._places.keys() - came
 
     def is_of_earlier_hub(self, server: Server) -> bool:
         """Whether the place of a server is kept since before the hub started."""

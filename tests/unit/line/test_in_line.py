@@ -21,6 +21,7 @@ from gpuspawner.kube.kueue import ADMISSION
 from gpuspawner.launch import failed_starts
 from gpuspawner.line import in_line
 from gpuspawner.line.queue_config import QueueRules
+from gpuspawner.line.waiting_line import WaitingLine
 from gpuspawner.messages import Message
 from gpuspawner.preflight.decider import Decider
 from gpuspawner.preflight.decision import Reason
@@ -1002,9 +1003,37 @@ async def test_who_is_back_with_an_open_page_goes_on_at_once(hub_with):
     assert alice.spawner.gpuspawner_gates.attempt is not None
 
 
-async def test_from_whom_the_room_was_taken_a_moment_ago_needs_no_new_page(hub_with):
+async def test_whom_the_hub_still_checks_when_it_reads_the_places_needs_a_page_too(hub_with):
     alice = Waiting(hub_with(FULL[0]), "here")
     places = alice.hub.runtime(alice.spawner).line.stored_places
+    places.keep(alice.server, KeptPlace(1.0, Wish.HERE, {"accelerator": "a100", "gpus": 1}))
+    places.keep_stored({})
+    await alice.begin()
+    await asyncio.sleep(30)
+
+    assert alice.spawner.gpuspawner_gates.attempt is None
+
+
+@pytest.mark.parametrize(("owner", "method"), [(Decider, "check"), (WaitingLine, "ticket")])
+async def test_a_fault_of_the_line_costs_nobody_a_start_after_a_restart(
+    owner, method, hub_with, monkeypatch
+):
+    alice = Waiting(hub_with(FULL[0]), "here")
+    alice.keep(accelerator="a100", gpus=1)
+
+    def fails(*_, **__):
+        raise RuntimeError
+
+    monkeypatch.setattr(owner, method, fails)
+    await alice.spawner.run_pre_spawn_hook()
+
+    assert alice.spawner.gpuspawner_gates.attempt is not None
+
+
+async def test_from_whom_the_room_was_taken_a_moment_ago_needs_no_new_page(hub_with):
+    alice = Waiting(hub_with(FULL[0]), "here")
+    places = alice.keep(accelerator="a100", gpus=1)
+    places.pop(alice.server)  # it has joined, and was called
     places.keep(alice.server, KeptPlace(1.0, Wish.HERE))
 
     alice.spawner.run_pre_spawn_hook()

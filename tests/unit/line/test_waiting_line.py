@@ -1096,3 +1096,13 @@ async def test_the_nodes_of_a_crowd_with_homes_of_their_own_are_looked_up_once_f
 def test_a_line_itself_answers_all_that_is_asked_of_those_who_wait():
     asked = {name for name, it in vars(WhoWaits).items() if callable(it) or type(it) is property}
     assert asked <= vars(WaitingLine).keys()
+
+
+async def test_who_needs_no_room_is_not_behind_who_does(stage):
+    with stage.joining("ann") as ann:
+        bobs = proposal("bob")
+        ticket = stage.line.ticket(bobs, "bob", time.time() + 1, is_checked=False)
+        with stage.line.join(ticket, bobs) as bob:
+            await settle()
+            assert bob.done()
+            assert not ann.done()
