@@ -35,7 +35,7 @@ class RuntimeClasses:
     """The RuntimeClasses that the cluster has when the hub starts.
 
     An API server that doesn't answer, or is starting and forbids everything, says nothing of them.
-    So the hub asks until it is told.
+    So the hub asks until it does.
 
     Attributes:
         names: Their names; none until the API server tells them.
@@ -65,7 +65,7 @@ class RuntimeClasses:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nobody should wait for the names: they are told, or may never be."""
+        """Whether nobody should wait for the names: they are known, or may never be."""
         return self._settled.is_set()
 
     async def settled(self, patience: float) -> None:

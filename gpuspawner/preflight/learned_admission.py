@@ -36,9 +36,8 @@ class LearnedAdmission:
         self._changes: dict[str | None, bool] = {}
         """By accelerator, whether admission has ever changed a pod that uses it. Admission may look
         at the user, so this says nothing about the next pod but whether it may change devices."""
-        self._supposed: set[str | None] = set()
-        """The accelerators for which only samples were tried."""
         self._learned_at: dict[str | None, float] = {}
+        """When servers' own pods were last tried; never, if only samples were."""
         self._verifying: set[asyncio.Task[object]] = set()
         self._held_back: dict[str, bool] = {}
         """By namespace, whether Kueue has held the last pod back that named a queue."""
@@ -90,9 +89,9 @@ class LearnedAdmission:
         if not isinstance(answer, Mapping):
             return None
         admitted = sample.admitted(answer)
-        if model not in self._changes or model in self._supposed:
+        if self._learned_at.get(model, -math.inf) == -math.inf:
             self._learn(sample, admitted)
-            self._supposed.add(model)
+            self._learned_at[model] = -math.inf
         return admitted.decoded
 
     def verify(self, proposal: Proposal, decision: Decision, admission: Admission) -> None:
@@ -101,10 +100,9 @@ class LearnedAdmission:
         Without an answer, the next one that is refused is tried.
         """
         model, now = _model(proposal.grant), time.monotonic()
-        is_old = now - self._learned_at.get(model, -math.inf) > _FRESH_SECONDS
-        if not isinstance(decision, Refuse) or not (is_old or model in self._supposed):
+        is_fresh = now - self._learned_at.get(model, -math.inf) <= _FRESH_SECONDS
+        if not isinstance(decision, Refuse) or is_fresh:
             return
-        self._supposed.discard(model)
         self._learned_at[model] = now
 
         async def ask() -> None:
@@ -112,7 +110,7 @@ class LearnedAdmission:
             with suppress(TooManyDryRunsError):
                 answer = await self.admitted(proposal, admission)
             if answer is None:
-                self._supposed.add(model)
+                self._learned_at[model] = -math.inf
 
         task = asyncio.ensure_future(ask())
         self._verifying.add(task)
@@ -120,7 +118,6 @@ class LearnedAdmission:
 
     def _learn(self, proposal: Proposal, admitted: Proposal) -> None:
         model = _model(proposal.grant)
-        self._supposed.discard(model)
         self._learned_at[model] = time.monotonic()
         changed = changes(proposal.pod, admitted.pod)
         self._changes[model] = self._changes.get(model, False) or changed
